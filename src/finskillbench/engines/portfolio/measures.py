@@ -1,0 +1,91 @@
+"""What a portfolio is: turnover, tracking error, exposures, names; and which limits it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, PortfolioProblem
+from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+
+FEASIBILITY_TOLERANCE = 5e-4
+"""How far a submitted portfolio may exceed a limit (5 basis points of NAV): the rounding of a weight list."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitCheck:
+    """One limit as met by given weights: the measured value, the limit, by how much it is exceeded (<= 0 is kept)."""
+
+    value: float
+    limit: float
+    excess: float
+
+
+def turnover(weights: Array, current: Array) -> float:
+    """One-way turnover Σ|w − w0|/2, a fraction of NAV."""
+    return float(np.abs(weights - current).sum() / 2)
+
+
+def tracking_error(weights: Array, benchmark: Array, risk: RiskModel) -> float:
+    """Annualised tracking error sqrt((w−b)'Σ(w−b)), decimal per year. Source: Grinold & Kahn (1999), ch. 3."""
+    return float(np.sqrt(max(risk.variance(weights - benchmark), 0.0)))
+
+
+def name_count(weights: Array, slack: float = 1e-9) -> int:
+    """Number of holdings: weights of at least `HOLDING_THRESHOLD`, `slack` forgiven."""
+    return int((weights >= HOLDING_THRESHOLD - slack).sum())
+
+
+def sector_weights(weights: Array, sectors: tuple[str, ...]) -> dict[str, float]:
+    """Total weight of each sector, in order of first appearance."""
+    totals: dict[str, float] = dict.fromkeys(sectors, 0.0)
+    for sector, weight in zip(sectors, weights, strict=True):
+        totals[sector] += float(weight)
+    return totals
+
+
+def check_limits(problem: PortfolioProblem, weights: Array) -> Mapping[str, LimitCheck]:
+    """Measure every limit that the problem sets, and the budget, on the weights themselves.
+
+    Keys: fully_invested, long_only, and the names of the mandate's fields (max_weight, sector_limits, min_names ...).
+    The excess of a name count is in whole names; of everything else in the limit's own unit.
+    """
+    limits = problem.limits
+    total = float(weights.sum())
+    checks = {"fully_invested": LimitCheck(total, 1.0, abs(total - 1.0))}
+    low, high = float(weights.min()), float(weights.max())
+    if limits.long_only:
+        checks["long_only"] = LimitCheck(low, 0.0, -low)
+    if limits.min_weight:
+        checks["min_weight"] = LimitCheck(low, limits.min_weight, limits.min_weight - low)
+    if limits.max_weight is not None:
+        checks["max_weight"] = LimitCheck(high, limits.max_weight, high - limits.max_weight)
+    if limits.sector_limits:
+        totals = sector_weights(weights, problem.sectors)
+        worst = max(limits.sector_limits, key=lambda name: totals.get(name, 0.0) - limits.sector_limits[name])
+        cap, total = limits.sector_limits[worst], totals.get(worst, 0.0)
+        checks["sector_limits"] = LimitCheck(total, cap, total - cap)
+    if limits.max_turnover is not None and problem.current is not None:
+        traded = turnover(weights, problem.current)
+        checks["max_turnover"] = LimitCheck(traded, limits.max_turnover, traded - limits.max_turnover)
+    if limits.max_tracking_error is not None and problem.benchmark is not None:
+        error = tracking_error(weights, problem.benchmark, problem.risk)
+        checks["max_tracking_error"] = LimitCheck(error, limits.max_tracking_error, error - limits.max_tracking_error)
+    if limits.neutral_factors and problem.exposures is not None and problem.benchmark is not None:
+        active = float(np.abs(problem.exposures.T @ (weights - problem.benchmark)).max())
+        tolerance = limits.neutrality_tolerance
+        checks["factor_neutrality"] = LimitCheck(active, tolerance, active - tolerance)
+    # A weight rounded to basis points must still count, so the count forgives what the other limits forgive.
+    generous, strict = name_count(weights, FEASIBILITY_TOLERANCE), name_count(weights, -FEASIBILITY_TOLERANCE)
+    if limits.min_names is not None:
+        checks["min_names"] = LimitCheck(generous, limits.min_names, limits.min_names - generous)
+    if limits.max_names is not None:
+        checks["max_names"] = LimitCheck(strict, limits.max_names, strict - limits.max_names)
+    return checks
+
+
+def violations(problem: PortfolioProblem, weights: Array, tolerance: float = FEASIBILITY_TOLERANCE) -> list[str]:
+    """Names of the limits that the weights exceed by more than `tolerance`."""
+    return [name for name, check in check_limits(problem, weights).items() if check.excess > tolerance]

@@ -1,0 +1,257 @@
+"""Optimise a portfolio and prove the result: the one entry point for every convex problem of this package."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, replace
+from itertools import count
+
+import numpy as np
+
+from finskillbench.engines.portfolio.certificate import Infeasibility, Optimality, prove_infeasible, prove_optimal
+from finskillbench.engines.portfolio.formulation import Formulation, Goal, NameCounts, formulate
+from finskillbench.engines.portfolio.measures import name_count
+from finskillbench.engines.portfolio.polish import polish
+from finskillbench.engines.portfolio.problem import STUB, PortfolioProblem
+from finskillbench.engines.portfolio.program import solve
+from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.engines.portfolio.uniqueness import Uniqueness, UniquenessProof, prove_unique
+from finskillbench.errors import FinSkillBenchError
+
+ACCEPTED_GAP = 1e-7
+"""Largest proved gap, in the objective's unit, of a solution called optimal; most are under 1e-12."""
+ACCEPTED_VIOLATION = 1e-9
+"""Largest violation of a constraint by a solution called optimal."""
+TIE = 1e-9
+"""Branches whose bound is this close to the incumbent are searched for other optima."""
+_ATTAINED = 1e-8
+"""A relaxation whose bound is this close to a real portfolio's value has nothing better to offer."""
+_INTEGRAL = 1e-3
+"""Indicators this close to 0 or 1 are decisions; an interior point resolves them to about 1e-6."""
+_MAX_NODES = 2000
+
+
+class InfeasibleError(FinSkillBenchError):
+    """No portfolio keeps all the limits; `proof` is the checked Farkas ray, `multipliers` its weight on each limit."""
+
+    def __init__(self, proof: Infeasibility, multipliers: dict[str, float], ray: Array) -> None:
+        limits = ", ".join(sorted(multipliers, key=lambda label: -multipliers[label]))
+        super().__init__(f"no portfolio keeps all the limits together; the conflict is among: {limits}")
+        self.proof = proof
+        self.multipliers = multipliers
+        self.ray = ray
+
+
+class UndecidedError(FinSkillBenchError):
+    """The solver stopped without a point or a ray that can be proved; the problem lies in its grey band."""
+
+
+@dataclass(frozen=True)
+class Certified:
+    """An optimal portfolio with its proof.
+
+    Attributes
+    ----------
+    weights : (n,) fractions of NAV.
+    value : the minimised goal at the weights.
+    optimality : bound, gap and residuals; with name counts `lower_bound` is the least over all branches.
+    uniqueness : proof or refutation.
+    multipliers : (rows,) dual solution of the final convex program, from which the bound can be recomputed.
+    nodes : convex programs solved; 1 unless the name counts needed branching.
+    """
+
+    weights: Array
+    value: float
+    optimality: Optimality
+    uniqueness: UniquenessProof
+    multipliers: Array
+    nodes: int
+
+
+def optimise(
+    problem: PortfolioProblem, goal: Goal = Goal.OBJECTIVE, *, objective_cap: float | None = None
+) -> Certified:
+    """Minimise the goal over every portfolio that keeps the limits, name counts included.
+
+    The relaxation without name counts is solved first; only if its solution has too few or too many names does a
+    best-first branch and bound on who is a holding follow (numerics: most never branch).
+
+    Raises
+    ------
+    InfeasibleError : with a checked Farkas ray.
+    UndecidedError : when nothing can be proved.
+    """
+    relaxed = _solve_convex(formulate(problem, goal, objective_cap=objective_cap))
+    least, most = problem.limits.min_names, problem.limits.max_names
+    if least is None and most is None:
+        return relaxed
+    if _names_kept(problem, relaxed.weights):
+        return relaxed
+    return _branch(problem, goal, objective_cap)
+
+
+def _names_kept(problem: PortfolioProblem, weights: Array) -> bool:
+    held = name_count(weights)
+    least, most = problem.limits.min_names, problem.limits.max_names
+    return (least is None or held >= least) and (most is None or held <= most)
+
+
+def _solve_convex(formulation: Formulation) -> Certified:
+    """Solve, polish, prove; the better of the raw and the polished pair is kept."""
+    program = formulation.program
+    solution = solve(program)
+    if "PrimalInfeasible" in solution.status:
+        proof = prove_infeasible(program, solution.z)
+        if proof.margin > 0:
+            raise InfeasibleError(proof, _conflict(formulation, solution.z), solution.z)
+        raise UndecidedError("the solver calls the problem infeasible, but its ray proves nothing: a grey band")
+    if not np.isfinite(solution.x).all():
+        raise UndecidedError(f"the solver stopped with status {solution.status} and no usable point")
+    best = (prove_optimal(program, solution.x, solution.z), solution.x, solution.z)
+    refined = polish(program, solution)
+    if refined is not None:
+        proof = prove_optimal(program, *refined)
+        if _error(proof) < _error(best[0]):
+            best = (proof, *refined)
+    proof, x, z = best
+    if proof.gap > ACCEPTED_GAP or proof.violation > ACCEPTED_VIOLATION:
+        raise UndecidedError(
+            f"the solver stopped with status {solution.status}, gap {proof.gap:.1e} and violation {proof.violation:.1e}"
+        )
+    return Certified(
+        weights=x[formulation.weights].copy(),
+        value=proof.objective,
+        optimality=proof,
+        uniqueness=prove_unique(formulation, x, z),
+        multipliers=z,
+        nodes=1,
+    )
+
+
+def _error(proof: Optimality) -> float:
+    return max(abs(proof.gap), proof.violation)
+
+
+def _conflict(formulation: Formulation, ray: Array) -> dict[str, float]:
+    """Greatest multiplier of each block of limits in a Farkas ray, the irrelevant ones left out."""
+    sizes = {block.label: float(np.abs(ray[block.rows]).max()) for block in formulation.program.blocks}
+    largest = max(sizes.values())
+    return {label: size / largest for label, size in sizes.items() if size > 1e-6 * largest}
+
+
+@dataclass(frozen=True)
+class _Relaxed:
+    """A branch's relaxation: its proof, its indicators in [0, 1], and what it says of other optima in the branch."""
+
+    optimality: Optimality
+    indicators: Array
+    uniqueness: Uniqueness
+
+
+def _branch(problem: PortfolioProblem, goal: Goal, objective_cap: float | None) -> Certified:
+    """Best-first branch and bound on the holding indicators.
+
+    A branch's relaxation gives its proved bound; its indicators, rounded, give a set of holdings whose convex program
+    gives an incumbent. A branch is closed when its bound exceeds the incumbent by more than `TIE`, or when its
+    relaxation is integral and attains its bound. The optimum is unique when the closing relaxation's is and no other
+    branch comes within `TIE`.
+    """
+    n = problem.size
+    nobody = np.zeros(n, dtype=bool)
+    order = count()
+    queue = [(-np.inf, next(order), NameCounts(nobody, nobody))]
+    incumbent: Certified | None = None
+    outcomes: list[tuple[float, Uniqueness]] = []
+    tried: set[bytes] = set()
+    refuted: InfeasibleError | None = None
+    least_bound, nodes = np.inf, 0
+    while queue:
+        bound, _, names = heapq.heappop(queue)
+        if incumbent is not None and bound > incumbent.value + TIE:
+            least_bound = min(least_bound, bound)
+            break
+        if nodes >= _MAX_NODES:
+            raise UndecidedError(f"name counts not settled after {_MAX_NODES} branches")
+        try:
+            relaxed = _relax(formulate(problem, goal, objective_cap=objective_cap, names=names))
+        except InfeasibleError as error:
+            refuted, nodes = error, nodes + 1
+            continue
+        candidate = _held(problem, goal, objective_cap, relaxed.indicators, names, tried)
+        nodes += 2
+        bound = relaxed.optimality.lower_bound
+        if candidate is not None and (incumbent is None or candidate.value < incumbent.value):
+            incumbent = candidate
+        fraction = np.abs(relaxed.indicators - np.round(relaxed.indicators))
+        fraction[names.forced_in | names.forced_out] = 0.0
+        attained = incumbent is not None and incumbent.value - bound <= _ATTAINED and fraction.max() < _INTEGRAL
+        if attained or (incumbent is not None and bound > incumbent.value + TIE) or fraction.max() == 0.0:
+            least_bound = min(least_bound, bound)
+            outcomes.append((bound, relaxed.uniqueness))
+            continue
+        pick = int(np.argmax(fraction))
+        for forced in ("forced_in", "forced_out"):
+            mask = getattr(names, forced).copy()
+            mask[pick] = True
+            heapq.heappush(queue, (bound, next(order), replace(names, **{forced: mask})))
+    if incumbent is None:
+        if refuted is None:
+            raise UndecidedError("no branch gave a portfolio with an allowed number of names")
+        raise refuted
+    near = [outcome for bound, outcome in outcomes if bound <= incumbent.value + TIE]
+    alone = len(near) == 1 and near[0].proved
+    bound = min(least_bound, incumbent.value)
+    return replace(
+        incumbent,
+        optimality=replace(incumbent.optimality, lower_bound=bound, gap=incumbent.value - bound),
+        uniqueness=incumbent.uniqueness if alone else UniquenessProof(Uniqueness.UNDECIDED),
+        nodes=nodes,
+    )
+
+
+def _relax(formulation: Formulation) -> _Relaxed:
+    program = formulation.program
+    solution = solve(program)
+    if "PrimalInfeasible" in solution.status:
+        proof = prove_infeasible(program, solution.z)
+        if proof.margin > 0:
+            raise InfeasibleError(proof, _conflict(formulation, solution.z), solution.z)
+    if not np.isfinite(solution.x).all() or formulation.indicators is None:
+        raise UndecidedError(f"a branch stopped with status {solution.status}")
+    return _Relaxed(
+        optimality=prove_optimal(program, solution.x, solution.z),
+        indicators=solution.x[formulation.indicators],
+        uniqueness=prove_unique(formulation, solution.x, solution.z).outcome,
+    )
+
+
+def _held(
+    problem: PortfolioProblem,
+    goal: Goal,
+    objective_cap: float | None,
+    indicators: Array,
+    names: NameCounts,
+    tried: set[bytes],
+) -> Certified | None:
+    """Round a relaxation to a set of holdings and solve the convex program that holds exactly those at least."""
+    least, most = problem.limits.min_names, problem.limits.max_names
+    ranked = np.argsort(-np.where(names.forced_out, -1.0, np.where(names.forced_in, 2.0, indicators)), kind="stable")
+    wanted = int(np.clip(np.round(indicators).sum(), least or 0, problem.size if most is None else most))
+    holdings = np.zeros(problem.size, dtype=bool)
+    holdings[ranked[:wanted]] = True
+    key = np.packbits(holdings).tobytes()
+    if key in tried:
+        return None
+    tried.add(key)
+    limits_count = most is not None and most < problem.size
+    restricted = _without_stubs(problem, holdings) if limits_count else problem
+    try:
+        candidate = _solve_convex(formulate(restricted, goal, objective_cap=objective_cap, holdings=holdings))
+    except (InfeasibleError, UndecidedError):
+        return None
+    return candidate if _names_kept(problem, candidate.weights) else None
+
+
+def _without_stubs(problem: PortfolioProblem, holdings: Array) -> PortfolioProblem:
+    """The same problem with names outside `holdings` capped below the holding threshold."""
+    return replace(problem, ceilings=np.where(holdings, np.inf, STUB))

@@ -1,0 +1,142 @@
+"""What is asked of a portfolio: objective, limits, and the arrays they act on.
+
+Definitions used everywhere (and shown to the agent by the subtasks): a portfolio is fully invested (Σw = 1);
+turnover is one-way, Σ|w − w0|/2; tracking error is annualised, sqrt((w−b)'Σ(w−b)); neutrality is active,
+|β_f'(w−b)| at most the tolerance; a holding is a weight of at least `HOLDING_THRESHOLD`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.errors import DimensionError
+
+HOLDING_THRESHOLD = 0.001
+"""Smallest weight that counts as a holding (10 basis points of NAV)."""
+STUB = HOLDING_THRESHOLD - 1e-6
+"""Greatest weight of a name that is not a holding; just under the threshold, so that the feasible set is closed."""
+
+
+class Objective(StrEnum):
+    """The four objectives; each is minimised in the form of `PortfolioProblem.value`."""
+
+    MAX_SHARPE = "max_sharpe"
+    MIN_VARIANCE = "min_variance"
+    MAX_RETURN = "max_return"
+    RISK_PARITY = "risk_parity"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a mandate, fractions of NAV unless said; None means not limited.
+
+    `sector_limits` maps a sector to its cap; `max_turnover` is one-way against the current portfolio;
+    `max_tracking_error` is a decimal per year; `neutral_factors` are kept within `neutrality_tolerance` (beta units).
+    """
+
+    long_only: bool = True
+    min_weight: float | None = None
+    max_weight: float | None = None
+    sector_limits: Mapping[str, float] = field(default_factory=dict)
+    min_names: int | None = None
+    max_names: int | None = None
+    max_turnover: float | None = None
+    max_tracking_error: float | None = None
+    neutral_factors: tuple[str, ...] = ()
+    neutrality_tolerance: float = 0.01
+
+
+@dataclass(frozen=True)
+class PortfolioProblem:
+    """One optimisation over n tickers.
+
+    Attributes
+    ----------
+    tickers : n symbols, the order of every array.
+    risk : covariance, annualised.
+    objective, risk_aversion : what is optimised; λ enters max_sharpe only.
+    expected_returns : (n,) decimals per year; None where the objective needs none.
+    risk_free_rate : decimal per year; a constant of max_sharpe.
+    limits : see `Limits`.
+    sectors : n sector names, or empty without sector limits.
+    benchmark, current : (n,) weights, or None where no limit refers to them.
+    exposures : (n, k) betas of `limits.neutral_factors`, in that order, or None.
+    ceilings : (n,) further upper bounds name by name, or None.
+    """
+
+    tickers: tuple[str, ...]
+    risk: RiskModel
+    objective: Objective
+    limits: Limits
+    expected_returns: Array | None = None
+    risk_aversion: float = 1.0
+    risk_free_rate: float = 0.0
+    sectors: tuple[str, ...] = ()
+    benchmark: Array | None = None
+    current: Array | None = None
+    exposures: Array | None = None
+    ceilings: Array | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.tickers)
+        if self.risk.size != n:
+            raise DimensionError(f"covariance covers {self.risk.size} names, the problem {n}")
+        for name in ("expected_returns", "benchmark", "current"):
+            array = getattr(self, name)
+            if array is not None and array.shape != (n,):
+                raise DimensionError(f"{name} has shape {array.shape}; give one number for each of the {n} names")
+        if self.exposures is not None and self.exposures.shape != (n, len(self.limits.neutral_factors)):
+            raise DimensionError(f"exposures have shape {self.exposures.shape}; give n x neutral factors")
+
+    @property
+    def size(self) -> int:
+        """Number of names n."""
+        return len(self.tickers)
+
+    @property
+    def inverse_variance(self) -> Array:
+        """(n,) weights proportional to 1/Σ_ii, the anchor of risk_parity."""
+        inverse = 1.0 / self.risk.variances
+        return inverse / inverse.sum()
+
+    def value(self, weights: Array) -> float:
+        """The objective in its minimisation form, without the risk-free constant.
+
+        max_sharpe: λ w'Σw − μ'w; min_variance: w'Σw; max_return: −μ'w;
+        risk_parity: ||w − w_invvar||² + ½ w'Σw (specification: data, Truth).
+        """
+        if self.objective is Objective.MAX_RETURN:
+            return -float(self.mean @ weights)
+        variance = self.risk.variance(weights)
+        if self.objective is Objective.MIN_VARIANCE:
+            return variance
+        if self.objective is Objective.MAX_SHARPE:
+            return self.risk_aversion * variance - float(self.mean @ weights)
+        distance = weights - self.inverse_variance
+        return float(distance @ distance) + 0.5 * variance
+
+    @property
+    def mean(self) -> Array:
+        """Expected returns, (n,); asked for only by objectives that need them."""
+        if self.expected_returns is None:
+            raise DimensionError(f"objective {self.objective} needs expected_returns")
+        return self.expected_returns
+
+    def lower_bounds(self) -> Array:
+        """(n,) least weights: zero when long-only, else −1, and `min_weight` where set."""
+        floor = 0.0 if self.limits.long_only else -1.0
+        if self.limits.min_weight is not None:
+            floor = max(floor, self.limits.min_weight)
+        return np.full(self.size, floor)
+
+    def upper_bounds(self) -> Array:
+        """(n,) greatest weights: the cap, else 1 (long-only, fully invested) or 2 (short sales allowed)."""
+        cap = self.limits.max_weight
+        ceiling = 1.0 if self.limits.long_only else 2.0
+        bound = np.full(self.size, ceiling if cap is None else min(cap, ceiling))
+        return bound if self.ceilings is None else np.minimum(bound, self.ceilings)

@@ -1,0 +1,104 @@
+"""Is the optimum the only one? A proof by curvature or by rank, or a witness that it is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from finskillbench.engines.portfolio.formulation import Formulation
+from finskillbench.engines.portfolio.program import Cone
+from finskillbench.engines.portfolio.risk_model import Array
+
+_POSITIVE = 1e-7
+"""A multiplier above this is positive beyond the solver's noise (objectives are of order 0.01 to 1)."""
+_DISTINCT = 1e-6
+"""Two optima are different when a weight differs by more than this."""
+
+
+class Uniqueness(StrEnum):
+    """Outcome of the check."""
+
+    CURVATURE = "unique: the Lagrangian is strictly convex in the weights"
+    RANK = "unique: the constraints with positive multipliers determine the weights"
+    MULTIPLE = "not unique: another optimum is known"
+    UNDECIDED = "undecided"
+
+    @property
+    def proved(self) -> bool:
+        """Whether the optimum is proved to be the only one."""
+        return self in (Uniqueness.CURVATURE, Uniqueness.RANK)
+
+
+@dataclass(frozen=True)
+class UniquenessProof:
+    """By curvature, every feasible w has f(w) >= f* + (modulus/2)||w − w*||²; `witness` is a second optimum."""
+
+    outcome: Uniqueness
+    modulus: float = 0.0
+    witness: Array | None = None
+
+
+def prove_unique(formulation: Formulation, x: Array, z: Array) -> UniquenessProof:
+    """Decide uniqueness of the weights at an optimal pair (x, z).
+
+    Curvature: with quadratic multipliers ν of the second-order blocks, another optimum w would give
+    L(w) <= f* = L(w*) although L is strongly convex with modulus m > 0. Rank: on the optimal face every row with a
+    positive multiplier is tight; if those rows leave the weights no direction, the face holds one portfolio.
+    """
+    program = formulation.program
+    slack = program.rhs - program.matrix @ x
+    modulus = formulation.objective_curvature
+    curved_is_active = False
+    for block in program.blocks:
+        if block.cone is Cone.SECOND_ORDER and z[block.start] > _POSITIVE:
+            curved_is_active = True
+            modulus += z[block.start] / slack[block.start] * formulation.curvature[block.label]
+    if modulus > _POSITIVE:
+        return UniquenessProof(Uniqueness.CURVATURE, modulus=float(modulus))
+    if curved_is_active:
+        return UniquenessProof(Uniqueness.UNDECIDED)
+    tight = np.concatenate(
+        [
+            np.arange(block.start, block.stop)
+            if block.cone is Cone.ZERO
+            else block.start + np.nonzero(z[block.rows] > _POSITIVE)[0]
+            for block in program.blocks
+            if block.cone is not Cone.SECOND_ORDER
+        ]
+    )
+    directions = _null_space(program.matrix[tight].toarray())
+    moves = directions[formulation.weights]
+    if moves.size == 0 or np.abs(moves).max() < 1e-9:
+        return UniquenessProof(Uniqueness.RANK)
+    return _other_optimum(formulation, x, slack, directions)
+
+
+def _null_space(matrix: Array) -> Array:
+    _, singular, right = np.linalg.svd(matrix)
+    rank = int((singular > 1e-9 * max(matrix.shape) * singular.max(initial=1.0)).sum())
+    return right[rank:].T
+
+
+def _other_optimum(formulation: Formulation, x: Array, slack: Array, directions: Array) -> UniquenessProof:
+    """Walk along each direction of the optimal face until a slack is used up; a real step is a second optimum."""
+    program = formulation.program
+    inequality = np.concatenate(
+        [np.arange(block.start, block.stop) for block in program.blocks if block.cone is Cone.NONNEGATIVE]
+    )
+    for direction in np.hstack([directions, -directions]).T:
+        rate = (program.matrix @ direction)[inequality]
+        falling = rate > 1e-12
+        step = float(np.min(slack[inequality][falling] / rate[falling], initial=1.0))
+        other = x + 0.5 * max(step, 0.0) * direction
+        moved = float(np.abs((other - x)[formulation.weights]).max())
+        cones_hold = all(
+            np.linalg.norm((program.rhs - program.matrix @ other)[block.start + 1 : block.stop])
+            <= (program.rhs - program.matrix @ other)[block.start]
+            for block in program.blocks
+            if block.cone is Cone.SECOND_ORDER
+        )
+        if moved > _DISTINCT and cones_hold:
+            return UniquenessProof(Uniqueness.MULTIPLE, witness=other[formulation.weights])
+    return UniquenessProof(Uniqueness.UNDECIDED)
