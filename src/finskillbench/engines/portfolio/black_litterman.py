@@ -54,6 +54,8 @@ def pick_matrix(tickers: Sequence[str], views: Sequence[View]) -> tuple[Array, A
         legs = {"absolute": (1.0,), "relative": (1.0, -1.0)}[view.kind]
         if len(view.symbols) != len(legs):
             raise InputError(f"view {row}: a {view.kind} view names {len(legs)} symbols, not {len(view.symbols)}")
+        if len(set(view.symbols)) != len(view.symbols):
+            raise InputError(f"view {row}: a relative view names two different symbols, not {view.symbols[0]} twice")
         if not 0 <= view.confidence < 1:
             raise InputError(f"view {row}: confidence {view.confidence} is outside [0, 1)")
         for symbol, sign in zip(view.symbols, legs, strict=True):

@@ -8,17 +8,30 @@ from enum import StrEnum
 import numpy as np
 
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Objective, PortfolioProblem
-from finskillbench.engines.portfolio.program import Cone, ConicProgram, ProgramBuilder
+from finskillbench.engines.portfolio.program import Cone, ConicProgram, ProgramBuilder, Term
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.errors import DimensionError
 
 
 class Goal(StrEnum):
-    """What the program minimises: the problem's objective, one-way turnover, or ||w − w0||²."""
+    """What the program minimises: the problem's objective, one-way turnover, or the distance to an anchor."""
 
     OBJECTIVE = "objective"
     TURNOVER = "turnover"
     DISTANCE = "distance"
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A goal with what belongs to it.
+
+    TURNOVER refers to `problem.current` and replaces the cap on it; DISTANCE minimises ||w − anchor||²;
+    `objective_cap` adds the constraint `problem.value(w) <= objective_cap` to any goal.
+    """
+
+    goal: Goal = Goal.OBJECTIVE
+    objective_cap: float | None = None
+    anchor: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -46,9 +59,8 @@ class Formulation:
 
 def formulate(
     problem: PortfolioProblem,
-    goal: Goal = Goal.OBJECTIVE,
+    aim: Aim,
     *,
-    objective_cap: float | None = None,
     names: NameCounts | None = None,
     holdings: Array | None = None,
 ) -> Formulation:
@@ -56,8 +68,6 @@ def formulate(
 
     Parameters
     ----------
-    goal : what is minimised; TURNOVER and DISTANCE refer to `problem.current`, and TURNOVER replaces the cap on it.
-    objective_cap : adds the constraint `problem.value(w) <= objective_cap`.
     names : relaxes the name counts by indicators in [0, 1], with these decisions fixed; None leaves the counts out.
     holdings : (n,) mask of names whose weight must be at least the holding threshold.
     """
@@ -66,42 +76,46 @@ def formulate(
     if holdings is not None:
         lower = np.where(holdings, np.maximum(lower, HOLDING_THRESHOLD), lower)
     weights = builder.variables(np.maximum(np.abs(lower), np.abs(upper)))
-    root = _Root(problem, builder, weights)
+    root = _Root(problem, builder, weights, lower)
     curvature: dict[str, float] = {}
 
-    objective_curvature = _add_goal(problem, goal, builder, weights, root)
+    objective_curvature = _add_goal(problem, aim, builder, weights, root)
     n = problem.size
     builder.constrain("fully_invested", Cone.ZERO, np.ones(1), (weights, np.ones((1, n))))
     builder.constrain("lower_bound", Cone.NONNEGATIVE, -lower, (weights, -np.ones(n)))
     builder.constrain("upper_bound", Cone.NONNEGATIVE, upper, (weights, np.ones(n)))
     _add_sectors(problem, builder, weights)
-    if goal is Goal.TURNOVER or problem.limits.max_turnover is not None:
-        _add_trades(problem, goal, builder, weights)
+    if aim.goal is Goal.TURNOVER or problem.limits.max_turnover is not None:
+        _add_trades(problem, aim.goal, builder, weights)
     if problem.limits.max_tracking_error is not None:
         offset = root.image(_required(problem.benchmark, "benchmark weights"))
         head = np.array([problem.limits.max_tracking_error])
         builder.constrain("max_tracking_error", Cone.SECOND_ORDER, np.concatenate([head, -offset]), *root.rows(-1.0, 1))
         curvature["max_tracking_error"] = problem.risk.smallest_eigenvalue
     _add_neutrality(problem, builder, weights)
-    indicators = _add_name_counts(problem, builder, weights, upper, names) if names is not None else None
-    if objective_cap is not None:
-        _add_objective_cap(problem, objective_cap, builder, weights, root, curvature)
+    indicators = _add_name_counts(problem, builder, weights, lower, upper, names) if names is not None else None
+    if aim.objective_cap is not None:
+        _add_objective_cap(problem, aim.objective_cap, builder, weights, root, curvature)
     return Formulation(builder.build(), weights, indicators, objective_curvature, curvature)
 
 
 class _Root:
     """R with Σ = R'R, applied to the weights: dense below n rows, through k factor variables above.
 
-    `rows(scale, skip)` gives the terms of a block whose rows, after `skip` head rows, are scale·R w.
+    `rows(scale, skip)` gives the terms of a block whose rows, after `skip` head rows, are the `count` rows scale·R w.
     """
 
-    def __init__(self, problem: PortfolioProblem, builder: ProgramBuilder, weights: slice) -> None:
+    def __init__(self, problem: PortfolioProblem, builder: ProgramBuilder, weights: slice, lower: Array) -> None:
         self._risk = problem.risk
         self._weights = weights
         self._factors: slice | None = None
+        self.count = self._risk.root.shape[0]
         if not self._risk.is_dense:
-            k = self._risk.root.shape[0]
-            self._factors = builder.variables(np.abs(self._risk.root).max(axis=1) * 2)
+            k = self.count
+            self.count += self._risk.size
+            # |F w| <= max|F| Σ|w|, and a fully invested portfolio has Σ|w| = 1 + 2·(short sales).
+            gross = 1.0 + 2.0 * float(np.maximum(-lower, 0.0).sum())
+            self._factors = builder.variables(np.abs(self._risk.root).max(axis=1) * gross)
             builder.constrain(
                 "factor_exposure", Cone.ZERO, np.zeros(k), (weights, self._risk.root), (self._factors, -np.ones(k))
             )
@@ -119,16 +133,13 @@ class _Root:
         exposure = self._risk.root @ weights
         return exposure if self._factors is None else np.concatenate([exposure, np.sqrt(self._risk.diagonal) * weights])
 
-    def rows(self, scale: float, skip: int) -> list[tuple[slice, Array]]:
+    def rows(self, scale: float, skip: int) -> list[Term]:
         """Terms whose rows are `skip` zeros, then scale·R w."""
         if self._factors is None:
-            return [(self._weights, np.vstack([np.zeros((skip, self._risk.size)), scale * self._risk.root]))]
-        k, n = self._risk.root.shape
-        exposure = np.zeros((skip + k + n, k))
-        exposure[skip : skip + k] = scale * np.eye(k)
-        specific = np.zeros((skip + k + n, n))
-        specific[skip + k :] = np.diag(scale * np.sqrt(self._risk.diagonal))
-        return [(self._factors, exposure), (self._weights, specific)]
+            return [(self._weights, scale * self._risk.root, skip)]
+        k = self._risk.root.shape[0]
+        specific = scale * np.sqrt(self._risk.diagonal)
+        return [(self._factors, np.full(k, scale), skip), (self._weights, specific, skip + k)]
 
 
 def _required(array: Array | None, name: str) -> Array:
@@ -137,16 +148,16 @@ def _required(array: Array | None, name: str) -> Array:
     return array
 
 
-def _add_goal(problem: PortfolioProblem, goal: Goal, builder: ProgramBuilder, weights: slice, root: _Root) -> float:
+def _add_goal(problem: PortfolioProblem, aim: Aim, builder: ProgramBuilder, weights: slice, root: _Root) -> float:
     """Add the objective; returns a lower bound on its curvature in the weights."""
     n = problem.size
-    if goal is Goal.TURNOVER:
+    if aim.goal is Goal.TURNOVER:
         return 0.0
-    if goal is Goal.DISTANCE:
+    if aim.goal is Goal.DISTANCE:
         builder.add_quadratic(weights, np.full(n, 2.0))
-        current = _required(problem.current, "current portfolio")
-        builder.add_linear(weights, -2 * current)
-        builder.constant += float(current @ current)
+        anchor = _required(aim.anchor, "anchor")
+        builder.add_linear(weights, -2 * anchor)
+        builder.constant += float(anchor @ anchor)
         return 2.0
     smallest = problem.risk.smallest_eigenvalue
     if problem.objective is Objective.MAX_RETURN:
@@ -171,7 +182,7 @@ def _add_sectors(problem: PortfolioProblem, builder: ProgramBuilder, weights: sl
     caps = problem.limits.sector_limits
     if not caps:
         return
-    member = np.array([[sector == name for sector in problem.sectors] for name in caps], dtype=float)
+    member = (np.array(list(caps))[:, None] == np.array(problem.sectors)[None, :]).astype(float)
     builder.constrain("sector_limits", Cone.NONNEGATIVE, np.array(list(caps.values())), (weights, member))
 
 
@@ -179,7 +190,9 @@ def _add_trades(problem: PortfolioProblem, goal: Goal, builder: ProgramBuilder, 
     """Absolute trades u >= |w − w0|, with their half sum minimised or capped."""
     current = _required(problem.current, "current portfolio")
     n = problem.size
-    trades = builder.variables(np.full(n, 3.0))
+    # A trade need not exceed |w − w0|: lowering it to that keeps every limit and does not raise the goal.
+    lower, upper = problem.lower_bounds(), problem.upper_bounds()
+    trades = builder.variables(np.maximum(np.abs(lower - current), np.abs(upper - current)))
     builder.constrain("buys", Cone.NONNEGATIVE, current, (weights, np.ones(n)), (trades, -np.ones(n)))
     builder.constrain("sells", Cone.NONNEGATIVE, -current, (weights, -np.ones(n)), (trades, -np.ones(n)))
     if goal is Goal.TURNOVER:
@@ -200,9 +213,9 @@ def _add_neutrality(problem: PortfolioProblem, builder: ProgramBuilder, weights:
 
 
 def _add_name_counts(
-    problem: PortfolioProblem, builder: ProgramBuilder, weights: slice, upper: Array, names: NameCounts
+    problem: PortfolioProblem, builder: ProgramBuilder, weights: slice, lower: Array, upper: Array, names: NameCounts
 ) -> slice:
-    """Indicators δ in [0, 1]: w >= threshold·δ and w <= stub + (upper − stub)·δ, with Σδ between the counts."""
+    """Indicators δ in [0, 1]: w >= lower + (threshold − lower)·δ, w <= stub + (upper − stub)·δ, Σδ within the counts."""
     n = problem.size
     least, most = problem.limits.min_names, problem.limits.max_names
     indicators = builder.variables(np.ones(n))
@@ -210,8 +223,8 @@ def _add_name_counts(
     builder.constrain("indicator_floor", Cone.NONNEGATIVE, -floor, (indicators, -np.ones(n)))
     builder.constrain("indicator_ceiling", Cone.NONNEGATIVE, ceiling, (indicators, np.ones(n)))
     if least is not None:
-        threshold = np.full(n, HOLDING_THRESHOLD)
-        builder.constrain("holding", Cone.NONNEGATIVE, np.zeros(n), (weights, -np.ones(n)), (indicators, threshold))
+        lift = np.maximum(HOLDING_THRESHOLD - lower, 0.0)
+        builder.constrain("holding", Cone.NONNEGATIVE, -lower, (weights, -np.ones(n)), (indicators, lift))
         builder.constrain("min_names", Cone.NONNEGATIVE, np.array([-float(least)]), (indicators, -np.ones((1, n))))
     if most is not None and most < n:
         reach = np.maximum(upper - STUB, 0.0)
@@ -233,33 +246,21 @@ def _add_objective_cap(
         builder.constrain(label, Cone.NONNEGATIVE, np.array([cap]), (weights, -problem.mean[None, :]))
         return
     if problem.objective is Objective.MIN_VARIANCE:
-        rhs = np.concatenate([[np.sqrt(cap)], np.zeros(len(root.image(np.zeros(n))))])
+        rhs = np.concatenate([[np.sqrt(cap)], np.zeros(root.count)])
         builder.constrain(label, Cone.SECOND_ORDER, rhs, *root.rows(-1.0, 1))
         curvature[label] = smallest
         return
     if problem.objective is Objective.RISK_PARITY:
         anchor = problem.inverse_variance
-        rows = root.rows(-np.sqrt(0.5), 1 + n)
-        rows.append((weights, _padded(-np.eye(n), 1, len(rows[0][1]))))
-        rhs = np.zeros(len(rows[0][1]))
-        rhs[0], rhs[1 : n + 1] = np.sqrt(cap), -anchor
-        builder.constrain(label, Cone.SECOND_ORDER, rhs, *rows)
+        rhs = np.concatenate([[np.sqrt(cap)], -anchor, np.zeros(root.count)])
+        distance = (weights, -np.ones(n), 1)
+        builder.constrain(label, Cone.SECOND_ORDER, rhs, distance, *root.rows(-np.sqrt(0.5), 1 + n))
         curvature[label] = 1.0 + 0.5 * smallest
         return
     # λ w'Σw <= t with t = cap + μ'w, as ||(2√λ R w, t/a − a)|| <= t/a + a; a² near t keeps the cone well scaled.
     scale = 0.1
+    reward = -problem.mean[None, :] / scale
+    rhs = np.concatenate([[cap / scale + scale], np.zeros(root.count), [cap / scale - scale]])
     rows = root.rows(-2 * np.sqrt(problem.risk_aversion), 1)
-    length = len(rows[0][1]) + 1
-    padded = [(place, np.vstack([matrix, np.zeros((1, matrix.shape[1]))])) for place, matrix in rows]
-    head = np.zeros((length, n))
-    head[0] = head[-1] = -problem.mean / scale
-    rhs = np.zeros(length)
-    rhs[0], rhs[-1] = cap / scale + scale, cap / scale - scale
-    builder.constrain(label, Cone.SECOND_ORDER, rhs, *padded, (weights, head))
+    builder.constrain(label, Cone.SECOND_ORDER, rhs, (weights, reward), *rows, (weights, reward, 1 + root.count))
     curvature[label] = 4 * problem.risk_aversion * smallest
-
-
-def _padded(matrix: Array, above: int, rows: int) -> Array:
-    result = np.zeros((rows, matrix.shape[1]))
-    result[above : above + len(matrix)] = matrix
-    return result

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from finskillbench.engines.portfolio.black_litterman import View
+from finskillbench.engines.portfolio.black_litterman import (
+    RISK_AVERSION,
+    TAU,
+    Posterior,
+    View,
+    pick_matrix,
+    posterior,
+)
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
 from finskillbench.errors import InputError
@@ -17,7 +25,9 @@ _LIMIT_FIELDS = frozenset(
         "long_only",
         "min_weight",
         "max_weight",
+        "max_sector_weight",
         "sector_limits",
+        "excluded_sectors",
         "min_names",
         "max_names",
         "max_turnover",
@@ -28,36 +38,37 @@ _LIMIT_FIELDS = frozenset(
     }
 )
 
+LARGEST = 1e6
+"""No weight, return, beta, count or variance per year is larger; what is, is a unit or a typing error."""
 
-def problem_from(data: Mapping[str, Any]) -> PortfolioProblem:
+
+def problem_from(data: Mapping[str, Any], *, risk: RiskModel | None = None) -> PortfolioProblem:
     """Read a resolved episode input (or a script's payload of the same fields).
 
     The ticker order is that of `covariance_matrix`; a weight map may leave names out (they weigh nothing), every other
-    map must cover every ticker.
+    map must cover every ticker. A caller that holds the risk model passes it, and only the tickers are read.
 
     Raises
     ------
     InputError : one line naming the field and the mend.
     """
-    tickers, risk = covariance_from(data)
-    limits = limits_from(data.get("constraints") or {"long_only": True})
-    objective = data.get("objective", Objective.MIN_VARIANCE.value)
-    if objective not in set(Objective):
-        raise InputError(f"objective {objective!r} is unknown; choose one of {', '.join(Objective)}")
-    mean = data.get("expected_returns")
+    tickers = tickers_from(data)
+    risk = covariance_from(data) if risk is None else risk
+    constraints = _mapping(data, "constraints") if data.get("constraints") is not None else {}
     sectors: tuple[str, ...] = ()
-    if limits.sector_limits:
+    if any(constraints.get(field) is not None for field in ("max_sector_weight", "sector_limits", "excluded_sectors")):
         mapping = _mapping(data, "sector_mapping")
         sectors = tuple(_covered(mapping, ticker, "sector_mapping") for ticker in tickers)
-        unknown = sorted(set(limits.sector_limits) - set(sectors))
-        if unknown:
-            raise InputError(f"sector_limits name {', '.join(unknown)}, which no ticker of sector_mapping has")
+        if not all(isinstance(sector, str) for sector in sectors):
+            raise InputError("sector_mapping must map every ticker to the name of a sector")
+    limits = limits_from(constraints, sectors)
+    objective = data.get("objective", Objective.MIN_VARIANCE.value)
+    if not isinstance(objective, str) or objective not in set(Objective):
+        raise InputError(f"objective {_shown(objective)} is unknown; choose one of {', '.join(Objective)}")
+    mean = data.get("expected_returns")
     exposures = None
     if limits.neutral_factors:
-        table = _mapping(data, "factor_exposures")
-        exposures = np.array(
-            [[number(_covered(table, t, "factor_exposures"), f, t) for f in limits.neutral_factors] for t in tickers]
-        )
+        exposures = _exposures(_mapping(data, "factor_exposures"), tickers, limits.neutral_factors)
     needs_benchmark = limits.max_tracking_error is not None or bool(limits.neutral_factors)
     return PortfolioProblem(
         tickers=tickers,
@@ -78,56 +89,98 @@ def problem_from(data: Mapping[str, Any]) -> PortfolioProblem:
     )
 
 
-def limits_from(data: Mapping[str, Any]) -> Limits:
-    """Read a `constraints` object; null switches a limit off, an unknown field is an error.
+def _exposures(table: Mapping[str, Any], tickers: tuple[str, ...], factors: tuple[str, ...]) -> Array:
+    rows = [_covered(table, ticker, "factor_exposures") for ticker in tickers]
+    for ticker, row in zip(tickers, rows, strict=True):
+        if not isinstance(row, Mapping):
+            raise InputError(f"factor_exposures of {ticker} must map factors to betas")
+    return np.array(
+        [[number(row, f, f"factor_exposures of {t}") for f in factors] for t, row in zip(tickers, rows, strict=True)]
+    )
+
+
+def limits_from(data: Mapping[str, Any], sectors: Sequence[str]) -> Limits:
+    """Read a `constraints` object; null switches a limit off.
+
+    `sectors` are the sectors of the universe: `max_sector_weight` caps each of them, `sector_limits` takes precedence
+    for the sectors it names, and `excluded_sectors` are capped at zero.
 
     Raises
     ------
-    InputError : for an unknown field or a value of the wrong kind.
+    InputError : for an unknown field, an unknown sector or a value of the wrong kind.
     """
     unknown = sorted(set(data) - _LIMIT_FIELDS - {"description"})
     if unknown:
-        raise InputError(
-            f"constraints has unknown fields {', '.join(unknown)}; known: {', '.join(sorted(_LIMIT_FIELDS))}"
-        )
+        known = ", ".join(sorted(_LIMIT_FIELDS))
+        raise InputError(f"constraints has unknown fields {_listed(unknown)}; known: {known}")
     neutral = data.get("neutral_factors") or ()
+    if not isinstance(neutral, Sequence) or isinstance(neutral, str) or not all(isinstance(f, str) for f in neutral):
+        raise InputError("neutral_factors must be a list of factor names")
+    for name in ("long_only", "factor_neutrality"):
+        if not isinstance(data.get(name), bool | None):
+            raise InputError(f"constraints: {name} must be true, false or null, not {_shown(data[name])}")
     if data.get("factor_neutrality") and not neutral:
         raise InputError("factor_neutrality is true but neutral_factors names no factor")
-    caps = data.get("sector_limits") or {}
-    if not isinstance(caps, Mapping):
-        raise InputError("sector_limits must map sector names to caps")
     return Limits(
-        long_only=bool(data.get("long_only", True)),
+        long_only=data.get("long_only") is not False,
         min_weight=_optional(data, "min_weight"),
         max_weight=_optional(data, "max_weight"),
-        sector_limits={str(name): number(caps, name, "sector_limits") for name in caps},
+        sector_limits=_sector_caps(data, sectors),
         min_names=_count(data, "min_names"),
         max_names=_count(data, "max_names"),
         max_turnover=_optional(data, "max_turnover"),
         max_tracking_error=_optional(data, "max_tracking_error"),
-        neutral_factors=tuple(neutral) if data.get("factor_neutrality") else (),
+        neutral_factors=tuple(neutral) if data.get("factor_neutrality", True) else (),
         neutrality_tolerance=number(data, "neutrality_tolerance", "constraints", default=0.01),
     )
 
 
-def covariance_from(data: Mapping[str, Any]) -> tuple[tuple[str, ...], RiskModel]:
-    """Tickers and risk model of `covariance_matrix`: {"tickers", "matrix"} or {"tickers", "loadings", "specific"}."""
-    table = _mapping(data, "covariance_matrix")
-    tickers = table.get("tickers")
-    if not isinstance(tickers, Sequence) or isinstance(tickers, str) or not tickers:
+def _sector_caps(data: Mapping[str, Any], sectors: Sequence[str]) -> dict[str, float]:
+    named = {} if data.get("sector_limits") is None else _mapping(data, "sector_limits")
+    excluded = data.get("excluded_sectors") or ()
+    if not isinstance(excluded, Sequence) or isinstance(excluded, str) or not all(isinstance(s, str) for s in excluded):
+        raise InputError("excluded_sectors must be a list of sector names")
+    unknown = sorted((set(named) | set(excluded)) - set(sectors))
+    if unknown:
+        raise InputError(f"constraints name the sectors {_listed(unknown)}, which no ticker of sector_mapping has")
+    general = _optional(data, "max_sector_weight")
+    caps = {} if general is None else dict.fromkeys(dict.fromkeys(sectors), general)
+    caps |= {str(name): number(named, name, "sector_limits") for name in named}
+    return caps | dict.fromkeys(excluded, 0.0)
+
+
+def tickers_from(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tickers of `covariance_matrix`, which give every array its order."""
+    tickers = _mapping(data, "covariance_matrix").get("tickers")
+    if not isinstance(tickers, Sequence) or not tickers or not all(isinstance(name, str) for name in tickers):
         raise InputError("covariance_matrix.tickers must list the names; inject the field instead of retyping it")
+    if len(set(tickers)) != len(tickers):
+        raise InputError("covariance_matrix.tickers names a ticker twice")
+    return tuple(tickers)
+
+
+def covariance_from(data: Mapping[str, Any]) -> RiskModel:
+    """Risk model of `covariance_matrix`: {"tickers", "matrix"} or {"tickers", "loadings", "specific"}."""
+    table, size = _mapping(data, "covariance_matrix"), len(tickers_from(data))
     try:
         if "loadings" in table:
             loadings, specific = (np.asarray(table[key], dtype=float) for key in ("loadings", "specific"))
-            return tuple(tickers), RiskModel.from_factors(loadings, specific)
+            if loadings.ndim != 2 or loadings.shape[1] != size:
+                raise InputError(f"covariance_matrix.loadings has shape {loadings.shape} for {size} tickers")
+            _check_size(loadings, specific)
+            return RiskModel.from_factors(loadings, specific)
         matrix = np.asarray(table.get("matrix"), dtype=float)
-    except (TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise InputError("covariance_matrix holds something that is not a number; inject the field") from None
-    if matrix.shape != (len(tickers), len(tickers)):
-        raise InputError(
-            f"covariance_matrix.matrix has shape {matrix.shape} for {len(tickers)} tickers; inject the field"
-        )
-    return tuple(tickers), RiskModel.from_matrix(matrix)
+    if matrix.shape != (size, size):
+        raise InputError(f"covariance_matrix.matrix has shape {matrix.shape} for {size} tickers; inject the field")
+    _check_size(matrix)
+    return RiskModel.from_matrix(matrix)
+
+
+def _check_size(*arrays: Array) -> None:
+    if any(array.size and np.nanmax(np.abs(array), initial=0.0) > LARGEST for array in arrays):
+        raise InputError(f"covariance_matrix holds a number beyond {LARGEST:.0e}; inject the field, in annual decimals")
 
 
 def values_from(data: Any, tickers: tuple[str, ...], field: str) -> Array:
@@ -143,7 +196,7 @@ def weights_from(data: Any, tickers: tuple[str, ...], field: str) -> Array:
         raise InputError(f"{field} must map tickers to weights")
     unknown = sorted(set(data) - set(tickers))
     if unknown:
-        raise InputError(f"{field} names {', '.join(map(str, unknown[:5]))}, which the covariance does not cover")
+        raise InputError(f"{field} names {_listed(unknown[:5])}, which the covariance does not cover")
     return np.array([number(data, ticker, field, default=0.0) for ticker in tickers])
 
 
@@ -155,20 +208,38 @@ def views_from(data: Any) -> list[View]:
     for row, view in enumerate(data):
         kind = view.get("type") if isinstance(view, Mapping) else None
         if kind not in ("absolute", "relative"):
-            raise InputError(f"analyst_views[{row}].type must be absolute or relative, not {kind!r}")
-        symbols = tuple(view.get("symbols", ()))
-        where = f"analyst_views[{row}]"
-        views.append(View(kind, symbols, number(view, "return", where), number(view, "confidence", where)))
+            raise InputError(f"analyst_views[{row}].type must be absolute or relative, not {_shown(kind)}")
+        where, symbols = f"analyst_views[{row}]", view.get("symbols")
+        if (
+            not isinstance(symbols, Sequence)
+            or isinstance(symbols, str)
+            or not all(isinstance(s, str) for s in symbols)
+        ):
+            raise InputError(f"{where}.symbols must be a list of tickers, not {_shown(symbols)}")
+        views.append(View(kind, tuple(symbols), number(view, "return", where), number(view, "confidence", where)))
     return views
 
 
+def black_litterman_from(data: Mapping[str, Any]) -> tuple[PortfolioProblem, Posterior]:
+    """The posterior of a Black-Litterman task and the long-only problem that its optimal weights solve."""
+    tickers = tickers_from(data)
+    aversion = number(data, "risk_aversion", "the task", default=RISK_AVERSION)
+    fixed = {"objective": Objective.MAX_SHARPE.value, "constraints": {"long_only": True}, "expected_returns": None}
+    problem = problem_from({**data, **fixed, "risk_aversion": aversion / 2})
+    market = weights_from(data.get("market_cap_weights"), tickers, "market_cap_weights")
+    picks = pick_matrix(tickers, views_from(data.get("analyst_views")))
+    tau = number(data, "tau", "the task", default=TAU)
+    after = posterior(problem.risk, market, *picks, risk_aversion=aversion, tau=tau)
+    return replace(problem, expected_returns=after.mean), after
+
+
 def number(data: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
-    """A finite number of a map, or its default where absent or null."""
+    """A number of a map of size `LARGEST` at most, or its default where absent or null."""
     value = data.get(key)
     if value is None and default is not None:
         return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise InputError(f"{where}: {key} must be a finite number, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        raise InputError(f"{where}: {key} must be a number of size {LARGEST:.0e} at most, not {_shown(value)}")
     return float(value)
 
 
@@ -186,13 +257,30 @@ def _count(data: Mapping[str, Any], key: str) -> int | None:
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = data.get(key)
-    if not isinstance(value, Mapping):
+    if not isinstance(data, Mapping):
+        raise InputError("the task must be an object with the fields of the task data")
+    if data.get(key) is None:
         raise InputError(f"{key} is missing; inject it from the task data")
+    value = data[key]
+    if not isinstance(value, Mapping):
+        raise InputError(f"{key} must be an object, not {_shown(value)}")
     return value
 
 
 def _covered(table: Mapping[str, Any], ticker: str, field: str) -> Any:
     if ticker not in table:
-        raise InputError(f"{field} does not cover {ticker}")
+        raise InputError(f"{field} does not cover {_listed([ticker])}")
     return table[ticker]
+
+
+def _shown(value: Any) -> str:
+    """A value as a message shows it: one line, short, and safe for integers too long to print."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST:
+        return "an integer beyond that"
+    text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a message; one that would break the line is escaped."""
+    return ", ".join(name if name.isprintable() else repr(name) for name in names)

@@ -23,6 +23,11 @@ class LimitCheck:
     excess: float
 
 
+def clean(weights: Array) -> Array:
+    """(n,) weights with the rounding residue of a solver (below 1e-12) set to zero."""
+    return np.where(np.abs(weights) < 1e-12, 0.0, weights)
+
+
 def turnover(weights: Array, current: Array) -> float:
     """One-way turnover Σ|w − w0|/2, a fraction of NAV."""
     return float(np.abs(weights - current).sum() / 2)

@@ -9,7 +9,7 @@ from itertools import count
 import numpy as np
 
 from finskillbench.engines.portfolio.certificate import Infeasibility, Optimality, prove_infeasible, prove_optimal
-from finskillbench.engines.portfolio.formulation import Formulation, Goal, NameCounts, formulate
+from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, NameCounts, formulate
 from finskillbench.engines.portfolio.measures import name_count
 from finskillbench.engines.portfolio.polish import polish
 from finskillbench.engines.portfolio.problem import STUB, PortfolioProblem
@@ -69,9 +69,13 @@ class Certified:
 
 
 def optimise(
-    problem: PortfolioProblem, goal: Goal = Goal.OBJECTIVE, *, objective_cap: float | None = None
+    problem: PortfolioProblem,
+    goal: Goal = Goal.OBJECTIVE,
+    *,
+    objective_cap: float | None = None,
+    anchor: Array | None = None,
 ) -> Certified:
-    """Minimise the goal over every portfolio that keeps the limits, name counts included.
+    """Minimise the goal (see `Aim`) over every portfolio that keeps the limits, name counts included.
 
     The relaxation without name counts is solved first; only if its solution has too few or too many names does a
     best-first branch and bound on who is a holding follow (numerics: most never branch).
@@ -81,13 +85,14 @@ def optimise(
     InfeasibleError : with a checked Farkas ray.
     UndecidedError : when nothing can be proved.
     """
-    relaxed = _solve_convex(formulate(problem, goal, objective_cap=objective_cap))
+    aim = Aim(goal, objective_cap, anchor)
+    relaxed = _solve_convex(formulate(problem, aim))
     least, most = problem.limits.min_names, problem.limits.max_names
     if least is None and most is None:
         return relaxed
     if _names_kept(problem, relaxed.weights):
         return relaxed
-    return _branch(problem, goal, objective_cap)
+    return _branch(problem, aim)
 
 
 def _names_kept(problem: PortfolioProblem, weights: Array) -> bool:
@@ -96,6 +101,7 @@ def _names_kept(problem: PortfolioProblem, weights: Array) -> bool:
     return (least is None or held >= least) and (most is None or held <= most)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a diverging iteration ends in numbers that prove nothing
 def _solve_convex(formulation: Formulation) -> Certified:
     """Solve, polish, prove; the better of the raw and the polished pair is kept."""
     program = formulation.program
@@ -114,7 +120,7 @@ def _solve_convex(formulation: Formulation) -> Certified:
         if _error(proof) < _error(best[0]):
             best = (proof, *refined)
     proof, x, z = best
-    if proof.gap > ACCEPTED_GAP or proof.violation > ACCEPTED_VIOLATION:
+    if not (abs(proof.gap) <= ACCEPTED_GAP and proof.violation <= ACCEPTED_VIOLATION):  # so that NaN is refused
         raise UndecidedError(
             f"the solver stopped with status {solution.status}, gap {proof.gap:.1e} and violation {proof.violation:.1e}"
         )
@@ -145,23 +151,24 @@ class _Relaxed:
 
     optimality: Optimality
     indicators: Array
-    uniqueness: Uniqueness
+    uniqueness: UniquenessProof
 
 
-def _branch(problem: PortfolioProblem, goal: Goal, objective_cap: float | None) -> Certified:
+def _branch(problem: PortfolioProblem, aim: Aim) -> Certified:
     """Best-first branch and bound on the holding indicators.
 
     A branch's relaxation gives its proved bound; its indicators, rounded, give a set of holdings whose convex program
     gives an incumbent. A branch is closed when its bound exceeds the incumbent by more than `TIE`, or when its
-    relaxation is integral and attains its bound. The optimum is unique when the closing relaxation's is and no other
-    branch comes within `TIE`.
+    relaxation attains its bound and is integral or has one optimum. The optimum is unique when the closing
+    relaxation's is and no other branch comes within `TIE`; its modulus holds beyond its own branch only if that
+    branch is all there is.
     """
     n = problem.size
     nobody = np.zeros(n, dtype=bool)
     order = count()
     queue = [(-np.inf, next(order), NameCounts(nobody, nobody))]
     incumbent: Certified | None = None
-    outcomes: list[tuple[float, Uniqueness]] = []
+    outcomes: list[tuple[float, UniquenessProof]] = []
     tried: set[bytes] = set()
     refuted: InfeasibleError | None = None
     least_bound, nodes = np.inf, 0
@@ -173,18 +180,19 @@ def _branch(problem: PortfolioProblem, goal: Goal, objective_cap: float | None) 
         if nodes >= _MAX_NODES:
             raise UndecidedError(f"name counts not settled after {_MAX_NODES} branches")
         try:
-            relaxed = _relax(formulate(problem, goal, objective_cap=objective_cap, names=names))
+            relaxed = _relax(formulate(problem, aim, names=names))
         except InfeasibleError as error:
             refuted, nodes = error, nodes + 1
             continue
-        candidate = _held(problem, goal, objective_cap, relaxed.indicators, names, tried)
+        candidate = _held(problem, aim, relaxed.indicators, names, tried)
         nodes += 2
         bound = relaxed.optimality.lower_bound
         if candidate is not None and (incumbent is None or candidate.value < incumbent.value):
             incumbent = candidate
         fraction = np.abs(relaxed.indicators - np.round(relaxed.indicators))
         fraction[names.forced_in | names.forced_out] = 0.0
-        attained = incumbent is not None and incumbent.value - bound <= _ATTAINED and fraction.max() < _INTEGRAL
+        settled = fraction.max() < _INTEGRAL or relaxed.uniqueness.outcome.proved
+        attained = incumbent is not None and incumbent.value - bound <= _ATTAINED and settled
         if attained or (incumbent is not None and bound > incumbent.value + TIE) or fraction.max() == 0.0:
             least_bound = min(least_bound, bound)
             outcomes.append((bound, relaxed.uniqueness))
@@ -198,13 +206,17 @@ def _branch(problem: PortfolioProblem, goal: Goal, objective_cap: float | None) 
         if refuted is None:
             raise UndecidedError("no branch gave a portfolio with an allowed number of names")
         raise refuted
-    near = [outcome for bound, outcome in outcomes if bound <= incumbent.value + TIE]
-    alone = len(near) == 1 and near[0].proved
+    near = [proof for bound, proof in outcomes if bound <= incumbent.value + TIE]
+    uniqueness = UniquenessProof(Uniqueness.UNDECIDED)
+    if len(near) == 1 and near[0].outcome.proved:
+        uniqueness = near[0] if nodes == 2 else UniquenessProof(Uniqueness.BRANCHES)
     bound = min(least_bound, incumbent.value)
+    if incumbent.value - bound > ACCEPTED_GAP:
+        raise UndecidedError(f"name counts leave a gap of {incumbent.value - bound:.1e} after {nodes} programs")
     return replace(
         incumbent,
         optimality=replace(incumbent.optimality, lower_bound=bound, gap=incumbent.value - bound),
-        uniqueness=incumbent.uniqueness if alone else UniquenessProof(Uniqueness.UNDECIDED),
+        uniqueness=uniqueness,
         nodes=nodes,
     )
 
@@ -221,14 +233,13 @@ def _relax(formulation: Formulation) -> _Relaxed:
     return _Relaxed(
         optimality=prove_optimal(program, solution.x, solution.z),
         indicators=solution.x[formulation.indicators],
-        uniqueness=prove_unique(formulation, solution.x, solution.z).outcome,
+        uniqueness=prove_unique(formulation, solution.x, solution.z),
     )
 
 
 def _held(
     problem: PortfolioProblem,
-    goal: Goal,
-    objective_cap: float | None,
+    aim: Aim,
     indicators: Array,
     names: NameCounts,
     tried: set[bytes],
@@ -246,7 +257,7 @@ def _held(
     limits_count = most is not None and most < problem.size
     restricted = _without_stubs(problem, holdings) if limits_count else problem
     try:
-        candidate = _solve_convex(formulate(restricted, goal, objective_cap=objective_cap, holdings=holdings))
+        candidate = _solve_convex(formulate(restricted, aim, holdings=holdings))
     except (InfeasibleError, UndecidedError):
         return None
     return candidate if _names_kept(problem, candidate.weights) else None
@@ -254,4 +265,5 @@ def _held(
 
 def _without_stubs(problem: PortfolioProblem, holdings: Array) -> PortfolioProblem:
     """The same problem with names outside `holdings` capped below the holding threshold."""
-    return replace(problem, ceilings=np.where(holdings, np.inf, STUB))
+    ceilings = np.where(holdings, np.inf, STUB)
+    return replace(problem, ceilings=ceilings if problem.ceilings is None else np.minimum(ceilings, problem.ceilings))

@@ -14,6 +14,8 @@ from finskillbench.engines.portfolio.risk_model import Array
 _LARGEST_SYSTEM = 600
 """Dense Newton systems above this many unknowns are not worth their cubic cost; the interior point stands."""
 _REGULARISATION = 1e-11
+_ROUNDING = 2e-16
+"""Residuals of this size are rounding; no step improves on them."""
 
 
 def polish(program: ConicProgram, solution: Solution, steps: int = 4) -> tuple[Array, Array] | None:
@@ -34,12 +36,10 @@ def polish(program: ConicProgram, solution: Solution, steps: int = 4) -> tuple[A
     for _ in range(steps):
         gradients, values, hessian = _curved_terms(cones, nu, x, quadratic)
         stationarity = quadratic @ x + program.linear + matrix.T @ y + gradients.T @ nu
-        step = _saddle_step(
-            hessian,
-            np.vstack([matrix, gradients]),
-            stationarity,
-            np.concatenate([matrix @ x - program.rhs[linear], values]),
-        )
+        residual = np.concatenate([stationarity, matrix @ x - program.rhs[linear], values])
+        if np.abs(residual).max(initial=0.0) <= _ROUNDING:
+            break
+        step = _saddle_step(hessian, np.vstack([matrix, gradients]), residual)
         if step is None:
             return None
         x += step[: x.size]
@@ -87,7 +87,7 @@ def _curved_terms(
     return gradients, values, hessian
 
 
-def _saddle_step(hessian: Array, jacobian: Array, dual_residual: Array, primal_residual: Array) -> Array | None:
+def _saddle_step(hessian: Array, jacobian: Array, residual: Array) -> Array | None:
     """Solve [[H, J'], [J, 0]] d = −residual; active rows may be dependent, hence regularised and refined."""
     n, m = hessian.shape[0], jacobian.shape[0]
     system = np.zeros((n + m, n + m))
@@ -95,7 +95,7 @@ def _saddle_step(hessian: Array, jacobian: Array, dual_residual: Array, primal_r
     regular = system.copy()
     regular[np.arange(n), np.arange(n)] += _REGULARISATION
     regular[np.arange(n, n + m), np.arange(n, n + m)] -= _REGULARISATION
-    target = -np.concatenate([dual_residual, primal_residual])
+    target = -residual
     try:
         inverse = np.linalg.inv(regular)
     except np.linalg.LinAlgError:

@@ -14,7 +14,7 @@ from enum import StrEnum
 import numpy as np
 
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
-from finskillbench.errors import DimensionError
+from finskillbench.errors import DimensionError, InputError
 
 HOLDING_THRESHOLD = 0.001
 """Smallest weight that counts as a holding (10 basis points of NAV)."""
@@ -86,10 +86,16 @@ class PortfolioProblem:
         n = len(self.tickers)
         if self.risk.size != n:
             raise DimensionError(f"covariance covers {self.risk.size} names, the problem {n}")
-        for name in ("expected_returns", "benchmark", "current"):
+        for name in ("expected_returns", "benchmark", "current", "ceilings"):
             array = getattr(self, name)
             if array is not None and array.shape != (n,):
                 raise DimensionError(f"{name} has shape {array.shape}; give one number for each of the {n} names")
+        if self.limits.sector_limits and len(self.sectors) != n:
+            raise DimensionError(
+                f"sectors has {len(self.sectors)} entries; sector limits need one for each of {n} names"
+            )
+        if not self.risk_aversion >= 0:
+            raise InputError(f"risk_aversion is {self.risk_aversion}; give a number that is not negative")
         if self.exposures is not None and self.exposures.shape != (n, len(self.limits.neutral_factors)):
             raise DimensionError(f"exposures have shape {self.exposures.shape}; give n x neutral factors")
 

@@ -44,7 +44,7 @@ def rebalance(problem: PortfolioProblem, tolerance: float = OBJECTIVE_TOLERANCE)
     if not least.uniqueness.outcome.proved:
         # A billionth of slack keeps an interior for the solver; it is far below what any score can see.
         tied = replace(problem, limits=replace(problem.limits, max_turnover=least.value + 1e-9))
-        nearest = optimise(tied, Goal.DISTANCE, objective_cap=cap)
+        nearest = optimise(tied, Goal.DISTANCE, objective_cap=cap, anchor=problem.current)
         if least.uniqueness.outcome is Uniqueness.MULTIPLE or nearest.uniqueness.outcome.proved:
             weights = nearest.weights
             least = replace(least, weights=weights, uniqueness=nearest.uniqueness)

@@ -45,17 +45,27 @@ class RiskModel:
         if np.abs(covariance - covariance.T).max(initial=0.0) > 1e-10 * scale:
             raise InputError("covariance is not symmetric; pass the matrix exactly as the task data give it")
         try:
-            root = np.linalg.cholesky((covariance + covariance.T) / 2).T
+            root = np.linalg.cholesky(covariance / 2 + covariance.T / 2).T
         except np.linalg.LinAlgError:
             raise InputError("covariance is not positive definite; pass the matrix exactly as given") from None
         return cls(np.ascontiguousarray(root), np.zeros(len(covariance)))
 
     @classmethod
     def from_factors(cls, loadings: Array, specific: Array) -> RiskModel:
-        """Keep the factor form where it is the smaller one (k < n), else factor the dense matrix."""
+        """Keep the factor form where it is the smaller one (k < n), else factor the dense matrix.
+
+        Raises
+        ------
+        DimensionError : if the shapes disagree.
+        InputError : if a number is not finite, a specific variance negative, or the dense matrix not positive definite.
+        """
+        if loadings.ndim != 2:
+            raise DimensionError(f"loadings have shape {loadings.shape}; give k x n numbers")
         k, n = loadings.shape
         if specific.shape != (n,):
             raise DimensionError(f"specific has shape {specific.shape}; the loadings have {n} columns")
+        if not np.isfinite(loadings).all() or not (specific >= 0).all() or not np.isfinite(specific).all():
+            raise InputError("loadings and specific must be finite numbers, and specific variances not negative")
         if k < n:
             return cls(loadings, specific)
         return cls.from_matrix(loadings.T @ loadings + np.diag(specific))

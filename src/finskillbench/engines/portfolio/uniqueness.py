@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+import scipy.sparse as sp
 
 from finskillbench.engines.portfolio.formulation import Formulation
 from finskillbench.engines.portfolio.program import Cone
@@ -22,13 +23,14 @@ class Uniqueness(StrEnum):
 
     CURVATURE = "unique: the Lagrangian is strictly convex in the weights"
     RANK = "unique: the constraints with positive multipliers determine the weights"
+    BRANCHES = "unique: alone in its branch of the name counts, and no other branch comes as near"
     MULTIPLE = "not unique: another optimum is known"
     UNDECIDED = "undecided"
 
     @property
     def proved(self) -> bool:
         """Whether the optimum is proved to be the only one."""
-        return self in (Uniqueness.CURVATURE, Uniqueness.RANK)
+        return self in (Uniqueness.CURVATURE, Uniqueness.RANK, Uniqueness.BRANCHES)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ def prove_unique(formulation: Formulation, x: Array, z: Array) -> UniquenessProo
     for block in program.blocks:
         if block.cone is Cone.SECOND_ORDER and z[block.start] > _POSITIVE:
             curved_is_active = True
-            modulus += z[block.start] / slack[block.start] * formulation.curvature[block.label]
+            if slack[block.start] > 0:  # a limit of exactly zero has no multiplier of the quadratic form
+                modulus += z[block.start] / slack[block.start] * formulation.curvature[block.label]
     if modulus > _POSITIVE:
         return UniquenessProof(Uniqueness.CURVATURE, modulus=float(modulus))
     if curved_is_active:
@@ -68,7 +71,9 @@ def prove_unique(formulation: Formulation, x: Array, z: Array) -> UniquenessProo
             if block.cone is not Cone.SECOND_ORDER
         ]
     )
-    directions = _null_space(program.matrix[tight].toarray())
+    # Two optima of a convex quadratic differ by a direction it does not see, so its rows pin the face as well.
+    pinned = [program.matrix[tight]] if program.quadratic.nnz == 0 else [program.matrix[tight], program.quadratic]
+    directions = _null_space(sp.vstack(pinned).toarray())
     moves = directions[formulation.weights]
     if moves.size == 0 or np.abs(moves).max() < 1e-9:
         return UniquenessProof(Uniqueness.RANK)

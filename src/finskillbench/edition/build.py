@@ -1,0 +1,130 @@
+"""Building an edition: raw files → panels → truth → episodes, in one pass."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from threadpoolctl import threadpool_limits
+
+from finskillbench.edition.load import Edition, load_edition
+from finskillbench.edition.store import (
+    digest_files,
+    digest_of,
+    episode_json,
+    new_folder,
+    truth_json,
+    write_lines,
+    write_manifest,
+)
+from finskillbench.errors import InputError
+from finskillbench.panels import build_panels, write_panels
+from finskillbench.sources.market import load_market
+from finskillbench.sources.synthetic import write_collection
+from finskillbench.subtasks import SUBTASKS
+from finskillbench.subtasks.building import BuildContext
+
+DEFAULT_SEED = 1
+DEFAULT_NAMES = 30
+_LIBRARIES = ("numpy", "scipy", "polars", "clarabel", "scikit-learn")
+_RAW_FOLDERS = ("prices", "famafrench", "fred", "statements_derived", "constituents")
+_SMALLEST, _LARGEST = 30, 3000
+
+Progress = Callable[[str], None]
+
+
+def build_edition(
+    *,
+    source: Literal["synthetic", "raw-dir"] = "synthetic",
+    raw_dir: Path | None = None,
+    seed: int = DEFAULT_SEED,
+    names: int | None = None,
+    out: Path,
+    progress: Progress = lambda step: None,
+) -> Edition:
+    """Build an edition into `out`.
+
+    Parameters
+    ----------
+    source : where raw files come from: written from `seed`, or read from `raw_dir`.
+    seed : drives the synthetic market and every draw of episodes; another seed is another benchmark.
+    names : size of the universe, 30 to 3,000; default 30, or what the raw-dir's own universe file says.
+    progress : called with the name of each step as it starts.
+
+    Raises
+    ------
+    SourceError : raw data that cannot be trusted, with file and line.
+    InputError : unusable arguments; an `out` that is not empty or cannot be written. Nothing is left half-written.
+    """
+    if names is not None and not _SMALLEST <= names <= _LARGEST:
+        raise InputError(f"--names must lie between {_SMALLEST} and {_LARGEST}, not {names}")
+    if seed < 0:
+        raise InputError(f"--seed must not be negative, not {seed}")
+    if source == "raw-dir":
+        if raw_dir is None or not raw_dir.is_dir():
+            raise InputError(f"--raw-dir must name a folder of raw files, not {raw_dir}")
+        with new_folder(out) as folder:
+            _build(raw_dir, folder, {"kind": source}, seed, names, progress)
+    else:
+        with new_folder(out) as folder, tempfile.TemporaryDirectory(dir=folder.parent, prefix=".raw.") as raw:
+            size = names or DEFAULT_NAMES
+            progress("writing synthetic raw files")
+            write_collection(Path(raw), seed=seed, names=size)
+            _build(Path(raw), folder, {"kind": source, "names": size}, seed, size, progress)
+    return load_edition(out)
+
+
+def _build(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: int | None, progress: Progress) -> None:
+    # Thousands of small dense systems: BLAS threads would only wait for each other.
+    with threadpool_limits(1):
+        _write(raw, folder, source, seed, names, progress)
+
+
+def _write(
+    raw: Path, folder: Path, source: dict[str, Any], seed: int, names: int | None, progress: Progress
+) -> None:
+    progress("reading raw files")
+    market = load_market(raw, names=names)
+    progress("building panels")
+    panels = build_panels(market)
+    write_panels(panels, folder / "panels")
+    context = BuildContext(panels, seed)
+    counts = {}
+    for subtask in SUBTASKS:
+        if subtask.build is None:
+            continue
+        progress(f"proving {subtask.name}")
+        tasks = subtask.build(context)
+        counts[subtask.name] = len(tasks)
+        file = f"{subtask.name}.jsonl"
+        write_lines(folder / "episodes" / file, (episode_json(task.episode) for task in tasks))
+        write_lines(folder / "truth" / file, (truth_json(task.truth) for task in tasks))
+        certificates = ({"task_id": t.episode.task_id, "certificate": t.certificate} for t in tasks)
+        write_lines(folder / "certificates" / file, certificates)
+    raw_files = {
+        f"{name}/{path}": digest
+        for name in _RAW_FOLDERS
+        if (raw / name).is_dir()
+        for path, digest in digest_files(raw / name).items()
+    }
+    write_manifest(
+        folder,
+        {
+            "source": source | {"raw_digest": digest_of(raw_files)},
+            "seed": seed,
+            "universe": list(panels.symbols),
+            "as_of_dates": [day.isoformat() for day in panels.month_ends],
+            "counts": counts,
+            "parameters": {"portfolio": context.catalog},
+            "notes": [*panels.report.notes, *context.notes],
+            "versions": versions(),
+        },
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of this package and of the libraries that a truth can depend on."""
+    return {name: importlib.metadata.version(name) for name in ("finskillbench", *_LIBRARIES)}

@@ -1,0 +1,158 @@
+"""Reading an edition: verified against its manifest, truth only on request."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from finskillbench.edition.store import (
+    FORMAT,
+    WITHHELD,
+    digest_file,
+    digest_of,
+    episode_from,
+    read_lines,
+    truth_from,
+)
+from finskillbench.episode import Episode, JsonObject, Truth
+from finskillbench.errors import EditionError, InputError
+
+
+@dataclass(frozen=True)
+class Edition:
+    """An edition on disk; `manifest` tells how it was built and lists the digest of every file."""
+
+    path: Path
+    manifest: JsonObject
+    _arrays: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+
+    @property
+    def digest(self) -> str:
+        """The digest over all files, which identifies the edition."""
+        return self.manifest["digest"]
+
+    @property
+    def sub_tasks(self) -> tuple[str, ...]:
+        """The subtasks that have episodes, in the benchmark's order."""
+        return tuple(self.manifest["counts"])
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether the edition was handed out with its truth."""
+        return (self.path / "truth").is_dir()
+
+    def episodes(self, sub_tasks: Collection[str] | None = None) -> tuple[Episode, ...]:
+        """Episodes in file order, of the named subtasks or of all.
+
+        Raises
+        ------
+        InputError : for a subtask that the edition does not hold.
+        """
+        unknown = sorted(set(sub_tasks or ()) - set(self.sub_tasks))
+        if unknown:
+            raise InputError(f"{self.path} has no subtask {', '.join(unknown)}; it holds {', '.join(self.sub_tasks)}")
+        wanted = [name for name in self.sub_tasks if sub_tasks is None or name in sub_tasks]
+        return tuple(episode for name in wanted for episode in self._episodes[name])
+
+    @cached_property
+    def _episodes(self) -> Mapping[str, tuple[Episode, ...]]:
+        return {
+            name: tuple(episode_from(row, f"{path}, line {line}") for line, row in enumerate(read_lines(path), 1))
+            for name in self.sub_tasks
+            for path in [self.path / "episodes" / f"{name}.jsonl"]
+        }
+
+    def truth(self, task_id: str) -> Truth:
+        """The truth of one episode.
+
+        Raises
+        ------
+        EditionError : if the edition was handed out without truth.
+        InputError : if it has no such episode.
+        """
+        if task_id not in self._truths:
+            raise InputError(f"{self.path} has no episode {task_id}")
+        return self._truths[task_id]
+
+    @cached_property
+    def _truths(self) -> Mapping[str, Truth]:
+        if not self.has_truth:
+            raise EditionError(f"{self.path} was handed out without truth; score where truth/ is present")
+        found = {}
+        for name in self.sub_tasks:
+            path = self.path / "truth" / f"{name}.jsonl"
+            for line, row in enumerate(read_lines(path), 1):
+                truth = truth_from(row, f"{path}, line {line}")
+                found[truth.task_id] = truth
+        return found
+
+    def certificates(self, sub_task: str) -> dict[str, JsonObject]:
+        """The certificates of a subtask by task id."""
+        rows = read_lines(self.path / "certificates" / f"{sub_task}.jsonl")
+        return {row["task_id"]: row["certificate"] for row in rows}
+
+    def full_input(self, episode: Episode) -> dict[str, Any]:
+        """The input at full precision: every `{"tickers", "ref"}` that resolves replaced by its arrays.
+
+        A reference that does not resolve (imported releases without their arrays) stays as it is.
+        """
+        return {name: self._resolved(value) for name, value in episode.input.items()}
+
+    def _resolved(self, value: Any) -> Any:
+        if not isinstance(value, Mapping) or not isinstance(value.get("ref"), str):
+            return value
+        ref = value["ref"]
+        if ref not in self.manifest["files"]:
+            return value
+        if ref not in self._arrays:
+            self._arrays[ref] = read_covariance(self.path / ref)
+        return self._arrays[ref]
+
+
+def read_covariance(path: Path) -> dict[str, Any]:
+    """A covariance file as JSON: tickers with the dense matrix, or with loadings and specific variances."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            tickers = [str(symbol) for symbol in arrays["symbols"]]
+            if "cov" in arrays:
+                return {"tickers": tickers, "matrix": arrays["cov"].tolist()}
+            return {name: arrays[name].tolist() for name in ("loadings", "specific")} | {"tickers": tickers}
+    except (OSError, ValueError, KeyError) as error:
+        raise EditionError(f"{path}: no covariance ({error}); rebuild the edition") from None
+
+
+def load_edition(path: Path | str) -> Edition:
+    """Open an edition and verify every file against the manifest.
+
+    Raises
+    ------
+    EditionError : naming the file that is missing, added or altered.
+    """
+    folder = Path(path)
+    manifest_path = folder / "manifest.json"
+    try:
+        manifest = orjson.loads(manifest_path.read_bytes())
+    except OSError:
+        raise EditionError(f"{folder} is no edition: it has no manifest.json; build one with `data build`") from None
+    except orjson.JSONDecodeError as error:
+        raise EditionError(f"{manifest_path}: not JSON ({error}); rebuild the edition") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise EditionError(f"{manifest_path}: not of format {FORMAT}; rebuild the edition with this version")
+    files = manifest.get("files")
+    if not isinstance(files, dict) or digest_of(files) != manifest.get("digest"):
+        raise EditionError(f"{manifest_path}: its digest does not match its list of files; rebuild the edition")
+    withheld = tuple(name for name in WITHHELD if not (folder / name).is_dir())
+    for name, digest in files.items():
+        if name.split("/")[0] in withheld:
+            continue
+        if not (folder / name).is_file():
+            raise EditionError(f"{folder / name} is missing; restore it or rebuild the edition")
+        if digest_file(folder / name) != digest:
+            raise EditionError(f"{folder / name} was altered since the edition was built; restore or rebuild it")
+    return Edition(folder, manifest)

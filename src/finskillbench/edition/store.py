@@ -1,0 +1,160 @@
+"""The edition on disk: one line of JSON for each episode, truth and certificate, and a manifest of digests.
+
+    manifest.json   panels/   episodes/<sub_task>.jsonl   truth/<sub_task>.jsonl   certificates/<sub_task>.jsonl
+
+Episodes and panels are what may be handed out; `truth/` and `certificates/` may be withheld.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from finskillbench.episode import Episode, JsonObject, Prompt, Truth
+from finskillbench.errors import EditionError, InputError
+
+FORMAT = 1
+WITHHELD = ("truth", "certificates")
+"""Folders that an edition may be handed out without."""
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder written beside its place and renamed when complete; nothing is left behind on failure.
+
+    Raises
+    ------
+    InputError : if `out` exists and is not an empty folder, or its parent cannot be written.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} exists and is not an empty folder; choose another --out or remove it")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror}; choose another --out") from None
+    try:
+        yield staging
+        staging.chmod(0o755)
+        if out.exists():
+            out.rmdir()
+        staging.replace(out)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def write_lines(path: Path, rows: Iterable[JsonObject]) -> None:
+    """Write JSON Lines; numbers in their shortest form that reads back exactly."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        for row in rows:
+            file.write(orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY))
+            file.write(b"\n")
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Read JSON Lines.
+
+    Raises
+    ------
+    EditionError : naming file and line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise EditionError(f"{path}: {error.strerror}; rebuild the edition") from None
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise EditionError(f"{path}, line {number}: not JSON ({error}); rebuild the edition") from None
+        if not isinstance(row, dict):
+            raise EditionError(f"{path}, line {number}: expected an object; rebuild the edition")
+        yield row
+
+
+def episode_json(episode: Episode) -> dict[str, Any]:
+    """An episode under the published field names."""
+    return {
+        "task_id": episode.task_id,
+        "skill": episode.skill,
+        "sub_task": episode.sub_task,
+        "as_of_date": episode.as_of_date.isoformat(),
+        "difficulty": episode.difficulty,
+        "input": episode.input,
+        "metadata": episode.metadata,
+        "prompt": {
+            "task_description": episode.prompt.task_description,
+            "output_instructions": episode.prompt.output_instructions,
+        },
+    }
+
+
+def episode_from(row: Mapping[str, Any], where: str) -> Episode:
+    """The episode of one line; `where` names it in errors."""
+    try:
+        prompt = row["prompt"]
+        return Episode(
+            task_id=row["task_id"],
+            skill=row["skill"],
+            sub_task=row["sub_task"],
+            as_of_date=date.fromisoformat(row["as_of_date"]),
+            difficulty=row["difficulty"],
+            input=row["input"],
+            prompt=Prompt(prompt["task_description"], prompt["output_instructions"]),
+            metadata=row["metadata"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise EditionError(f"{where}: no episode ({type(error).__name__}: {error}); rebuild the edition") from None
+
+
+def truth_json(truth: Truth) -> dict[str, Any]:
+    """A truth under the published field names, with the summary of its proof."""
+    return {
+        "task_id": truth.task_id,
+        "sub_task": truth.sub_task,
+        "expected_output": truth.expected_output,
+        "verification": truth.verification,
+        "proof": truth.proof,
+    }
+
+
+def truth_from(row: Mapping[str, Any], where: str) -> Truth:
+    """The truth of one line; `where` names it in errors."""
+    try:
+        return Truth(row["task_id"], row["sub_task"], row["expected_output"], row["verification"], row["proof"])
+    except KeyError as error:
+        raise EditionError(f"{where}: the truth lacks {error}; rebuild the edition") from None
+
+
+def digest_files(folder: Path) -> dict[str, str]:
+    """sha256 of every file below a folder, by relative path in sorted order."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): digest_file(path) for path in files}
+
+
+def digest_file(path: Path) -> str:
+    """sha256 of one file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_of(files: Mapping[str, str]) -> str:
+    """One digest for a listing of digests."""
+    listing = "".join(f"{name} {digest}\n" for name, digest in sorted(files.items()))
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def write_manifest(folder: Path, fields: JsonObject) -> None:
+    """Digest everything in the folder and write the manifest, last."""
+    files = digest_files(folder)
+    manifest = {"format": FORMAT, **fields, "digest": digest_of(files), "files": files}
+    (folder / "manifest.json").write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2) + b"\n")

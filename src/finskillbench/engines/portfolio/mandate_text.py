@@ -1,0 +1,149 @@
+"""Reading a mandate written in English: each quantity, the limit it belongs to, and the objective.
+
+Rules, not a model: a text is cut into clauses; the words around a quantity say which limit it sets, and its unit
+(percent, basis points, a fraction in words, a bare number) gives its value. What no rule matches is reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_FRACTIONS = {"tenth": 0.1, "fifth": 0.2, "quarter": 0.25, "third": 1 / 3, "half": 0.5}
+_QUANTITY = re.compile(
+    r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%|percent\b|basis points\b|bps?\b)?"
+    r"|one[ -](?P<fraction>tenth|fifth|quarter|third|half)\b"
+)
+_FACTORS = {
+    "mkt_rf": r"\bmarket\b|\bmkt_rf\b",
+    "smb": r"\bsize\b|\bsmb\b",
+    "hml": r"\bvalue\b|\bhml\b",
+    "rmw": r"\bprofitability\b|\brmw\b",
+    "cma": r"\binvestment\b|\bcma\b",
+    "mom": r"\bmomentum\b|\bmom\b",
+}
+_OBJECTIVES = (
+    ("risk_parity", r"inverse[- ]variance|risk[- ]balanced|risk parity|weighted by risk|risk spread"),
+    ("max_sharpe", r"risk aversion|risk-adjusted|sharpe|net of risk"),
+    ("min_variance", r"variance|calmest|volatility|lowest risk"),
+    ("max_return", r"expected return|highest return"),
+)
+_LOWER = re.compile(r"at least|no fewer than|or more|minimum of|not less than", re.I)
+_NEUTRAL = re.compile(r"exposure|beta\b|neutral|factors?\b", re.I)
+_SHORT_ALLOWED = re.compile(r"\b(?:may|can|is allowed to) (?:sell short|short)\b", re.I)
+_EXCLUSION = re.compile(r"\b(?:forbids?|excludes?|prohibits?)\b", re.I)
+
+
+@dataclass
+class MandateReading:
+    """The optimiser call read from a text, and for each limit the words it came from."""
+
+    objective: str | None = None
+    risk_aversion: float | None = None
+    constraints: dict[str, Any] = field(default_factory=dict)
+    evidence: dict[str, str] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
+
+    def call(self) -> dict[str, Any]:
+        """The call as optimize_portfolio takes it."""
+        aversion = {} if self.risk_aversion is None else {"risk_aversion": self.risk_aversion}
+        return {"objective": self.objective, **aversion, "constraints": self.constraints}
+
+
+def read_mandate(text: str, sectors: Sequence[str]) -> MandateReading:
+    """Read objective and limits from a mandate.
+
+    Parameters
+    ----------
+    text : the mandate in English.
+    sectors : the universe's sector names, recognised whatever their case.
+    """
+    reading = MandateReading()
+    reading.objective = next((name for name, cue in _OBJECTIVES if re.search(cue, text, re.I)), None)
+    reading.constraints["long_only"] = not _SHORT_ALLOWED.search(text)
+    for sentence in re.split(r"(?<=[.])\s+(?=[A-Z])", text):
+        _read_exclusions(reading, sentence, sectors)
+        sentence = _read_range(reading, sentence)
+        for clause in re.split(r"[;:,]\s+|\band\b", sentence):
+            _read_clause(reading, clause.strip(), sentence, sectors)
+    return reading
+
+
+def _read_exclusions(reading: MandateReading, sentence: str, sectors: Sequence[str]) -> None:
+    if _EXCLUSION.search(sentence):
+        named = [name for name in sectors if re.search(re.escape(name), sentence, re.I)]
+        if named:
+            reading.constraints["excluded_sectors"] = named
+            reading.evidence["excluded_sectors"] = sentence
+
+
+def _read_range(reading: MandateReading, sentence: str) -> str:
+    """`between 12 and 16 holdings` sets both counts; returns the sentence without it."""
+    found = re.search(r"between (\d+) and (\d+) (?:holdings|names|positions)", sentence, re.I)
+    if not found:
+        return sentence
+    for name, value in zip(("min_names", "max_names"), found.groups(), strict=True):
+        reading.constraints[name] = int(value)
+        reading.evidence[name] = found[0]
+    return sentence.replace(found[0], "")
+
+
+def _read_clause(reading: MandateReading, clause: str, sentence: str, sectors: Sequence[str]) -> None:
+    for match in _QUANTITY.finditer(clause):
+        value, unit = _value(match)
+        name = _limit_of(clause, unit)
+        if name == "risk_aversion":
+            reading.risk_aversion = value
+        elif name == "neutrality_tolerance":
+            factors = [factor for factor, cue in _FACTORS.items() if re.search(cue, sentence, re.I)]
+            reading.constraints["neutral_factors"] = factors
+            reading.constraints[name] = value
+        elif name in ("min_names", "max_names"):
+            reading.constraints[name] = int(value)
+        elif name == "weight":
+            name = _place_weight(reading, clause, value, sectors)
+        elif name is None:
+            reading.unread.append(clause)
+            continue
+        else:
+            reading.constraints[name] = value
+        reading.evidence[name] = clause
+
+
+def _value(match: re.Match[str]) -> tuple[float, str]:
+    """Decimal value and kind of unit: 'share' for percents, basis points and fractions, 'plain' for bare numbers."""
+    if match["fraction"]:
+        return _FRACTIONS[match["fraction"]], "share"
+    number = float(match["number"])
+    if match["unit"] is None:
+        return number, "plain"
+    return round(number / (100 if match["unit"] in ("%", "percent") else 10_000), 12), "share"
+
+
+def _limit_of(clause: str, unit: str) -> str | None:
+    lowered = clause.lower()
+    if "risk aversion" in lowered:
+        return "risk_aversion"
+    if unit == "share":
+        if "tracking error" in lowered:
+            return "max_tracking_error"
+        return "max_turnover" if "turnover" in lowered else "weight"
+    if re.search(r"holdings|names|positions", lowered):
+        return "min_names" if _LOWER.search(clause) else "max_names"
+    return "neutrality_tolerance" if _NEUTRAL.search(clause) else None
+
+
+def _place_weight(reading: MandateReading, clause: str, value: float, sectors: Sequence[str]) -> str:
+    """A share of NAV limits a named sector, every sector, or every name (from below when it says at least)."""
+    named = [name for name in sectors if re.search(re.escape(name), clause, re.I)]
+    if named:
+        reading.constraints.setdefault("sector_limits", {})[named[0]] = value
+        return f"sector_limits.{named[0]}"
+    if re.search(r"sector", clause, re.I):
+        reading.constraints["max_sector_weight"] = value
+        return "max_sector_weight"
+    name = "min_weight" if _LOWER.search(clause) else "max_weight"
+    reading.constraints[name] = value
+    return name

@@ -1,0 +1,37 @@
+"""Results as JSON: weights by ticker, limits as met, proofs in four numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, check_limits
+from finskillbench.engines.portfolio.optimise import Certified
+from finskillbench.engines.portfolio.problem import PortfolioProblem
+from finskillbench.engines.portfolio.risk_model import Array
+
+
+def named(problem: PortfolioProblem, values: Array) -> dict[str, float]:
+    """Ticker to number, in ticker order."""
+    return {ticker: float(value) for ticker, value in zip(problem.tickers, values, strict=True)}
+
+
+def satisfaction(problem: PortfolioProblem, weights: Array) -> dict[str, bool]:
+    """One boolean for each limit that is set; being fully invested is assumed of every portfolio, not a limit."""
+    found = check_limits(problem, weights)
+    return {name: check.excess <= FEASIBILITY_TOLERANCE for name, check in found.items() if name != "fully_invested"}
+
+
+def checks(problem: PortfolioProblem, weights: Array) -> dict[str, dict[str, float]]:
+    """Measured value and limit of each limit."""
+    found = check_limits(problem, weights)
+    return {name: {"value": check.value, "limit": check.limit} for name, check in found.items()}
+
+
+def proof(certified: Certified) -> dict[str, Any]:
+    """Value, proved gap, violation, and whether the optimum is the only one."""
+    return {
+        "objective_value": certified.value,
+        "gap": certified.optimality.gap,
+        "violation": certified.optimality.violation,
+        "unique": certified.uniqueness.outcome.proved,
+    }

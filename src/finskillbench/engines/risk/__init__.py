@@ -1,0 +1,1 @@
+"""Risk engines: covariance in factor form and rolling regressions."""

@@ -1,0 +1,190 @@
+"""Covariance in factor form, and the Ledoit-Wolf estimator that gives one exactly.
+
+A sample covariance of T sessions is a Gram matrix of T rows, and shrinking it towards a constant variance adds a
+diagonal: `loadings' loadings + diag(specific)`. Kept so, nothing of size n x n is needed to weigh 3,000 names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finskillbench.errors import DimensionError, InputError
+
+Floats = NDArray[np.float64]
+
+SESSIONS_PER_YEAR = 252
+RIDGE = 1e-8
+"""Added beyond |λmin| when a matrix is not positive semidefinite (specification: data, Panels, covariance)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Covariance:
+    """An annualised covariance of simple returns, `loadings' loadings + diag(specific)`.
+
+    Attributes
+    ----------
+    symbols : n names, in the order of the columns.
+    loadings : (k, n) decimals per square root of a year.
+    specific : (n,) decimals squared per year, none negative; its least entry bounds the least eigenvalue from below.
+    """
+
+    symbols: tuple[str, ...]
+    loadings: Floats
+    specific: Floats
+
+    def __post_init__(self) -> None:
+        n = len(self.symbols)
+        if self.loadings.ndim != 2 or self.loadings.shape[1] != n or self.specific.shape != (n,):
+            raise DimensionError(
+                f"covariance of {n} symbols: loadings {self.loadings.shape} and specific {self.specific.shape} "
+                f"must be (k, {n}) and ({n},)"
+            )
+        if len(set(self.symbols)) != n:
+            raise InputError("covariance: a symbol occurs twice")
+        if not (np.isfinite(self.loadings).all() and np.isfinite(self.specific).all()):
+            raise InputError("covariance: a loading or specific variance is not finite")
+        if (self.specific < 0).any():
+            name = self.symbols[int(np.argmin(self.specific))]
+            raise InputError(f"covariance: specific variance of {name} is negative")
+
+    def matrix(self) -> Floats:
+        """The dense (n, n) matrix, exactly symmetric."""
+        dense = self.loadings.T @ self.loadings
+        dense = (dense + dense.T) / 2
+        dense[np.diag_indices_from(dense)] += self.specific
+        return dense
+
+    def variances(self) -> Floats:
+        """The diagonal (n,), without the matrix."""
+        return np.einsum("kn,kn->n", self.loadings, self.loadings) + self.specific
+
+    def times(self, w: Floats) -> Floats:
+        """Σw for w (n,) or (n, j)."""
+        self._require_length(w)
+        specific = self.specific if w.ndim == 1 else self.specific[:, None]
+        return self.loadings.T @ (self.loadings @ w) + specific * w
+
+    def quadratic(self, w: Floats) -> float:
+        """w'Σw for w (n,): the annualised variance of the weights w; never negative, as a sum of squares."""
+        self._require_length(w)
+        exposure = self.loadings @ w
+        return float(exposure @ exposure + self.specific @ (w * w))
+
+    def least_eigenvalue_bound(self) -> float:
+        """A proved lower bound of the least eigenvalue: w'Σw >= min(specific) w'w, since ||Lw||² >= 0."""
+        return float(self.specific.min())
+
+    def subset(self, symbols: Sequence[str]) -> Covariance:
+        """The covariance of some of the names, in the order given."""
+        place = {symbol: i for i, symbol in enumerate(self.symbols)}
+        unknown = [symbol for symbol in symbols if symbol not in place]
+        if unknown:
+            raise InputError(f"covariance: no such symbol {unknown[0]}")
+        chosen = [place[symbol] for symbol in symbols]
+        return Covariance(tuple(symbols), self.loadings[:, chosen], self.specific[chosen])
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values that `from_json` restores bit for bit."""
+        return {
+            "symbols": list(self.symbols),
+            "loadings": self.loadings.tolist(),
+            "specific": self.specific.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Covariance:
+        """The inverse of `to_json`; InputError names a missing field."""
+        missing = {"symbols", "loadings", "specific"} - set(value)
+        if missing:
+            raise InputError(f"covariance: field {min(missing)} is missing")
+        symbols = tuple(value["symbols"])
+        loadings = np.array(value["loadings"], dtype=np.float64).reshape(-1, len(symbols))
+        return cls(symbols, loadings, np.array(value["specific"], dtype=np.float64))
+
+    def _require_length(self, w: Floats) -> None:
+        if w.ndim not in (1, 2) or len(w) != len(self.symbols):
+            raise DimensionError(f"covariance of {len(self.symbols)} symbols: weights have shape {w.shape}")
+
+
+class LedoitWolf(NamedTuple):
+    """The share of the target in the estimate, in [0, 1], and the estimate."""
+
+    shrinkage: float
+    covariance: Covariance
+
+
+def ledoit_wolf(returns: Floats, symbols: Sequence[str], *, periods_per_year: int = SESSIONS_PER_YEAR) -> LedoitWolf:
+    """Ledoit-Wolf covariance with the constant-variance target, annualised.
+
+    `(1 - s) S + s μ I` with S the sample covariance about the mean (divisor T), μ its mean variance and s the
+    intensity: scikit-learn's `LedoitWolf`, times `periods_per_year`.
+
+    Parameters
+    ----------
+    returns : (T, n) simple returns per period, none missing; T at least 2.
+    symbols : the n names.
+
+    Raises
+    ------
+    DimensionError : if the shapes disagree. InputError : if a return is not finite or there is one period only.
+
+    Source: Ledoit & Wolf (2004), A well-conditioned estimator for large-dimensional covariance matrices,
+    Journal of Multivariate Analysis 88. The double sums over pairs of names are taken over pairs of periods
+    (Σ_ij (X'X)²_ij = Σ_st (XX')²_st, and Σ_ij Σ_t x²_ti x²_tj = Σ_t (Σ_i x²_ti)²), so no n x n array is formed.
+    """
+    returns = np.asarray(returns, dtype=np.float64)
+    if returns.ndim != 2 or returns.shape[1] != len(symbols) or not len(symbols):
+        raise DimensionError(f"ledoit_wolf: returns {returns.shape} must be (T, {len(symbols)}), n >= 1")
+    if len(returns) < 2:
+        raise InputError("ledoit_wolf: at least two periods are needed")
+    if not np.isfinite(returns).all():
+        period, name = np.argwhere(~np.isfinite(returns))[0]
+        raise InputError(f"ledoit_wolf: return of {symbols[name]} in row {period} is not finite")
+    periods, n = returns.shape
+    centred = returns - returns.mean(axis=0)
+    intensity, mean_variance = _intensity(centred)
+    # One name: the target is the estimate, whatever the intensity; scikit-learn calls it 0.
+    loadings = np.sqrt((1.0 - intensity) * periods_per_year / periods) * centred
+    specific = np.full(n, intensity * mean_variance * periods_per_year)
+    return LedoitWolf(intensity, Covariance(tuple(symbols), loadings, specific))
+
+
+def _intensity(centred: Floats) -> tuple[float, float]:
+    """Shrinkage intensity and mean variance of centred returns (T, n)."""
+    periods, n = centred.shape
+    squared_rows = np.einsum("tn,tn->t", centred, centred)
+    mean_variance = float(squared_rows.sum() / periods / n)
+    if n == 1:
+        return 0.0, mean_variance
+    gram = centred @ centred.T
+    squared_covariances = float(np.einsum("st,st->", gram, gram)) / periods**2
+    noise = (float(squared_rows @ squared_rows) / periods - squared_covariances) / (n * periods)
+    # ||S - μI||² / n, with tr S = nμ.
+    distance = squared_covariances / n - mean_variance**2
+    noise = min(noise, distance)
+    return (noise / distance if noise > 0 else 0.0), mean_variance
+
+
+def ensure_psd(matrix: Floats) -> tuple[Floats, float]:
+    """A positive semidefinite matrix and the ridge it took.
+
+    Returns the matrix itself and 0.0 if its least eigenvalue is not negative, else the matrix with
+    `|λmin| + 1e-8` added to the diagonal and that number. Raises DimensionError unless the matrix is square,
+    InputError unless it is finite and symmetric to rounding.
+    """
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise DimensionError(f"ensure_psd: a square matrix is needed, not {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        raise InputError("ensure_psd: the matrix has an entry that is not finite")
+    if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=1e-14 * float(np.abs(matrix).max(initial=0.0))):
+        raise InputError("ensure_psd: the matrix is not symmetric")
+    least = float(np.linalg.eigvalsh(matrix)[0]) if len(matrix) else 0.0
+    if least >= 0:
+        return matrix, 0.0
+    ridge = abs(least) + RIDGE
+    return matrix + ridge * np.eye(len(matrix)), ridge

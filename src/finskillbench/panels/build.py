@@ -1,0 +1,111 @@
+"""From market data to panels: each panel's builder in turn, and one report of what they found."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from finskillbench.panels.benchmark_weights import WeightsPanel, build_benchmark_weights
+from finskillbench.panels.covariance import CovariancePanel, build_covariance
+from finskillbench.panels.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
+from finskillbench.panels.known import REPORTING_LAG_DAYS
+from finskillbench.panels.prices import PriceGrid, build_prices
+from finskillbench.panels.report import Jump, PanelReport
+from finskillbench.panels.returns import JUMP_LIMIT, build_returns, find_jumps, returns_frame
+from finskillbench.panels.risk_free import build_risk_free
+from finskillbench.panels.sessions import last_full_year, month_end_rows
+from finskillbench.panels.tables import Panels
+from finskillbench.panels.views import ViewsPanel, build_views
+from finskillbench.sources.market import MarketData
+
+
+def build_panels(market: MarketData) -> Panels:
+    """Build every panel from one market.
+
+    Everything dated d is computed from prices, factors and rates up to d and from statements whose period ended
+    `REPORTING_LAG_DAYS` or more before d.
+
+    Raises
+    ------
+    SourceError : naming the symbol, date and mend, where the data cannot carry a panel.
+    """
+    grid = build_prices(market)
+    symbols, sessions = grid.symbols, grid.sessions
+    adjusted = grid.fields["adj_close"]
+    arrays = build_returns(adjusted)
+    month_ends = last_full_year(sessions)
+    place = {day: row for row, day in enumerate(sessions)}
+    rows = [place[day] for day in month_ends]
+
+    covariance = build_covariance(symbols, sessions, arrays.simple, rows)
+    weights = build_benchmark_weights(symbols, sessions, grid.fields["close"], market.statements, rows)
+    caps = {
+        day: weights.frame.filter(pl.col("date") == day)["market_cap_usd"].to_numpy() for day in month_ends
+    }  # in the order of the symbols
+    views = build_views(symbols, sessions, adjusted, arrays.simple, caps, market.statements, rows)
+    jumps = find_jumps(symbols, sessions, arrays.simple)
+    return Panels(
+        symbols=symbols,
+        sectors={security.symbol: security.sector for security in market.securities},
+        month_ends=month_ends,
+        prices=grid.frame(),
+        returns=returns_frame(symbols, sessions, adjusted, arrays),
+        factor_exposures=build_factor_exposures(
+            symbols, sessions, arrays.simple, market.factors, month_end_rows(sessions)
+        ),
+        benchmark_weights=weights.frame,
+        views=views.frame,
+        covariance=covariance.covariance,
+        risk_free=build_risk_free(market.macro, month_ends),
+        report=_report(market, grid, jumps, covariance, weights, views),
+    )
+
+
+def _report(
+    market: MarketData,
+    grid: PriceGrid,
+    jumps: tuple[Jump, ...],
+    covariance: CovariancePanel,
+    weights: WeightsPanel,
+    views: ViewsPanel,
+) -> PanelReport:
+    observations = dict(zip(grid.symbols, grid.observed.sum(axis=0).tolist(), strict=True))
+    short = tuple(symbol for symbol, count in observations.items() if count < MIN_OBSERVATIONS)
+    notes = [*market.notes, f"Statements count as known {REPORTING_LAG_DAYS} days after their period ends."]
+    notes += [
+        f"{jump.symbol} moves {jump.simple_return:+.1%} on {jump.date}, beyond {JUMP_LIMIT:.0%} in a session."
+        for jump in jumps
+    ]
+    notes += [
+        f"{gap.symbol} has no price for {gap.sessions} sessions after {gap.last}; the first five are filled."
+        for gap in grid.gaps
+    ]
+    notes += [f"{symbol} has {observations[symbol]} observations, fewer than {MIN_OBSERVATIONS}." for symbol in short]
+    notes += [f"The share count of {symbol} is up to {days} days old." for symbol, days in weights.stale.items()]
+    same = _equal_closes(grid)
+    if same:
+        notes.append(
+            f"The close equals the adjusted close for {same} of {len(grid.symbols)} names: their market "
+            "capitalisations are understated by the dividends paid since."
+        )
+    return PanelReport(
+        first_session=grid.sessions[0],
+        last_session=grid.sessions[-1],
+        sessions=len(grid.sessions),
+        observations=observations,
+        forward_filled=grid.forward_filled,
+        gaps=grid.gaps,
+        jumps=jumps,
+        short_history=short,
+        absent_signals=views.absent,
+        stale_shares=weights.stale,
+        shrinkage={day.isoformat(): value for day, value in covariance.shrinkage.items()},
+        ridged=tuple(day.isoformat() for day in covariance.ridged),
+        notes=tuple(notes),
+    )
+
+
+def _equal_closes(grid: PriceGrid) -> int:
+    """Names whose close is their adjusted close throughout."""
+    close, adjusted = grid.fields["close"], grid.fields["adj_close"]
+    return int(np.all((close == adjusted) | np.isnan(adjusted), axis=0).sum())

@@ -1,0 +1,63 @@
+"""The covariance panel: Ledoit-Wolf on the trailing 252 sessions at each month-end, annualised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finskillbench.engines.risk.covariance import RIDGE, Covariance, ledoit_wolf
+from finskillbench.errors import SourceError
+
+Floats = NDArray[np.float64]
+
+WINDOW = 252
+
+
+class CovariancePanel(NamedTuple):
+    """A covariance per month-end, its shrinkage, and the month-ends that needed a ridge."""
+
+    covariance: Mapping[date, Covariance]
+    shrinkage: Mapping[date, float]
+    ridged: tuple[date, ...]
+
+
+def build_covariance(
+    symbols: tuple[str, ...], sessions: tuple[date, ...], simple: Floats, rows: Sequence[int]
+) -> CovariancePanel:
+    """Estimate the covariance of simple returns (T, n) over the 252 sessions up to each of the rows.
+
+    The factor form is positive semidefinite by construction and positive definite if every specific variance is
+    positive; should shrinkage vanish, the ridge 1e-8 (λmin being 0 or more) is added to them.
+
+    Raises
+    ------
+    SourceError : a name whose 252 returns are not all there, or too few sessions.
+    """
+    estimates, shrinkage, ridged = {}, {}, []
+    for row in rows:
+        day = sessions[row]
+        if row < WINDOW:
+            raise SourceError(
+                "prices", f"{row} returns before {day}, the covariance needs {WINDOW}", mend="add earlier prices"
+            )
+        window = simple[row - WINDOW + 1 : row + 1]
+        missing = np.isnan(window).sum(axis=0)
+        if missing.any():
+            place = int(np.argmax(missing))
+            hole = sessions[row - WINDOW + 1 + int(np.argmax(np.isnan(window[:, place])))]
+            raise SourceError(
+                f"prices of {symbols[place]}",
+                f"{missing[place]} of the {WINDOW} returns up to {day} are missing, the first on {hole}",
+                mend="supply the prices or leave the name out of the universe",
+            )
+        intensity, estimate = ledoit_wolf(window, symbols)
+        if estimate.least_eigenvalue_bound() <= 0:
+            estimate = replace(estimate, specific=estimate.specific + RIDGE)
+            ridged.append(day)
+        estimates[day], shrinkage[day] = estimate, intensity
+    return CovariancePanel(estimates, shrinkage, tuple(ridged))

@@ -1,0 +1,99 @@
+"""The panels of one build, with the few look-ups that every user of them needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from finskillbench.engines.risk.covariance import Covariance
+from finskillbench.errors import InputError
+from finskillbench.panels.factor_exposures import FACTORS
+from finskillbench.panels.report import PanelReport
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Panels:
+    """Point-in-time tables: a row dated d depends on nothing dated after d.
+
+    Attributes
+    ----------
+    symbols : the universe, sorted; the order of every array returned here.
+    sectors : symbol to sector.
+    month_ends : the 12 month-ends, trading sessions, of the last calendar year covered whole.
+    prices : wide, `date` and `field:SYMBOL`. returns : long (symbol, date, simple, log, volatility_21d, drawdown).
+    factor_exposures : long, all month-ends with 252 sessions of history. benchmark_weights, views : long, `month_ends`.
+    covariance, risk_free : per month-end of `month_ends`, annualised decimals.
+    report : what the build found.
+    """
+
+    symbols: tuple[str, ...]
+    sectors: Mapping[str, str]
+    month_ends: tuple[date, ...]
+    prices: pl.DataFrame
+    returns: pl.DataFrame
+    factor_exposures: pl.DataFrame
+    benchmark_weights: pl.DataFrame
+    views: pl.DataFrame
+    covariance: Mapping[date, Covariance]
+    risk_free: Mapping[date, float]
+    report: PanelReport
+
+    def prices_of(self, field: str) -> pl.DataFrame:
+        """One field of the prices: `date` and a column per symbol."""
+        names = [f"{field}:{symbol}" for symbol in self.symbols]
+        if names[0] not in self.prices.columns:
+            raise InputError(f"prices panel: no field {field}")
+        return self.prices.select("date", *(pl.col(name).alias(name.split(":", 1)[1]) for name in names))
+
+    def window_returns(self, end: date, sessions: int = 252) -> tuple[tuple[date, ...], Floats]:
+        """The dates and simple returns (sessions, n) of the sessions up to and including `end`; NaN where absent.
+
+        Raises InputError if `end` is no session or too few sessions precede it.
+        """
+        days = self.prices["date"]
+        place = int(days.search_sorted(end))
+        if place >= len(days) or days[place] != end:
+            raise InputError(f"returns panel: {end} is not a session")
+        if place + 1 < sessions:
+            raise InputError(f"returns panel: {place + 1} sessions up to {end}, {sessions} asked for")
+        chosen = days[place - sessions + 1 : place + 1]
+        wide = pl.DataFrame({"date": chosen}).join(
+            self.returns.filter(pl.col("date").is_between(chosen[0], end))
+            .select("symbol", "date", "simple")
+            .pivot("symbol", index="date", values="simple"),
+            on="date",
+            how="left",
+            maintain_order="left",
+        )
+        columns = [
+            wide[symbol].fill_null(np.nan).to_numpy() if symbol in wide.columns else np.full(sessions, np.nan)
+            for symbol in self.symbols
+        ]
+        return tuple(chosen.to_list()), np.column_stack(columns)
+
+    def exposures(self, as_of: date) -> Floats:
+        """Betas (n, 6) on `FACTORS` at a month-end; InputError if a name has none."""
+        return np.column_stack([self._vector(self.factor_exposures, as_of, factor) for factor in FACTORS])
+
+    def weights(self, as_of: date) -> Floats:
+        """Benchmark weights (n,), summing to 1, at one of `month_ends`."""
+        return self._vector(self.benchmark_weights, as_of, "weight")
+
+    def expected_returns(self, as_of: date) -> Floats:
+        """Expected returns (n,), annualised decimals, at one of `month_ends`."""
+        return self._vector(self.views, as_of, "expected_return")
+
+    def _vector(self, frame: pl.DataFrame, as_of: date, column: str) -> Floats:
+        at = frame.filter(pl.col("date") == as_of).select("symbol", column).drop_nulls()
+        values = dict(at.iter_rows())
+        missing = [symbol for symbol in self.symbols if symbol not in values]
+        if missing:
+            raise InputError(f"panels: no {column} of {missing[0]} at {as_of}")
+        return np.array([values[symbol] for symbol in self.symbols], dtype=np.float64)

@@ -1,0 +1,166 @@
+"""Strict parsing of submissions: RFC 8259 with limits, and no way to be slow or to overflow.
+
+Python's own parser takes `NaN`, silently keeps the last of two equal keys, turns `1e999` into infinity and recurses
+as deep as the text does. Each of these has been a way to score without an answer, so all are refused here.
+Size and depth are checked by a linear scan before the parser sees a character.
+
+Source: specification, scoring, "Parsing a submission", rules 1 and 2.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from finskillbench.errors import InputError
+
+MAX_BYTES = 1 << 20
+"""Longest submission, in bytes of UTF-8 before any stripping (1 MiB)."""
+
+MAX_DEPTH = 64
+"""Deepest nesting of objects and arrays; the top-level object is at depth 1."""
+
+_MAX_INTEGER_CHARACTERS = 310
+# A sign and 309 digits: JSON forbids leading zeros, so anything longer is beyond the largest double (1.8e308).
+
+_FENCE = re.compile(r"```[^\n`{\[]*(.*?)```", re.DOTALL)
+_STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+# One whole string (closed or not) or one bracket. The string branch is possessive and cannot fail once begun, which
+# keeps the scan linear on text full of quotes and backslashes.
+
+
+class InvalidSubmission(InputError):  # noqa: N818 - named after the status it leads to
+    """The text is no submission; `reason` says why in one line."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"invalid submission: {reason}")
+        self.reason = reason
+
+
+def parse_submission(text: str) -> dict[str, Any]:
+    """Parse one submission into its top-level object.
+
+    White space and one surrounding Markdown fence are stripped. If what remains is not JSON, the text from the first
+    `{` to the last `}` is tried, so that prose around an object does no harm. A well-formed value that is not an
+    object is refused without a second try.
+
+    Parameters
+    ----------
+    text : the submission verbatim.
+
+    Returns
+    -------
+    A dict of JSON values: integers exact, all other numbers finite doubles, every integer within a double's range.
+
+    Raises
+    ------
+    InvalidSubmission : over 1 MiB, not encodable as UTF-8, not JSON, `NaN` or infinities, a number beyond a double,
+        a duplicate key, nesting deeper than 64, or a top level that is not an object.
+    """
+    _check_size(text)
+    body = _without_fence(text.strip())
+    try:
+        value = _load(body)
+    except InvalidSubmission as failure:
+        start, end = body.find("{"), body.rfind("}")
+        if start < 0 or end < start or (start, end) == (0, len(body) - 1):
+            raise
+        try:
+            value = _load(body[start : end + 1])
+        except InvalidSubmission as second:
+            raise second from failure
+    if not isinstance(value, dict):
+        raise InvalidSubmission(f"the top level is {_kind(value)}, not an object")
+    return value
+
+
+def _check_size(text: str) -> None:
+    if len(text) > MAX_BYTES:
+        raise InvalidSubmission(f"{len(text)} characters, more than {MAX_BYTES} bytes")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidSubmission(f"a lone surrogate at character {error.start} is not UTF-8") from None
+    if size > MAX_BYTES:
+        raise InvalidSubmission(f"{size} bytes, more than {MAX_BYTES}")
+
+
+def _without_fence(text: str) -> str:
+    """Return what stands inside one surrounding Markdown fence, or the text itself."""
+    if not (text.startswith("```") and text.endswith("```")):
+        return text
+    match = _FENCE.fullmatch(text)
+    return match.group(1).strip() if match else text
+
+
+def _load(text: str) -> Any:
+    """Parse one JSON text under the limits; raise InvalidSubmission with the reason."""
+    _check_depth(text)
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            parse_int=_bounded_int,
+        )
+    except json.JSONDecodeError as error:
+        raise InvalidSubmission(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for match in _STRUCTURE.finditer(text):
+        character = text[match.start()]
+        if character in "{[":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise InvalidSubmission(f"nesting deeper than {MAX_DEPTH}")
+        elif character in "}]":
+            depth -= 1
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise InvalidSubmission(f"duplicate key {ascii(key)[:80]}")
+            seen.add(key)
+    return result
+
+
+def _refuse_constant(literal: str) -> NoReturn:
+    raise InvalidSubmission(f"{literal} is not a JSON number")
+
+
+def _finite_float(literal: str) -> float:
+    value = float(literal)
+    if math.isinf(value):
+        raise InvalidSubmission(f"the number {literal[:40]} overflows a double")
+    return value
+
+
+def _bounded_int(literal: str) -> int:
+    if len(literal) <= _MAX_INTEGER_CHARACTERS:
+        value = int(literal)
+        try:
+            float(value)
+        except OverflowError:
+            pass
+        else:
+            return value
+    raise InvalidSubmission(f"the integer {literal[:40]}... overflows a double")
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, (int, float)):
+        return "a number"
+    return "a string" if isinstance(value, str) else "an array"

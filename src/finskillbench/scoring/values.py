@@ -1,0 +1,107 @@
+"""Typed values out of parsed JSON: a value of the wrong JSON type counts as absent.
+
+None and empty containers stand for "absent" here, which the scoring specification (rule 3) defines; they are never a
+guess. Nothing in this module raises on any JSON value, however deep.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def number(value: object) -> float | None:
+    """Return a JSON number as a finite double; booleans, numeric strings and the rest are None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        result = float(value)
+    except OverflowError:
+        return None
+    return result if math.isfinite(result) else None
+
+
+def boolean(value: object) -> bool | None:
+    """Return a JSON boolean, else None."""
+    return value if isinstance(value, bool) else None
+
+
+def text(value: object) -> str | None:
+    """Return a JSON string, else None."""
+    return value if isinstance(value, str) else None
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return a JSON object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def array(value: object) -> list[Any]:
+    """Return a JSON array, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def objects(value: object) -> list[Mapping[str, Any]]:
+    """Return the objects of a JSON array in order; entries that are no objects count as absent."""
+    return [item for item in array(value) if isinstance(item, Mapping)]
+
+
+def numbers(value: object) -> dict[str, float]:
+    """Return the numeric entries of a JSON object (ticker to weight, sector to contribution ...)."""
+    pairs = ((key, number(item)) for key, item in mapping(value).items())
+    return {key: item for key, item in pairs if item is not None}
+
+
+def first_numbers(source: Mapping[str, Any], *keys: str) -> dict[str, float]:
+    """Return `numbers` of the first of the keys that has any, else an empty dict (aliases of one field)."""
+    for key in keys:
+        found = numbers(source.get(key))
+        if found:
+            return found
+    return {}
+
+
+def keyed_numbers(value: object, key: str, field: str) -> dict[str, float]:
+    """Turn an array of `{key: name, field: number}` into name to number; of equal names the last one counts."""
+    result: dict[str, float] = {}
+    for item in objects(value):
+        name, amount = text(item.get(key)), number(item.get(field))
+        if name is not None and amount is not None:
+            result[name] = amount
+    return result
+
+
+def parameter(verification: Mapping[str, Any], key: str, default: float, *, positive: bool = True) -> float:
+    """Return a number of a truth's verification, or the specification's default where it is missing or unusable.
+
+    `positive` asks for > 0 (tolerances that divide); otherwise >= 0 is enough (weights).
+    """
+    value = number(verification.get(key))
+    if value is None or value < 0 or (positive and value == 0):
+        return default
+    return value
+
+
+def json_equal(left: object, right: object) -> bool:
+    """Compare two JSON values: 1 equals 1.0, but true never equals 1. Iterative, so depth cannot overflow a stack."""
+    pending: list[tuple[object, object]] = [(left, right)]
+    while pending:
+        a, b = pending.pop()
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            if a.keys() != b.keys():
+                return False
+            pending.extend((a[key], b[key]) for key in a)
+        elif isinstance(a, list) and isinstance(b, list):
+            if len(a) != len(b):
+                return False
+            pending.extend(zip(a, b, strict=True))
+        elif _leaf_type(a) != _leaf_type(b) or a != b:
+            return False
+    return True
+
+
+def _leaf_type(value: object) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return "number" if isinstance(value, (int, float)) else type(value).__name__

@@ -1,0 +1,97 @@
+"""Who is in the index: the constituents list with its GICS sectors, in the project's sector vocabulary."""
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from finskillbench.errors import SourceError
+from finskillbench.sources.files import read_text
+
+SECTORS = (
+    "Technology",
+    "Financial Services",
+    "Industrials",
+    "Healthcare",
+    "Consumer Cyclical",
+    "Consumer Defensive",
+    "Energy",
+    "Real Estate",
+    "Basic Materials",
+    "Utilities",
+    "Communication Services",
+)
+"""The one sector vocabulary of the project (the paper's)."""
+
+GICS_SECTORS: Mapping[str, str] = {
+    "Information Technology": "Technology",
+    "Financials": "Financial Services",
+    "Industrials": "Industrials",
+    "Health Care": "Healthcare",
+    "Consumer Discretionary": "Consumer Cyclical",
+    "Consumer Staples": "Consumer Defensive",
+    "Energy": "Energy",
+    "Real Estate": "Real Estate",
+    "Materials": "Basic Materials",
+    "Utilities": "Utilities",
+    "Communication Services": "Communication Services",
+}
+
+_NEEDED = ("Symbol", "Security", "GICS Sector", "GICS Sub-Industry", "Date added", "CIK")
+
+
+@dataclass(frozen=True, slots=True)
+class Constituent:
+    """One row of the list; `sector` in the project's vocabulary, `cik` as ten digits."""
+
+    symbol: str
+    name: str
+    sector: str
+    sub_sector: str
+    cik: str | None
+    date_added: date | None
+
+
+def parse_constituents(path: Path) -> dict[str, Constituent]:
+    """Constituents by symbol (share classes with a dash: `BF-B`).
+
+    Raises
+    ------
+    SourceError : unreadable, missing columns, unknown GICS sector, repeated symbol, impossible date or CIK.
+    """
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
+    absent = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
+    if absent:
+        raise SourceError(path, f"no columns {', '.join(absent)}", line=1, mend="expected the S&P 500 list's columns")
+    found: dict[str, Constituent] = {}
+    try:
+        for row in reader:
+            one = _constituent(path, reader.line_num, row)
+            if one.symbol in found:
+                raise SourceError(path, f"{one.symbol} appears twice", line=reader.line_num, mend="keep one row")
+            found[one.symbol] = one
+    except csv.Error as error:
+        raise SourceError(path, f"not valid CSV ({error})", line=reader.line_num, mend="download it again") from None
+    return found
+
+
+def _constituent(path: Path, line: int, row: Mapping[str | None, str | None]) -> Constituent:
+    cells = {name: (row.get(name) or "").strip() for name in _NEEDED}
+    if None in row or not cells["Symbol"] or not cells["Security"]:
+        raise SourceError(path, "a row without symbol or name, or with too many fields", line=line, mend="repair it")
+    sector = GICS_SECTORS.get(cells["GICS Sector"])
+    if sector is None:
+        raise SourceError(path, f"unknown GICS sector {cells['GICS Sector']!r}", line=line, mend="use the GICS names")
+    cik = cells["CIK"]
+    if cik and not (cik.isascii() and cik.isdigit() and len(cik) <= 10):
+        raise SourceError(path, f"{cik!r} is not a CIK", line=line, mend="up to ten digits")
+    try:
+        added = date.fromisoformat(cells["Date added"]) if cells["Date added"] else None
+    except ValueError:
+        raise SourceError(path, f"impossible date {cells['Date added']!r}", line=line, mend="YYYY-MM-DD") from None
+    symbol = cells["Symbol"].upper().replace(".", "-")
+    return Constituent(
+        symbol, cells["Security"], sector, cells["GICS Sub-Industry"], cik.zfill(10) if cik else None, added
+    )

@@ -1,0 +1,154 @@
+"""Reading raw text files: gzip, encoding, strict CSV cells, and the line number of whatever is wrong."""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+
+from finskillbench.errors import SourceError
+
+DEFAULT_START = date(2016, 1, 1)
+"""First day that is kept; the files are checked for order and duplicates over their whole length."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """CSV cells as text, with the file they came from and the line (1-based) of the first row."""
+
+    path: Path
+    cells: pl.DataFrame
+    first_line: int
+
+    def error(self, row: int, problem: str, *, mend: str = "") -> SourceError:
+        """The error to raise about one row (0-based)."""
+        return SourceError(self.path, problem, line=self.first_line + row, mend=mend)
+
+    def refuse(self, mask: pl.Series, problem: str, *, value: str | None = None, mend: str = "") -> None:
+        """Raise about the first true row of `mask`; `value` names the column to quote."""
+        row = mask.fill_null(False).arg_max() if mask.any() else None
+        if row is not None:
+            shown = "" if value is None else f" {self.cells[value][row]!r}"
+            raise self.error(row, problem + shown, mend=mend)
+
+
+def ticker_of(path: Path) -> str:
+    """`prices/BF-B.csv.gz` -> `BF-B`; dots become dashes, as Yahoo writes share classes."""
+    name = path.name
+    for suffix in (".gz", ".csv", ".json"):
+        if name.lower().endswith(suffix):
+            name = name[: -len(suffix)]
+    return name.upper().replace(".", "-")
+
+
+def read_text(path: Path) -> str:
+    """The whole text of a plain or gzipped file, without a byte-order mark.
+
+    Raises
+    ------
+    SourceError : missing, empty, truncated or corrupt gzip, not UTF-8, or containing NUL bytes.
+    """
+    try:
+        data = path.read_bytes()
+        if path.suffix == ".gz":
+            data = gzip.decompress(data) if data else b""
+    except FileNotFoundError:
+        raise SourceError(path, "no such file", mend="add it or correct the folder") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise SourceError(path, f"the gzip data are truncated or damaged ({error})", mend="download it again") from None
+    if not data.strip():
+        raise SourceError(path, "the file is empty", line=1, mend="download it again")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SourceError(path, "bytes that are not UTF-8", line=line, mend="download it again") from None
+    if "\0" in text:
+        raise SourceError(path, "a NUL byte", line=text.count("\n", 0, text.index("\0")) + 1)
+    return text
+
+
+def read_cells(path: Path, text: str, columns: Sequence[str], first_line: int) -> TextTable:
+    """Split CSV rows (without header) into text cells; every row must have exactly `columns`.
+
+    Cells are stripped of blanks; an empty cell is null. `first_line` is the file's line of the first row.
+    """
+    text = text.rstrip()
+    if not text:
+        raise SourceError(path, "there are no rows under the header", line=first_line)
+    try:
+        cells = pl.read_csv(
+            io.BytesIO(text.encode()),
+            has_header=False,
+            new_columns=list(columns),
+            schema=dict.fromkeys(columns, pl.String),
+            quote_char=None,
+        )
+    except pl.exceptions.PolarsError:
+        cells = None
+    # Polars fills short rows with nulls and skips none, so the counts prove only the number of lines.
+    if cells is None or cells.height != text.count("\n") + 1 or cells[columns[-1]].null_count() > 0:
+        for number, row in enumerate(text.splitlines(), start=first_line):
+            if row.count(",") != len(columns) - 1:
+                raise SourceError(
+                    path,
+                    f"{row.count(',') + 1 if row.strip() else 0} fields where {len(columns)} are expected",
+                    line=number,
+                    mend="repair or delete the row",
+                )
+    if cells is None:
+        raise SourceError(path, "the rows cannot be read as CSV", line=first_line)
+    stripped = cells.with_columns(pl.all().str.strip_chars().replace("", None))
+    return TextTable(path, stripped, first_line)
+
+
+def parse_dates(table: TextTable, column: str, formats: Sequence[str] = ("%Y-%m-%d",)) -> pl.Series:
+    """The column as dates, checked to be strictly increasing over the whole file.
+
+    A time of day and an offset after the ISO date are dropped: providers stamp a session at local midnight.
+    """
+    text = table.cells[column]
+    table.refuse(text.is_null(), "no date", mend="repair or delete the row")
+    well_formed = text.str.contains(r"^(\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.0+)?([+-]\d{2}:?\d{2}|Z)?)?|\d{8})$")
+    table.refuse(~well_formed, "unreadable date", value=column, mend="dates are YYYY-MM-DD")
+    stem = text.str.slice(0, 10)
+    dates = pl.Series(column, [None] * len(text), dtype=pl.Date)
+    for pattern in formats:
+        dates = dates.fill_null(stem.str.to_date(pattern, strict=False, exact=True))
+    table.refuse(dates.is_null(), "impossible date", value=column, mend="dates are YYYY-MM-DD")
+    step = dates.diff().dt.total_days()
+    table.refuse(step == 0, "duplicate date", value=column, mend="keep one row per date")
+    table.refuse(step < 0, "dates are not sorted at", value=column, mend="sort the file by date")
+    return dates
+
+
+def parse_numbers(table: TextTable, column: str, *, missing: Sequence[str] = ()) -> pl.Series:
+    """The column as finite floats; an empty cell or one of `missing` is null, anything else an error."""
+    text = table.cells[column]
+    if missing:
+        text = text.replace(dict.fromkeys(missing))
+    numbers = text.cast(pl.Float64, strict=False)
+    wrong = text.is_not_null() & (numbers.is_null() | ~numbers.is_finite())
+    table.refuse(wrong, f"{column} is not a number:", value=column, mend="repair the cell")
+    return numbers
+
+
+def files_below(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
+    """Files of `folder` and of its direct sub-folders that end in one of `suffixes`, in name order."""
+    if not folder.is_dir():
+        return
+    for entry in sorted(folder.iterdir()):
+        inside = sorted(entry.iterdir()) if entry.is_dir() else [entry]
+        yield from (f for f in inside if f.is_file() and f.name.lower().endswith(tuple(suffixes)))
+
+
+def first_folder(raw_dir: Path, *names: str) -> Path:
+    """The first existing folder of `names` in `raw_dir`, or an error that says which one to add."""
+    for name in names:
+        if (raw_dir / name).is_dir():
+            return raw_dir / name
+    raise SourceError(raw_dir, f"no folder {' or '.join(names)}", mend="add it to the raw collection")

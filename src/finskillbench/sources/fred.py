@@ -1,0 +1,109 @@
+"""FRED series, from `fredgraph.csv` downloads or plain date,value files, and the choice among vintages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+
+from finskillbench.errors import SourceError
+from finskillbench.sources.files import (
+    DEFAULT_START,
+    files_below,
+    parse_dates,
+    parse_numbers,
+    read_cells,
+    read_text,
+)
+
+SERIES = (
+    "DFF",
+    "FEDFUNDS",
+    "DGS3MO",
+    "DGS2",
+    "DGS10",
+    "T10Y2Y",
+    "CPIAUCSL",
+    "UNRATE",
+    "VIXCLS",
+    "BAMLH0A0HYM2",
+    "DTWEXBGS",
+)
+"""Series the panels use; the policy rate may be DFF or FEDFUNDS."""
+
+
+@dataclass(frozen=True, slots=True)
+class FredFile:
+    """One vintage of one series: date and value as published (most are percent), holidays left out."""
+
+    path: Path
+    series: str
+    frame: pl.DataFrame
+    raw: bool
+    """The file is fredgraph's own (`observation_date`) rather than somebody's extract."""
+
+
+def parse_fred(path: Path, *, start: date = DEFAULT_START) -> FredFile:
+    """Read one FRED file; blanks and '.' are holidays and are left out.
+
+    Raises
+    ------
+    SourceError : unreadable, wrong columns, a header naming another series than the file, dates not increasing.
+    """
+    series = path.name.split(".")[0].upper()
+    text = read_text(path)
+    header, _, body = text.partition("\n")
+    names = [cell.strip() for cell in header.split(",")]
+    raw = names[0].lower() == "observation_date"
+    if names not in (["observation_date", series], ["date", "value"], ["DATE", series]):
+        raise SourceError(
+            path,
+            f"the header is {header.strip()!r}",
+            line=1,
+            mend=f"expected 'observation_date,{series}' or 'date,value'",
+        )
+    table = read_cells(path, body, ["date", "value"], 2)
+    dates = parse_dates(table, "date")
+    values = parse_numbers(table, "value", missing=(".",))
+    frame = pl.DataFrame({"date": dates, "value": values}).filter(pl.col("date") >= start).drop_nulls("value")
+    return FredFile(path, series, frame, raw)
+
+
+def load_fred(folder: Path, *, start: date = DEFAULT_START) -> tuple[Mapping[str, pl.DataFrame], tuple[str, ...]]:
+    """Every known series of the folder, one vintage each, and notes on what was chosen or is missing.
+
+    fredgraph's own files win over extracts, then the latest last observation, then the first path.
+
+    Raises
+    ------
+    SourceError : no DGS3MO (the risk-free rate), or a file that cannot be read.
+    """
+    vintages: dict[str, list[FredFile]] = {}
+    for path in files_below(folder, (".csv", ".csv.gz")):
+        if path.name.split(".")[0].upper() in SERIES:
+            parsed = parse_fred(path, start=start)
+            if not parsed.frame.is_empty():
+                vintages.setdefault(parsed.series, []).append(parsed)
+    if "DGS3MO" not in vintages:
+        raise SourceError(
+            folder,
+            f"no DGS3MO with observations from {start} on",
+            mend="add DGS3MO.csv from FRED (fredgraph.csv?id=DGS3MO): it is the risk-free rate",
+        )
+    chosen: dict[str, pl.DataFrame] = {}
+    notes: list[str] = []
+    for series in SERIES:
+        files = sorted(vintages.get(series, []), key=lambda f: (f.raw, f.frame["date"][-1]), reverse=True)
+        if not files:
+            other = {"DFF": "FEDFUNDS", "FEDFUNDS": "DFF"}.get(series)
+            if other not in vintages:
+                notes.append(f"FRED {series}: no file, the series is left out.")
+            continue
+        chosen[series] = files[0].frame
+        if len(files) > 1:
+            notes.append(
+                f"FRED {series}: {files[0].path.parent.name} ({files[0].frame['date'][0]} to "
+                f"{files[0].frame['date'][-1]}) was taken of {len(files)} vintages."
+            )
+    return chosen, tuple(notes)

@@ -1,0 +1,271 @@
+"""A raw collection as one checked `MarketData`: who is in it, their prices, the factors, the macro series, the facts.
+
+A configured name without usable prices or statements is replaced by the next alternate of its sector, and a note says
+so; everything else that is wrong with a file is a `SourceError`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+
+from finskillbench.errors import SourceError
+from finskillbench.sources.constituents import Constituent, parse_constituents
+from finskillbench.sources.files import DEFAULT_START, files_below, first_folder, ticker_of
+from finskillbench.sources.fred import load_fred
+from finskillbench.sources.french import load_french
+from finskillbench.sources.prices import SUFFIXES, PriceFile, has_ohlcv, parse_prices
+from finskillbench.sources.splice import splice
+from finskillbench.sources.statements import Statements, parse_statements
+from finskillbench.sources.universe import Security, Universe, load_universe, sector_counts
+
+__all__ = ["MarketData", "Security", "Statements", "load_market"]
+
+MAX_GAP = 30
+"""Sessions a name may be without prices inside its life; shorter gaps are filled and counted by the panels."""
+MIN_SESSIONS = 120
+"""Sessions below which a name has no rolling regression (spec: at least 120 observations)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarketData:
+    """Everything the panels are built from.
+
+    securities : sorted by symbol.
+    prices : long, sorted by symbol and date: symbol, date, open, high, low, close, adj_close, volume (Float64);
+        open, high, low and volume may be null where the provider recorded none.
+    factors : date, mkt_rf, smb, hml, rmw, cma, mom, rf; daily decimals.
+    macro : FRED id -> date, value, as published.
+    statements : symbol -> published figures.
+    notes : what was replaced, suspicious or not covered, one sentence each.
+    """
+
+    securities: tuple[Security, ...]
+    prices: pl.DataFrame
+    factors: pl.DataFrame
+    macro: Mapping[str, pl.DataFrame]
+    statements: Mapping[str, Statements]
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Collection:
+    """Files of the raw folder by ticker, and what has been parsed of them so far."""
+
+    prices: dict[str, list[Path]]
+    statements: dict[str, Path]
+    start: date
+    parsed: dict[str, list[PriceFile]] = field(default_factory=dict)
+
+    def price_files(self, symbol: str) -> list[PriceFile]:
+        """Price sets of a symbol with OHLCV and at least one row in the window."""
+        if symbol not in self.parsed:
+            files = (parse_prices(path, start=self.start) for path in self.prices.get(symbol, ()))
+            self.parsed[symbol] = [f for f in files if f.has_ohlcv and f.frame.height]
+        return self.parsed[symbol]
+
+
+def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAULT_START) -> MarketData:
+    """Read and check a raw collection.
+
+    Parameters
+    ----------
+    raw_dir : folder with prices/, famafrench/ (or french/), fred/, statements_derived/ (or statements/) and, where
+        there are any, constituents/constituents.csv and universe.json; files may lie one sub-folder deep.
+    names : size of the universe, split over sectors in proportion to the configured one; None takes it as it is.
+    start : first day of prices, factors and macro series.
+
+    Raises
+    ------
+    SourceError : any file that cannot be trusted, or a sector that cannot supply its names.
+    """
+    raw_dir = Path(raw_dir)
+    if not raw_dir.is_dir():
+        raise SourceError(raw_dir, "no such folder", mend="name a raw collection")
+    universe = load_universe(raw_dir)
+    listed = _constituents(raw_dir)
+    collection = _Collection(
+        prices=_by_ticker(first_folder(raw_dir, "prices"), SUFFIXES),
+        statements={
+            ticker: paths[0]
+            for ticker, paths in _by_ticker(
+                first_folder(raw_dir, "statements_derived", "statements"), (".json",)
+            ).items()
+        },
+        start=start,
+    )
+    _refuse_unknown(collection, universe.symbols() | set(listed))
+    factors = load_french(first_folder(raw_dir, "famafrench", "french"), start=start)
+    macro, macro_notes = load_fred(first_folder(raw_dir, "fred"), start=start)
+
+    securities: dict[str, Security] = {}
+    frames: dict[str, pl.DataFrame] = {}
+    statements: dict[str, Statements] = {}
+    notes: list[str] = []
+    last = _last_sessions(universe, collection)
+
+    def take(symbol: str, sector: str) -> str | None:
+        """Add the name; or say why it cannot be used."""
+        files = collection.price_files(symbol)
+        if not files:
+            return "no prices with volume"
+        if symbol not in collection.statements:
+            return "no statements"
+        facts, described = parse_statements(collection.statements[symbol])
+        if (gap := facts.gap()) is not None:
+            return gap
+        frame, found = splice(files)
+        collection.parsed[symbol] = []  # 3,000 names need not lie in memory twice
+        if frame.height < MIN_SESSIONS:
+            return f"{frame.height} sessions of prices where {MIN_SESSIONS} are needed"
+        if (ends := frame["date"][-1]) < last:
+            return f"prices that end on {ends}"
+        frames[symbol] = frame
+        statements[symbol] = facts
+        # The configured sector wins: the published universe follows Yahoo's classes, the index list GICS.
+        if symbol in listed and listed[symbol].sector != sector:
+            notes.append(
+                f"{symbol}: taken as {sector} as configured; the constituents list says {listed[symbol].sector}."
+            )
+        securities[symbol] = _describe(symbol, sector, universe, listed, described)
+        notes.extend(found)
+        return None
+
+    _choose(universe, names, take, notes)
+    symbols = sorted(securities)
+    prices = pl.concat([frames[s].select(pl.lit(s).alias("symbol"), pl.all()) for s in symbols])
+    _refuse_gaps(prices, collection)
+    if (unknown := sum(s.isin is None or s.cusip is None for s in securities.values())) > 0:
+        notes.append(f"ISIN and CUSIP are not in the collection for {unknown} of {len(symbols)} names.")
+    if holes := factors.null_count().sum_horizontal().item():
+        notes.append(f"{holes} factor values are missing (-99.99) from {start} on.")
+    return MarketData(
+        securities=tuple(securities[s] for s in symbols),
+        prices=prices,
+        factors=factors,
+        macro=macro,
+        statements={s: statements[s] for s in symbols},
+        notes=(*notes, *macro_notes),
+    )
+
+
+def _choose(universe: Universe, names: int | None, take: Callable[[str, str], str | None], notes: list[str]) -> None:
+    """Fill each sector's quota from its names, then its alternates; note every replacement."""
+    sizes = {sector: len(listed) for sector, listed in universe.names.items()}
+    quota = sizes if names is None else sector_counts(sizes, names)
+    for sector, wanted in quota.items():
+        queue = iter((*universe.names[sector], *universe.alternates[sector]))
+        configured = set(universe.names[sector][:wanted])
+        waiting: list[tuple[str, str]] = []
+        taken = 0
+        for symbol in queue:
+            if taken == wanted:
+                break
+            if (reason := take(symbol, sector)) is not None:
+                waiting.append((symbol, reason))
+                continue
+            taken += 1
+            if waiting and symbol not in configured:
+                replaced, why = waiting.pop(0)
+                notes.append(f"{replaced} ({sector}) has {why}; {symbol} takes its place.")
+        if taken < wanted:
+            why = "; ".join(f"{symbol} has {reason}" for symbol, reason in waiting) or "no further alternates"
+            raise SourceError(
+                universe.path,
+                f"{sector} supplies {taken} of {wanted} names ({why})",
+                mend="add files or alternates, or ask for fewer names",
+            )
+
+
+def _by_ticker(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Path]]:
+    """Files by ticker; a ticker may have one file per sub-folder, not two in one."""
+    found: dict[str, list[Path]] = {}
+    for path in files_below(folder, suffixes):
+        earlier = found.setdefault(ticker_of(path), [])
+        if any(other.parent == path.parent for other in earlier):
+            raise SourceError(path, f"a second file of {ticker_of(path)} in one folder", mend="keep one")
+        earlier.append(path)
+    if not found:
+        raise SourceError(folder, f"no {' or '.join(suffixes)} files", mend="add one file per ticker")
+    return found
+
+
+def _refuse_unknown(collection: _Collection, known: set[str] | frozenset[str]) -> None:
+    """A price set with volume or a statement of a ticker nobody lists is a misnamed file; an index series is not."""
+    for symbol in sorted((set(collection.prices) | set(collection.statements)) - known):
+        paths = [p for p in collection.prices.get(symbol, ()) if has_ohlcv(p)]
+        paths += [collection.statements[symbol]] if symbol in collection.statements else []
+        for path in paths:
+            raise SourceError(
+                path, f"unknown ticker {symbol}", mend="rename the file or list the ticker in universe.json"
+            )
+
+
+def _constituents(raw_dir: Path) -> Mapping[str, Constituent]:
+    for path in (raw_dir / "constituents" / "constituents.csv", raw_dir / "constituents.csv"):
+        if path.is_file():
+            return parse_constituents(path)
+    return {}
+
+
+def _last_sessions(universe: Universe, collection: _Collection) -> date:
+    """The session 30 before the last one of any configured name: whoever ends before it is no longer traded."""
+    ends = [
+        f.frame["date"].tail(MAX_GAP + 1)
+        for listed in universe.names.values()
+        for symbol in listed
+        for f in collection.price_files(symbol)
+    ]
+    if not ends:
+        raise SourceError(universe.path, f"no configured name has prices from {collection.start} on", mend="add prices")
+    return pl.concat(ends).unique().sort().tail(MAX_GAP + 1)[0]
+
+
+def _describe(
+    symbol: str,
+    sector: str,
+    universe: Universe,
+    listed: Mapping[str, Constituent],
+    described: Mapping[str, str],
+) -> Security:
+    """Security data: the universe's own record, else constituents, else the statements' header."""
+    if symbol in universe.securities:
+        return universe.securities[symbol]
+    row = listed.get(symbol)
+    cik = (row.cik if row is not None else None) or described.get("cik")
+    return Security(
+        symbol=symbol,
+        name=row.name if row is not None else described.get("name", symbol),
+        cik=cik.zfill(10) if cik else None,
+        isin=None,
+        cusip=None,
+        sector=sector,
+        sub_sector=row.sub_sector if row is not None else "",
+        exchange=described.get("exchange"),
+        country=None,
+        date_added=row.date_added if row is not None else None,
+    )
+
+
+def _refuse_gaps(prices: pl.DataFrame, collection: _Collection) -> None:
+    """Raise where a name has no prices over more than 30 sessions of the others, inside its life."""
+    sessions = prices.select(pl.col("date").unique().sort()).with_row_index("session")
+    gaps = (
+        prices.select("symbol", "date")
+        .join(sessions, on="date", how="left")
+        .sort("symbol", "date")
+        .with_columns(
+            (pl.col("session").cast(pl.Int64).diff().over("symbol") - 1).alias("missing"),
+            pl.col("date").shift(1).over("symbol").alias("from"),
+        )
+        .filter(pl.col("missing") > MAX_GAP)
+    )
+    if not gaps.is_empty():
+        row = gaps.row(0, named=True)
+        raise SourceError(
+            collection.prices[row["symbol"]][0],
+            f"{row['symbol']} has no prices for {row['missing']} sessions between {row['from']} and {row['date']}",
+            mend="add the missing history, or list the ticker no longer",
+        )

@@ -1,0 +1,136 @@
+"""What a fictional company is like, and its daily returns: six factors, its sector, itself, and its earnings news."""
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finskillbench.sources.synthetic.calendar import session_ordinals
+from finskillbench.sources.synthetic.randomness import Stream, generator
+
+# Mean loadings by sector on mkt_rf, smb, hml, rmw, cma, mom: the familiar signs (cheap banks and oil, dear technology).
+_SECTOR_BETAS = {
+    "Technology": (1.15, 0.00, -0.30, 0.05, -0.15, 0.05),
+    "Financial Services": (1.08, -0.05, 0.45, -0.05, 0.00, -0.05),
+    "Industrials": (1.05, 0.10, 0.12, 0.10, 0.00, 0.00),
+    "Healthcare": (0.85, -0.05, -0.05, 0.05, 0.10, 0.00),
+    "Consumer Cyclical": (1.12, 0.10, 0.00, 0.15, -0.05, 0.00),
+    "Consumer Defensive": (0.70, -0.10, 0.05, 0.25, 0.15, 0.00),
+    "Energy": (1.02, 0.10, 0.50, 0.05, 0.15, 0.00),
+    "Real Estate": (0.95, 0.00, 0.10, 0.05, 0.10, -0.05),
+    "Basic Materials": (1.05, 0.10, 0.20, 0.10, 0.05, -0.05),
+    "Utilities": (0.65, -0.05, 0.10, 0.05, 0.20, 0.05),
+    "Communication Services": (1.00, 0.00, -0.10, 0.00, -0.05, 0.00),
+}
+_SECTOR_VOLATILITY = {"Energy": 0.14, "Utilities": 0.09, "Real Estate": 0.09, "Financial Services": 0.08}
+_DEFAULT_SECTOR_VOLATILITY = 0.07
+_SPREAD = (0.17, 0.18, 0.18, 0.16, 0.16, 0.12)
+_TYPICAL_VOLATILITY = 0.20
+_SIZE_EFFECT = -0.12  # large companies move less on their own
+_NEWS_JUMP = 0.015
+_NEWS_DRIFT = 0.00025
+_NEWS_SESSIONS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """A company's constants, drawn once from its own stream.
+
+    betas : six loadings, three decimals. idiosyncratic_volatility : annual, calm times.
+    surprises : one standardised earnings surprise per quarter; announced : session index of each, -1 if outside.
+    """
+
+    betas: tuple[float, ...]
+    idiosyncratic_volatility: float
+    fiscal_month: int
+    price_earnings: float
+    net_margin: float
+    return_on_equity: float
+    dividend_yield: float
+    share_growth: float
+    last_price: float
+    turnover: float
+    split: tuple[int, float] | None
+    surprises: NDArray[np.float64]
+    announced: NDArray[np.int64]
+
+
+def draw_traits(seed: int, index: int, sector: str, relative_size: float, quarters: tuple[date, ...]) -> Traits:
+    """The traits of the company at `index` (in symbol order); `relative_size` is its cap over the mean cap."""
+    rng = generator(seed, Stream.COMPANY, index)
+    ordinals = session_ordinals()
+    betas = tuple(
+        float(np.round(np.clip(mean + spread * rng.standard_normal(), -0.9, 1.9), 3))
+        for mean, spread in zip(_SECTOR_BETAS[sector], _SPREAD, strict=True)
+    )
+    own = _TYPICAL_VOLATILITY * np.exp(0.20 * rng.standard_normal())
+    volatility = float(np.round(np.clip(own * relative_size**_SIZE_EFFECT, 0.18, 0.35), 4))
+    fiscal_month = int(rng.choice([12, 12, 12, 12, 12, 12, 12, 6, 9, 3]))
+    # Splits end well before the last year, so that every report a 2025 panel uses is on one basis.
+    splits = rng.random() < 0.15
+    session = int(np.searchsorted(ordinals, date(2017, 6, 1).toordinal() + int(rng.integers(0, 2500))))
+    ratio = float(rng.choice([2.0, 2.0, 3.0, 4.0, 1.5, 10.0]))
+    surprises = np.round(np.clip(rng.standard_normal(len(quarters)), -3, 3), 3)
+    lag = rng.integers(18, 41, size=len(quarters))
+    news = np.array([(end + timedelta(days=int(d))).toordinal() for end, d in zip(quarters, lag, strict=True)])
+    announced = np.where(news < ordinals[0], -1, np.searchsorted(ordinals, news))
+    return Traits(
+        betas=betas,
+        idiosyncratic_volatility=volatility,
+        fiscal_month=fiscal_month,
+        price_earnings=float(np.round(rng.uniform(14, 24), 2)),
+        net_margin=float(np.round(rng.uniform(0.06, 0.22), 3)),
+        return_on_equity=float(np.round(rng.uniform(0.10, 0.30), 3)),
+        dividend_yield=float(np.round(rng.uniform(0.008, 0.032), 4)) if rng.random() < 0.7 else 0.0,
+        share_growth=float(np.round(rng.uniform(-0.020, 0.012), 4)),
+        last_price=float(np.round(np.clip(110 * np.exp(0.6 * rng.standard_normal()), 18, 900), 2)),
+        turnover=float(np.round(0.006 * np.exp(0.4 * rng.standard_normal()), 5)),
+        split=(session, ratio) if splits else None,
+        surprises=surprises,
+        announced=announced,
+    )
+
+
+def sector_returns(
+    seed: int, sectors: tuple[str, ...], multiplier: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
+    """Daily returns common to a sector, over and above the factors; the grid is 1e-7."""
+    out = {}
+    for i, sector in enumerate(sectors):
+        rng = generator(seed, Stream.SECTORS, i)
+        daily = _SECTOR_VOLATILITY.get(sector, _DEFAULT_SECTOR_VOLATILITY) / 252**0.5
+        out[sector] = np.round(_fat_tails(rng, len(multiplier)) * np.sqrt(multiplier) * daily, 7)
+    return out
+
+
+def company_returns(
+    seed: int,
+    index: int,
+    traits: Traits,
+    factors: NDArray[np.float64],
+    risk_free: NDArray[np.float64],
+    sector: NDArray[np.float64],
+    multiplier: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """(T,) simple daily total returns of one company, decimals.
+
+    Every drawn part is rounded to 1e-7 before it is added: mathematical libraries differ between processors in the
+    last bits of logarithms, and prices multiply 2,500 returns; on a grid the product is the same everywhere.
+    """
+    rng = generator(seed, Stream.RETURNS, index)
+    daily = traits.idiosyncratic_volatility / 252**0.5
+    own = np.round(_fat_tails(rng, len(factors)) * np.sqrt(multiplier) * daily, 7)
+    returns = risk_free + sector + own
+    for k, beta in enumerate(traits.betas):
+        returns = returns + beta * factors[:, k]
+    for surprise, session in zip(traits.surprises, traits.announced, strict=True):
+        if 0 <= session < len(returns):
+            returns[session] += _NEWS_JUMP * surprise
+            returns[session + 1 : session + 1 + _NEWS_SESSIONS] += _NEWS_DRIFT * surprise
+    return np.round(np.clip(returns, -0.30, 0.30), 7)
+
+
+def _fat_tails(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    """Unit-variance Student t with 5 degrees of freedom."""
+    return rng.standard_t(5, size=count) * (3 / 5) ** 0.5

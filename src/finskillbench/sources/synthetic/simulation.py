@@ -1,0 +1,168 @@
+"""The fictional market as one object: what is written to files, and what is true behind it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from finskillbench.errors import InputError
+from finskillbench.sources.constituents import SECTORS
+from finskillbench.sources.statements import Statements
+from finskillbench.sources.synthetic.calendar import quarter_ends, sessions
+from finskillbench.sources.synthetic.companies import Traits, company_returns, draw_traits, sector_returns
+from finskillbench.sources.synthetic.factors import draw_factors, volatility_multiplier
+from finskillbench.sources.synthetic.fundamentals import Fundamentals, draw_fundamentals
+from finskillbench.sources.synthetic.identities import Company, invent_companies
+from finskillbench.sources.synthetic.macro import Series, draw_macro
+from finskillbench.sources.synthetic.randomness import Stream, generator
+from finskillbench.sources.universe import Security, sector_counts
+
+MIN_NAMES, MAX_NAMES = 30, 3000
+_THIRTY: dict[str, int] = dict(zip(SECTORS, (5, 4, 4, 3, 3, 2, 2, 2, 2, 2, 1), strict=True))
+_ANCHOR = date(2025, 6, 30)
+_MEAN_CAP = 6e10
+_TOP_OF_THIRTY, _LARGEST_SECTOR, _OTHER_SECTOR = 0.108, 0.21, 0.175
+
+
+@dataclass(frozen=True)
+class SyntheticTruth:
+    """A simulated market with what no data provider publishes.
+
+    Attributes
+    ----------
+    companies, traits, fundamentals : per name, sorted by symbol.
+    days : (T,) sessions.
+    factors : (T, 6) daily decimals as published (exactly what drives the returns); risk_free : (T,).
+    adjusted_close : (T, n) as printed in the price files (float32 values).
+    macro : FRED id -> dates and values.
+    """
+
+    seed: int
+    companies: tuple[Company, ...]
+    traits: tuple[Traits, ...]
+    fundamentals: tuple[Fundamentals, ...]
+    days: tuple[date, ...]
+    factors: NDArray[np.float64]
+    risk_free: NDArray[np.float64]
+    adjusted_close: NDArray[np.float64]
+    macro: Mapping[str, Series]
+
+    @property
+    def securities(self) -> tuple[Security, ...]:
+        """Security records, sorted by symbol."""
+        return tuple(company.security for company in self.companies)
+
+    @property
+    def betas(self) -> NDArray[np.float64]:
+        """(n, 6) true loadings on mkt_rf, smb, hml, rmw, cma, mom."""
+        return np.array([traits.betas for traits in self.traits])
+
+    def statements(self, symbol: str) -> Statements:
+        """One company's figures in the form `load_market` returns.
+
+        Raises
+        ------
+        InputError : unknown symbol.
+        """
+        index = next((i for i, c in enumerate(self.companies) if c.security.symbol == symbol), None)
+        if index is None:
+            raise InputError(f"{symbol}: no such company in the simulated market of seed {self.seed}")
+        facts = self.fundamentals[index]
+
+        def table(ends: tuple[date, ...], values: NDArray[np.float64]) -> pl.DataFrame:
+            return pl.DataFrame({"end": ends, "value": values}, schema={"end": pl.Date, "value": pl.Float64})
+
+        when, latest = facts.latest_shares
+        return Statements(
+            symbol=symbol,
+            net_income_quarterly=table(facts.quarter_ends, facts.quarterly["netIncome"]),
+            eps_quarterly=table(facts.quarter_ends, facts.quarterly["eps"]),
+            equity=table(facts.annual_ends, facts.balances["equity"]),
+            net_income_annual=table(facts.annual_ends, facts.annual["netIncome"]),
+            eps_annual=table(facts.annual_ends, facts.annual["eps"]),
+            diluted_shares=table(facts.annual_ends, facts.diluted_shares),
+            shares_outstanding=table((when,), np.array([latest])),
+        )
+
+
+def simulate(seed: int, names: int = 30) -> SyntheticTruth:
+    """Draw the fictional market of a seed.
+
+    Parameters
+    ----------
+    seed : any non-negative integer; another seed is another market with other companies.
+    names : 30 to 3,000, split over the sectors in the proportions of the default universe.
+
+    Raises
+    ------
+    InputError : a negative seed or a size out of range.
+    """
+    if seed < 0:
+        raise InputError(f"seed={seed}: a seed is a non-negative integer")
+    if not MIN_NAMES <= names <= MAX_NAMES:
+        raise InputError(f"names={names}: a synthetic market has {MIN_NAMES} to {MAX_NAMES} names")
+    days = sessions()
+    quarters = quarter_ends(date(2015, 1, 1), date(2025, 9, 30))
+    companies = invent_companies(sector_counts(_THIRTY, names), generator(seed, Stream.NAMES))
+    sectors = tuple(company.security.sector for company in companies)
+    macro = draw_macro(days, generator(seed, Stream.MACRO))
+    factors = draw_factors(days, generator(seed, Stream.FACTORS))
+    bills = dict(zip(*macro["DGS3MO"], strict=True))
+    # The data library prints the bill's daily rate with two decimals of a percent.
+    risk_free = np.round([(bills[day] or 0.0) / 252 for day in days], 2) / 100
+    multiplier = volatility_multiplier(days)
+    caps = _market_caps(sectors, generator(seed, Stream.CAPS))
+    common = sector_returns(seed, SECTORS, multiplier)
+    traits = tuple(
+        draw_traits(seed, i, sector, float(caps[i] / _MEAN_CAP), quarters) for i, sector in enumerate(sectors)
+    )
+    close = np.empty((len(days), names))
+    for i, one in enumerate(traits):
+        returns = company_returns(seed, i, one, factors, risk_free, common[sectors[i]], multiplier)
+        path = np.cumprod(1 + returns)
+        # float32, because that is the precision Yahoo computes adjusted prices in.
+        close[:, i] = (path / path[-1] * one.last_price).astype(np.float32)
+    anchor = max(i for i, day in enumerate(days) if day <= _ANCHOR)
+    fundamentals = tuple(
+        draw_fundamentals(
+            one,
+            close[:, i],
+            days,
+            quarters,
+            float(np.round(caps[i] / close[anchor, i], -5)),
+            generator(seed, Stream.CAPS, i + 1),
+        )
+        for i, one in enumerate(traits)
+    )
+    return SyntheticTruth(seed, companies, traits, fundamentals, days, factors, risk_free, close, macro)
+
+
+def _market_caps(sectors: tuple[str, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+    """(n,) dollars at mid-2025: lognormal, the largest name near 11 % of 30 and the largest sector near 21 %.
+
+    Those are the proportions of the published universe (spec/data.md); concentration falls with the number of names.
+    """
+    count = len(sectors)
+    weights = np.exp(np.round(0.55 * rng.standard_normal(count), 6))
+    top = _TOP_OF_THIRTY * (30 / count) ** 0.35
+    labels = np.array(sectors)
+    sums = {sector: weights[labels == sector].sum() for sector in dict.fromkeys(sectors)}
+    leader = max(sums, key=lambda sector: sums[sector])
+    # The largest company leads the largest sector with two names or more: a sector of one cannot be 21 %.
+    inside = np.flatnonzero(labels == leader)
+    giant = int(inside[np.argmax(weights[inside])])
+    for _ in range(60):
+        weights = weights / weights.sum()
+        weights = np.minimum(weights, 0.8 * top)
+        weights[giant] = top
+        others = labels != leader
+        rest = (labels == leader) & (np.arange(count) != giant)
+        weights[rest] *= (_LARGEST_SECTOR - top) / weights[rest].sum()
+        for sector in sums:
+            if sector != leader and (held := weights[labels == sector].sum()) > _OTHER_SECTOR:
+                weights[labels == sector] *= _OTHER_SECTOR / held
+        weights[others] *= (1 - _LARGEST_SECTOR) / weights[others].sum()
+    return np.round(weights * count * _MEAN_CAP, -6)

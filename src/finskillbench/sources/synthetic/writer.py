@@ -1,0 +1,244 @@
+"""Write a simulated market as raw files, in the providers' formats and precision.
+
+Price files are plain CSV, not gzip: a compressed stream depends on the zlib build, and the promise is that the files of
+a seed are the same bytes on every machine.
+"""
+
+import csv
+import io
+import shutil
+import tempfile
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import orjson
+import polars as pl
+from numpy.typing import NDArray
+
+from finskillbench.errors import InputError
+from finskillbench.sources.constituents import GICS_SECTORS, SECTORS
+from finskillbench.sources.synthetic.calendar import dividend_sessions, new_york_offset
+from finskillbench.sources.synthetic.fundamentals import Fundamentals
+from finskillbench.sources.synthetic.identities import Company
+from finskillbench.sources.synthetic.macro import Series, decimals
+from finskillbench.sources.synthetic.randomness import Stream, generator
+from finskillbench.sources.synthetic.simulation import SyntheticTruth, simulate
+
+_GICS = {ours: gics for gics, ours in GICS_SECTORS.items()}
+_CENTS = ("eps", "divPS")
+
+
+def write_collection(out: Path, *, seed: int, names: int = 30) -> None:
+    """Write the raw collection of a seed into the new folder `out`.
+
+    Layout: universe.json, constituents/, prices/, famafrench/, fred/, statements_derived/. The folder appears complete
+    or not at all.
+
+    Raises
+    ------
+    InputError : `out` exists and is not an empty folder; bad seed or size.
+    """
+    out = Path(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: exists and is not an empty folder; name a new one")
+    truth = simulate(seed, names)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        _write_all(beside, truth)
+        beside.chmod(0o755)
+        if out.exists():
+            out.rmdir()
+        beside.replace(out)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def _write_all(folder: Path, truth: SyntheticTruth) -> None:
+    for name in ("constituents", "prices", "famafrench", "fred", "statements_derived"):
+        (folder / name).mkdir()
+    _text(folder / "universe.json", _universe(truth))
+    _text(folder / "constituents" / "constituents.csv", _constituents(truth.companies))
+    five, momentum = _french(truth)
+    _text(folder / "famafrench" / "F-F_Research_Data_5_Factors_2x3_daily.csv", five)
+    _text(folder / "famafrench" / "F-F_Momentum_Factor_daily.csv", momentum)
+    for series, values in truth.macro.items():
+        _text(folder / "fred" / f"{series}.csv", _fred(series, values))
+    stamps = [f"{day.isoformat()} 00:00:00{new_york_offset(day)}" for day in truth.days]
+    # One name at a time: 3,000 names never lie in memory as text.
+    for i, company in enumerate(truth.companies):
+        symbol = company.security.symbol
+        price_frame(truth, i, stamps).write_csv(folder / "prices" / f"{symbol}.csv", line_terminator="\n")
+        _text(folder / "statements_derived" / f"{symbol}.json", statements_json(truth, i))
+
+
+def price_frame(truth: SyntheticTruth, index: int, stamps: list[str]) -> pl.DataFrame:
+    """One name's yfinance table: Date, Open, High, Low, Close (all adjusted), Volume, Dividends, Stock Splits."""
+    rng = generator(truth.seed, Stream.TRADING, index)
+    traits, facts = truth.traits[index], truth.fundamentals[index]
+    close = truth.adjusted_close[:, index]
+    count = len(close)
+    overnight = np.round(0.004 * rng.standard_normal(count), 6)
+    reach = np.round(np.abs(0.006 * rng.standard_normal((2, count))), 6)
+    opening = _single(np.concatenate([close[:1], close[:-1]]) * (1 + overnight))
+    # The largest of both, so that no rounding puts a high under the close.
+    high = np.maximum(_single(np.maximum(opening, close) * (1 + reach[0])), np.maximum(opening, close))
+    low = np.minimum(_single(np.minimum(opening, close) * (1 - reach[1])), np.minimum(opening, close))
+    activity = np.round(np.exp(np.round(0.35 * rng.standard_normal(count), 6)), 5)
+    volume = np.round(facts.latest_shares[1] * traits.turnover * activity, -2).astype(np.int64)
+    splits = np.zeros(count)
+    if traits.split is not None and traits.split[0] < count:
+        splits[traits.split[0]] = traits.split[1]
+    return pl.DataFrame(
+        {
+            "Date": stamps,
+            "Open": opening,
+            "High": high,
+            "Low": low,
+            "Close": close,
+            "Volume": volume,
+            "Dividends": _dividends(truth, index),
+            "Stock Splits": splits,
+        }
+    )
+
+
+def _dividends(truth: SyntheticTruth, index: int) -> NDArray[np.float64]:
+    """A quarter of the company's yield at the close before, four decimals, on the ex-dividend sessions."""
+    close = truth.adjusted_close[:, index]
+    paid = np.zeros(len(close))
+    at = np.array(dividend_sessions())
+    paid[at] = np.round(close[at - 1] * truth.traits[index].dividend_yield / 4, 4)
+    return paid
+
+
+def _single(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values.astype(np.float32).astype(np.float64)
+
+
+def statements_json(truth: SyntheticTruth, index: int) -> str:
+    """One company's statements in the derived-EDGAR format."""
+    company, facts = truth.companies[index], truth.fundamentals[index]
+    security = company.security
+    city, state = company.headquarters.split(", ")
+    when, latest = facts.latest_shares
+    record = {
+        "updated": f"{truth.days[-1].isoformat()}T22:00:00.000Z",
+        "symbol": security.symbol,
+        "name": security.name,
+        "cik": security.cik,
+        "profile": {
+            "sic": security.sub_sector,
+            "fye": _fiscal_year_end(facts),
+            "city": city.upper(),
+            "state": state,
+            "website": None,
+            "exchange": security.exchange,
+        },
+        "annual": {name: _entries(facts.annual_ends, name, values) for name, values in facts.annual.items()},
+        "quarterly": {name: _entries(facts.quarter_ends, name, values) for name, values in facts.quarterly.items()},
+        "balances": {name: _entries(facts.annual_ends, name, values) for name, values in facts.balances.items()},
+        "dilutedShares": _entries(facts.annual_ends, "shares", facts.diluted_shares),
+        "sharesLatest": {"end": when.isoformat(), "v": round(latest)},
+    }
+    return orjson.dumps(record).decode()
+
+
+def _fiscal_year_end(facts: Fundamentals) -> str:
+    return facts.annual_ends[-1].strftime("%m%d")
+
+
+def _entries(ends: tuple[date, ...], name: str, values: NDArray[np.float64]) -> list[dict[str, object]]:
+    whole = name not in _CENTS
+    return [
+        {"end": end.isoformat(), "v": round(value) if whole else round(value, 2)}
+        for end, value in zip(ends, values.tolist(), strict=True)
+    ]
+
+
+def _universe(truth: SyntheticTruth) -> str:
+    sectors: dict[str, dict[str, list[str]]] = {}
+    for sector in SECTORS:
+        symbols = [s.symbol for s in truth.securities if s.sector == sector]
+        if symbols:
+            sectors[sector] = {"names": symbols, "alternates": []}
+    described = {
+        s.symbol: {
+            "name": s.name,
+            "cik": s.cik,
+            "isin": s.isin,
+            "cusip": s.cusip,
+            "sector": s.sector,
+            "sub_sector": s.sub_sector,
+            "exchange": s.exchange,
+            "country": s.country,
+            "date_added": s.date_added.isoformat() if s.date_added else None,
+        }
+        for s in truth.securities
+    }
+    record = {
+        "about": f"{len(described)} fictional companies of seed {truth.seed}; any likeness to real ones is accidental.",
+        "snapshot": truth.days[-1].isoformat(),
+        "sectors": sectors,
+        "securities": described,
+    }
+    return orjson.dumps(record, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+def _constituents(companies: tuple[Company, ...]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        [
+            "Symbol",
+            "Security",
+            "GICS Sector",
+            "GICS Sub-Industry",
+            "Headquarters Location",
+            "Date added",
+            "CIK",
+            "Founded",
+        ]
+    )
+    for company in companies:
+        s = company.security
+        added = s.date_added.isoformat() if s.date_added else ""
+        cik = str(int(s.cik)) if s.cik else ""
+        writer.writerow(
+            [s.symbol, s.name, _GICS[s.sector], s.sub_sector, company.headquarters, added, cik, company.founded]
+        )
+    return out.getvalue()
+
+
+def _french(truth: SyntheticTruth) -> tuple[str, str]:
+    """Both daily files, percent with two decimals, with the library's kind of prose before and after."""
+    percent = np.round(truth.factors * 100, 2).tolist()
+    bills = np.round(truth.risk_free * 100, 2).tolist()
+    stamps = [day.strftime("%Y%m%d") for day in truth.days]
+    head = f"This file was created by a simulation with seed {truth.seed}.  It is fictional.\n"
+    foot = "\nCopyright: none, simulated data\n"
+    five = "".join(
+        f"{stamp},{','.join(f'{_cell(v):>8}' for v in (*row[:5], bill))}\n"
+        for stamp, row, bill in zip(stamps, percent, bills, strict=True)
+    )
+    momentum = "".join(f"{stamp},{_cell(row[5]):>8}\n" for stamp, row in zip(stamps, percent, strict=True))
+    return (
+        f"{head}The TBill rate is the simulated three-month bill's.\n\n,Mkt-RF,SMB,HML,RMW,CMA,RF\n{five}{foot}",
+        f"{head}Missing data are indicated by -99.99 or -999.\n\n,Mom\n{momentum}{foot}",
+    )
+
+
+def _cell(value: float) -> str:
+    return f"{value + 0.0:.2f}"
+
+
+def _fred(series: str, values: Series) -> str:
+    places = decimals(series)
+    rows = (f"{day.isoformat()},{'' if v is None else f'{v:.{places}f}'}\n" for day, v in zip(*values, strict=True))
+    return f"observation_date,{series}\n{''.join(rows)}"
+
+
+def _text(path: Path, text: str) -> None:
+    path.write_bytes(text.encode())

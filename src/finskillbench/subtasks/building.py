@@ -1,0 +1,147 @@
+"""What subtasks build their episodes from: the panels at a month-end, reproducible draws, the triple they return."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from importlib import resources
+from typing import Any, TypeVar
+
+import numpy as np
+
+from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.episode import Episode, JsonObject, Truth
+from finskillbench.errors import InternalError
+from finskillbench.panels import Panels
+from finskillbench.panels.factor_exposures import FACTORS
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One built task: what the agent sees, what it may not see, and the proof of the label."""
+
+    episode: Episode
+    truth: Truth
+    certificate: JsonObject
+
+
+@dataclass(frozen=True)
+class MonthEnd:
+    """The panels at one month-end, as arrays over the same n tickers.
+
+    expected_returns (n,) and risk: annualised decimals; benchmark (n,) weights; exposures {factor: (n,) betas}.
+    """
+
+    as_of: date
+    tickers: tuple[str, ...]
+    sectors: tuple[str, ...]
+    expected_returns: Array
+    risk: RiskModel
+    benchmark: Array
+    exposures: dict[str, Array]
+    risk_free_rate: float
+    growth: Array
+    """(n,) gross growth of each name over the drift window."""
+
+    def by_ticker(self, values: Array) -> dict[str, float]:
+        """Ticker to number, in ticker order."""
+        return {ticker: float(value) for ticker, value in zip(self.tickers, values, strict=True)}
+
+    def drifted(self, weights: Array) -> Array:
+        """Weights after the returns of the drift window, renormalised."""
+        grown = weights * self.growth
+        return grown / grown.sum()
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """The panels, the seed, and the caches that let subtasks share what is costly."""
+
+    panels: Panels
+    seed: int
+    notes: list[str] = field(default_factory=list)
+    """What the build could not take as configured, one sentence each; kept in the manifest."""
+    _shared: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def shared(self, name: str, build: Callable[[], T]) -> T:
+        """What two subtasks draw from, built once."""
+        if name not in self._shared:
+            self._shared[name] = build()
+        return self._shared[name]
+
+    @cached_property
+    def catalog(self) -> dict[str, Any]:
+        """The configuration of the portfolio subtasks."""
+        return load_catalog("portfolio.json")
+
+    @cached_property
+    def month_ends(self) -> tuple[MonthEnd, ...]:
+        """The twelve month-ends of the edition."""
+        sessions = int(self.catalog["legacy_drift_sessions"])
+        return tuple(_month_end(self.panels, as_of, sessions) for as_of in self.panels.month_ends)
+
+    def generator(self, *labels: object) -> np.random.Generator:
+        """A stream of random numbers that depends on the seed and the labels only, never on the order of calls."""
+        key = zlib.crc32("/".join(map(str, labels)).encode())
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.seed, key])))
+
+
+def load_catalog(name: str) -> Any:
+    """A JSON file of the catalog."""
+    return json.loads(catalog_text(name))
+
+
+def catalog_text(name: str) -> str:
+    """A text file of the catalog."""
+    return resources.files("finskillbench").joinpath("catalog", name).read_text(encoding="utf-8")
+
+
+def _month_end(panels: Panels, as_of: date, drift_sessions: int) -> MonthEnd:
+    tickers = panels.symbols
+    covariance = panels.covariance[as_of]
+    if tuple(covariance.symbols) != tuple(tickers):
+        raise InternalError(f"covariance of {as_of} covers other tickers than the panels")
+    return MonthEnd(
+        as_of=as_of,
+        tickers=tickers,
+        sectors=tuple(panels.sectors[ticker] for ticker in tickers),
+        expected_returns=panels.expected_returns(as_of),
+        risk=RiskModel.from_factors(covariance.loadings, covariance.specific),
+        benchmark=panels.weights(as_of),
+        exposures=dict(zip(FACTORS, panels.exposures(as_of).T, strict=True)),
+        risk_free_rate=panels.risk_free[as_of],
+        growth=np.prod(1.0 + np.nan_to_num(panels.window_returns(as_of, drift_sessions)[1]), axis=0),
+    )
+
+
+def stratified(items: Sequence[T], stratum: Callable[[T], Hashable], count: int, rng: np.random.Generator) -> list[T]:
+    """Draw `count` items, as evenly over the strata as their sizes allow; the result keeps the order of `items`.
+
+    Strata take turns in a random order until the draw is full, so that none is favoured by its name.
+    """
+    strata: dict[Hashable, list[int]] = {}
+    for index, item in enumerate(items):
+        strata.setdefault(stratum(item), []).append(index)
+    queues = [[members[i] for i in rng.permutation(len(members))] for members in strata.values()]
+    order = [queues[i] for i in rng.permutation(len(queues))]
+    chosen: list[int] = []
+    while len(chosen) < count and any(order):
+        for queue in order:
+            if queue and len(chosen) < count:
+                chosen.append(queue.pop())
+    return [items[index] for index in sorted(chosen)]
+
+
+def alternate(*groups: Iterable[T]) -> list[T]:
+    """Interleave groups, so that a prefix of the result is as mixed as the whole (`--limit` takes a prefix)."""
+    queues = [list(group) for group in groups]
+    mixed: list[T] = []
+    while any(queues):
+        mixed.extend(queue.pop(0) for queue in queues if queue)
+    return mixed

@@ -1,0 +1,53 @@
+"""Legacy portfolios: where a mandate starts from, and how far it must trade at the least."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from finskillbench.engines.portfolio.feasibility import least_turnover
+from finskillbench.engines.portfolio.optimise import Certified, UndecidedError
+from finskillbench.engines.portfolio.problem import PortfolioProblem
+from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.subtasks.building import MonthEnd
+from finskillbench.subtasks.portfolio import Tier, constraint_fields, month_problem
+
+CLOSE_ENOUGH = 0.01
+"""How near the least turnover must come to the wanted one; the wanted one is random anyway."""
+_STEPS = 6
+
+
+def legacy_portfolio(month: MonthEnd, tier: Tier, target: float, rng: np.random.Generator) -> tuple[Array, Certified]:
+    """A drifted portfolio whose least turnover into the tier's other limits is close to `target`.
+
+    It blends the closest portfolio that keeps the tier's limits with a concentrated book of random names, then drifts
+    with the market; the blend is found by false position. Returns the weights and the certified least turnover.
+
+    Raises
+    ------
+    UndecidedError : when no blend comes near the target; the caller draws again.
+    """
+    n = len(month.tickers)
+    names = rng.permutation(n)[: int(rng.integers(max(n // 2, 8), max(2 * n // 3, 10)))]
+    book = np.zeros(n)
+    book[names] = rng.dirichlet(np.full(len(names), 4.0))
+
+    def tried(share: float) -> tuple[Array, Certified]:
+        weights = month.drifted((1 - share) * tier.closest + share * book)
+        return weights, least_turnover(_from(month, tier, weights))
+
+    # The least turnover grows almost linearly with the share of the book.
+    low, high = (0.0, 0.0), (1.0, tried(1.0)[1].value)
+    if high[1] < target:
+        raise UndecidedError("the book drawn lies too near to the tier's limits")
+    for _ in range(_STEPS):
+        share = low[0] + (high[0] - low[0]) * (target - low[1]) / (high[1] - low[1])
+        weights, least = tried(share)
+        if abs(least.value - target) < CLOSE_ENOUGH:
+            return weights, least
+        low, high = ((share, least.value), high) if least.value < target else (low, (share, least.value))
+    raise UndecidedError("no blend of the closest portfolio and the book comes near the wanted turnover")
+
+
+def _from(month: MonthEnd, tier: Tier, current: Array) -> PortfolioProblem:
+    covered = {"covariance_matrix": {"tickers": list(month.tickers)}}
+    return month_problem(month, covered | constraint_fields(month, tier.constraints, current))

@@ -1,0 +1,38 @@
+"""Certificates as JSON: a summary beside each truth, the whole in the edition's certificates."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from finskillbench.engines.portfolio.optimise import Certified, InfeasibleError
+
+
+def proof_of(certified: Certified) -> dict[str, Any]:
+    """The summary of a certificate that goes with the truth."""
+    proof = certified.optimality
+    return {
+        "kind": "optimal",
+        "objective": certified.value,
+        "lower_bound": proof.lower_bound,
+        "gap": proof.gap,
+        "stationarity": proof.stationarity,
+        "violation": proof.violation,
+        "unique": certified.uniqueness.outcome.proved,
+        "uniqueness": certified.uniqueness.outcome.value,
+        "programs_solved": certified.nodes,
+    }
+
+
+def certificate_of(certified: Certified) -> dict[str, Any]:
+    """The full certificate: summary, weights, and the multipliers from which anyone can recompute the bound."""
+    return proof_of(certified) | {
+        "weights": certified.weights.tolist(),
+        "multipliers": certified.multipliers.tolist(),
+        "modulus": certified.uniqueness.modulus,
+    }
+
+
+def farkas_of(error: InfeasibleError) -> dict[str, Any]:
+    """The certificate of infeasibility: a checked ray and the limits it weighs."""
+    return {"kind": "infeasible", **asdict(error.proof), "conflict": error.multipliers, "ray": error.ray.tolist()}

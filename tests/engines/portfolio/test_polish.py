@@ -1,0 +1,48 @@
+"""Polishing puts an interior point on its constraints, and declines where it cannot."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from finskillbench.engines.portfolio.certificate import prove_optimal
+from finskillbench.engines.portfolio.formulation import Aim, formulate
+from finskillbench.engines.portfolio.polish import polish
+from finskillbench.engines.portfolio.problem import Objective
+from finskillbench.engines.portfolio.program import solve
+from tests.engines.portfolio.cases import EASY, HARD, case
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+@pytest.mark.parametrize("limits", [EASY, HARD])
+def test_a_coarse_solution_becomes_exact(objective: Objective, limits: object) -> None:
+    """From a solution good to 1e-5, the true optimum to rounding."""
+    problem = case(30, 2, objective, limits)
+    program = formulate(problem, Aim()).program
+    exact = polish(program, solve(program))
+    assert exact is not None
+    coarse = solve(program, tolerance=1e-6)
+    before = prove_optimal(program, coarse.x, coarse.z)
+    refined = polish(program, coarse)
+    assert refined is not None
+    after = prove_optimal(program, *refined)
+    assert max(abs(after.gap), after.violation) < 1e-12 < max(abs(before.gap), before.violation)
+    np.testing.assert_allclose(refined[0], exact[0], atol=1e-10)
+
+
+def test_a_program_too_large_is_left_alone() -> None:
+    problem = case(400, 2, Objective.MIN_VARIANCE, replace(EASY, max_turnover=0.2))
+    program = formulate(problem, Aim()).program
+    assert polish(program, solve(program)) is None
+
+
+def test_a_solution_of_nonsense_is_no_harm() -> None:
+    """Whatever comes out is judged by its certificate: never better than the truth."""
+    program = formulate(case(30, 2, Objective.MAX_SHARPE, HARD), Aim()).program
+    good = solve(program)
+    rng = np.random.default_rng(0)
+    nonsense = replace(good, x=rng.normal(size=good.x.size), z=rng.normal(size=good.z.size))
+    refined = polish(program, nonsense)
+    if refined is not None:
+        proof = prove_optimal(program, *refined)
+        assert proof.lower_bound <= program.objective(good.x) + 1e-9

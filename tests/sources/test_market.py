@@ -1,0 +1,172 @@
+"""Whole collections: the real one with its replacements, the synthetic one, and planted defects."""
+
+import shutil
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import orjson
+import polars as pl
+import pytest
+
+from finskillbench.errors import SourceError
+from finskillbench.sources.constituents import SECTORS
+from finskillbench.sources.market import MarketData, load_market
+from finskillbench.sources.synthetic import SyntheticTruth
+from finskillbench.sources.universe import sector_counts
+
+COUNTS: dict[str, int] = dict(zip(SECTORS, (5, 4, 4, 3, 3, 2, 2, 2, 2, 2, 1), strict=True))
+
+
+@pytest.fixture(scope="module")
+def real(realdata: Path) -> MarketData:
+    return load_market(realdata)
+
+
+@pytest.fixture
+def spoiled(collection: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(collection, tmp_path / "raw")
+
+
+def _by_sector(market: MarketData) -> dict[str, int]:
+    sectors = [s.sector for s in market.securities]
+    return {sector: sectors.count(sector) for sector in SECTORS}
+
+
+def test_the_real_thirty_with_their_two_replacements(real: MarketData) -> None:
+    symbols = [s.symbol for s in real.securities]
+    assert symbols == sorted(symbols)
+    assert _by_sector(real) == COUNTS
+    assert {"CVX", "PLD", "BF-B"} <= set(symbols)
+    assert not {"CTRA", "ARE"} & set(symbols)
+    assert "CTRA (Energy) has no statements; CVX takes its place." in real.notes
+    assert any(n.startswith("ARE (Real Estate)") and "PLD" in n for n in real.notes)
+    assert any(n.startswith("TT: ") and "2024-12-06" in n for n in real.notes)
+    assert any(n.startswith("DHR: 2016-07-05") for n in real.notes)
+    assert real.prices["symbol"].unique(maintain_order=True).to_list() == symbols
+    assert real.prices["date"].min() == date(2016, 1, 4)
+    assert all(s.isin is None and s.cusip is None for s in real.securities)
+    brown = next(s for s in real.securities if s.symbol == "BF-B")
+    assert (brown.cik, brown.sub_sector, brown.exchange) == ("0000014693", "Distillers & Vintners", "NYSE")
+    carrier = real.prices.filter(pl.col("symbol") == "CARR")
+    assert carrier["date"][0] == date(2020, 3, 19)
+
+
+def test_no_real_return_is_left_absurd(real: MarketData) -> None:
+    """A splice at a wrong level or an unrepaired action would show as one; EQT did move 30 % in March 2020."""
+    moves = real.prices.with_columns(pl.col("adj_close").pct_change().over("symbol").alias("r"))["r"]
+    assert np.abs(moves.drop_nulls().to_numpy()).max() < 0.5
+
+
+def test_more_names_come_from_alternates_fewer_in_proportion(realdata: Path, collection: Path) -> None:
+    assert len(load_market(realdata, names=34).securities) == 34
+    with pytest.raises(SourceError, match=r"supplies \d+ of \d+ names"):
+        load_market(realdata, names=300)
+    assert _by_sector(load_market(collection, names=12)) == sector_counts(COUNTS, 12)
+
+
+def test_sector_counts_are_largest_remainders() -> None:
+    assert sector_counts(COUNTS, 30) == COUNTS
+    assert sector_counts(COUNTS, 3000) == {sector: 100 * count for sector, count in COUNTS.items()}
+    assert sector_counts({"Technology": 1, "Energy": 1, "Utilities": 1}, 2) == {
+        "Technology": 1,
+        "Energy": 1,
+        "Utilities": 0,
+    }
+
+
+def test_a_written_collection_reads_back_as_the_truth(collection: Path, truth: SyntheticTruth) -> None:
+    market = load_market(collection)
+    assert market.notes == ()
+    assert market.securities == truth.securities
+    close = market.prices["adj_close"].to_numpy().reshape(len(truth.securities), len(truth.days)).T
+    np.testing.assert_array_equal(close, truth.adjusted_close)
+    np.testing.assert_allclose(market.factors.drop("date", "rf").to_numpy(), truth.factors, atol=1e-12)
+    np.testing.assert_allclose(market.factors["rf"].to_numpy(), truth.risk_free, atol=1e-12)
+    assert market.factors["date"].to_list() == list(truth.days)
+    assert set(market.macro) == set(truth.macro)
+    for series, (days, values) in truth.macro.items():
+        known = [(d, v) for d, v in zip(days, values, strict=True) if v is not None and d >= date(2016, 1, 1)]
+        assert market.macro[series].rows() == known, series
+    for symbol, facts in market.statements.items():
+        expected = truth.statements(symbol)
+        for field in ("net_income_quarterly", "eps_quarterly", "equity", "net_income_annual", "diluted_shares"):
+            assert getattr(facts, field).equals(getattr(expected, field)), (symbol, field)
+
+
+def _symbol(raw: Path, index: int = 3) -> str:
+    return sorted(p.stem for p in (raw / "prices").glob("*.csv"))[index]
+
+
+def test_a_missing_name_without_alternate_is_one_clear_error(spoiled: Path) -> None:
+    symbol = _symbol(spoiled)
+    (spoiled / "statements_derived" / f"{symbol}.json").unlink()
+    with pytest.raises(SourceError, match=f"{symbol} has no statements"):
+        load_market(spoiled)
+
+
+def test_an_alternate_stands_in(spoiled: Path) -> None:
+    record = orjson.loads((spoiled / "universe.json").read_bytes())
+    technology = record["sectors"]["Technology"]
+    technology["alternates"] = [technology["names"].pop()]
+    (spoiled / "universe.json").write_bytes(orjson.dumps(record))
+    gone, spare = technology["names"][0], technology["alternates"][0]
+    (spoiled / "prices" / f"{gone}.csv").unlink()
+    market = load_market(spoiled)
+    assert f"{gone} (Technology) has no prices with volume; {spare} takes its place." in market.notes
+    assert len(market.securities) == 29
+
+
+def test_a_long_hole_names_file_and_dates(spoiled: Path) -> None:
+    path = spoiled / "prices" / f"{_symbol(spoiled)}.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:1000] + lines[1030:]))
+    assert load_market(spoiled).prices.height == 30 * 2514 - 30
+    path.write_text("".join(lines[:1000] + lines[1031:]))
+    with pytest.raises(SourceError, match="no prices for 31 sessions") as caught:
+        load_market(spoiled)
+    for part in (path.name, lines[999][:10], lines[1031][:10]):
+        assert part in str(caught.value)
+
+
+def test_a_name_that_stopped_trading_is_not_usable(spoiled: Path) -> None:
+    path = spoiled / "prices" / f"{_symbol(spoiled)}.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-60]))
+    with pytest.raises(SourceError, match=f"{path.stem} has prices that end on"):
+        load_market(spoiled)
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("prices", "NOONE.csv"), ("statements_derived", "NOONE.json")],
+)
+def test_a_file_of_an_unknown_ticker_is_refused(spoiled: Path, folder: str, name: str) -> None:
+    some = next((spoiled / folder).iterdir())
+    shutil.copy(some, spoiled / folder / name)
+    with pytest.raises(SourceError, match="unknown ticker NOONE") as caught:
+        load_market(spoiled)
+    assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ('"Technology"', '"Tech"', "unknown sector 'Tech'"),
+        ("{", "{{", "not valid JSON"),
+        ('"sub_sector": "', '"sub_sector": 1, "x": "', "sub_sector is missing"),
+    ],
+)
+def test_a_bad_universe_is_refused(spoiled: Path, old: str, new: str, word: str) -> None:
+    path = spoiled / "universe.json"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(SourceError, match=word) as caught:
+        load_market(spoiled)
+    assert "universe.json, line" in str(caught.value)
+
+
+@pytest.mark.parametrize("folder", ["prices", "famafrench", "fred", "statements_derived"])
+def test_a_missing_folder_is_named(spoiled: Path, folder: str) -> None:
+    shutil.rmtree(spoiled / folder)
+    with pytest.raises(SourceError, match=f"no folder {folder}"):
+        load_market(spoiled)
