@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines.portfolio.cases import Oracle, case
 
 from finskillbench.engines.portfolio.black_litterman import View, optimal_weights, pick_matrix, posterior
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
 from finskillbench.errors import InputError
-from tests.engines.portfolio.cases import Oracle, case
 
 # He & Litterman (1999), tables 1 and 2: correlations, volatilities, market weights of seven countries.
 COUNTRIES = ("AUL", "CAN", "FRA", "GER", "JAP", "UKG", "USA")

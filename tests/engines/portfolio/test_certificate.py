@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines.portfolio.cases import HARD, MEDIUM, TIERS, case, random_portfolios
 
 from finskillbench.engines.portfolio.certificate import project, prove_infeasible, prove_optimal
 from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, formulate
@@ -11,7 +12,6 @@ from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP, InfeasibleErr
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.portfolio.program import Cone, solve
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
-from tests.engines.portfolio.cases import HARD, MEDIUM, TIERS, case, random_portfolios
 
 OBJECTIVES = list(Objective)
 TIER_NAMES = list(TIERS)
@@ -157,7 +157,7 @@ def _refuted() -> tuple[Formulation, InfeasibleError]:
 
 
 def test_a_ray_refutes_again_from_its_numbers() -> None:
-    """For feasible (x, s): 0 <= s'z = b'z − (A'z)'x; a negative right-hand side over all |x| <= X is a contradiction."""
+    """For feasible (x, s): 0 <= s'z = b'z − (A'z)'x; a negative right-hand side for every |x| <= X contradicts it."""
     formulation, error = _refuted()
     program, ray = formulation.program, error.ray / np.abs(error.ray).max()
     np.testing.assert_allclose(project(program, ray, dual=True), ray, atol=1e-12)

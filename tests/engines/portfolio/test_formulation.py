@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines.portfolio.cases import HARD, case
 
 from finskillbench.engines.portfolio.certificate import project
 from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, NameCounts, formulate
@@ -13,7 +14,6 @@ from finskillbench.engines.portfolio.measures import check_limits, turnover
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Limits, Objective, PortfolioProblem
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
 from finskillbench.errors import DimensionError
-from tests.engines.portfolio.cases import HARD, case
 
 LIMITS = Limits(
     min_weight=0.01,

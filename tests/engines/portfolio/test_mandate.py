@@ -91,6 +91,15 @@ def _read(task: Any) -> None:
     pick_matrix(problem.tickers, views_from(task["analyst_views"]))
 
 
+def _refusal(task: Any) -> str:
+    """The message of an expected error, empty if there is none; any other exception fails the test."""
+    try:
+        _read(task)
+    except FinSkillBenchError as error:
+        return str(error)
+    return ""
+
+
 def test_a_complete_task_is_read() -> None:
     problem = problem_from(_task())
     assert problem.tickers == tuple(TICKERS)
@@ -125,20 +134,14 @@ def test_a_complete_task_is_read() -> None:
 def test_any_value_in_any_field_is_read_or_refused(path: tuple[Any, ...], value: Any) -> None:
     task = _task()
     _put(task, path, value)
-    try:
-        _read(task)
-    except FinSkillBenchError as error:
-        assert "\n" not in str(error)
+    assert "\n" not in _refusal(task)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(_task())), JSON), min_size=2, max_size=4))
 def test_several_wrong_fields_are_refused_as_well(changes: list[tuple[str, Any]]) -> None:
     task = _task() | dict(changes)
-    try:
-        _read(task)
-    except FinSkillBenchError as error:
-        assert "\n" not in str(error)
+    assert "\n" not in _refusal(task)
 
 
 @settings(max_examples=50, deadline=None)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines.portfolio.cases import EASY, FACTORS, MEDIUM, SECTORS, TIERS, Oracle, case
 
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.measures import name_count, turnover, violations
@@ -14,7 +15,6 @@ from finskillbench.engines.portfolio.problem import Limits, Objective, Portfolio
 from finskillbench.engines.portfolio.risk_model import RiskModel
 from finskillbench.engines.portfolio.uniqueness import Uniqueness
 from finskillbench.errors import DimensionError, InputError
-from tests.engines.portfolio.cases import EASY, FACTORS, MEDIUM, SECTORS, TIERS, Oracle, case
 
 OBJECTIVES = list(Objective)
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.engines.portfolio.cases import EASY, HARD, case
 
 from finskillbench.engines.portfolio.certificate import prove_optimal
 from finskillbench.engines.portfolio.formulation import Aim, formulate
 from finskillbench.engines.portfolio.polish import polish
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.engines.portfolio.program import solve
-from tests.engines.portfolio.cases import EASY, HARD, case
 
 
 @pytest.mark.parametrize("objective", list(Objective))

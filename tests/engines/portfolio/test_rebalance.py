@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines.portfolio.cases import SECTORS, Oracle, case
 
 from finskillbench.engines.portfolio.measures import turnover, violations
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import OBJECTIVE_TOLERANCE, rebalance
 from finskillbench.engines.portfolio.risk_model import RiskModel
-from tests.engines.portfolio.cases import SECTORS, Oracle, case
 
 CAPS = Limits(max_weight=0.066, sector_limits={f"S{i}": 0.2 for i in range(SECTORS)})
 OBJECTIVES = list(Objective)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines.portfolio.cases import HARD, MEDIUM, case
 
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.measures import tracking_error
@@ -15,7 +16,6 @@ from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import rebalance
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
 from finskillbench.errors import DimensionError, InputError
-from tests.engines.portfolio.cases import HARD, MEDIUM, case
 
 
 def _factors(seed: int, k: int, n: int) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines.portfolio.cases import TIERS, Oracle, case, random_portfolios
 
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.measures import violations
@@ -14,7 +15,6 @@ from finskillbench.engines.portfolio.optimise import InfeasibleError, optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.portfolio.risk_model import RiskModel
 from finskillbench.engines.portfolio.uniqueness import Uniqueness
-from tests.engines.portfolio.cases import TIERS, Oracle, case, random_portfolios
 
 
 def _returns(mean: list[float], limits: Limits) -> PortfolioProblem:

@@ -215,7 +215,7 @@ def _add_neutrality(problem: PortfolioProblem, builder: ProgramBuilder, weights:
 def _add_name_counts(
     problem: PortfolioProblem, builder: ProgramBuilder, weights: slice, lower: Array, upper: Array, names: NameCounts
 ) -> slice:
-    """Indicators δ in [0, 1]: w >= lower + (threshold − lower)·δ, w <= stub + (upper − stub)·δ, Σδ within the counts."""
+    """Indicators δ in [0, 1]: w >= lower + (threshold − lower)·δ, w <= stub + (upper − stub)·δ, Σδ in the counts."""
     n = problem.size
     least, most = problem.limits.min_names, problem.limits.max_names
     indicators = builder.variables(np.ones(n))

@@ -63,7 +63,7 @@ class ConicProgram:
 
 
 Term = tuple[slice, Array] | tuple[slice, Array, int]
-"""Variables, their coefficients M (one-dimensional: a diagonal), and the block's row where M starts (else the first)."""
+"""Variables, their coefficients M (one-dimensional: a diagonal), and the block's row where M starts (0 if left out)."""
 
 
 @dataclass

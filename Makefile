@@ -1,0 +1,52 @@
+# Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
+.DEFAULT_GOAL := help
+.PHONY: help run test lint types layers bench lock clean
+.SUFFIXES:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+PY := $(VENV)/bin/python
+
+# A stamp is named after what it installed and where: new pins or a moved checkout make a new name, so a call that has
+# nothing to do costs nothing.
+key = $(shell { pwd; cat $(1) pyproject.toml; } | cksum | tr -d ' ')
+RUN_STAMP := $(VENV)/.installed-run-$(call key,requirements/run.txt)
+DEV_STAMP := $(VENV)/.installed-dev-$(call key,requirements/dev.txt)
+
+help: ## Show this list
+	@echo "FinSkillBench: make run, make test, or one of"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+run: $(RUN_STAMP) ## Build the default edition if it is missing, run the baselines on it, print the table (ARGS="--limit 2")
+	@$(VENV)/bin/finskillbench run $(ARGS)
+
+test: $(DEV_STAMP) ## Run all tests on two processes (ARGS="tests/cli" for some of them)
+	@$(PY) -m pytest -n 2 $(ARGS)
+
+lint: $(DEV_STAMP) ## Check format and style
+	@$(PY) -m ruff format --check
+	@$(PY) -m ruff check
+
+types: $(DEV_STAMP) ## Check types
+	@$(PY) -m basedpyright --pythonpath $(PY)
+
+layers: $(DEV_STAMP) ## Check that no layer imports one above it
+	@$(VENV)/bin/lint-imports --no-logo
+
+bench: $(DEV_STAMP) ## Run every benchmark; each prints both sides and their ratio
+	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) "$$file" || exit 1; done
+
+lock: ## Pin again what pyproject.toml and requirements/*.in ask for (needs uv; ARGS=--upgrade for newer versions)
+	@requirements/lock.sh $(ARGS)
+
+clean: ## Remove the environment and every cache of the tools; runs and editions stay
+	@rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RUN_STAMP):
+	@requirements/install.sh run $(VENV)
+	@touch $@
+
+$(DEV_STAMP):
+	@requirements/install.sh dev $(VENV)
+	@touch $@ $(RUN_STAMP)

@@ -1,0 +1,171 @@
+"""The table at the end of a run: per model and subtask, the mean of each condition and what the skills changed.
+
+Means are over episodes with repeats averaged first. Rows of status `error` are no scores: they are counted apart
+and enter no mean. The headline is the mean over all episodes of the subtasks that count, as in the published
+results; `infeasibility_detection` never counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from finskillbench.analysis.intervals import Difference, paired_difference
+from finskillbench.episode import Profile, Status
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition
+from finskillbench.subtasks import SUBTASKS
+
+REFERENCE = Condition.NO_SKILL.value
+HEADLINE = "headline"
+ABSENT = "-"
+_FALLBACK = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
+_NEEDED = ("model", "condition", "task_id", "sub_task", "status", "scores")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One condition of one line: mean score (None: no scored episode), episodes behind it, rows in error."""
+
+    mean: float | None
+    episodes: int
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One model on one subtask, or on the headline.
+
+    `profile` is the profile that the numbers are in: the one asked for, or the next that the subtask defines; on the
+    headline, several joined by "+". `cells` and `differences` go with `Summary.conditions`; a difference is against
+    `no_skill`, None where it cannot be said.
+    """
+
+    model: str
+    program: bool
+    sub_task: str
+    profile: str
+    cells: tuple[Cell, ...]
+    differences: tuple[Difference | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The table: conditions in column order, lines per model with the headline last, notes for the reader."""
+
+    profile: Profile
+    conditions: tuple[str, ...]
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...]
+
+
+def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, *, seed: int = 0) -> Summary:
+    """Summarise the rows of a run.
+
+    Parameters
+    ----------
+    rows : as in `rows.parquet`.
+    profile : the wanted headline profile. A subtask that does not define it is shown in the next one of certified,
+        strict, paper that it has, and labelled so.
+    seed : of the bootstrap; the same seed gives the same table.
+
+    Raises
+    ------
+    InputError : the table lacks a column or has no rows.
+    """
+    absent = [name for name in _NEEDED if name not in rows.columns]
+    if absent:
+        raise InputError(f"rows: the column {absent[0]!r} is missing; give the rows.parquet of a run")
+    if rows.is_empty():
+        raise InputError("rows: the table is empty; give the rows.parquet of a finished run")
+    conditions = _conditions(rows)
+    order = [subtask.name for subtask in SUBTASKS]
+    aside = {subtask.name for subtask in SUBTASKS if not subtask.headline}
+    present = rows["sub_task"].unique(maintain_order=True).to_list()
+    subtasks = sorted(present, key=lambda name: order.index(name) if name in order else len(order))
+    profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in subtasks}
+    shown = _with_shown_score(rows, profiles)
+    lines: list[Line] = []
+    for model in rows["model"].unique(maintain_order=True):
+        mine = shown.filter(pl.col("model") == model)
+        for name in subtasks:
+            part = mine.filter(pl.col("sub_task") == name)
+            if not part.is_empty():
+                lines.append(_line(part, model, name, profiles[name].value, conditions, seed))
+        counted = mine.filter(~pl.col("sub_task").is_in(list(aside)))
+        used = dict.fromkeys(profiles[name].value for name in subtasks if name not in aside)
+        if not counted.is_empty():
+            lines.append(_line(counted, model, HEADLINE, "+".join(used), conditions, seed))
+    return Summary(profile, conditions, tuple(lines), _notes(rows, profile, profiles, aside))
+
+
+def _conditions(rows: pl.DataFrame) -> tuple[str, ...]:
+    known = [condition.value for condition in Condition]
+    present = rows["condition"].unique(maintain_order=True).to_list()
+    return tuple(sorted(present, key=lambda name: known.index(name) if name in known else len(known)))
+
+
+def _profile_of(rows: pl.DataFrame, wanted: Profile) -> Profile:
+    """The wanted profile, or the first other that has a score; the wanted one where nothing was scored at all."""
+    for profile in (wanted, *(other for other in _FALLBACK if other is not wanted)):
+        if rows["scores"].struct.field(profile.value).is_not_null().any():
+            return profile
+    return wanted
+
+
+def _with_shown_score(rows: pl.DataFrame, profiles: dict[str, Profile]) -> pl.DataFrame:
+    shown = pl.lit(None, dtype=pl.Float64)
+    for name, profile in profiles.items():
+        score = pl.col("scores").struct.field(profile.value)
+        shown = pl.when(pl.col("sub_task") == name).then(score).otherwise(shown)
+    failed = pl.col("status") == Status.ERROR.value
+    return rows.with_columns(pl.when(failed).then(None).otherwise(shown).alias("shown"), failed.alias("failed"))
+
+
+def _line(part: pl.DataFrame, model: str, name: str, profile: str, conditions: Sequence[str], seed: int) -> Line:
+    means = {condition: _episode_means(part, condition) for condition in conditions}
+    cells = []
+    for condition in conditions:
+        scores = list(means[condition].values())
+        errors = part.filter((pl.col("condition") == condition) & pl.col("failed")).height
+        cells.append(Cell(float(np.mean(scores)) if scores else None, len(scores), errors))
+    differences = []
+    for condition in conditions:
+        if condition == REFERENCE or REFERENCE not in means:
+            differences.append(None)
+            continue
+        # A fresh generator for each: a line's numbers must not depend on which other lines stand in the table.
+        rng = np.random.default_rng(seed)
+        differences.append(paired_difference(means[condition], means[REFERENCE], rng))
+    return Line(model, is_program(model), name, profile, tuple(cells), tuple(differences))
+
+
+def _episode_means(part: pl.DataFrame, condition: str) -> dict[str, float]:
+    """Score by task id under one condition, repeats averaged; unscored episodes are absent."""
+    chosen = part.filter((pl.col("condition") == condition) & pl.col("shown").is_not_null())
+    table = chosen.group_by("task_id").agg(pl.col("shown").mean()).sort("task_id")
+    return dict(zip(table["task_id"].to_list(), table["shown"].to_list(), strict=True))
+
+
+def is_program(model: str) -> bool:
+    """Whether a model is one of the baseline programs and no language model."""
+    return model.startswith("baseline/")
+
+
+def _notes(rows: pl.DataFrame, wanted: Profile, profiles: dict[str, Profile], aside: set[str]) -> tuple[str, ...]:
+    notes = []
+    if any(is_program(model) for model in rows["model"].unique()):
+        notes.append("baseline/... are programs, not language models.")
+    other = [f"{name} ({profile.value})" for name, profile in profiles.items() if profile is not wanted]
+    if other:
+        notes.append(f"No {wanted.value} scores for: {', '.join(other)}.")
+    if aside & profiles.keys():
+        notes.append(f"Not in the headline: {', '.join(sorted(aside & profiles.keys()))}.")
+    failed = rows.filter(pl.col("status") == Status.ERROR.value).height
+    if failed:
+        notes.append(f"{failed} of {rows.height} rows ended in an error and are in no mean; run again to repeat them.")
+    notes.append(f"Differences are against {REFERENCE}, with 95 % paired bootstrap intervals over episodes.")
+    return tuple(notes)

@@ -1,0 +1,52 @@
+"""A summary as plain text."""
+
+from __future__ import annotations
+
+from finskillbench.analysis.intervals import Difference
+from finskillbench.analysis.summary import ABSENT, REFERENCE, Cell, Line, Summary
+
+
+def header(summary: Summary) -> list[str]:
+    """Titles of the columns."""
+    changes = [f"{name} - {REFERENCE}" for name in _treatments(summary)]
+    return ["model", "subtask", "profile", "episodes", *summary.conditions, *changes]
+
+
+def cells(summary: Summary, line: Line) -> list[str]:
+    """One line's texts, in the order of `header`."""
+    changes = [
+        format_difference(difference)
+        for name, difference in zip(summary.conditions, line.differences, strict=True)
+        if name in _treatments(summary)
+    ]
+    model = f"{line.model} (program)" if line.program else line.model
+    episodes = str(max(cell.episodes for cell in line.cells))
+    return [model, line.sub_task, line.profile, episodes, *(format_cell(cell) for cell in line.cells), *changes]
+
+
+def format_cell(cell: Cell) -> str:
+    """The mean with three decimals, "-" where nothing was scored, with the rows in error behind it."""
+    mean = ABSENT if cell.mean is None else f"{cell.mean:.3f}"
+    return f"{mean} ({cell.errors} err)" if cell.errors else mean
+
+
+def format_difference(difference: Difference | None) -> str:
+    """The difference with its interval, "-" where it cannot be said."""
+    if difference is None:
+        return ABSENT
+    return f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
+
+
+def render_text(summary: Summary) -> str:
+    """The whole table as aligned plain text, its notes below."""
+    table = [header(summary), *(cells(summary, line) for line in summary.lines)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    texts = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    texts.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join([*texts, "", *summary.notes]) + "\n"
+
+
+def _treatments(summary: Summary) -> list[str]:
+    if REFERENCE not in summary.conditions:
+        return []
+    return [name for name in summary.conditions if name != REFERENCE]

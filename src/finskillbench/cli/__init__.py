@@ -1,0 +1,78 @@
+"""The command line: parse, call, print. One file per command group; every import of weight waits for its command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+from typer import TyperException
+
+from finskillbench.cli import console, data, run, score, skills
+from finskillbench.errors import FinSkillBenchError, InternalError
+
+FAILED = 2
+"""Exit code where the input, the arguments or the disk are at fault; 1 is left for checks that found something."""
+
+app = typer.Typer(
+    name="finskillbench",
+    help="A proved, point-in-time benchmark of investment-management agents and of the skills they use.",
+    epilog="Start with: finskillbench run",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(data.app, name="data")
+app.command("run", epilog=run.EXAMPLE)(run.run)
+app.command("score", epilog=score.EXAMPLE)(score.score)
+app.add_typer(skills.app, name="skills")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"finskillbench {version('finskillbench')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    console.help_when_alone(context)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    0: done; 1: a check found something; 2: an error, told in one line on standard error; 130: interrupted.
+    An exception that nobody foresaw keeps its traceback, since it is our bug.
+    """
+    try:
+        code = app(arguments, prog_name="finskillbench", standalone_mode=False)
+    except InternalError as error:
+        return _fail(f"{error} (a bug in finskillbench: please report it)")
+    except FinSkillBenchError as error:
+        return _fail(str(error))
+    except TyperException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "finskillbench"
+        return _fail(f"{error.format_message().rstrip('.')}; see {command} --help")
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}; check the path, its permissions and the space left")
+    except KeyboardInterrupt:
+        code = 130
+    if code == 130:
+        print("interrupted; the same command resumes a run", file=sys.stderr)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str) -> int:
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+    return FAILED

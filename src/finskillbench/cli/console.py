@@ -1,0 +1,63 @@
+"""What the commands share: help for a group called alone, and progress on standard error."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+import typer
+
+
+def help_when_alone(context: typer.Context) -> None:
+    """Print a group's help, and end well, where no command follows it."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+class Progress:
+    """Stages and counts on standard error: a bar on a terminal, one line per stage elsewhere.
+
+    An instance is called with the stage's name and, where they are known, how much of it is done out of how much.
+    """
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars
+
+        self._console = Console(stderr=True)
+        self._bars = Bars(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._stage: str | None = None
+        self._task = None
+
+    def __enter__(self) -> Progress:
+        if self._console.is_terminal:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._bars.stop()
+
+    def __call__(self, stage: str, done: int = 0, total: int | None = None) -> None:
+        """Show that `stage` has come to `done` of `total` (None: unknown)."""
+        if not self._console.is_terminal:
+            if stage != self._stage:
+                self._console.print(stage, markup=False, highlight=False)
+        elif self._task is None or stage != self._stage:
+            if self._task is not None:
+                self._bars.remove_task(self._task)
+            self._task = self._bars.add_task(stage, completed=done, total=total)
+        else:
+            self._bars.update(self._task, completed=done, total=total)
+        self._stage = stage

@@ -1,0 +1,117 @@
+"""`finskillbench data`: build, describe, validate and import editions."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from finskillbench.cli import console
+from finskillbench.errors import InputError
+
+if TYPE_CHECKING:
+    from finskillbench.edition import Edition
+
+app = typer.Typer(help="Build, describe, validate and import editions of the benchmark.")
+
+EditionArgument = Annotated[Path, typer.Argument(metavar="EDITION", help="Folder of the edition.")]
+
+
+class Source(StrEnum):
+    """Where raw files come from."""
+
+    SYNTHETIC = "synthetic"
+    RAW_DIR = "raw-dir"
+
+
+@app.callback(invoke_without_command=True)
+def _group(context: typer.Context) -> None:
+    console.help_when_alone(context)
+
+
+@app.command(epilog="Example: finskillbench data build --seed 7 --out editions/seven")
+def build(
+    out: Annotated[Path, typer.Option("--out", help="Folder to make; it must not exist or be empty.")],
+    source: Annotated[Source, typer.Option(help="Fictional companies from a seed, or files you have.")] = (
+        Source.SYNTHETIC
+    ),
+    raw_dir: Annotated[Path | None, typer.Option(help="Collection of raw files, for --source raw-dir.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the market and of the draws; 1 by default.")] = None,
+    names: Annotated[
+        int | None, typer.Option(help="Companies, 30 to 3,000; by default 30, or what the raw files name.")
+    ] = None,
+) -> None:
+    """Build an edition: panels, episodes, truth and the proof of every label."""
+    if source is Source.RAW_DIR and raw_dir is None:
+        raise InputError("--source raw-dir needs --raw-dir DIR, the folder of the raw files")
+    if source is Source.SYNTHETIC and raw_dir is not None:
+        raise InputError("--raw-dir is only read with --source raw-dir; add it or leave --raw-dir out")
+
+    from finskillbench.edition.build import DEFAULT_SEED, build_edition
+
+    with console.Progress() as progress:
+        edition = build_edition(
+            source=source.value,
+            raw_dir=raw_dir,
+            seed=DEFAULT_SEED if seed is None else seed,
+            names=names,
+            out=out,
+            progress=progress,
+        )
+    _describe(edition)
+
+
+@app.command(epilog="Example: finskillbench data info editions/seven")
+def info(edition: EditionArgument) -> None:
+    """Print what an edition holds: origin, digest, versions, notes, and episodes by subtask and difficulty."""
+    from finskillbench.edition import load_edition
+
+    _describe(load_edition(edition))
+
+
+@app.command(epilog="Example: finskillbench data validate editions/seven")
+def validate(edition: EditionArgument) -> None:
+    """Check an edition: digests, panels, and every label against its proof. Exit code 1 if a check fails."""
+
+
+@app.command("import", epilog="Example: finskillbench data import downloads/release --out editions/published")
+def import_release(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE_DIR", help="Folder of the published release.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to make; it must not exist or be empty.")],
+) -> None:
+    """Import the published release as an edition; report the episodes whose inputs do not resolve."""
+
+
+def _describe(edition: Edition) -> None:
+    """Print an edition: what it was made from, then a line per subtask with its episodes by difficulty."""
+    from collections import Counter
+
+    manifest = edition.manifest
+    source = ", ".join(f"{key} {value}" for key, value in manifest["source"].items() if key != "raw_digest")
+    dates = manifest["as_of_dates"]
+    versions = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
+    for title, value in (
+        ("Edition", edition.path),
+        ("Digest", edition.digest),
+        ("Source", f"{source}, seed {manifest['seed']}"),
+        ("Universe", f"{len(manifest['universe'])} names"),
+        ("Dates", f"{len(dates)}, {dates[0]} to {dates[-1]}" if dates else "none"),
+        ("Truth", "included" if edition.has_truth else "withheld"),
+        ("Made with", versions),
+    ):
+        typer.echo(f"{title + ':':<11}{value}")
+    typer.echo("")
+    for name in edition.sub_tasks:
+        episodes = edition.episodes([name])
+        levels = Counter(episode.difficulty for episode in episodes)
+        told = ", ".join(f"{levels[level]} {level}" for level in sorted(levels, key=_by_difficulty))
+        typer.echo(f"{name:<28}{len(episodes):>5}  {told}")
+    for note in manifest["notes"]:
+        typer.echo(f"note: {note}")
+
+
+def _by_difficulty(level: str) -> tuple[int, str]:
+    known = ("easy", "medium", "hard")
+    return (known.index(level) if level in known else len(known), level)

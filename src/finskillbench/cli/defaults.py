@@ -1,0 +1,57 @@
+"""What a run uses where nothing was said: the default edition, built once into the user's cache, and a run folder.
+
+Both are named after digests of the code and of the arguments, so that a changed program never meets what an older one
+left, and the same command finds what it left itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+from platformdirs import user_cache_path
+
+from finskillbench.cli.console import Progress
+
+if TYPE_CHECKING:
+    from finskillbench.edition import Edition
+
+_BUILDERS = ("catalog", "edition", "engines", "episode.py", "panels", "sources", "subtasks")
+_RUNNERS = (*_BUILDERS, "harness", "runs", "scoring", "skills")
+
+
+def default_edition(progress: Progress) -> Path:
+    """Return the folder of the default edition, after building it where it is missing."""
+    folder = user_cache_path("finskillbench") / "editions" / f"synthetic-{_code_digest(_BUILDERS)[:12]}"
+    if not folder.exists():
+        from finskillbench.edition import build_edition
+
+        build_edition(out=folder, progress=progress)
+    return folder
+
+
+def run_folder(edition: Edition, *arguments: object) -> Path:
+    """Return a folder below `runs/` that belongs to this edition, these arguments and this code alone."""
+    key = orjson.dumps([edition.digest, _code_digest(_RUNNERS), arguments])
+    return Path("runs") / f"run-{hashlib.sha256(key).hexdigest()[:12]}"
+
+
+def _code_digest(names: tuple[str, ...]) -> str:
+    """SHA-256 over the files of this package below `names`: their paths and bytes."""
+    digest = hashlib.sha256()
+    package = resources.files("finskillbench")
+    for name in names:
+        for path, content in _files(package / name, name):
+            digest.update(f"{path}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def _files(entry: Traversable, path: str) -> list[tuple[str, bytes]]:
+    if not entry.is_dir():
+        return [(path, entry.read_bytes())]
+    children = sorted((child for child in entry.iterdir() if child.name != "__pycache__"), key=lambda child: child.name)
+    return [found for child in children for found in _files(child, f"{path}/{child.name}")]

@@ -1,0 +1,85 @@
+"""`finskillbench skills`: list, lint and show the packages that an agent can load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from finskillbench.cli import console
+
+app = typer.Typer(help="List, lint and show skill packages.")
+
+
+@app.callback(invoke_without_command=True)
+def _group(context: typer.Context) -> None:
+    console.help_when_alone(context)
+
+
+@app.command("list", epilog="Example: finskillbench skills list")
+def list_packages() -> None:
+    """List the curated packages with what each says of itself."""
+    from finskillbench.skills.loader import curated
+
+    packages = curated()
+    for name, package in packages.items():
+        counts = f"{len(package.references)} references, {len(package.scripts)} scripts"
+        typer.echo(f"{name} ({counts}, sha256 {package.digest[:12]})")
+        typer.echo(f"  {package.description}")
+    if not packages:
+        typer.echo("No curated packages.")
+
+
+@app.command("lint", epilog="Example: finskillbench skills lint my-skills/portfolio-notes")
+def lint_packages(
+    packages: Annotated[
+        list[str] | None, typer.Argument(metavar="[PACKAGE...]", help="Names or folders; default: all curated ones.")
+    ] = None,
+) -> None:
+    """Check packages against the Agent Skills specification and this project's rules. Exit code 1 on a problem."""
+    from finskillbench.skills.lint import lint
+    from finskillbench.skills.loader import PACKAGES, curated
+
+    folders = [_folder(name) for name in packages] if packages else [PACKAGES / name for name in curated()]
+    clean = True
+    for folder in folders:
+        problems = lint(folder)
+        clean = clean and not problems
+        typer.echo(f"{folder.resolve().name}: {_count(problems)}")
+        for problem in problems:
+            typer.echo(f"  {problem}")
+    if not clean:
+        raise typer.Exit(1)
+
+
+@app.command("show", epilog="Example: finskillbench skills show portfolio-construction")
+def show(package: Annotated[str, typer.Argument(help="Name of a curated package, or the folder of any.")]) -> None:
+    """Print a package as an agent reads it: its document, then the names of its references and scripts."""
+    from finskillbench.skills.loader import load_package
+
+    loaded = load_package(_folder(package))
+    typer.echo(loaded.body)
+    typer.echo("")
+    for title, entries in (("References", loaded.references), ("Scripts", loaded.scripts)):
+        typer.echo(f"{title}: {', '.join(entries) or 'none'}")
+    typer.echo(f"Folder: {loaded.root}")
+
+
+def _folder(name: str) -> Path:
+    """The folder of a curated package by name, or the folder given."""
+    from finskillbench.errors import InputError
+    from finskillbench.skills.loader import PACKAGES, curated
+
+    known = curated()
+    if name in known:
+        return PACKAGES / name
+    if Path(name).is_dir():
+        return Path(name)
+    raise InputError(f"no skill package {name!r}; curated are: {', '.join(known) or 'none'}; or give a folder")
+
+
+def _count(problems: list[str]) -> str:
+    if not problems:
+        return "clean"
+    return "1 problem" if len(problems) == 1 else f"{len(problems)} problems"

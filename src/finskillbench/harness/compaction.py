@@ -1,0 +1,101 @@
+"""Lossy compaction of an episode's input for the prompt; the full precision stays behind `get_task_data`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+_SMALL_MATRIX = 16
+"""A table of numbers up to this many entries stays as it is; it is shorter than its summary."""
+
+
+def compact_value(value: Any, field: str) -> Any:
+    """Round floats to 3 significant figures and replace matrices by a summary of their shape, recursively.
+
+    Parameters
+    ----------
+    value : any JSON value.
+    field : the top-level field it belongs to, named in the summaries.
+    """
+    if isinstance(value, float):
+        return float(f"{value:.3g}")
+    if isinstance(value, Mapping):
+        shape = _shape_of_object(value)
+        if shape is not None:
+            return _summary(shape, field)
+        return {key: compact_value(child, field) for key, child in value.items()}
+    if isinstance(value, list | tuple):
+        shape = _shape_of_rows(value)
+        if shape is not None and shape[0] * shape[1] > _SMALL_MATRIX:
+            return _summary(shape, field)
+        return [compact_value(child, field) for child in value]
+    return value
+
+
+def compact_input(task_input: Mapping[str, Any], budget: int) -> str:
+    """Return the input as compact JSON text, one top-level field a line, of at most `budget` characters.
+
+    Where it would be longer, the longest field is replaced by a note that `get_task_data` has it, then the
+    next, until it fits; ties go by name, so that the same input always gives the same text.
+
+    Raises
+    ------
+    ValueError : even with every field replaced the text is longer than `budget`.
+    """
+    fields = {name: _dumps(compact_value(value, name)) for name, value in task_input.items()}
+    text = _join(fields)
+    for name in sorted(fields, key=lambda n: (-len(fields[n]), n)):
+        if len(text) <= budget:
+            break
+        note = _dumps(_omitted(task_input[name], name))
+        if len(note) < len(fields[name]):
+            fields[name] = note
+            text = _join(fields)
+    if len(text) > budget:
+        raise ValueError(f"the compacted input has {len(text)} characters, the budget is {budget}")
+    return text
+
+
+def _join(fields: Mapping[str, str]) -> str:
+    if not fields:
+        return "{}"
+    return "{\n" + ",\n".join(f"{_dumps(name)}: {text}" for name, text in fields.items()) + "\n}"
+
+
+def _dumps(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _summary(shape: tuple[int, int], field: str) -> str:
+    return f'{shape[0]}x{shape[1]} matrix; full precision: get_task_data("{field}")'
+
+
+def _omitted(value: Any, field: str) -> str:
+    if isinstance(value, Mapping):
+        kind = f"object with {len(value)} entries"
+    elif isinstance(value, list | tuple):
+        kind = f"list of {len(value)} entries"
+    else:
+        kind = f"{len(str(value))} characters"
+    return f'{kind}, left out for length: get_task_data("{field}")'
+
+
+def _shape_of_object(value: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Shape of `{"tickers": [...], "ref" or "matrix": ...}`, the one form in which editions hold a matrix."""
+    tickers = value.get("tickers")
+    if isinstance(tickers, list | tuple) and ("ref" in value or "matrix" in value):
+        return len(tickers), len(tickers)
+    return None
+
+
+def _shape_of_rows(value: Sequence[Any]) -> tuple[int, int] | None:
+    if len(value) < 2 or not isinstance(value[0], list | tuple) or not value[0]:
+        return None
+    width = len(value[0])
+    numeric = all(
+        isinstance(row, list | tuple) and len(row) == width and all(isinstance(x, int | float) for x in row)
+        for row in value
+    )
+    return (len(value), width) if numeric else None

@@ -1,0 +1,188 @@
+"""The agent loop: function calling, at most twelve model calls, one submission.
+
+Rules, from the specification: tool calls of one turn run in order; calls after a submission are not run; a turn of
+plain text is answered by a reminder; the last turn offers only `submit_answer` and requires it; a transient
+provider failure is tried again up to three times with exponential backoff, and what still fails ends the episode
+as an error. Clock and sleep are passed in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from finskillbench.episode import Episode
+from finskillbench.errors import FinSkillBenchError, ProviderError
+from finskillbench.harness.conditions import Mount, prove_mount
+from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Turn, Usage, clean_turn
+from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, arm_prompt, prompt_digest
+from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
+from finskillbench.harness.tools import SUBMIT_ANSWER, tool_specs
+from finskillbench.harness.trace import Ended, ToolRecord, Trace, add_usage
+
+MAX_TURNS = 12
+MAX_RETRIES = 3
+FIRST_BACKOFF_SECONDS = 1.0
+MAX_CALLS_PER_TURN = 64
+"""Calls of one turn beyond this are answered by an error, so that a model in a rut cannot fill the memory."""
+
+_TOO_MANY = '{"error":"more than 64 tool calls in one turn; this one was not run"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an episode needs from outside; the defaults are the real clock and sleep, and nothing else."""
+
+    runner: Runner | None = None
+    filings: Filings | None = None
+    scratch_root: Path | None = None
+    clock: Callable[[], float] = time.perf_counter
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+async def run_episode(
+    model: Model,
+    episode: Episode,
+    base_prompt: str,
+    task_data: TaskData,
+    mounted: Mount,
+    surroundings: Surroundings | None = None,
+) -> Trace:
+    """Let a model solve one episode under one arm; never raises for what the model or its provider does.
+
+    Parameters
+    ----------
+    model : who answers.
+    episode : what it may see.
+    base_prompt : the task prompt of `finskillbench.harness.prompts.task_prompt`, the same in every condition.
+    task_data : gives the input at full precision, called only when a tool needs it.
+    mounted : the arm and its packages.
+    surroundings : script runner, filings, scratch folder, clock and sleep.
+
+    Returns
+    -------
+    The trace; `trace.submission` is what `finskillbench.runs.verdicts` judges.
+
+    Raises
+    ------
+    InternalError : the tools on offer are not those of the arm.
+    """
+    return await _Session(model, episode, base_prompt, task_data, mounted, surroundings or Surroundings()).play()
+
+
+class _Session:
+    """The state of one episode while it runs."""
+
+    def __init__(
+        self,
+        model: Model,
+        episode: Episode,
+        base_prompt: str,
+        task_data: TaskData,
+        mounted: Mount,
+        around: Surroundings,
+    ) -> None:
+        self.model, self.episode, self.mounted, self.around = model, episode, mounted, around
+        self.tools = tool_specs(mounted, episode.skill)
+        prove_mount(mounted, self.tools, episode.skill)
+        prompt = arm_prompt(base_prompt, mounted.arm)
+        self.prompt_digest = prompt_digest(SYSTEM_PROMPT, prompt)
+        self.messages = [Message("system", SYSTEM_PROMPT), Message("user", prompt)]
+        self.records: list[ToolRecord] = []
+        self.toolbox = Toolbox(
+            episode,
+            task_data,
+            mounted,
+            runner=around.runner,
+            filings=around.filings,
+            scratch_root=around.scratch_root,
+        )
+        self.turns = 0
+        self.retries = 0
+        self.usage = Usage(cost_usd=0.0)
+
+    async def play(self) -> Trace:
+        started = self.around.clock()
+        error: str | None = None
+        try:
+            ended = await self._converse()
+        except FinSkillBenchError as failure:
+            ended, error = "error", str(failure)
+        finally:
+            self.toolbox.close()
+        return self._trace(ended, error, self.around.clock() - started)
+
+    async def _converse(self) -> Ended:
+        for number in range(1, MAX_TURNS + 1):
+            last = number == MAX_TURNS
+            offered = (SUBMIT_ANSWER,) if last else self.tools
+            if last:
+                self.messages.append(Message("user", LAST_TURN))
+            turn = clean_turn(await self._generate(offered, SUBMIT_ANSWER.name if last else AUTO))
+            self.turns = number
+            self.usage = add_usage(self.usage, turn.usage)
+            self.messages.append(Message("assistant", turn.text, turn.tool_calls))
+            if not turn.tool_calls:
+                if not last:
+                    self.messages.append(Message("user", REMINDER))
+                continue
+            await self._serve(turn, offered, number)
+            if self.toolbox.answer is not None:
+                return "submitted"
+        return "max_turns"
+
+    async def _generate(self, offered: tuple[ToolSpec, ...], choice: str) -> Turn:
+        """One model call with its retries; whatever still fails is raised as a `FinSkillBenchError`."""
+        for attempt in range(MAX_RETRIES + 1):
+            try:
+                return await self.model.generate(tuple(self.messages), offered, choice)
+            except ProviderError as error:
+                if not error.transient or attempt == MAX_RETRIES:
+                    raise
+                self.retries += 1
+                await self.around.sleep(FIRST_BACKOFF_SECONDS * 2**attempt)
+            except FinSkillBenchError:
+                raise
+            except Exception as error:  # an adapter's bug costs one episode, not a run of thousands
+                raise ProviderError(f"{self.model.name}: {type(error).__name__}: {error}", transient=False) from error
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _serve(self, turn: Turn, offered: tuple[ToolSpec, ...], number: int) -> None:
+        for index, call in enumerate(turn.tool_calls):
+            if self.toolbox.answer is not None:
+                self.records.append(ToolRecord(number, call.id, call.name, call.arguments, "not_run", 0.0, None))
+                continue
+            started = self.around.clock()
+            ok = False
+            result = _TOO_MANY
+            if index < MAX_CALLS_PER_TURN:
+                result, ok = await self.toolbox.call(call, offered)
+            seconds = self.around.clock() - started
+            fate = "ok" if ok else "error"
+            place = len(self.messages)
+            self.records.append(ToolRecord(number, call.id, call.name, call.arguments, fate, seconds, place))
+            self.messages.append(Message("tool", result, tool_call_id=call.id))
+
+    def _trace(self, ended: Ended, error: str | None, latency: float) -> Trace:
+        return Trace(
+            task_id=self.episode.task_id,
+            model=self.model.name,
+            condition=self.mounted.arm.condition.value,
+            ended=ended,
+            answer=self.toolbox.answer,
+            error=error,
+            messages=tuple(self.messages),
+            tools=tuple(tool.name for tool in self.tools),
+            tool_calls=tuple(self.records),
+            turns=self.turns,
+            retries=self.retries,
+            usage=self.usage,
+            latency_seconds=latency,
+            skills_loaded=tuple(self.toolbox.skills_loaded),
+            scripts_run=tuple(self.toolbox.scripts_run),
+            mount_digest=self.mounted.digest,
+            prompt_digest=self.prompt_digest,
+        )

@@ -1,0 +1,106 @@
+"""What the loop and a model say to each other: messages, tools and turns. No provider package is imported here.
+
+A provider adapter translates these few types to its own wire format and raises
+`finskillbench.errors.ProviderError`, saying whether another try may succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+Role = Literal["system", "user", "assistant", "tool"]
+AUTO = "auto"
+"""The tool choice that leaves the model free; any other value names the one tool that it must call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model sees it: name, description, and the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a tool; `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one model call, and its price where the adapter knows it (None: unknown; a program costs 0)."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of the conversation; a `tool` message answers the call named by `tool_call_id`."""
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one model call returned: text, tool calls in the order the model wants them run, and usage."""
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Whoever answers. Implementations keep no state between calls: the conversation is all they know."""
+
+    @property
+    def name(self) -> str:
+        """The name under which rows and journals file this model, e.g. "baseline/nop"."""
+        ...
+
+    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+        """Answer the conversation so far.
+
+        Parameters
+        ----------
+        messages : the conversation, oldest first.
+        tools : the tools on offer.
+        tool_choice : "auto", or the name of the one tool that must be called.
+
+        Raises
+        ------
+        ProviderError : the provider failed; `transient` says whether to try again.
+        """
+        ...
+
+
+def clean_text(text: str) -> str:
+    """Return `text` with lone surrogates replaced by "?", so that it can be stored as UTF-8; else unchanged."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def clean_turn(turn: Turn) -> Turn:
+    """Return `turn` with every string storable as UTF-8 (the same object when nothing had to change)."""
+    calls = tuple(ToolCall(clean_text(c.id), clean_text(c.name), clean_text(c.arguments)) for c in turn.tool_calls)
+    text = clean_text(turn.text)
+    if text is turn.text and calls == turn.tool_calls:
+        return turn
+    return Turn(text, calls, turn.usage)

@@ -1,0 +1,118 @@
+"""The words an agent reads. The system prompt is the same for every condition and subtask.
+
+The rules are those of the paper's appendix B.1.1 in our own words. Metadata of an episode is never shown, and the
+base of the task prompt is the same in every condition: an arm may only append to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from pydantic import BaseModel
+
+from finskillbench.episode import Episode
+from finskillbench.errors import EditionError
+from finskillbench.harness.compaction import compact_input
+from finskillbench.harness.conditions import Arm
+from finskillbench.harness.schema import render_schema
+
+MAX_TASK_PROMPT = 12_000
+"""Characters of a task prompt in any condition."""
+
+SYSTEM_PROMPT = """\
+You are an investment analyst taking part in a controlled benchmark. Each task gives you financial data as it was \
+known on one date and asks for one structured answer. Tools let you fetch data and compute; use them where they help.
+
+Rules
+- Work only with data that the task and its tools provide. Do not use anything that became known after `as_of_date`.
+- If skills are available, load one that fits the task and follow its guidance. If none fits or there are none, \
+start right away.
+- Hand in your answer by calling `submit_answer` with JSON that follows the task's answer schema. You have a limited \
+number of turns and one submission.
+- Do not reply in plain text and do not decline the task. Give null for a value that cannot be determined."""
+
+SELF_GENERATED_INSTRUCTION = """
+
+Important: write skills first. Before you solve the task, call `save_skill` one to three times and put down what \
+would help with tasks of this kind: domain knowledge, formulas, steps, how to get at the data, edge cases. Then read \
+your skills back with `load_skill` and use them to solve the task."""
+
+REMINDER = """\
+That was plain text, which is not recorded as an answer. Call a tool, or hand in your answer with `submit_answer`."""
+
+LAST_TURN = """\
+This is the last turn: only `submit_answer` is left. Submit the best answer you have now."""
+
+_NO_SCHEMA = "As the output instructions say: one JSON object."
+_TEMPLATE = """\
+# Task
+Subtask: {sub_task}
+as_of_date: {as_of_date}
+Difficulty: {difficulty}
+
+## Description
+{description}
+
+## Output instructions
+{instructions}
+
+## Input
+Abridged for reading: floats have 3 significant figures and matrices only their shape. \
+`get_task_data(field)` returns a field at full precision.
+{input}
+
+## Answer schema
+{schema}"""
+
+
+def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
+    """Build the base of an episode's task prompt, the same for every condition.
+
+    Parameters
+    ----------
+    episode : what the agent may see.
+    answer : the subtask's answer type; None where the subtask is not registered (an imported episode), then the
+        output instructions alone describe the answer.
+
+    Raises
+    ------
+    EditionError : the episode's own words leave no room for its input within 12,000 characters.
+    """
+    values = {
+        "sub_task": episode.sub_task,
+        "as_of_date": episode.as_of_date.isoformat(),
+        "difficulty": episode.difficulty,
+        "description": episode.prompt.task_description,
+        "instructions": episode.prompt.output_instructions,
+        "schema": render_schema(answer) if answer is not None else _NO_SCHEMA,
+    }
+    fixed = len(_TEMPLATE.format(input="", **values))
+    # Room for the longest appended instruction is kept free in every condition, so that the base never differs.
+    budget = MAX_TASK_PROMPT - len(SELF_GENERATED_INSTRUCTION) - fixed
+    try:
+        text = compact_input(episode.input, budget)
+    except ValueError as error:
+        raise EditionError(
+            f"episode {episode.task_id}: the prompt cannot be kept under {MAX_TASK_PROMPT} characters ({error}); "
+            "shorten the description or the output instructions"
+        ) from error
+    return _TEMPLATE.format(input=text, **values)
+
+
+def arm_prompt(base: str, arm: Arm) -> str:
+    """Return the task prompt of one arm: the base, and for the self-generated arm its instruction."""
+    return base + SELF_GENERATED_INSTRUCTION if arm.own else base
+
+
+def prompt_digest(*texts: str) -> str:
+    """SHA-256 over the texts in order, each closed by a NUL so that their borders count."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.encode())
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def wording_digest() -> str:
+    """Digest of every fixed text above: two runs with the same digest read the same words."""
+    return prompt_digest(SYSTEM_PROMPT, _TEMPLATE, SELF_GENERATED_INSTRUCTION, REMINDER, LAST_TURN)

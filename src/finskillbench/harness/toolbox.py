@@ -1,0 +1,271 @@
+"""What the tools do for one episode. A call never raises: whatever goes wrong comes back as JSON."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from json import JSONDecoder
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from finskillbench.episode import Episode
+from finskillbench.errors import FinSkillBenchError
+from finskillbench.harness.conditions import Mount
+from finskillbench.harness.model import ToolCall, ToolSpec
+from finskillbench.harness.tools import (
+    MAX_RESULT_CHARS,
+    MAX_SAVED_SKILLS,
+    MAX_SKILL_CHARS,
+    NO_SKILLS,
+    ToolError,
+    parse_arguments,
+    shorten,
+)
+from finskillbench.skills.loader import SkillPackage, script_path
+
+TaskData = Callable[[], Mapping[str, Any]]
+"""Gives the episode's input at full precision; called only when a tool needs it."""
+
+_SKILL_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+
+
+class ScriptOutcome(Protocol):
+    """What a script runner returns; fields as in `finskillbench.skills.runner.ScriptResult`."""
+
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def output(self) -> dict[str, Any] | None: ...
+    @property
+    def error(self) -> str | None: ...
+
+
+class Runner(Protocol):
+    """Runs a script of a package; `finskillbench.skills.runner.ScriptRunner` is one."""
+
+    async def run(self, script: Path, payload: bytes) -> ScriptOutcome: ...
+
+
+class Filings(Protocol):
+    """Serves `query_xbrl`: facts public by `as_of_date`, as a JSON object."""
+
+    def query(self, arguments: Mapping[str, Any], *, episode: Episode) -> Mapping[str, Any]: ...
+
+
+class Toolbox:
+    """The tools of one episode under one mounted arm.
+
+    Parameters
+    ----------
+    episode, task_data : the episode and its input at full precision.
+    mounted : the arm and its packages.
+    runner : runs skill scripts; needed where the arm grants scripts.
+    filings : serves `query_xbrl`; None says that the episode carries no filings.
+    scratch_root : folder under which the episode's scratch space is made when a skill is saved; None: the system's.
+    """
+
+    def __init__(
+        self,
+        episode: Episode,
+        task_data: TaskData,
+        mounted: Mount,
+        *,
+        runner: Runner | None = None,
+        filings: Filings | None = None,
+        scratch_root: Path | None = None,
+    ) -> None:
+        self._episode = episode
+        self._task_data = task_data
+        self._mounted = mounted
+        self._runner = runner
+        self._filings = filings
+        self._scratch_root = scratch_root
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._own: dict[str, Path] = {}
+        self._loaded: dict[str, SkillPackage] = {}
+        self.answer: str | None = None
+        self.skills_loaded: list[str] = []
+        self.scripts_run: list[str] = []
+
+    def close(self) -> None:
+        """Remove the episode's scratch space, if one was made."""
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+    async def call(self, call: ToolCall, offered: Sequence[ToolSpec]) -> tuple[str, bool]:
+        """Serve one call: its result as JSON text, and whether it succeeded.
+
+        A submission sets `answer` and is the last call a loop should make.
+        """
+        try:
+            spec = next((tool for tool in offered if tool.name == call.name), None)
+            if spec is None:
+                known = [tool.name for tool in offered]
+                raise ToolError(f"there is no tool {shorten(call.name)!r} on this turn", tools=known)
+            result = await self._serve(spec, call.arguments)
+            text = orjson.dumps(result, option=_DUMP).decode()
+            if len(text) > MAX_RESULT_CHARS:
+                raise ToolError(
+                    f"the result has {len(text)} characters, the limit is {MAX_RESULT_CHARS}; ask for a part of it"
+                )
+            return text, True
+        except ToolError as error:
+            return orjson.dumps(error.payload).decode(), False
+        except FinSkillBenchError as error:
+            return orjson.dumps({"error": str(error)}).decode(), False
+        except Exception as error:  # noqa: BLE001  # a tool never raises into the loop, whatever a model sends
+            return orjson.dumps({"error": f"{type(error).__name__}: {shorten(str(error), 300)}"}).decode(), False
+
+    async def _serve(self, spec: ToolSpec, text: str) -> Any:
+        arguments = parse_arguments(spec, text)
+        match spec.name:
+            case "submit_answer":
+                answer = arguments["answer"]
+                self.answer = answer if isinstance(answer, str) else _member_text(text, "answer")
+                return {"status": "submitted"}
+            case "load_skill":
+                return self._load_skill(arguments["skill_name"])
+            case "load_references":
+                return self._load_references(arguments["skill_name"])
+            case "get_task_data":
+                return {"field": arguments["field"], "value": self._field(arguments["field"])}
+            case "query_xbrl":
+                if self._filings is None:
+                    raise ToolError("this episode carries no filings; use get_task_data")
+                return self._filings.query(arguments, episode=self._episode)
+            case "run_skill_script":
+                return await self._run_script(**arguments)
+            case "save_skill":
+                return self._save_skill(**arguments)
+            case _:
+                raise ToolError(f"tool {spec.name!r} is declared but not served; please report it")
+
+    def _available(self) -> list[str]:
+        curated = self._mounted.packages if self._mounted.arm.documents else ()
+        return sorted({*curated, *self._own})
+
+    def _load_skill(self, name: str) -> dict[str, Any]:
+        package = self._find(name)
+        if package is None:
+            content = self._own[name].read_bytes().decode()
+            result: dict[str, Any] = {"skill_name": name, "content": content}
+        else:
+            self._loaded.pop(name, None)
+            self._loaded[name] = package
+            references, scripts = sorted(package.references), list(package.scripts)
+            result = {"skill_name": name, "content": package.body, "references": references, "scripts": scripts}
+        self.skills_loaded.append(name)
+        return result
+
+    def _load_references(self, name: str) -> dict[str, Any]:
+        package = self._find(name)
+        return {"skill_name": name, "references": dict(package.references) if package is not None else {}}
+
+    def _find(self, name: str) -> SkillPackage | None:
+        """The curated package called `name`, or None for a skill the agent wrote."""
+        available = self._available()
+        if not available:
+            raise ToolError(NO_SKILLS)
+        if name not in available:
+            raise ToolError(f"skill {shorten(name)!r} not found", available=available)
+        return None if name in self._own else self._mounted.packages[name]
+
+    def _field(self, path: str) -> Any:
+        data = self._task_data()
+        if path in data:
+            return data[path]
+        value: Any = data
+        for key in path.split("."):
+            if isinstance(value, Mapping) and key in value:
+                value = value[key]
+            elif isinstance(value, list) and key.isascii() and key.isdigit() and int(key[:9]) < len(value):
+                value = value[int(key[:9])]
+            else:
+                raise ToolError(f"there is no field {shorten(path)!r}", fields=list(data))
+        return value
+
+    async def _run_script(
+        self,
+        script_path: str,
+        input_data: dict[str, Any] | None = None,
+        inject_task_fields: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        if not self._loaded:
+            raise ToolError("no skill is loaded; call load_skill first", available=self._available())
+        skill, script = self._resolve(script_path)
+        payload = dict(input_data or {})
+        if inject_task_fields:
+            data = self._task_data()
+            unknown = [name for name in inject_task_fields if name not in data]
+            if unknown:
+                raise ToolError(f"there is no field {shorten(unknown[0])!r} to inject", fields=list(data))
+            payload.update({name: data[name] for name in inject_task_fields})
+        if self._runner is None:
+            raise ToolError("scripts cannot be run here")
+        self.scripts_run.append(f"{skill.name}/{script.relative_to(skill.root).as_posix()}")
+        outcome = await self._runner.run(script, orjson.dumps(payload, option=_DUMP))
+        if not outcome.ok:
+            raise ToolError(outcome.error or "the script failed without a message", script=script_path)
+        return {"script": script_path, "output": outcome.output}
+
+    def _resolve(self, relative: str) -> tuple[SkillPackage, Path]:
+        """The script in the loaded skill; of several loaded, the one loaded last that has it."""
+        problems: list[FinSkillBenchError] = []
+        for package in reversed(self._loaded.values()):
+            try:
+                return package, script_path(package, relative)
+            except FinSkillBenchError as error:
+                problems.append(error)
+        scripts = {name: list(package.scripts) for name, package in self._loaded.items()}
+        raise ToolError(str(problems[0]), scripts=scripts)
+
+    def _save_skill(self, skill_name: str, content: str) -> dict[str, Any]:
+        if len(skill_name) > 64 or not _SKILL_NAME.fullmatch(skill_name):
+            raise ToolError("skill_name takes lower-case letters, digits and single hyphens, at most 64 characters")
+        if not content.strip():
+            raise ToolError("content is empty")
+        if len(content) > MAX_SKILL_CHARS:
+            raise ToolError(f"content has {len(content)} characters, the limit is {MAX_SKILL_CHARS}")
+        if skill_name not in self._own and len(self._own) >= MAX_SAVED_SKILLS:
+            raise ToolError(f"{MAX_SAVED_SKILLS} skills are saved already; save under one of their names to replace it")
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(
+                prefix="skills-", dir=self._scratch_root, ignore_cleanup_errors=True
+            )
+        root = Path(self._scratch.name)
+        (root / skill_name).mkdir(exist_ok=True)
+        (root / skill_name / "SKILL.md").write_bytes(content.encode())
+        self._own = {file.parent.name: file for file in sorted(root.glob("*/SKILL.md"))}
+        return {"status": "saved", "skills": sorted(self._own)}
+
+
+def _member_text(text: str, key: str) -> str:
+    """The text of the last member `key` of a JSON object, cut out as it was written.
+
+    Parsing and writing again would mend what the scorer must see: duplicate keys and the digits of numbers. `text`
+    has been parsed as an object before.
+    """
+    decode = JSONDecoder().raw_decode
+    found = ""
+    at = _skip_space(text, text.index("{") + 1)
+    while text[at] != "}":
+        name, at = decode(text, at)
+        at = _skip_space(text, text.index(":", at) + 1)
+        _, end = decode(text, at)
+        if name == key:
+            found = text[at:end]
+        at = _skip_space(text, end)
+        if text[at] == ",":
+            at = _skip_space(text, at + 1)
+    return found
+
+
+def _skip_space(text: str, at: int) -> int:
+    while text[at] in " \t\n\r":
+        at += 1
+    return at

@@ -1,0 +1,167 @@
+"""The tools' contracts as a model sees them, and the check of a call's arguments against them.
+
+Names, parameters and words are the same in every condition; only the index of skills in `load_skill` differs,
+because that is the treatment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import orjson
+
+from finskillbench.harness.conditions import Arm, Mount, expected_tools
+from finskillbench.harness.model import ToolSpec
+
+MAX_RESULT_CHARS = 262_144
+"""Longest tool result. A full covariance of 100 names fits; what is longer can be asked for in parts."""
+MAX_SAVED_SKILLS = 3
+MAX_SKILL_CHARS = 20_000
+
+NO_SKILLS = "No skills available."
+
+
+class ToolError(Exception):
+    """A call that cannot be served; the loop never sees it, the agent gets `payload` as JSON."""
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.payload: dict[str, Any] = {"error": message, **details}
+
+
+def _object(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+_STRINGS = {"type": "array", "items": {"type": "string"}}
+
+SUBMIT_ANSWER = ToolSpec(
+    "submit_answer",
+    "Hand in the final answer and end the session. It is recorded as given; there is one submission.",
+    _object(["answer"], answer=_text("The answer as JSON text that follows the task's answer schema.")),
+)
+_LOAD_SKILL = "Load a skill: the text of its SKILL.md, with the names of its references and scripts."
+LOAD_REFERENCES = ToolSpec(
+    "load_references",
+    "Load the reference documents of a skill.",
+    _object(["skill_name"], skill_name=_text("Name of the skill.")),
+)
+GET_TASK_DATA = ToolSpec(
+    "get_task_data",
+    "Return one field of the task's input at full precision. A dotted path reaches inside a field: "
+    "`constraints.max_weight`, `covariance_matrix.matrix.0`.",
+    _object(["field"], field=_text("Name of the input field.")),
+)
+QUERY_XBRL = ToolSpec(
+    "query_xbrl",
+    "Query facts that a company had filed by the task's as_of_date; each comes with its form, filing date and "
+    "duration.",
+    _object(
+        ["ticker"],
+        ticker=_text("Ticker of the company."),
+        period=_text("Period end, YYYY-MM-DD; left out: every period on file."),
+        metrics={**_STRINGS, "description": "Names of the facts wanted; left out: all."},
+        segments={"type": "boolean", "description": "True adds the split by reported segment."},
+    ),
+)
+RUN_SKILL_SCRIPT = ToolSpec(
+    "run_skill_script",
+    "Run a script of a loaded skill and return its JSON output.",
+    _object(
+        ["script_path"],
+        script_path=_text("Path inside the skill, such as scripts/name.py."),
+        input_data={"type": "object", "description": "The script's input."},
+        inject_task_fields={
+            **_STRINGS,
+            "description": "Input fields of the task that the server puts into input_data under their own names, at "
+            "full precision, replacing what is there.",
+        },
+    ),
+)
+SAVE_SKILL = ToolSpec(
+    "save_skill",
+    f"Write a skill of your own (at most {MAX_SAVED_SKILLS}); load_skill reads it back.",
+    _object(
+        ["skill_name", "content"],
+        skill_name=_text("Lower-case letters, digits and single hyphens, at most 64 characters."),
+        content=_text("The text of SKILL.md."),
+    ),
+)
+_FIXED = {
+    spec.name: spec
+    for spec in (SUBMIT_ANSWER, LOAD_REFERENCES, GET_TASK_DATA, QUERY_XBRL, RUN_SKILL_SCRIPT, SAVE_SKILL)
+}
+
+
+def tool_specs(mounted: Mount, domain: str) -> tuple[ToolSpec, ...]:
+    """The tools on offer for an episode of `domain` under a mounted arm, in wire order."""
+    index: tuple[tuple[str, str], ...] = ()
+    if mounted.arm.documents:
+        index = tuple((name, package.description) for name, package in sorted(mounted.packages.items()))
+    return _specs(mounted.arm, domain, index)
+
+
+@cache
+def _specs(arm: Arm, domain: str, index: tuple[tuple[str, str], ...]) -> tuple[ToolSpec, ...]:
+    return tuple(_load_skill(index) if name == "load_skill" else _FIXED[name] for name in expected_tools(arm, domain))
+
+
+def _load_skill(index: tuple[tuple[str, str], ...]) -> ToolSpec:
+    description = _LOAD_SKILL
+    if index:
+        description += " Available skills:\n" + "\n".join(f"- {name}: {text}" for name, text in index)
+    return ToolSpec("load_skill", description, _object(["skill_name"], skill_name=_text("Name of the skill.")))
+
+
+def parse_arguments(spec: ToolSpec, text: str) -> dict[str, Any]:
+    """Parse and check the arguments of a call against the tool's schema.
+
+    An empty text counts as no arguments. `submit_answer` also takes an object or a list for its answer, see
+    `finskillbench.harness.toolbox`.
+
+    Raises
+    ------
+    ToolError : not JSON, not an object, a parameter that is missing, unknown or of the wrong type.
+    """
+    try:
+        arguments = orjson.loads(text) if text.strip() else {}
+    except orjson.JSONDecodeError as error:
+        raise ToolError(f"arguments of {spec.name} are not valid JSON: {error}") from None
+    if not isinstance(arguments, dict):
+        raise ToolError(f"arguments of {spec.name} must be a JSON object")
+    properties: Mapping[str, Any] = spec.parameters["properties"]
+    missing = [name for name in spec.parameters["required"] if name not in arguments]
+    if missing:
+        raise ToolError(f"{spec.name} lacks the parameter {missing[0]!r}", parameters=list(properties))
+    for name, value in arguments.items():
+        if name not in properties:
+            raise ToolError(f"{spec.name} has no parameter {shorten(name)!r}", parameters=list(properties))
+        if value is None and name not in spec.parameters["required"]:
+            continue
+        if not _fits(value, properties[name]) and not (name == "answer" and isinstance(value, dict | list)):
+            raise ToolError(f"parameter {name!r} of {spec.name} must be {_wanted(properties[name])}")
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def shorten(text: str, limit: int = 80) -> str:
+    """Return `text` cut to `limit` characters, for echoing a model's own words in a message."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    kind = schema["type"]
+    if kind == "array":
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return isinstance(value, {"string": str, "object": dict, "boolean": bool}[kind])
+
+
+def _wanted(schema: Mapping[str, Any]) -> str:
+    return {"string": "a string", "object": "a JSON object", "boolean": "true or false", "array": "a list of strings"}[
+        schema["type"]
+    ]

@@ -1,0 +1,1 @@
+"""Runs over many episodes, and the only place where submissions meet truth."""

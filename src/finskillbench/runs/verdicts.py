@@ -1,0 +1,100 @@
+"""Verdicts: the only place where truth meets submissions, after the agent has finished."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth, Verdict
+from finskillbench.errors import InputError, InternalError
+from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
+from finskillbench.subtasks import Subtask, by_method, by_name
+
+
+def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdict:
+    """Judge one submission under every profile that its subtask defines.
+
+    Parameters
+    ----------
+    submission : what came back; its text is parsed here and nowhere else.
+    truth : the label of the same task.
+    task_input : the episode's input at full precision (references resolved), for scorers that recompute.
+
+    Returns
+    -------
+    A verdict with one finite score per profile of the subtask. Text that is no submission, or none at all, scores 0.
+    A failure of the harness (`ended` "error") has no scores: it is reported apart, never silently a zero. `certified`
+    needs a label that carries a proof: where it does not (an imported release) the profile is left out and the
+    details say so.
+
+    Raises
+    ------
+    InputError : the truth names neither a known subtask nor a known verification method.
+    InternalError : submission and truth belong to different tasks, or a scorer failed.
+
+    Source: specification, scoring, "Parsing a submission".
+    """
+    if submission.task_id != truth.task_id:
+        raise InternalError(f"submission of {submission.task_id} was brought to the truth of {truth.task_id}")
+    subtask = _subtask(truth)
+    profiles = [profile for profile in subtask.scorers if profile is not Profile.CERTIFIED or truth.proof]
+    if submission.ended == "error":
+        return _verdict(truth, subtask, Status.ERROR, {}, details={"reason": "the harness failed; run it again"})
+    zeros = dict.fromkeys(profiles, 0.0)
+    if submission.answer is None:
+        exhausted = submission.ended == "max_turns"
+        status = Status.MAX_TURNS_EXHAUSTED if exhausted else Status.INCOMPLETE_SUBMISSION
+        return _verdict(truth, subtask, status, zeros, details={"reason": f"no submission: {submission.ended}"})
+    try:
+        answer = parse_submission(submission.answer)
+    except InvalidSubmission as failure:
+        details = {"reason": failure.reason}
+        return _verdict(truth, subtask, Status.INVALID_SUBMISSION, zeros, valid_json=False, details=details)
+    scored = {profile: _score(subtask, profile, answer, truth, task_input) for profile in profiles}
+    scores = {profile: score.value for profile, score in scored.items()}
+    details = {profile.value: dict(score.details) for profile, score in scored.items()}
+    for profile in subtask.scorers.keys() - scored.keys():
+        details[profile.value] = {"not_judged": "the label carries no proof"}
+    return _verdict(truth, subtask, Status.SCORED, scores, details=details)
+
+
+def _subtask(truth: Truth) -> Subtask:
+    """Return the subtask by name, or by verification method for imported truths under another name."""
+    try:
+        return by_name(truth.sub_task)
+    except InputError:
+        method = truth.verification.get("method")
+        if not isinstance(method, str):
+            raise
+        return by_method(method)
+
+
+def _score(subtask: Subtask, profile: Profile, answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """Run one scorer; a crash or a value that is not finite is our bug and must not become a score."""
+    where = f"the {profile} scorer of {subtask.name} on {truth.task_id}"
+    try:
+        score = subtask.scorers[profile](answer, truth, task_input)
+    except Exception as error:
+        raise InternalError(f"{where} failed: {type(error).__name__}: {error}") from error
+    if not math.isfinite(score.value):
+        raise InternalError(f"{where} returned {score.value}")
+    return score
+
+
+def _verdict(
+    truth: Truth,
+    subtask: Subtask,
+    status: Status,
+    scores: Mapping[Profile, float],
+    *,
+    details: JsonObject,
+    valid_json: bool = True,
+) -> Verdict:
+    return Verdict(
+        task_id=truth.task_id,
+        sub_task=subtask.name,
+        status=status,
+        valid_json=valid_json,
+        scores=scores,
+        details=details,
+    )

@@ -1,0 +1,277 @@
+"""What keeps a script in its place, as far as the kernel at hand allows.
+
+A confined process has resource limits, no way to start processes or threads, no network, no privileges of the
+superuser, reads only the interpreter, the libraries and its own package, and writes only in its scratch folder. Each
+guard is used where the kernel has it: `network_off` and `probe` say what was reached, so that a report can name what
+was not. Standard library only, and Linux is the only place where anything but the resource limits is tried.
+
+Sources: unshare(2), prctl(2), capabilities(7), landlock(7), getrlimit(2).
+"""
+
+import contextlib
+import ctypes
+import functools
+import os
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+LINUX = sys.platform == "linux"
+_LIBC = ctypes.CDLL(None, use_errno=True) if LINUX else None
+# Looked up once, here, and not again in every child.
+_FUNCTIONS = {name: getattr(_LIBC, name) for name in ("syscall", "prctl", "capset", "unshare")} if LINUX else {}
+
+_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+_PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 8, 36, 38
+_CAP_VERSION_3, _CAP_DAC_READ_SEARCH = 0x20080522, 2
+_LANDLOCK_CREATE, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT = 444, 445, 446
+_NOBODY = 65534
+# One user per call, so that scripts running side by side cannot signal or trace each other: this plus the process id.
+_FIRST_USER = 1_000_000_000
+
+# Landlock rights by ABI version; execute, read file and read folder are bits 0, 2 and 3.
+_FS_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
+_FS_FILE_ONLY = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15
+FS_READ = 1 << 0 | 1 << 2 | 1 << 3
+_NET_RIGHTS, _SCOPES = 0b11, 0b11
+
+
+class ConfineError(OSError):
+    """A guard that this kernel or this user cannot have."""
+
+
+def _call(name: str, *arguments: object) -> int:
+    if not LINUX:
+        raise ConfineError(f"{name} needs Linux")
+    result = _FUNCTIONS[name](*arguments)
+    if result < 0:
+        code = ctypes.get_errno()
+        raise ConfineError(code, f"{name}: {os.strerror(code)}")
+    return result
+
+
+def _prctl(option: int, value: int) -> None:
+    _call("prctl", option, ctypes.c_ulong(value), 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of every orphan below it, so that `sweep` finds them all."""
+    with contextlib.suppress(ConfineError):
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def sweep(known: Iterable[int]) -> int:
+    """Kill and reap every child of this process that is not `known`; returns how many there were.
+
+    Only processes that slipped out of their group can be here, and only where the kernel let them be started.
+    """
+    spared, count = set(known), 0
+    listing = Path(f"/proc/self/task/{os.getpid()}/children")
+    # Killing one hands its children to this process, hence the rounds; each removes at least one generation.
+    for _ in range(1000):
+        try:
+            strays = [pid for pid in map(int, listing.read_text().split()) if pid not in spared]
+        except OSError:
+            return count
+        if not strays:
+            return count
+        for pid in strays:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            count += 1
+    return count
+
+
+def network_off() -> bool:
+    """Move this process into a network namespace without interfaces; False where the kernel does not allow it.
+
+    Call before the first thread starts. An ordinary user gets there through a user namespace of their own.
+    """
+    if not LINUX:
+        return False
+    with contextlib.suppress(ConfineError):
+        if os.geteuid() == 0:
+            _call("unshare", _CLONE_NEWNET)
+            return True
+        user, group = os.geteuid(), os.getegid()
+        _call("unshare", _CLONE_NEWUSER | _CLONE_NEWNET)
+        with contextlib.suppress(OSError):
+            Path("/proc/self/setgroups").write_text("deny")
+            Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+            Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+        return True
+    return False
+
+
+def refuse_sockets() -> None:
+    """Second best to `network_off`: Python code of this process cannot open any socket but a Unix one.
+
+    An audit hook cannot be taken out again, but native code passes it by.
+    """
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "socket.__new__" and arguments[1] not in (1, -1):
+            raise PermissionError("a skill script has no network")
+
+    sys.addaudithook(hook)
+
+
+def drop_privileges(scratch: Path, *, keep_reading: bool) -> None:
+    """Stop being the superuser, if this process is: become a user of its own that owns `scratch`.
+
+    With `keep_reading` files stay readable as before (an environment below /root, say); the power to write,
+    to signal other processes and to start more than the limit allows goes either way.
+    """
+    if LINUX and os.geteuid() == 0:
+        if keep_reading:
+            _prctl(_PR_SET_KEEPCAPS, 1)
+        with contextlib.suppress(PermissionError):
+            os.setgroups([])
+        for user in (_FIRST_USER + os.getpid(), _NOBODY):
+            # A user that this container does not map is EINVAL.
+            with contextlib.suppress(OSError):
+                os.chown(scratch, user, user)
+                os.setresgid(user, user, user)
+                os.setresuid(user, user, user)
+                break
+    if LINUX:
+        held = 1 << _CAP_DAC_READ_SEARCH if keep_reading and os.geteuid() != 0 else 0
+        header = struct.pack("Ii", _CAP_VERSION_3, 0)
+        # Reading was never ours to keep for an ordinary user: then hold nothing.
+        for low in (held, 0):
+            with contextlib.suppress(ConfineError):
+                _call("capset", header, struct.pack("6I", low, low, 0, 0, 0, 0))
+                break
+        with contextlib.suppress(ConfineError):
+            _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        with contextlib.suppress(ConfineError):
+            # After the change of user, which clears it.
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def limit_resources(*, cpu_seconds: int, memory_bytes: int, file_bytes: int) -> None:
+    """Set the resource limits of this process; `memory_bytes` is the whole address space it may have."""
+    wanted = {
+        resource.RLIMIT_CPU: (cpu_seconds, cpu_seconds + 1),
+        resource.RLIMIT_AS: (memory_bytes, memory_bytes),
+        resource.RLIMIT_FSIZE: (file_bytes, file_bytes),
+        resource.RLIMIT_CORE: (0, 0),
+        resource.RLIMIT_NOFILE: (64, 64),
+        # No process, no thread: nothing a script computes needs one, and it is the one bound on forking that
+        # also holds for an ordinary user with thousands of processes of their own.
+        resource.RLIMIT_NPROC: (0, 0),
+    }
+    for kind, (soft, hard) in wanted.items():
+        # macOS refuses RLIMIT_AS; a lower hard limit set from outside stands.
+        with contextlib.suppress(ValueError, OSError):
+            ceiling = resource.getrlimit(kind)[1]
+            if ceiling != resource.RLIM_INFINITY:
+                soft, hard = min(soft, ceiling), min(hard, ceiling)
+            resource.setrlimit(kind, (soft, hard))
+
+
+def address_space() -> int:
+    """Bytes of address space this process has; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()
+
+
+@functools.cache
+def landlock_version() -> int:
+    """The Landlock ABI of this kernel, 0 for none."""
+    if not LINUX:
+        return 0
+    try:
+        return _call("syscall", _LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1))
+    except ConfineError:
+        return 0
+
+
+def reading_rules(readable: Iterable[Path]) -> int | None:
+    """A descriptor of rules under which only these folders and files can be read; None without Landlock.
+
+    Where the kernel knows them, TCP and signals to processes outside are refused as well. Rules added later
+    count for every process that puts itself under them after that.
+    """
+    version = landlock_version()
+    if version == 0:
+        return None
+    rules = _ruleset(version, FS_READ, _NET_RIGHTS, _SCOPES)
+    for path in readable:
+        add_rule(rules, path, FS_READ)
+    return rules
+
+
+def writing_rules(writable: Iterable[Path]) -> int | None:
+    """A descriptor of rules under which only these folders and files can be written; None without Landlock."""
+    version = landlock_version()
+    if version == 0:
+        return None
+    rights = _FS_RIGHTS[min(version, 5)] & ~FS_READ
+    rules = _ruleset(version, rights, 0, 0)
+    for path in writable:
+        add_rule(rules, path, rights)
+    return rules
+
+
+def _ruleset(version: int, files: int, network: int, scopes: int) -> int:
+    attributes = struct.pack("QQQ", files, network, scopes)
+    length = 24 if version >= 6 else 16 if version >= 4 else 8
+    return _call("syscall", _LANDLOCK_CREATE, attributes, ctypes.c_size_t(length), ctypes.c_uint(0))
+
+
+def add_rule(rules: int, path: Path, allowed: int) -> None:
+    """Allow `allowed` below `path`; a path that does not exist needs no rule."""
+    try:
+        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if not path.is_dir():
+            allowed &= _FS_FILE_ONLY
+        rule = struct.pack("=Qi", allowed, folder)
+        _call("syscall", _LANDLOCK_ADD_RULE, ctypes.c_int(rules), ctypes.c_int(1), rule, ctypes.c_uint(0))
+    finally:
+        os.close(folder)
+
+
+def landlock(rules: int) -> None:
+    """Put this process under `rules` for good, and close their descriptor."""
+    with contextlib.suppress(ConfineError):
+        _call("syscall", _LANDLOCK_RESTRICT, ctypes.c_int(rules), ctypes.c_uint(0))
+    os.close(rules)
+
+
+def run_confined(limits: dict[str, int], scratch: Path, script: str) -> None:
+    """Run `script` as the main program of this process under every guard that needs no library folders listed.
+
+    What other interpreters run; `sys.argv` is the script's own from here on.
+    """
+    import runpy
+
+    offline = network_off()
+    # An interpreter in a private folder stays usable: its files are opened as long as it runs.
+    drop_privileges(scratch, keep_reading=True)
+    limit_resources(
+        cpu_seconds=limits["cpu_seconds"],
+        memory_bytes=address_space() + limits["memory_bytes"],
+        file_bytes=limits["file_bytes"],
+    )
+    if not offline:
+        refuse_sockets()
+    sys.path[0] = str(Path(script).parent)
+    runpy.run_path(script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    import json
+
+    _limits, _scratch, *sys.argv = sys.argv[1:]
+    run_confined(json.loads(_limits), Path(_scratch), sys.argv[0])

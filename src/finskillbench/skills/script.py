@@ -1,0 +1,53 @@
+"""The command line of a skill script: `python script.py --input FILE` prints the JSON that `main` returns."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from finskillbench.errors import FinSkillBenchError
+
+
+class _OneLineParser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        _fail(message)
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def cli(main: Callable[[dict[str, Any]], dict[str, Any]], arguments: Sequence[str] | None = None) -> None:
+    """Run `main` on the JSON object in a file and print its result as JSON.
+
+    Parameters
+    ----------
+    main : the script's entry, payload in and result out.
+    arguments : command-line arguments, those of the process by default.
+
+    Ends the process with code 2 and one line on the error stream if the file cannot be read, is not a JSON object,
+    or `main` refuses it (FinSkillBenchError, ValueError, TypeError, KeyError).
+    """
+    parser = _OneLineParser(description=(sys.modules[main.__module__].__doc__ or "").strip() or None)
+    parser.add_argument("--input", required=True, metavar="FILE", help="JSON object to work on, - for standard input")
+    name = parser.parse_args(arguments).input
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        payload = json.loads(text, parse_constant=_refuse_constant)
+    except (OSError, ValueError, RecursionError) as error:
+        _fail(f"{name}: cannot be read as JSON: {error}")
+    if not isinstance(payload, dict):
+        _fail(f"{name}: holds a JSON {type(payload).__name__}, expected an object")
+    try:
+        print(json.dumps(main(payload), allow_nan=False))
+    except KeyError as error:
+        _fail(f"{name}: field {error} is missing or unknown")
+    except (FinSkillBenchError, ValueError, TypeError) as error:
+        _fail(f"{name}: {error}")

@@ -1,0 +1,190 @@
+"""The table: known means, paired intervals, absences and errors shown as what they are."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from finskillbench.analysis.intervals import paired_difference
+from finskillbench.analysis.summary import HEADLINE, summary_table
+from finskillbench.analysis.text import render_text
+from finskillbench.episode import Profile
+from finskillbench.errors import InputError
+
+SCORES = pl.Struct({profile.value: pl.Float64 for profile in Profile})
+
+
+def table(*rows) -> pl.DataFrame:
+    """Rows of (model, condition, sub_task, task_id, certified, paper[, status])."""
+    records = []
+    for model, condition, sub_task, task_id, certified, paper, *status in rows:
+        records.append(
+            {
+                "model": model,
+                "condition": condition,
+                "sub_task": sub_task,
+                "task_id": task_id,
+                "status": status[0] if status else "scored",
+                "scores": {"paper": paper, "strict": paper, "certified": certified},
+            }
+        )
+    schema = {"model": pl.String, "condition": pl.String, "sub_task": pl.String, "task_id": pl.String}
+    return pl.DataFrame(records, schema={**schema, "status": pl.String, "scores": SCORES}, orient="row")
+
+
+def simple(gain=0.5, model="m", count=4) -> list[tuple]:
+    return [
+        (model, condition, "rebalancing", f"r{i}", 0.1 * i + (gain if condition == "curated" else 0.0), 0.9)
+        for condition in ("curated", "no_skill")
+        for i in range(count)
+    ]
+
+
+def line_of(summary, sub_task, model="m"):
+    return next(line for line in summary.lines if (line.model, line.sub_task) == (model, sub_task))
+
+
+def test_means_and_a_constant_difference() -> None:
+    summary = summary_table(table(*simple()))
+    line = line_of(summary, "rebalancing")
+    assert summary.conditions == ("no_skill", "curated")
+    assert [cell.mean for cell in line.cells] == pytest.approx([0.15, 0.65])
+    assert line.differences[0] is None
+    change = line.differences[1]
+    # Every pair differs by the same amount, so the interval is a point: pairing was not lost.
+    assert (change.mean, change.low, change.high, change.pairs) == pytest.approx((0.5, 0.5, 0.5, 4))
+
+
+def test_the_interval_is_the_normal_one_for_many_pairs() -> None:
+    rng = np.random.default_rng(1)
+    gaps = rng.normal(0.3, 0.2, size=2_000)
+    reference = {f"t{i}": float(x) for i, x in enumerate(rng.uniform(size=gaps.size))}
+    treated = {task: reference[task] + gaps[i] for i, task in enumerate(reference)}
+    change = paired_difference(treated, reference, np.random.default_rng(2))
+    assert change is not None
+    error = gaps.std(ddof=1) / np.sqrt(gaps.size)
+    assert change.mean == pytest.approx(gaps.mean())
+    assert change.low == pytest.approx(gaps.mean() - 1.96 * error, abs=0.15 * error)
+    assert change.high == pytest.approx(gaps.mean() + 1.96 * error, abs=0.15 * error)
+
+
+SCORED = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0, 1), max_size=8)
+
+
+@settings(max_examples=50, deadline=None)
+@given(SCORED, SCORED)
+def test_a_difference_is_antisymmetric_and_lies_in_its_interval(one, other) -> None:
+    forth = paired_difference(one, other, np.random.default_rng(0), draws=300)
+    back = paired_difference(other, one, np.random.default_rng(0), draws=300)
+    if forth is None:
+        assert len(one.keys() & other.keys()) < 2
+        assert back is None
+        return
+    assert forth.mean == pytest.approx(-back.mean)
+    assert forth.low == pytest.approx(-back.high)
+    gaps = [one[key] - other[key] for key in one.keys() & other.keys()]
+    assert min(gaps) - 1e-12 <= forth.low <= forth.high <= max(gaps) + 1e-12
+
+
+def test_only_pairs_enter_the_difference_and_one_pair_is_not_enough() -> None:
+    rows = [r for r in simple() if r[1] == "no_skill" or r[3] == "r3"]
+    line = line_of(summary_table(table(*rows)), "rebalancing")
+    assert line.cells[1].mean == pytest.approx(0.8)
+    assert line.differences[1] is None
+
+
+def test_repeats_are_averaged_before_episodes_are() -> None:
+    rows = [("m", "no_skill", "rebalancing", "a", 1.0, 1.0)] * 3 + [("m", "no_skill", "rebalancing", "b", 0.0, 0.0)]
+    cell = line_of(summary_table(table(*rows)), "rebalancing").cells[0]
+    assert (cell.mean, cell.episodes) == (0.5, 2)
+
+
+def test_the_headline_weighs_episodes_and_leaves_infeasibility_out() -> None:
+    rows = [
+        *simple(gain=0.0),
+        *[("m", c, "black_litterman", "b0", 1.0, 1.0) for c in ("no_skill", "curated")],
+        *[("m", c, "infeasibility_detection", f"i{i}", 1.0, 1.0) for c in ("no_skill", "curated") for i in range(9)],
+    ]
+    summary = summary_table(table(*rows))
+    headline = line_of(summary, HEADLINE)
+    assert headline.cells[0].mean == pytest.approx((0.0 + 0.1 + 0.2 + 0.3 + 1.0) / 5)
+    assert headline.cells[0].episodes == 5
+    assert summary.lines[-1] is headline
+    assert [line.sub_task for line in summary.lines][:3] == [
+        "rebalancing",
+        "black_litterman",
+        "infeasibility_detection",
+    ]
+    assert "Not in the headline: infeasibility_detection." in summary.notes
+
+
+def test_errors_are_counted_apart_and_enter_no_mean() -> None:
+    rows = [*simple(), ("m", "curated", "rebalancing", "r9", None, None, "error")]
+    summary = summary_table(table(*rows))
+    cell = line_of(summary, "rebalancing").cells[1]
+    assert (cell.mean, cell.episodes, cell.errors) == (pytest.approx(0.65), 4, 1)
+    assert "1 of 9 rows ended in an error" in " ".join(summary.notes)
+    assert "0.650 (1 err)" in render_text(summary)
+
+
+def test_an_error_row_with_a_stray_score_is_still_no_score() -> None:
+    rows = [*simple(), ("m", "curated", "rebalancing", "r9", 0.0, 0.0, "error")]
+    assert line_of(summary_table(table(*rows)), "rebalancing").cells[1].episodes == 4
+
+
+def test_a_condition_that_only_failed_shows_a_dash() -> None:
+    rows = [r for r in simple() if r[1] == "no_skill"]
+    rows.append(("m", "curated", "rebalancing", "r0", None, None, "error"))
+    summary = summary_table(table(*rows))
+    assert line_of(summary, "rebalancing").cells[1].mean is None
+    assert "- (1 err)  -" in render_text(summary)
+
+
+def test_a_subtask_without_the_profile_falls_back_and_says_so() -> None:
+    rows = [*simple(), ("m", "no_skill", "stress_testing", "s0", None, 0.25)]
+    summary = summary_table(table(*rows))
+    line = line_of(summary, "stress_testing")
+    assert (line.profile, line.cells[0].mean) == ("strict", 0.25)
+    assert line_of(summary, HEADLINE).profile == "certified+strict"
+    assert "No certified scores for: stress_testing (strict)." in summary.notes
+    assert line_of(summary_table(table(*rows), Profile.PAPER), HEADLINE).profile == "paper"
+
+
+def test_without_a_reference_there_are_no_differences() -> None:
+    rows = [r for r in simple() if r[1] == "curated"]
+    summary = summary_table(table(*rows))
+    assert line_of(summary, "rebalancing").differences == (None,)
+    assert " - no_skill" not in render_text(summary)
+
+
+def test_a_line_does_not_depend_on_its_neighbours_and_a_seed_repeats_it() -> None:
+    rng = np.random.default_rng(3)
+    rows = [(*row[:4], float(rng.uniform()), 0.0) for row in simple(count=20)]
+    alone = line_of(summary_table(table(*rows)), "rebalancing")
+    both = summary_table(table(*simple(model="other"), *rows))
+    assert line_of(both, "rebalancing") == alone
+    assert line_of(summary_table(table(*rows), seed=1), "rebalancing").differences != alone.differences
+
+
+def test_baselines_are_labelled_as_programs() -> None:
+    text = render_text(summary_table(table(*simple(model="baseline/nop"), *simple(model="provider/model"))))
+    assert "baseline/nop (program)" in text
+    assert "provider/model (program)" not in text
+    assert "not language models" in text
+
+
+def test_the_rendered_table() -> None:
+    assert render_text(summary_table(table(*simple()))).splitlines()[:4] == [
+        "model  subtask      profile    episodes  no_skill  curated  curated - no_skill",
+        "-----  -----------  ---------  --------  --------  -------  -----------------------",
+        "m      rebalancing  certified  4         0.150     0.650    +0.500 [+0.500, +0.500]",
+        "m      headline     certified  4         0.150     0.650    +0.500 [+0.500, +0.500]",
+    ]
+
+
+def test_rows_that_are_none_are_refused() -> None:
+    with pytest.raises(InputError, match="'scores' is missing"):
+        summary_table(table(*simple()).drop("scores"))
+    with pytest.raises(InputError, match="empty"):
+        summary_table(table(*simple()).clear())

@@ -1,0 +1,105 @@
+"""What every command has in common: help, exit codes, one line per error, and a quick start."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+
+import pytest
+
+from finskillbench import cli
+from finskillbench.cli import console
+from finskillbench.errors import InternalError, SourceError
+
+COMMANDS = [
+    ["data", "build"],
+    ["data", "info"],
+    ["data", "validate"],
+    ["data", "import"],
+    ["run"],
+    ["score"],
+    ["skills", "list"],
+    ["skills", "lint"],
+    ["skills", "show"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_helps_with_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "Example" in shown
+    assert f"finskillbench {' '.join(command)}" in shown
+
+
+@pytest.mark.parametrize("alone", [[], ["data"], ["skills"]], ids=str)
+def test_a_group_alone_lists_its_commands(alone: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(alone) == 0
+    assert "Commands:" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == "finskillbench 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["data", "build"],
+        ["data", "build", "--names", "many", "--out", "x"],
+        ["data", "build", "--source", "moon", "--out", "x"],
+        ["run", "--limit", "0"],
+        ["run", "--model", "baseline/unknown"],
+        ["run", "--condition", "unknown"],
+        ["run", "--subtask", "unknown"],
+        ["data", "build", "--source", "raw-dir", "--out", "x"],
+        ["data", "build", "--raw-dir", ".", "--out", "x"],
+        ["skills", "show", "no-such-package"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_arguments_are_one_line_and_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("error: ")
+    assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "told"),
+    [
+        (SourceError("prices.csv", "two\nlines", line=3), 2, "error: prices.csv, line 3: two lines\n"),
+        (InternalError("lost"), 2, "error: lost (a bug in finskillbench: please report it)\n"),
+        (OSError(errno.EROFS, "Read-only file system", "out/x"), 2, "error: out/x: Read-only file system; "),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+    ids=["user", "bug", "disk", "interrupt"],
+)
+def test_exit_codes(
+    raised: BaseException,
+    code: int,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(console, "help_when_alone", fail)
+    assert cli.main([]) == code
+    shown = capsys.readouterr().err
+    assert shown.startswith(told)
+    assert shown.count("\n") == 1
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """Starting must not pay for tables and solvers."""
+    probe = (
+        "import sys; from finskillbench.cli import main; main(['run', '--help']); print(*sys.modules, file=sys.stderr)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stderr.split()
+    assert not {"numpy", "polars", "scipy", "clarabel", "pyarrow", "sklearn"} & set(loaded)

@@ -1,0 +1,85 @@
+"""`finskillbench run`, and what it uses where nothing was said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from finskillbench import cli
+from finskillbench.cli import defaults
+from finskillbench.cli.console import Progress
+from finskillbench.edition import load_edition
+
+NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs and caches of these tests stay in the test's own folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_a_table_its_files_and_the_same_command_again(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "--edition", str(edition), *NOP, "--epochs", "2"]
+    assert cli.main(arguments) == 0
+    first = capsys.readouterr().out
+    (folder,) = Path("runs").iterdir()
+    assert f"Rows:         {folder / 'rows.parquet'}" in first
+    assert "Episodes:     6 run\n" in first
+    assert pl.read_parquet(folder / "rows.parquet")["task_id"].value_counts()["count"].to_list() == [2, 2, 2]
+
+    assert cli.main(arguments) == 0
+    second = capsys.readouterr().out
+    assert "Episodes:     0 run, 6 kept from before\n" in second
+    assert second.split("Episodes:")[0] == first.split("Episodes:")[0]
+
+
+def test_other_arguments_get_a_folder_of_their_own(edition: Path) -> None:
+    for limit in ("1", "2"):
+        assert cli.main(["run", "--edition", str(edition), *NOP, "--subtask", "rebalancing", "--limit", limit]) == 0
+    assert len(list(Path("runs").iterdir())) == 2
+
+
+def test_a_named_folder_of_another_run_is_refused(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "--edition", str(edition), *NOP, "--out", "mine"]
+    assert cli.main(arguments) == 0
+    capsys.readouterr()
+    assert cli.main([*arguments, "--limit", "1"]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("error: mine: started with another limit")
+
+
+def test_a_folder_that_cannot_be_made(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("file").write_text("")
+    assert cli.main(["run", "--edition", str(edition), *NOP, "--out", "file/run"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: file/run: cannot be made")
+
+
+def test_the_default_edition_is_built_once_into_the_cache(edition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Path] = []
+
+    def build(*, out: Path, progress: Progress) -> None:
+        built.append(out)
+        out.parent.mkdir(parents=True)
+        edition.rename(out)
+
+    monkeypatch.setattr("finskillbench.edition.build_edition", build)
+    for _ in range(2):
+        assert cli.main(["run", *NOP]) == 0
+    assert len(built) == 1
+    assert built[0].is_relative_to(Path("cache").resolve())
+
+
+def test_the_default_folder_changes_with_edition_arguments_and_code(
+    edition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load_edition(edition)
+    folder = defaults.run_folder(loaded, ["a"], 1)
+    assert folder == defaults.run_folder(loaded, ["a"], 1)
+    assert folder != defaults.run_folder(loaded, ["a"], 2)
+    monkeypatch.setattr(defaults, "_RUNNERS", ("catalog",))
+    assert folder != defaults.run_folder(loaded, ["a"], 1)

@@ -1,0 +1,153 @@
+"""An episode, a package and models that follow a script, for the harness's tests."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from finskillbench.episode import Episode, Prompt
+from finskillbench.harness.conditions import Condition, Mount, mount
+from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
+from finskillbench.harness.trace import Trace
+from finskillbench.skills.loader import SkillPackage
+
+TICKERS = ("AAA", "BBB", "CCC")
+MATRIX = [[0.040000001, 0.01, 0.0], [0.01, 0.09, 0.02], [0.0, 0.02, 0.16]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    ok: bool
+    output: dict[str, Any] | None = None
+    error: str | None = None
+
+
+class FakeRunner:
+    """Records its calls and answers with a fixed outcome."""
+
+    def __init__(self, outcome: Outcome | None = None) -> None:
+        self.calls: list[tuple[Path, bytes]] = []
+        self.outcome = outcome or Outcome(True, {"weights": {"AAA": 1.0}})
+
+    async def run(self, script: Path, payload: bytes) -> Outcome:
+        self.calls.append((script, payload))
+        return self.outcome
+
+
+class Scripted:
+    """A model that plays given turns and remembers what it was shown; past the end it repeats the last."""
+
+    name = "test/scripted"
+
+    def __init__(self, turns: Sequence[Turn | Exception]) -> None:
+        self.turns = list(turns)
+        self.seen: list[tuple[tuple[Message, ...], tuple[str, ...], str]] = []
+        self.specs: list[tuple[ToolSpec, ...]] = []
+
+    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+        step = self.turns[min(len(self.seen), len(self.turns) - 1)]
+        self.seen.append((tuple(messages), tuple(tool.name for tool in tools), tool_choice))
+        self.specs.append(tuple(tools))
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+
+@pytest.fixture(scope="session")
+def episode() -> Episode:
+    return Episode(
+        task_id="pc_uncon_test",
+        skill="portfolio_construction",
+        sub_task="unconstrained_optimization",
+        as_of_date=date(2025, 1, 31),
+        difficulty="easy",
+        input={
+            "expected_returns": {"AAA": 0.1234567, "BBB": 0.05, "CCC": 0.0712345},
+            "covariance_matrix": {"tickers": list(TICKERS), "ref": "panels/covariance/2025-01-31.npz"},
+            "objective": "max_sharpe",
+            "constraints": {"long_only": True},
+        },
+        prompt=Prompt("Find the weights.", "Respond with a JSON object."),
+        metadata={"secret_regime": "crash"},
+    )
+
+
+@pytest.fixture(scope="session")
+def full_input(episode: Episode) -> dict[str, Any]:
+    return {**episode.input, "covariance_matrix": {"tickers": list(TICKERS), "matrix": MATRIX}}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> SkillPackage:
+    root = tmp_path / "packages" / "portfolio-construction"
+    (root / "scripts").mkdir(parents=True)
+    (root / "scripts" / "optimize.py").write_text("def main(payload):\n    return payload\n")
+    (root / "SKILL.md").write_text("---\nname: portfolio-construction\ndescription: Builds portfolios.\n---\nBody.\n")
+    return SkillPackage(
+        name="portfolio-construction",
+        description="Builds portfolios.",
+        root=root,
+        body="Call scripts/optimize.py.",
+        references={"references/methods.md": "Mean and variance."},
+        scripts=("scripts/optimize.py",),
+        digest="d" * 64,
+    )
+
+
+@pytest.fixture
+def mounts(package: SkillPackage) -> dict[Condition, Mount]:
+    return {condition: mount(condition, {package.name: package}) for condition in Condition}
+
+
+@pytest.fixture
+def runner() -> FakeRunner:
+    return FakeRunner()
+
+
+@pytest.fixture
+def failing_runner() -> FakeRunner:
+    return FakeRunner(Outcome(False, error="stopped after 10 s"))
+
+
+@pytest.fixture
+def scripted() -> type[Scripted]:
+    return Scripted
+
+
+@pytest.fixture
+def call() -> Callable[..., ToolCall]:
+    def make(name: str, arguments: str) -> ToolCall:
+        return ToolCall("id", name, arguments)
+
+    return make
+
+
+@pytest.fixture
+def play(
+    episode: Episode, full_input: dict[str, Any], mounts: dict[Condition, Mount], runner: FakeRunner, tmp_path: Path
+) -> Callable[..., Trace]:
+    """Run one episode; the clock ticks one second a reading, sleeps are recorded and take no time."""
+
+    def go(
+        model: Any,
+        condition: Condition = Condition.NO_SKILL,
+        *,
+        sleeps: list[float] | None = None,
+        base_prompt: str = "Subtask: unconstrained_optimization\nSolve it.",
+        episode: Episode = episode,
+    ) -> Trace:
+        ticks = iter(range(1_000_000))
+
+        async def sleep(seconds: float) -> None:
+            if sleeps is not None:
+                sleeps.append(seconds)
+
+        around = Surroundings(runner=runner, scratch_root=tmp_path, clock=lambda: float(next(ticks)), sleep=sleep)
+        return asyncio.run(run_episode(model, episode, base_prompt, lambda: full_input, mounts[condition], around))
+
+    return go

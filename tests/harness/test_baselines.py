@@ -1,0 +1,120 @@
+"""The baseline programs through the real loop."""
+
+import dataclasses
+
+import orjson
+import pytest
+
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.model import Model
+from finskillbench.harness.models import MODELS, get_model
+from finskillbench.harness.models.cheat import EXPLOITS
+from finskillbench.harness.models.reading import ANSWER_KEYS
+from finskillbench.harness.prompts import task_prompt
+from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
+from finskillbench.subtasks import SUBTASKS, by_name
+
+OURS = ("baseline/nop", "baseline/trivial", "baseline/cheat", "baseline/faulty")
+NAMES = [subtask.name for subtask in SUBTASKS]
+
+
+@pytest.fixture
+def solve(play, episode):
+    """The trace of a baseline on an episode of any subtask, `salt` making its prompt another one."""
+
+    def go(name: str, sub_task: str, condition=Condition.NO_SKILL, *, salt: int = 0, **more):
+        subtask = by_name(sub_task)
+        task_input = {
+            **episode.input,
+            "current_portfolio": {"AAA": 1.0},
+            "market_cap_weights": {"AAA": 0.5, "BBB": 0.5},
+        }
+        other = dataclasses.replace(
+            episode, sub_task=sub_task, skill=subtask.skill, input={**task_input, "salt": salt, **more}
+        )
+        return play(get_model(name), condition, episode=other, base_prompt=task_prompt(other, subtask.answer))
+
+    return go
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_names_agree_with_the_registry(name: str) -> None:
+    model = get_model(name)
+    assert model.name == name
+    assert isinstance(model, Model)
+
+
+def test_an_unknown_model_is_named_with_the_known_ones() -> None:
+    with pytest.raises(InputError) as caught:
+        get_model("openai/none")
+    assert "'openai/none' is unknown" in str(caught.value)
+    assert all(name in str(caught.value) for name in MODELS)
+
+
+def test_answer_keys_are_those_of_the_answer_types() -> None:
+    assert {subtask.name: tuple(subtask.answer.model_fields) for subtask in SUBTASKS} == dict(ANSWER_KEYS)
+
+
+@pytest.mark.parametrize("sub_task", NAMES)
+@pytest.mark.parametrize("condition", list(Condition))
+def test_nop_submits_every_key_null(solve, sub_task: str, condition: Condition) -> None:
+    trace = solve("baseline/nop", sub_task, condition)
+    assert (trace.ended, trace.turns, trace.usage.cost_usd) == ("submitted", 1, 0.0)
+    assert orjson.loads(trace.answer) == dict.fromkeys(ANSWER_KEYS[sub_task])
+
+
+@pytest.mark.parametrize("sub_task", NAMES)
+def test_trivial_fills_every_key_without_skills(solve, sub_task: str) -> None:
+    trace = solve("baseline/trivial", sub_task, Condition.CURATED)
+    answer = orjson.loads(trace.answer)
+    assert tuple(answer) == ANSWER_KEYS[sub_task]
+    assert None not in answer.values()
+    assert (trace.skills_loaded, trace.scripts_run) == ((), ())
+
+
+def test_trivial_weights_are_equal_and_its_flags_are_the_constraints_set(solve, full_input) -> None:
+    third = {"AAA": 1 / 3, "BBB": 1 / 3, "CCC": 1 / 3}
+    assert orjson.loads(solve("baseline/trivial", "unconstrained_optimization").answer) == {"weights": third}
+    answer = orjson.loads(solve("baseline/trivial", "constrained_optimization").answer)
+    assert answer == {"weights": third, "constraint_satisfaction": {"long_only": True}}
+
+
+def test_cheats_text_is_refused_or_at_least_parses_to_what_it_says(solve) -> None:
+    """NaN, overflow, duplicates and 5,000 levels never parse; what parses is left to the scorers' own tests."""
+    refused = {"_not_a_number", "_overflow", "_duplicates", "_nested"}
+    for exploit in EXPLOITS:
+        for sub_task in NAMES:
+            try:
+                parse_submission(exploit(sub_task))
+            except InvalidSubmission:
+                assert exploit.__name__ in refused | {"_injection"}
+            else:
+                assert exploit.__name__ not in refused
+
+
+def test_cheat_tries_every_exploit_and_gets_nothing_after_submitting(solve) -> None:
+    answers = set()
+    for salt in range(60):
+        trace = solve("baseline/cheat", "unconstrained_optimization", salt=salt)
+        assert [record.fate for record in trace.tool_calls] == ["ok", "not_run", "not_run"]
+        answers.add(trace.answer)
+    assert answers == {exploit("unconstrained_optimization") for exploit in EXPLOITS}
+
+
+@pytest.mark.parametrize("name", ["baseline/cheat", "baseline/trivial", "baseline/nop"])
+def test_a_baseline_answers_alike_in_every_arm(solve, name: str) -> None:
+    for salt in range(10):
+        answers = {solve(name, "unconstrained_optimization", arm, salt=salt).answer for arm in Condition}
+        assert len(answers) == 1
+
+
+def test_faulty_never_submits_and_always_ends(solve) -> None:
+    seen = set()
+    for salt in range(40):
+        for condition in Condition:
+            trace = solve("baseline/faulty", "normalization", condition, salt=salt)
+            assert (trace.ended, trace.answer) == ("max_turns", None)
+            seen.add(trace.tool_calls[0].name if trace.tool_calls else "text")
+            seen.add(trace.tool_calls[0].arguments[:60] if trace.tool_calls else "text")
+    assert {"text", "submit_answer", "place_order", "get_task_data", "load_skill"} <= seen

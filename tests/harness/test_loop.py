@@ -1,0 +1,130 @@
+"""The rules of the loop, one test each."""
+
+from collections.abc import Callable
+
+import orjson
+import pytest
+
+from finskillbench.errors import ProviderError
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.loop import MAX_CALLS_PER_TURN, MAX_TURNS
+from finskillbench.harness.model import ToolCall, Turn, Usage
+from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT
+
+SUBMIT = ToolCall("s", "submit_answer", '{"answer": "{}"}')
+READ = ToolCall("r", "get_task_data", '{"field": "objective"}')
+TEXT = Turn("I think it is AAA.")
+
+
+def test_an_answer_ends_the_episode_and_is_kept_verbatim(scripted, play) -> None:
+    text = ' {"weights": {"AAA": NaN, "AAA": 1e999}}\n'
+    arguments = orjson.dumps({"answer": text}).decode()
+    trace = play(scripted([Turn(tool_calls=(ToolCall("s", "submit_answer", arguments),))]))
+    assert (trace.ended, trace.answer, trace.turns) == ("submitted", text, 1)
+    assert (trace.submission.answer, trace.submission.ended) == (text, "submitted")
+
+
+def test_calls_of_a_turn_run_in_order_and_none_after_the_submission(scripted, play) -> None:
+    late = ToolCall("late", "submit_answer", '{"answer": "second"}')
+    trace = play(scripted([Turn(tool_calls=(READ, SUBMIT, READ, late))]))
+    assert [record.fate for record in trace.tool_calls] == ["ok", "ok", "not_run", "not_run"]
+    assert trace.answer == "{}"
+    assert [message.role for message in trace.messages] == ["system", "user", "assistant", "tool", "tool"]
+    assert trace.messages[trace.tool_calls[0].message].content == '{"field":"objective","value":"max_sharpe"}'
+    assert trace.tool_calls[2].message is None
+
+
+def test_a_failed_submission_lets_the_turn_go_on(scripted, play) -> None:
+    broken = ToolCall("b", "submit_answer", '{"answer": 1}')
+    trace = play(scripted([Turn(tool_calls=(broken, READ, SUBMIT))]))
+    assert [record.fate for record in trace.tool_calls] == ["error", "ok", "ok"]
+
+
+def test_plain_text_is_answered_by_a_reminder_until_the_last_turn(scripted, play) -> None:
+    model = scripted([TEXT])
+    trace = play(model)
+    assert (trace.ended, trace.answer, trace.turns) == ("max_turns", None, MAX_TURNS)
+    assert sum(message.content == REMINDER for message in trace.messages) == MAX_TURNS - 1
+    assert trace.messages[-2].content == LAST_TURN
+    assert trace.messages[-1].content == TEXT.text
+
+
+def test_only_the_last_turn_requires_and_offers_the_submission_alone(scripted, play) -> None:
+    model = scripted([Turn(tool_calls=(READ,))])
+    trace = play(model)
+    choices = [(tools, choice) for _, tools, choice in model.seen]
+    everything = ("submit_answer", "load_skill", "load_references", "get_task_data")
+    assert choices == [(everything, "auto")] * (MAX_TURNS - 1) + [(("submit_answer",), "submit_answer")]
+    assert trace.tool_calls[-1].fate == "error"
+    assert trace.ended == "max_turns"
+
+
+def test_a_submission_on_the_last_turn_counts(scripted, play) -> None:
+    trace = play(scripted([*[TEXT] * (MAX_TURNS - 1), Turn(tool_calls=(SUBMIT,))]))
+    assert (trace.ended, trace.turns) == ("submitted", MAX_TURNS)
+
+
+def test_transient_failures_are_retried_three_times_with_growing_waits(scripted, play) -> None:
+    slow_down = ProviderError("429", transient=True)
+    sleeps: list[float] = []
+    trace = play(scripted([slow_down, slow_down, slow_down, Turn(tool_calls=(SUBMIT,))]), sleeps=sleeps)
+    assert (trace.ended, trace.turns, trace.retries) == ("submitted", 1, 3)
+    assert sleeps == [1.0, 2.0, 4.0]
+
+
+def test_retries_start_afresh_on_each_model_call(scripted, play) -> None:
+    fail = ProviderError("429", transient=True)
+    trace = play(scripted([fail, fail, TEXT, fail, fail, fail, Turn(tool_calls=(SUBMIT,))]))
+    assert (trace.ended, trace.turns, trace.retries) == ("submitted", 2, 5)
+
+
+@pytest.mark.parametrize(
+    ("failure", "calls"),
+    [
+        (ProviderError("overloaded", transient=True), 4),
+        (ProviderError("no such model", transient=False), 1),
+        (KeyError("choices"), 1),
+    ],
+)
+def test_what_still_fails_ends_as_an_error_with_its_message(scripted, play, failure: Exception, calls: int) -> None:
+    model = scripted([failure])
+    trace = play(model)
+    assert (trace.ended, trace.answer, len(model.seen), trace.turns) == ("error", None, calls, 0)
+    assert failure.args[0] in trace.error
+
+
+def test_tokens_turns_and_time_are_counted(scripted, play) -> None:
+    usage = Usage(100, 10, 0.25)
+    trace = play(scripted([Turn("hm", usage=usage), Turn(tool_calls=(READ, SUBMIT), usage=usage)]))
+    assert trace.usage == Usage(200, 20, 0.5)
+    # One tick of the clock at the start, two a call, one at the end.
+    assert [record.seconds for record in trace.tool_calls] == [1.0, 1.0]
+    assert trace.latency_seconds == 5.0
+
+
+def test_an_unknown_price_stays_unknown(scripted, play) -> None:
+    trace = play(scripted([Turn(usage=Usage(1, 1, 0.25)), Turn(tool_calls=(SUBMIT,), usage=Usage(1, 1))]))
+    assert trace.usage.cost_usd is None
+
+
+def test_a_flood_of_calls_is_cut(scripted, play) -> None:
+    trace = play(scripted([Turn(tool_calls=(READ,) * (MAX_CALLS_PER_TURN + 5)), Turn(tool_calls=(SUBMIT,))]))
+    fates = [record.fate for record in trace.tool_calls]
+    assert fates == ["ok"] * MAX_CALLS_PER_TURN + ["error"] * 5 + ["ok"]
+
+
+def test_lone_surrogates_cannot_break_the_record(scripted, play) -> None:
+    bad = Turn("\ud800", (ToolCall("\ud800", "get_task_data\ud800", '{"field": "\ud800"}'),))
+    trace = play(scripted([bad, Turn(tool_calls=(ToolCall("s", "submit_answer", '{"answer": "\ud800"}'),))]))
+    assert trace.answer == "?"
+    assert orjson.dumps(trace)
+
+
+@pytest.mark.parametrize("condition", list(Condition))
+def test_every_arm_reads_the_same_system_prompt_and_base(scripted, play: Callable, condition: Condition) -> None:
+    model = scripted([Turn(tool_calls=(SUBMIT,))])
+    trace = play(model, condition, base_prompt="BASE")
+    assert trace.messages[0].content == SYSTEM_PROMPT
+    appended = trace.messages[1].content.removeprefix("BASE")
+    assert bool(appended) is (condition is Condition.SELF_GENERATED)
+    assert trace.condition == condition.value

@@ -1,0 +1,134 @@
+"""What an agent reads: bounded, deterministic, without metadata, with the way to full precision."""
+
+import dataclasses
+from datetime import date
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from finskillbench.episode import Episode, Prompt
+from finskillbench.errors import EditionError
+from finskillbench.harness.compaction import compact_input, compact_value
+from finskillbench.harness.conditions import ARMS, Condition
+from finskillbench.harness.prompts import MAX_TASK_PROMPT, arm_prompt, prompt_digest, task_prompt
+from finskillbench.harness.schema import render_schema
+from finskillbench.subtasks import SUBTASKS, by_name
+
+
+class Inner(BaseModel):
+    kind: str | None = Field(description="What it is.")
+
+
+class Answer(BaseModel):
+    weights: dict[str, float] = Field(description="Fractions of NAV.")
+    entries: list[Inner]
+    flag: bool = False
+
+
+def test_a_schema_reads_like_commented_json() -> None:
+    assert render_schema(Answer) == (
+        "{\n"
+        '  "weights": {"<name>": number, ...},  // Fractions of NAV.\n'
+        '  "entries": [{\n'
+        '    "kind": string | null,  // What it is.\n'
+        "  }, ...],\n"
+        '  "flag": true | false,  // optional\n'
+        "}"
+    )
+
+
+@pytest.mark.parametrize("subtask", SUBTASKS, ids=lambda subtask: subtask.name)
+def test_every_subtask_renders_each_of_its_keys(subtask) -> None:
+    text = render_schema(subtask.answer)
+    for key in subtask.answer.model_fields:
+        assert f'\n  "{key}": ' in text
+
+
+def test_the_prompt_names_the_task_and_hides_metadata(episode) -> None:
+    text = task_prompt(episode, by_name(episode.sub_task).answer)
+    for part in ("Subtask: unconstrained_optimization\n", "as_of_date: 2025-01-31", "Difficulty: easy"):
+        assert part in text
+    assert episode.prompt.task_description in text
+    assert episode.prompt.output_instructions in text
+    assert '"weights"' in text
+    assert "crash" not in text
+    assert "secret" not in text
+    assert episode.task_id not in text
+
+
+def test_matrices_become_shapes_and_floats_three_figures(episode) -> None:
+    text = task_prompt(episode, None)
+    assert '"covariance_matrix": "3x3 matrix; full precision: get_task_data(\\"covariance_matrix\\")"' in text
+    assert "panels/" not in text
+    assert '"AAA":0.123' in text
+    assert "0.1234567" not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (90753000000.0, 9.08e10),
+        (-0.0012345, -0.00123),
+        (123456789, 123456789),
+        (True, True),
+        (None, None),
+        ({"tickers": ["A", "B"], "matrix": [[1.0, 2.0], [3.0, 4.0]]}, '2x2 matrix; full precision: get_task_data("f")'),
+        ([[1.23456] * 5] * 4, '4x5 matrix; full precision: get_task_data("f")'),
+        ([[1.23456, 2.0], [1, 2]], [[1.23, 2.0], [1, 2]]),
+        ([["a", 1]] * 20, [["a", 1]] * 20),
+    ],
+)
+def test_compaction_of_values(value, expected) -> None:
+    assert compact_value(value, "f") == expected
+
+
+def test_the_largest_fields_give_way_first() -> None:
+    task_input = {
+        "small": {"a": 1},
+        "large": {f"K{i:03}": 0.123456 for i in range(400)},
+        "text": "word " * 300,
+        "larger": [{"symbol": f"S{i:03}", "weight": 0.1} for i in range(400)],
+    }
+    text = compact_input(task_input, 9_000)
+    assert orjson.loads(text)["larger"] == 'list of 400 entries, left out for length: get_task_data("larger")'
+    assert len(orjson.loads(text)["large"]) == 400
+    shorter = orjson.loads(compact_input(task_input, 400))
+    assert shorter["small"] == {"a": 1}
+    assert shorter["large"] == 'object with 400 entries, left out for length: get_task_data("large")'
+    assert shorter["text"] == '1500 characters, left out for length: get_task_data("text")'
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=200),
+    lambda children: st.lists(children, max_size=30) | st.dictionaries(st.text(max_size=20), children, max_size=30),
+    max_leaves=60,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(task_input=st.dictionaries(st.text(max_size=30), JSON, max_size=12), repeat=st.integers(1, 60))
+def test_a_prompt_keeps_to_its_bound_and_to_itself(task_input, repeat) -> None:
+    task_input = {name: [value] * repeat for name, value in task_input.items()}
+    episode = Episode("t", "risk_management", "stress_testing", date(2025, 1, 31), "hard", task_input, Prompt("d", "o"))
+    base = task_prompt(episode, by_name("stress_testing").answer)
+    assert base == task_prompt(episode, by_name("stress_testing").answer)
+    for condition in Condition:
+        assert len(arm_prompt(base, ARMS[condition])) <= MAX_TASK_PROMPT
+
+
+def test_words_that_leave_no_room_are_an_edition_error(episode) -> None:
+    wordy = dataclasses.replace(episode, prompt=Prompt("x" * MAX_TASK_PROMPT, "o"))
+    with pytest.raises(EditionError, match="pc_uncon_test: the prompt cannot be kept under 12000"):
+        task_prompt(wordy, None)
+
+
+def test_only_the_self_generated_arm_appends_its_instruction() -> None:
+    assert arm_prompt("base", ARMS[Condition.NO_SKILL]) == arm_prompt("base", ARMS[Condition.CURATED]) == "base"
+    assert "save_skill" in arm_prompt("base", ARMS[Condition.SELF_GENERATED])
+
+
+def test_a_digest_counts_where_texts_end() -> None:
+    assert prompt_digest("ab", "c") != prompt_digest("a", "bc")

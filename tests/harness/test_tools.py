@@ -1,0 +1,265 @@
+"""Each tool's contract, and that no JSON whatever makes one raise."""
+
+import asyncio
+import json
+import math
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.model import ToolCall
+from finskillbench.harness.toolbox import Toolbox
+from finskillbench.harness.tools import MAX_SAVED_SKILLS, MAX_SKILL_CHARS, tool_specs
+
+DOMAIN = "fundamental_analysis"
+
+
+class Bench:
+    """A toolbox with its tool list; `use` returns the parsed result and whether the call succeeded."""
+
+    def __init__(self, episode, full_input, mounted, runner, tmp_path) -> None:
+        self.box = Toolbox(episode, lambda: full_input, mounted, runner=runner, scratch_root=tmp_path)
+        self.specs = tool_specs(mounted, DOMAIN)
+
+    def raw(self, name: str, arguments: str):
+        text, ok = asyncio.run(self.box.call(ToolCall("id", name, arguments), self.specs))
+        return orjson.loads(text), ok
+
+    def use(self, name: str, **arguments):
+        return self.raw(name, orjson.dumps(arguments).decode())
+
+
+@pytest.fixture
+def bench(episode, full_input, mounts, runner, tmp_path):
+    benches = []
+
+    def make(condition: Condition, runner=runner, data=full_input) -> Bench:
+        benches.append(Bench(episode, data, mounts[condition], runner, tmp_path))
+        return benches[-1]
+
+    yield make
+    for one in benches:
+        one.box.close()
+
+
+def test_task_data_has_full_precision(bench) -> None:
+    desk = bench(Condition.NO_SKILL)
+    result, ok = desk.use("get_task_data", field="covariance_matrix")
+    assert ok
+    assert result["value"]["matrix"][0][0] == 0.040000001
+    assert desk.use("get_task_data", field="expected_returns")[0]["value"]["AAA"] == 0.1234567
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("covariance_matrix.matrix.1", [0.01, 0.09, 0.02]), ("covariance_matrix.tickers.2", "CCC")],
+)
+def test_a_dotted_path_reaches_inside_a_field(bench, path: str, value) -> None:
+    assert bench(Condition.NO_SKILL).use("get_task_data", field=path)[0]["value"] == value
+
+
+@pytest.mark.parametrize("path", ["no", "", ".", "covariance_matrix.matrix.3", "covariance_matrix.matrix.-1", "²"])
+def test_an_unknown_field_lists_the_known_ones(bench, full_input, path: str) -> None:
+    result, ok = bench(Condition.NO_SKILL).use("get_task_data", field=path)
+    assert not ok
+    assert result["fields"] == list(full_input)
+
+
+def test_a_field_too_long_to_return_can_be_read_in_parts(bench) -> None:
+    n = 200
+    data = {"covariance_matrix": {"tickers": [f"T{i}" for i in range(n)], "matrix": [[1 / 3] * n] * n}}
+    desk = bench(Condition.NO_SKILL, data=data)
+    result, ok = desk.use("get_task_data", field="covariance_matrix")
+    assert not ok
+    assert "ask for a part" in result["error"]
+    assert desk.use("get_task_data", field="covariance_matrix.matrix.0")[0]["value"] == [1 / 3] * n
+
+
+def test_a_full_covariance_of_a_hundred_names_passes(bench) -> None:
+    n = 100
+    desk = bench(Condition.NO_SKILL, data={"covariance_matrix": {"matrix": [[math.pi / 100] * n] * n}})
+    assert desk.use("get_task_data", field="covariance_matrix")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ('{"answer": "text {\\n"}', "text {\n"),
+        ('{"answer": ""}', ""),
+        ('{"answer": {"weights": {"A": 0.10, "A": 1.000}}}', '{"weights": {"A": 0.10, "A": 1.000}}'),
+        ('{"answer" : [1 , 2] }', "[1 , 2]"),
+        ('{ "answer":{"a":1} , "answer":{"b":2}}', '{"b":2}'),
+        ('{"\\u0061nswer": {"a": "}, \\"answer\\": {"}}', '{"a": "}, \\"answer\\": {"}'),
+    ],
+)
+def test_a_submission_is_kept_as_it_was_written(bench, arguments: str, answer: str) -> None:
+    desk = bench(Condition.NO_SKILL)
+    assert desk.raw("submit_answer", arguments) == ({"status": "submitted"}, True)
+    assert desk.box.answer == answer
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("submit_answer", "", "lacks the parameter 'answer'"),
+        ("submit_answer", "{", "not valid JSON"),
+        ("submit_answer", '{"answer": NaN}', "not valid JSON"),
+        ("submit_answer", "[]", "must be a JSON object"),
+        ("submit_answer", '{"answer": null}', "must be a string"),
+        ("get_task_data", '{"field": "a", "fields": 1}', "has no parameter 'fields'"),
+        ("get_task_data", '{"field": ["a"]}', "must be a string"),
+        ("query_xbrl", '{"ticker": "AAPL", "metrics": [1]}', "must be a list of strings"),
+        ("query_xbrl", '{"ticker": "AAPL", "segments": 1}', "must be true or false"),
+        ("query_xbrl", '{"ticker": "AAPL", "period": null}', "carries no filings"),
+        ("run_skill_script", '{"script_path": "x", "input_data": "{}"}', "must be a JSON object"),
+        ("optimize", "{}", "there is no tool 'optimize'"),
+    ],
+)
+def test_bad_calls_are_told_what_is_wrong(bench, name: str, arguments: str, words: str) -> None:
+    desk = bench(Condition.CURATED)
+    result, ok = desk.raw(name, arguments)
+    assert not ok
+    assert words in result["error"]
+    assert desk.box.answer is None
+
+
+def test_curated_skills_load_with_references_and_scripts(bench, package) -> None:
+    desk = bench(Condition.CURATED)
+    result, _ = desk.use("load_skill", skill_name=package.name)
+    assert result["content"] == package.body
+    assert result["scripts"] == ["scripts/optimize.py"]
+    assert desk.use("load_references", skill_name=package.name)[0]["references"] == dict(package.references)
+    missing, ok = desk.use("load_skill", skill_name="risk")
+    assert (ok, missing["available"]) == (False, [package.name])
+    assert desk.box.skills_loaded == [package.name]
+
+
+def test_a_script_needs_its_skill_loaded_first(bench, package, runner) -> None:
+    desk = bench(Condition.CURATED)
+    result, ok = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
+    assert (ok, "load_skill first" in result["error"]) == (False, True)
+    desk.use("load_skill", skill_name=package.name)
+    result, ok = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
+    assert (ok, result["output"]) == (True, {"weights": {"AAA": 1.0}})
+    assert runner.calls[0][0].samefile(package.root / "scripts" / "optimize.py")
+    assert desk.box.scripts_run == ["portfolio-construction/scripts/optimize.py"]
+
+
+def test_injected_fields_arrive_at_full_precision_and_override(bench, package, runner, full_input) -> None:
+    desk = bench(Condition.CURATED)
+    desk.use("load_skill", skill_name=package.name)
+    desk.use(
+        "run_skill_script",
+        script_path="scripts/optimize.py",
+        input_data={"covariance_matrix": "30x30", "risk_aversion": 2},
+        inject_task_fields=["covariance_matrix"],
+    )
+    payload = orjson.loads(runner.calls[0][1])
+    assert payload == {"covariance_matrix": full_input["covariance_matrix"], "risk_aversion": 2}
+    result, ok = desk.use("run_skill_script", script_path="scripts/optimize.py", inject_task_fields=["truth"])
+    assert (ok, result["fields"]) == (False, list(full_input))
+    assert len(runner.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "path", ["../SKILL.md", "/etc/passwd", "scripts/../../x.py", "scripts/none.py", "", "\x00", "SKILL.md"]
+)
+def test_a_script_outside_the_package_is_never_run(bench, package, runner, path: str) -> None:
+    desk = bench(Condition.CURATED)
+    desk.use("load_skill", skill_name=package.name)
+    result, ok = desk.use("run_skill_script", script_path=path)
+    assert (ok, runner.calls) == (False, [])
+    assert result["scripts"] == {package.name: ["scripts/optimize.py"]}
+
+
+def test_a_failing_script_is_an_error_the_agent_reads(bench, package, failing_runner) -> None:
+    desk = bench(Condition.CURATED, runner=failing_runner)
+    desk.use("load_skill", skill_name=package.name)
+    result, ok = desk.use("run_skill_script", script_path="scripts/optimize.py")
+    assert (ok, result) == (False, {"error": "stopped after 10 s", "script": "scripts/optimize.py"})
+
+
+def test_own_skills_are_saved_found_and_removed_with_the_episode(bench, tmp_path) -> None:
+    desk = bench(Condition.SELF_GENERATED)
+    assert desk.use("load_skill", skill_name="mine")[0] == {"error": "No skills available."}
+    assert desk.use("save_skill", skill_name="mine", content="one\r\ntwo é")[1]
+    assert desk.use("load_skill", skill_name="mine")[0]["content"] == "one\r\ntwo é"
+    assert desk.use("load_references", skill_name="mine")[0]["references"] == {}
+    scratch = [path for path in tmp_path.iterdir() if path.name.startswith("skills-")]
+    assert len(scratch) == 1
+    desk.box.close()
+    assert not scratch[0].exists()
+
+
+def test_own_skills_are_limited_in_number_and_size(bench) -> None:
+    desk = bench(Condition.SELF_GENERATED)
+    for i in range(MAX_SAVED_SKILLS):
+        assert desk.use("save_skill", skill_name=f"skill-{i}", content="x" * MAX_SKILL_CHARS)[1]
+    assert not desk.use("save_skill", skill_name="one-more", content="x")[1]
+    assert desk.use("save_skill", skill_name="skill-0", content="new")[1]
+    assert desk.use("load_skill", skill_name="skill-0")[0]["content"] == "new"
+    assert not desk.use("save_skill", skill_name="skill-1", content="x" * (MAX_SKILL_CHARS + 1))[1]
+
+
+@pytest.mark.parametrize("name", ["", "A", "a--b", "-a", "a-", "a/b", "../a", "a.md", "a\n", "ä", "a" * 65])
+def test_a_name_outside_the_specification_saves_nothing(bench, tmp_path, name: str) -> None:
+    assert not bench(Condition.SELF_GENERATED).use("save_skill", skill_name=name, content="x")[1]
+    assert not list(tmp_path.glob("skills-*"))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(), children, max_size=4),
+    max_leaves=12,
+)
+NAMES = (
+    "submit_answer",
+    "load_skill",
+    "load_references",
+    "get_task_data",
+    "query_xbrl",
+    "run_skill_script",
+    "save_skill",
+)
+PARAMETERS = ("answer", "skill_name", "field", "ticker", "script_path", "input_data", "inject_task_fields", "content")
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(NAMES) | st.text(),
+    arguments=st.text() | JSON | st.dictionaries(st.sampled_from(PARAMETERS), JSON),
+    condition=st.sampled_from(list(Condition)),
+)
+def test_no_arguments_whatever_make_a_tool_raise(bench, package, name, arguments, condition) -> None:
+
+    desk = bench(condition)
+    if condition is Condition.CURATED:
+        desk.use("load_skill", skill_name=package.name)
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    result, ok = desk.raw(name, text)
+    assert isinstance(result, dict)
+    assert ok is ("error" not in result)
+
+
+@pytest.mark.parametrize("depth", [300, 900, 1_100, 100_000])
+@pytest.mark.parametrize("name", NAMES)
+def test_deep_nesting_is_an_error_or_an_answer_but_never_raises(bench, package, name: str, depth: int) -> None:
+    desk = bench(Condition.CURATED)
+    desk.use("load_skill", skill_name=package.name)
+    deep = '{"a":' * depth + "1" + "}" * depth
+    for key in ("answer", "input_data"):
+        desk.raw(name, f'{{"{key}": {deep}, "script_path": "scripts/optimize.py"}}')
+        desk.raw(name, f'{{"{key}": {deep}}}')
+
+
+def test_a_fault_in_a_tool_itself_is_an_error_result(episode, mounts, tmp_path) -> None:
+    def broken():
+        raise ZeroDivisionError("division by zero")
+
+    box = Toolbox(episode, broken, mounts[Condition.NO_SKILL], scratch_root=tmp_path)
+    specs = tool_specs(mounts[Condition.NO_SKILL], DOMAIN)
+    text, ok = asyncio.run(box.call(ToolCall("id", "get_task_data", '{"field": "x"}'), specs))
+    assert (ok, orjson.loads(text)) == (False, {"error": "ZeroDivisionError: division by zero"})

@@ -1,0 +1,97 @@
+"""A small edition in memory and models that answer it, for the tests of runs."""
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from finskillbench.episode import Episode, Prompt, Truth
+from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
+
+TICKERS = [f"T{i:02}" for i in range(5)]
+
+
+def make_episode(sub_task: str, prefix: str, number: int, skill: str = "portfolio_construction") -> Episode:
+    return Episode(
+        task_id=f"{prefix}_{number:03}",
+        skill=skill,
+        sub_task=sub_task,
+        as_of_date=date(2025, 1, 31),
+        difficulty="easy",
+        input={"expected_returns": {t: 0.01 * (i + number) for i, t in enumerate(TICKERS)}, "number": number},
+        prompt=Prompt(f"Task {number}.", "Respond with a JSON object."),
+    )
+
+
+class MemoryEdition:
+    """What a run needs of an edition, without files."""
+
+    def __init__(self, episodes: Sequence[Episode], digest: str = "e" * 64) -> None:
+        self.path = Path("memory")
+        self.manifest: dict[str, Any] = {}
+        self.digest = digest
+        self._episodes = tuple(episodes)
+
+    def episodes(self, sub_tasks: Sequence[str] | None = None) -> tuple[Episode, ...]:
+        return tuple(e for e in self._episodes if sub_tasks is None or e.sub_task in sub_tasks)
+
+    def truth(self, task_id: str) -> Truth:
+        episode = next(e for e in self._episodes if e.task_id == task_id)
+        expected = {
+            "unconstrained_optimization": {"weights": {TICKERS[0]: 1.0}},
+            "infeasibility_detection": {"feasible": False, "minimum_turnover": 0.4},
+            "normalization": {"metrics": {"revenue": 1.0}},
+        }[episode.sub_task]
+        return Truth(task_id, episode.sub_task, expected, {"method": "x"})
+
+    def full_input(self, episode: Episode) -> dict[str, Any]:
+        return dict(episode.input)
+
+
+def standard_edition(count: int = 6) -> MemoryEdition:
+    episodes = [make_episode("unconstrained_optimization", "pc_uncon", i) for i in range(count)]
+    episodes += [make_episode("infeasibility_detection", "pc_infeas", i) for i in range(count)]
+    return MemoryEdition(episodes)
+
+
+class Oracle:
+    """Answers every task rightly; `fail` holds task numbers on which it raises, `calls` counts its episodes."""
+
+    def __init__(self, name: str = "test/oracle", fail: Sequence[int] = ()) -> None:
+        self.name = name
+        self.fail = set(fail)
+        self.calls = 0
+
+    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+        self.calls += 1
+        prompt = messages[1].content
+        if any(f"Task {number}." in prompt for number in self.fail):
+            raise RuntimeError("provider is down")
+        text = '{"weights": {"T00": 1.0}, "feasible": false, "minimum_turnover": 0.4}'
+        call = ToolCall("s", "submit_answer", json.dumps({"answer": text}))
+        return Turn(tool_calls=(call,), usage=Usage(10, 5, 0.01))
+
+
+@pytest.fixture
+def edition() -> MemoryEdition:
+    return standard_edition()
+
+
+@pytest.fixture
+def oracle() -> type[Oracle]:
+    return Oracle
+
+
+@pytest.fixture
+def memory_edition() -> type[MemoryEdition]:
+    return MemoryEdition
+
+
+@pytest.fixture
+def episodes_of():
+    return lambda sub_task, prefix, count, skill="portfolio_construction": [
+        make_episode(sub_task, prefix, i, skill) for i in range(count)
+    ]

@@ -1,0 +1,262 @@
+"""Runs: complete, resumable, refused where they would mix, with rows as the specification names them."""
+
+import asyncio
+import gzip
+import itertools
+
+import orjson
+import polars as pl
+import pytest
+
+from finskillbench.errors import EditionError, InputError, ProviderError
+from finskillbench.harness.model import Turn
+from finskillbench.runs import run as run_module
+from finskillbench.runs.journal import exclusive
+from finskillbench.runs.rows import SCHEMA, TIMINGS
+from finskillbench.runs.run import run
+from finskillbench.runs.trajectories import read_trajectory
+
+SPECIFIED = {
+    *("model", "harness", "domain", "condition", "task_id", "sub_task", "difficulty", "as_of_date", "run_idx"),
+    *("score", "scores", "status", "valid_json", "scoring_method", "scoring_details", "episodes"),
+    *("total_input_tokens", "total_output_tokens", "cost_usd", "skills_loaded", "scripts_run", "tool_calls"),
+    *("error", "latency_seconds"),
+}
+PLAIN = ["no_skill", "self_generated"]
+
+
+def steady(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.drop(TIMINGS)
+
+
+def test_a_run_leaves_rows_journal_trajectories_and_record(edition, oracle, tmp_path) -> None:
+    out = tmp_path / "run"
+    seen = []
+    result = run(edition, [oracle(), "baseline/nop"], PLAIN, out=out, progress=lambda *step: seen.append(step))
+    assert (result.ran, result.kept, result.errors) == (48, 0, 0)
+    assert set(result.rows.columns) >= SPECIFIED
+    assert result.rows.columns == list(SCHEMA)
+    assert pl.read_parquet(out / "rows.parquet").equals(result.rows)
+    assert [step[0] for step in seen] == list(range(49))
+    means = result.rows.group_by("model").agg(pl.col("scores").struct.field("paper").mean()).sort("model")
+    assert means["paper"].to_list() == [0.0, 1.0]
+    assert sorted(path.name for path in (out / "journal").iterdir()) == [
+        "baseline-nop__no_skill.jsonl",
+        "baseline-nop__self_generated.jsonl",
+        "test-oracle__no_skill.jsonl",
+        "test-oracle__self_generated.jsonl",
+    ]
+    trajectories = sorted((out / "trajectories").rglob("*.json.gz"))
+    assert len(trajectories) == 48
+    content = read_trajectory(trajectories[-1])
+    assert content["messages"][0]["role"] == "system"
+    assert content["tool_calls"][0]["name"] == "submit_answer"
+    record = orjson.loads((out / "run.json").read_bytes())
+    assert record["mounts"]["no_skill"]["packages"] == {}
+    assert record["edition_digest"] == edition.digest
+    assert not list(out.rglob("*.part"))
+    assert not (out / "scratch").exists()
+
+
+def test_a_row_says_what_happened(edition, oracle, tmp_path) -> None:
+    row = run(edition, [oracle()], ["no_skill"], limit=1, out=tmp_path).rows.row(0, named=True)
+    assert row["scores"]["paper"] == 1.0
+    assert (row["model"], row["condition"], row["task_id"], row["run_idx"]) == (
+        "test/oracle",
+        "no_skill",
+        "pc_uncon_000",
+        0,
+    )
+    assert (row["status"], row["valid_json"], row["episodes"], row["tool_calls"]) == ("scored", True, 1, 1)
+    assert (row["total_input_tokens"], row["total_output_tokens"], row["cost_usd"]) == (10, 5, 0.01)
+    assert row["scoring_method"] == "l2_distance_and_objective"
+    assert row["edition"] == edition.digest
+    assert row["score"] == row["scores"][row["score_profile"]]
+    assert row["error"] is None
+
+
+def test_the_same_command_again_runs_nothing(edition, oracle, tmp_path) -> None:
+    first = run(edition, [oracle()], PLAIN, out=tmp_path)
+    model = oracle()
+    again = run(edition, [model], PLAIN, out=tmp_path, max_concurrency=3)
+    assert (again.ran, again.kept, model.calls) == (0, 24, 0)
+    assert again.rows.equals(first.rows)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 7, 23])
+def test_resuming_equals_an_uninterrupted_run(edition, oracle, tmp_path, keep: int) -> None:
+    whole = run(edition, [oracle()], PLAIN, out=tmp_path / "whole").rows
+
+    class StopHereError(Exception):
+        pass
+
+    def stop(done, total, row):
+        if done > keep:
+            raise StopHereError
+
+    with pytest.raises(StopHereError):
+        run(edition, [oracle()], PLAIN, out=tmp_path / "cut", progress=stop, max_concurrency=5)
+    assert not (tmp_path / "cut" / "rows.parquet").exists()
+    model = oracle()
+    result = run(edition, [model], PLAIN, out=tmp_path / "cut")
+    assert keep < result.kept < 24 or keep == 23
+    assert (model.calls, result.ran) == (24 - result.kept, 24 - result.kept)
+    assert steady(result.rows).equals(steady(whole))
+
+
+def test_errors_are_rows_without_scores_and_run_again(edition, oracle, tmp_path) -> None:
+    first = run(edition, [oracle(fail=[1, 2])], ["no_skill"], out=tmp_path)
+    failed = first.rows.filter(pl.col("status") == "error")
+    assert (first.errors, failed.height) == (4, 4)
+    assert failed["score"].null_count() == 4
+    assert failed["scores"].struct.field("paper").null_count() == 4
+    assert "provider is down" in failed["error"][0]
+    model = oracle()
+    again = run(edition, [model], ["no_skill"], out=tmp_path)
+    assert (again.ran, again.kept, again.errors, model.calls) == (4, 8, 0, 4)
+
+
+def test_retries_wait_by_the_given_sleep(edition, tmp_path) -> None:
+    waits = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    class Busy:
+        name = "test/busy"
+
+        async def generate(self, messages, tools, tool_choice) -> Turn:
+            raise ProviderError("503", transient=True)
+
+    result = run(edition, [Busy()], ["no_skill"], limit=1, out=tmp_path, sleep=sleep)
+    assert (result.errors, waits) == (2, [1.0, 2.0, 4.0] * 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"models": ["baseline/trivial"]}, r"models \(then \[\"baseline/nop\"\], now \[\"baseline/trivial\"\]\)"),
+        ({"conditions": ["self_generated"]}, "conditions"),
+        ({"subtasks": ["unconstrained_optimization"]}, "subtasks"),
+        ({"limit": 3}, r"limit \(then 2, now 3\)"),
+        ({"epochs": 2}, "epochs"),
+        ({"seed": 1}, "seed"),
+    ],
+)
+def test_other_arguments_are_refused_and_named(edition, tmp_path, change: dict, words: str) -> None:
+    arguments = {"models": ["baseline/nop"], "conditions": ["no_skill"], "limit": 2}
+    run(edition, out=tmp_path, **arguments)
+    before = (tmp_path / "run.json").read_bytes()
+    with pytest.raises(InputError, match=words):
+        run(edition, out=tmp_path, **{**arguments, **change})
+    assert (tmp_path / "run.json").read_bytes() == before
+
+
+def test_another_edition_is_refused(edition, memory_edition, tmp_path) -> None:
+    run(edition, ["baseline/nop"], ["no_skill"], limit=1, out=tmp_path)
+    other = memory_edition(edition.episodes(), digest="f" * 64)
+    with pytest.raises(InputError, match="another edition_digest"):
+        run(other, ["baseline/nop"], ["no_skill"], limit=1, out=tmp_path)
+
+
+def test_a_folder_with_other_things_in_it_is_refused(edition, tmp_path) -> None:
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(InputError, match=r"not empty and no run \(thesis\.tex is there\)"):
+        run(edition, ["baseline/nop"], ["no_skill"], out=tmp_path)
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_a_folder_in_use_is_refused(edition, tmp_path) -> None:
+    with exclusive(tmp_path), pytest.raises(InputError, match="another process is writing this run"):
+        run(edition, ["baseline/nop"], ["no_skill"], out=tmp_path)
+    assert run(edition, ["baseline/nop"], ["no_skill"], out=tmp_path).ran == 12
+
+
+def test_a_damaged_record_is_refused(edition, tmp_path) -> None:
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(InputError, match="not a readable run record"):
+        run(edition, ["baseline/nop"], ["no_skill"], out=tmp_path)
+
+
+def test_an_output_that_cannot_be_made_is_one_clear_error(edition, tmp_path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="choose a writable --out"):
+        run(edition, ["baseline/nop"], ["no_skill"], out=tmp_path / "file" / "run")
+
+
+def test_an_edition_without_truth_is_refused_before_anything_runs(edition, tmp_path, monkeypatch) -> None:
+    def withheld(task_id: str):
+        raise EditionError("handed out without truth")
+
+    monkeypatch.setattr(edition, "truth", withheld)
+    with pytest.raises(EditionError, match="without truth"):
+        run(edition, ["baseline/nop"], ["no_skill"], out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"models": ["nobody"]}, "'nobody' is unknown"),
+        ({"conditions": ["none"]}, "'none' is unknown"),
+        ({"subtasks": ["none"]}, "none"),
+        ({"max_concurrency": 0}, "max_concurrency is 0"),
+    ],
+)
+def test_wrong_arguments_write_nothing(edition, tmp_path, change: dict, words: str) -> None:
+    out = tmp_path / "run"
+    arguments = {"models": ["baseline/nop"], "conditions": ["no_skill"], **change}
+    with pytest.raises(InputError, match=words):
+        run(edition, out=out, **arguments)
+    assert not out.exists()
+
+
+def test_epochs_repeat_each_episode(edition, oracle, tmp_path) -> None:
+    rows = run(edition, [oracle()], ["no_skill"], limit=2, epochs=3, out=tmp_path).rows
+    keys = rows.select("task_id", "run_idx").rows()
+    tasks = ["pc_uncon_000", "pc_uncon_001", "pc_infeas_000", "pc_infeas_001"]
+    assert keys == [(task, epoch) for epoch, task in itertools.product(range(3), tasks)]
+
+
+def test_a_thousand_episodes_in_flight(memory_edition, episodes_of, oracle, tmp_path) -> None:
+    class Waiting(oracle):
+        most = now = 0
+
+        async def generate(self, messages, tools, tool_choice) -> Turn:
+            Waiting.now += 1
+            Waiting.most = max(Waiting.most, Waiting.now)
+            await asyncio.sleep(0.05)
+            Waiting.now -= 1
+            return await super().generate(messages, tools, tool_choice)
+
+    edition = memory_edition(episodes_of("unconstrained_optimization", "pc_uncon", 1_000))
+    result = run(edition, [Waiting()], ["no_skill"], limit=1_000, max_concurrency=1_000, out=tmp_path)
+    assert (result.ran, result.rows.n_unique("task_id"), Waiting.most) == (1_000, 1_000, 1_000)
+
+
+def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monkeypatch) -> None:
+    from finskillbench.skills.loader import SkillPackage
+
+    package = SkillPackage("portfolio-construction", "Builds.", tmp_path, "body", {}, (), "d" * 64)
+    monkeypatch.setattr(run_module, "curated", lambda: {package.name: package})
+
+    class NoRunner:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+    monkeypatch.setattr(run_module, "ScriptRunner", NoRunner)
+    out = tmp_path / "run"
+    result = run(edition, [oracle()], ["no_skill", "curated"], limit=1, out=out)
+    assert result.rows["condition"].to_list() == ["no_skill", "no_skill", "curated", "curated"]
+    mounts = orjson.loads((out / "run.json").read_bytes())["mounts"]
+    assert mounts["no_skill"]["packages"] == {}
+    assert mounts["curated"]["packages"] == {package.name: package.digest}
+    digests = {
+        path.parent.name: orjson.loads(gzip.decompress(path.read_bytes()))["mount_digest"]
+        for path in (out / "trajectories").rglob("*.gz")
+    }
+    assert digests["test-oracle__curated"] == mounts["curated"]["digest"]
+    assert digests["test-oracle__no_skill"] == mounts["no_skill"]["digest"]

@@ -1,0 +1,139 @@
+"""Statuses, and the joining of a submission with its truth."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.scoring.examples import EXPECTED, truth
+from tests.scoring.strategies import HOSTILE_TEXTS
+
+from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth
+from finskillbench.errors import InputError, InternalError
+from finskillbench.runs import verdicts
+from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
+from finskillbench.subtasks import SUBTASKS, Scorer, by_name
+
+NAMES = [subtask.name for subtask in SUBTASKS]
+UNPROVED = {Profile.PAPER, Profile.STRICT}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_right_answer_is_scored_under_every_profile(name: str) -> None:
+    verdict = verdicts.judge(Submission("t1", json.dumps(EXPECTED[name])), truth(name), {})
+    assert (verdict.status, verdict.valid_json, verdict.sub_task) == (Status.SCORED, True, name)
+    assert set(verdict.scores) == UNPROVED
+    assert verdict.scores[Profile.STRICT] == pytest.approx(1.0)
+    assert set(verdict.details) == {profile.value for profile in by_name(name).scorers}
+    assert orjson.dumps(verdict.details)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hostile_texts_are_invalid_and_earn_nothing(name: str) -> None:
+    for text in ("", '{"weights": NaN}', "[1]", '{"feasible": true, "feasible": true}', '{"turnover": 1e999}'):
+        verdict = verdicts.judge(Submission("t1", text), truth(name), {})
+        assert (verdict.status, verdict.valid_json) == (Status.INVALID_SUBMISSION, False)
+        assert verdict.scores == dict.fromkeys(UNPROVED, 0.0)
+        assert verdict.details["reason"]
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)
+def test_every_hostile_text_is_invalid(text: str) -> None:
+    verdict = verdicts.judge(Submission("t1", text), truth("earnings_quality"), {})
+    assert verdict.status is Status.INVALID_SUBMISSION
+    assert set(verdict.scores.values()) == {0.0}
+    assert len(orjson.dumps(verdict.details)) < 500
+
+
+@settings(max_examples=200)
+@given(text=st.text(alphabet='{}[]",:weights0123456789eE.-+ \n\ud800é'), name=st.sampled_from(NAMES))
+def test_any_text_gets_a_verdict(text: str, name: str) -> None:
+    verdict = verdicts.judge(Submission("t1", text), truth(name), {})
+    try:
+        parse_submission(text)
+    except InvalidSubmission:
+        assert (verdict.status, set(verdict.scores.values())) == (Status.INVALID_SUBMISSION, {0.0})
+    else:
+        assert verdict.status is Status.SCORED
+
+
+@pytest.mark.parametrize(
+    ("ended", "status"),
+    [
+        ("max_turns", Status.MAX_TURNS_EXHAUSTED),
+        ("stopped", Status.INCOMPLETE_SUBMISSION),
+        ("submitted", Status.INCOMPLETE_SUBMISSION),
+    ],
+)
+def test_no_submission_scores_zero_and_nothing_was_malformed(ended: str, status: Status) -> None:
+    verdict = verdicts.judge(Submission("t1", None, ended), truth("earnings_quality"), {})
+    assert (verdict.status, verdict.valid_json) == (status, True)
+    assert set(verdict.scores.values()) == {0.0}
+
+
+def test_a_failure_of_the_harness_has_no_score() -> None:
+    verdict = verdicts.judge(Submission("t1", None, "error"), truth("rebalancing"), {})
+    assert verdict.status is Status.ERROR
+    assert verdict.scores == {}
+
+
+def test_an_imported_truth_under_another_name_is_found_by_its_method() -> None:
+    imported = replace(truth("normalization"), sub_task="layer_a_normalization")
+    verdict = verdicts.judge(Submission("t1", json.dumps(EXPECTED["normalization"])), imported, {})
+    assert (verdict.sub_task, verdict.scores[Profile.PAPER]) == ("normalization", 1.0)
+    for rules in ({}, {"method": "guesswork"}, {"method": 1}):
+        with pytest.raises(InputError, match="unknown"):
+            verdicts.judge(Submission("t1", "{}"), replace(imported, verification=rules), {})
+
+
+def test_a_submission_is_never_brought_to_another_truth() -> None:
+    with pytest.raises(InternalError, match="t2 was brought to the truth of t1"):
+        verdicts.judge(Submission("t2", "{}"), truth("normalization"), {})
+
+
+def _crash(answer: JsonObject, label: Truth, task_input: JsonObject) -> Score:
+    raise ZeroDivisionError("division by zero")
+
+
+def _nan(answer: JsonObject, label: Truth, task_input: JsonObject) -> Score:
+    return Score(float("nan"))
+
+
+@pytest.mark.parametrize(("scorer", "words"), [(_crash, "failed: ZeroDivisionError"), (_nan, "returned nan")])
+def test_a_crashed_scorer_is_our_bug_and_never_a_score(
+    scorer: Scorer, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken: Mapping[Profile, Scorer] = {Profile.PAPER: scorer}
+    subtask = replace(by_name("normalization"), scorers=broken)
+    monkeypatch.setattr(verdicts, "by_name", lambda name: subtask)
+    with pytest.raises(InternalError, match=f"the paper scorer of normalization on t1 {words}"):
+        verdicts.judge(Submission("t1", "{}"), truth("normalization"), {})
+
+
+def test_the_task_input_reaches_the_scorers(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[JsonObject] = []
+
+    def spy(answer: JsonObject, label: Truth, task_input: JsonObject) -> Score:
+        seen.append(task_input)
+        return Score(0.5)
+
+    subtask = replace(by_name("normalization"), scorers={Profile.CERTIFIED: spy})
+    monkeypatch.setattr(verdicts, "by_name", lambda name: subtask)
+    proved = replace(truth("normalization"), proof={"kind": "rederived"})
+    verdict = verdicts.judge(Submission("t1", "{}"), proved, {"symbol": "AAA"})
+    assert (dict(verdict.scores), seen) == ({Profile.CERTIFIED: 0.5}, [{"symbol": "AAA"}])
+
+
+def test_certified_is_left_out_where_the_label_has_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An imported label may lack what the profile recomputes: that is no crash, and no zero either."""
+    subtask = by_name("normalization")
+    with_certified = replace(subtask, scorers={**subtask.scorers, Profile.CERTIFIED: _crash})
+    monkeypatch.setattr(verdicts, "by_name", lambda name: with_certified)
+    verdict = verdicts.judge(Submission("t1", "{}"), truth("normalization"), {})
+    assert set(verdict.scores) == UNPROVED
+    assert verdict.details["certified"] == {"not_judged": "the label carries no proof"}
+    for text in (None, "nonsense"):
+        assert set(verdicts.judge(Submission("t1", text), truth("normalization"), {}).scores) == UNPROVED

@@ -1,0 +1,245 @@
+"""Reading packages and resolving the names a model asks for."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from finskillbench.errors import SkillError
+from finskillbench.skills import loader
+from finskillbench.skills.loader import SkillPackage, curated, digest, load_package, script_path
+
+FILES = {
+    "SKILL.md": (
+        "---\nname: bond-ladder\ndescription: Builds ladders. Use when rungs are asked for.\n---\n# Steps\n\nDo it.\n"
+    ),
+    "references/rungs.md": "What a rung is.\n",
+    "scripts/build.py": '"""Build."""\n',
+    "scripts/roll.py": '"""Roll."""\n',
+    "notes.txt": "beside\n",
+}
+
+
+def make(folder: Path, **changed: str) -> Path:
+    root = folder / "bond-ladder"
+    for name, text in (FILES | changed).items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> SkillPackage:
+    return load_package(make(tmp_path_factory.mktemp("skills")))
+
+
+def test_a_package_is_read_as_written(package: SkillPackage) -> None:
+    assert (package.name, package.description) == ("bond-ladder", "Builds ladders. Use when rungs are asked for.")
+    assert package.body == "# Steps\n\nDo it."
+    assert dict(package.references) == {"references/rungs.md": "What a rung is.\n"}
+    assert package.scripts == ("scripts/build.py", "scripts/roll.py")
+
+
+def test_the_digest_is_of_names_and_bytes_only(package: SkillPackage, tmp_path: Path) -> None:
+    root = make(tmp_path)
+    (root / "scripts" / "__pycache__").mkdir()
+    (root / "scripts" / "__pycache__" / "build.pyc").write_bytes(b"cache")
+    os.utime(root / "SKILL.md", (1, 1))
+    assert load_package(root).digest == package.digest
+    assert package.digest == digest({name: text.encode() for name, text in reversed(FILES.items())})
+    # Known value: two packages of the same content have this digest on every machine.
+    assert digest({"a": b"b"}) == "3c9d591045bc8876f9d0399bbfb05c6a412096e906f73278f98406cd5dca86df"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_digest_changes_with_every_file(name: str, package: SkillPackage, tmp_path: Path) -> None:
+    assert load_package(make(tmp_path, **{name: FILES[name] + " "})).digest != package.digest
+
+
+def test_bytes_moved_between_name_and_content_change_the_digest() -> None:
+    assert len({digest({"ab": b"c"}), digest({"a": b"bc"}), digest({"abc": b""}), digest({"a": b"", "b": b"c"})}) == 4
+
+
+def test_scripts_are_found_by_both_names(package: SkillPackage) -> None:
+    for name in ("scripts/build.py", "build.py"):
+        assert script_path(package, name) == package.root / "scripts" / "build.py"
+
+
+TRAVERSALS = [
+    "../build.py", "scripts/../scripts/build.py", "./scripts/build.py", "scripts//build.py", "scripts/./build.py",
+    "/etc/passwd", "//etc/passwd", "scripts/build.py/", "scripts/build.py\0", "\0", "scripts/build.py\0.md", "",
+    "scripts\\build.py", "..\\build.py", "C:\\build.py", "scripts/BUILD.py", "Scripts/build.py", "BUILD.PY", "build",
+    "scripts/build.pyc", "scripts", "scripts/", ".", "..", "~", "~/build.py", "SKILL.md", "references/rungs.md",
+    " build.py", "build.py ", "build.py\n", "scripts/buıld.py", "ｂuild.py", "scripts∕build.py", "%2e%2e/build.py",
+    "file:///etc/passwd", "scripts/__pycache__/build.pyc", "notes.txt", "../" * 500 + "etc/passwd", "a" * 100_000,
+    "\ud800", "bond-ladder/scripts/build.py",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRAVERSALS)
+def test_no_name_leaves_the_package(name: str, package: SkillPackage) -> None:
+    with pytest.raises(SkillError) as caught:
+        script_path(package, name)
+    text = str(caught.value)
+    assert "scripts/build.py" in text
+    assert "\n" not in text
+    assert "\0" not in text
+    assert len(text) < 1000
+
+
+@pytest.mark.parametrize("name", [None, 3, b"build.py", ["build.py"], {"a": 1}, Path("build.py"), True])
+def test_a_name_that_is_not_text_is_refused(name: object, package: SkillPackage) -> None:
+    with pytest.raises(SkillError, match="named by text"):
+        script_path(package, name)  # pyright: ignore[reportArgumentType]
+
+
+pieces = st.sampled_from(
+    [
+        "..",
+        ".",
+        "/",
+        "\\",
+        "\0",
+        "scripts",
+        "build.py",
+        "roll",
+        ".py",
+        "BUILD.PY",
+        "~",
+        "C:",
+        "references",
+        " ",
+        "etc/passwd",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.one_of(st.text(max_size=40), st.lists(pieces, max_size=8).map("".join)))
+def test_any_text_is_a_listed_script_or_an_error(name: str, package: SkillPackage) -> None:
+    listed = {"scripts/build.py", "build.py", "scripts/roll.py", "roll.py"}
+    if name in listed:
+        assert script_path(package, name).parent == package.root / "scripts"
+    else:
+        with pytest.raises(SkillError):
+            script_path(package, name)
+
+
+def test_a_wrong_case_is_explained(package: SkillPackage) -> None:
+    with pytest.raises(SkillError, match=r"case-sensitive, did you mean scripts/build\.py\?"):
+        script_path(package, "Build.py")
+
+
+def test_a_slip_of_the_pen_is_explained(package: SkillPackage) -> None:
+    with pytest.raises(SkillError, match=r"did you mean scripts/build\.py\?; its scripts: "):
+        script_path(package, "scripts/bulid.py")
+
+
+@pytest.mark.parametrize("swap", ["file", "folder"])
+def test_a_script_swapped_for_a_link_after_reading_is_refused(swap: str, tmp_path: Path) -> None:
+    package = load_package(make(tmp_path))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "build.py").write_text("print('outside')\n")
+    if swap == "file":
+        (package.root / "scripts" / "build.py").unlink()
+        (package.root / "scripts" / "build.py").symlink_to(outside / "build.py")
+    else:
+        shutil.rmtree(package.root / "scripts")
+        (package.root / "scripts").symlink_to(outside, target_is_directory=True)
+    with pytest.raises(SkillError, match="no longer the file it was"):
+        script_path(package, "build.py")
+
+
+def link_out(root: Path) -> None:
+    (root / "references" / "out.md").symlink_to("/etc/passwd")
+
+
+def link_folder(root: Path) -> None:
+    (root / "more").symlink_to(root.parent, target_is_directory=True)
+
+
+def hidden(root: Path) -> None:
+    (root / "scripts" / ".secret.py").write_text("")
+
+
+def pipe(root: Path) -> None:
+    os.mkfifo(root / "scripts" / "pipe.py")
+
+
+def binary(root: Path) -> None:
+    (root / "references" / "b.md").write_bytes(b"ok\xff")
+
+
+def huge(root: Path) -> None:
+    (root / "references" / "b.md").write_bytes(b"x" * 1_100_000)
+
+
+def many(root: Path) -> None:
+    for number in range(200):
+        (root / f"{number}.txt").write_text("")
+
+
+def backslash(root: Path) -> None:
+    (root / "scripts" / "a\\b.py").write_text("")
+
+
+def lower_case(root: Path) -> None:
+    (root / "SKILL.md").rename(root / "skill.md")
+
+
+def no_front(root: Path) -> None:
+    (root / "SKILL.md").write_text("# Steps\n")
+
+
+def bad_yaml(root: Path) -> None:
+    (root / "SKILL.md").write_text("---\nname: [a\n---\nx")
+
+
+def no_name(root: Path) -> None:
+    (root / "SKILL.md").write_text("---\ndescription: x\n---\nx")
+
+
+def no_folder(root: Path) -> None:
+    shutil.rmtree(root)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (link_out, "'references/out.md' is a symbolic link"),
+        (link_folder, "'more' is a symbolic link"),
+        (hidden, "'scripts/.secret.py' is hidden"),
+        (pipe, "neither a file nor a folder"),
+        (binary, "b.md: not UTF-8 at byte 2"),
+        (huge, "more than 1048576 bytes"),
+        (many, "more than 200 files"),
+        (backslash, "backslash"),
+        (lower_case, "no SKILL.md in it"),
+        (no_front, "must start with YAML frontmatter"),
+        (bad_yaml, "Invalid YAML"),
+        (no_name, "Missing required field in frontmatter: name"),
+        (no_folder, "no such folder"),
+    ],
+)
+def test_a_spoiled_package_is_refused(spoil: Callable[[Path], None], problem: str, tmp_path: Path) -> None:
+    root = make(tmp_path)
+    spoil(root)
+    with pytest.raises(SkillError) as caught:
+        load_package(root)
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_curated_packages_are_listed_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path)
+    (tmp_path / "__pycache__").mkdir()
+    monkeypatch.setattr(loader, "PACKAGES", tmp_path)
+    assert list(curated()) == ["bond-ladder"]
+    monkeypatch.setattr(loader, "PACKAGES", tmp_path / "absent")
+    assert curated() == {}

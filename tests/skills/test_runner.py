@@ -1,0 +1,290 @@
+"""The warm runner as a service: many calls at once, death of either side, cancelling, clean ends."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from finskillbench.errors import SkillError
+from finskillbench.skills import confine, scratch
+from finskillbench.skills import runner as runner_module
+from finskillbench.skills.limits import Limits, ScriptResult
+from finskillbench.skills.runner import ScriptRunner
+
+Write = Callable[..., Path]
+
+WHO = "import os\ndef main(payload):\n    return {'server': os.getppid(), 'me': os.getpid()}\n"
+SLOW = "import time\ndef main(payload):\n    time.sleep(0.4)\n    return {'n': payload.get('n')}\n"
+
+
+def fresh(workers: int = 1, wall_seconds: float = 5.0) -> ScriptRunner:
+    return ScriptRunner(Limits(wall_seconds=wall_seconds), workers, preload=(), warm_up="gc:collect")
+
+
+def gone(pid: int) -> bool:
+    """Whether the process ends within a generous time."""
+    for _ in range(500):
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+async def server_of(runner: ScriptRunner, who: Path) -> int:
+    output = (await runner.run(who, b"{}")).output
+    assert output is not None
+    return output["server"]
+
+
+def test_two_hundred_calls_at_once_keep_their_results_apart(runner: ScriptRunner, write: Write) -> None:
+    half_bad = write(
+        """
+        import os
+        def main(payload):
+            if payload["n"] % 5 == 3:
+                os._exit(payload["n"] % 7)
+            if payload["n"] % 5 == 4:
+                raise ValueError(payload["n"])
+            return {"n": payload["n"], "echo": payload["text"]}
+        """
+    )
+
+    async def everything() -> list[ScriptResult]:
+        payloads = [{"n": n, "text": str(n) * (n * 7 % 2000)} for n in range(200)]
+        return await asyncio.gather(*(runner.run(half_bad, json.dumps(each).encode()) for each in payloads))
+
+    for n, result in enumerate(asyncio.run(everything())):
+        if n % 5 == 3:
+            assert result.error == f"ended the process with exit code {n % 7} instead of returning a result"
+        elif n % 5 == 4:
+            assert result.error == f"raised ValueError: {n} (planted.py:7)"
+        else:
+            assert result.output == {"n": n, "echo": str(n) * (n * 7 % 2000)}
+
+
+def test_an_edited_script_is_run_as_it_is_now(runner: ScriptRunner, write: Write) -> None:
+    async def five(script: Path) -> list[object]:
+        return [(await runner.run(script, b"{}")).output for _ in range(5)]
+
+    script = write("def main(payload): return {'v': 1}\n")
+    state = script.stat()
+    assert asyncio.run(five(script)) == [{"v": 1}] * 5
+    write("def main(payload): return {'v': 2}\n")
+    os.utime(script, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert asyncio.run(five(script)) == [{"v": 2}] * 5
+
+
+def test_calls_leave_nothing_behind_for_the_next(runner: ScriptRunner, write: Write) -> None:
+    script = write(
+        """
+        import sys, json
+        def main(payload):
+            seen = getattr(json, "planted", 0)
+            json.planted = seen + 1
+            return {"seen": seen}
+        """
+    )
+    outputs = [asyncio.run(runner.run(script, b"{}")).output for _ in range(6)]
+    assert outputs == [{"seen": 0}] * 6
+
+
+def test_a_server_killed_while_idle_is_replaced(write: Write) -> None:
+    who = write(WHO)
+
+    async def story(runner: ScriptRunner) -> tuple[int, int]:
+        first = await server_of(runner, who)
+        os.kill(first, signal.SIGKILL)
+        return first, await server_of(runner, who)
+
+    with fresh() as runner:
+        first, second = asyncio.run(story(runner))
+        assert first != second
+        assert gone(first)
+    assert gone(second)
+
+
+def test_a_call_is_blamed_when_the_server_dies_twice_under_it(write: Write) -> None:
+    who, slow = write(WHO, "who.py"), write(SLOW)
+
+    async def story(runner: ScriptRunner, kills: int) -> tuple[ScriptResult, ScriptResult]:
+        server = await server_of(runner, who)
+        task = asyncio.ensure_future(runner.run(slow, b'{"n": 1}'))
+        for _ in range(kills):
+            await asyncio.sleep(0.1)
+            os.kill(server, signal.SIGKILL)
+            while runner.server_pid in (server, None):
+                await asyncio.sleep(0.01)
+            server = runner.server_pid
+        return await task, await runner.run(slow, b'{"n": 2}')
+
+    with fresh() as runner:
+        once, after_one = asyncio.run(story(runner, 1))
+    with fresh() as runner:
+        twice, after_two = asyncio.run(story(runner, 2))
+    assert (once.output, after_one.output, after_two.output) == ({"n": 1}, {"n": 2}, {"n": 2})
+    assert "took the script runner's own process down" in (twice.error or "")
+
+
+def test_calls_beside_a_dying_server_are_run_again_alone(write: Write) -> None:
+    who, slow = write(WHO, "who.py"), write(SLOW)
+
+    async def story(runner: ScriptRunner) -> list[ScriptResult]:
+        server = await server_of(runner, who)
+        tasks = [asyncio.ensure_future(runner.run(slow, json.dumps({"n": n}).encode())) for n in range(3)]
+        await asyncio.sleep(0.1)
+        os.kill(server, signal.SIGKILL)
+        return await asyncio.gather(*tasks)
+
+    with fresh(workers=2) as runner:
+        assert [result.output for result in asyncio.run(story(runner))] == [{"n": 0}, {"n": 1}, {"n": 2}]
+
+
+def test_a_stopped_server_is_replaced(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "_HANG_SECONDS", 0.2)
+    who = write(WHO, "who.py")
+
+    async def story(runner: ScriptRunner) -> tuple[int, int]:
+        first = await server_of(runner, who)
+        os.kill(first, signal.SIGSTOP)
+        return first, await server_of(runner, who)
+
+    with fresh(wall_seconds=0.5) as runner:
+        first, second = asyncio.run(story(runner))
+        assert first != second
+        assert gone(first)
+
+
+def test_cancelling_a_call_stops_its_script(write: Write, tmp_path: Path) -> None:
+    who, slow = write(WHO, "who.py"), write("import time\ndef main(payload):\n    time.sleep(3217)\n")
+
+    async def story(runner: ScriptRunner) -> ScriptResult:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await runner.run(slow, b"{}")
+        # The only worker is free again long before the script's own time is up.
+        return await runner.run(who, b"{}")
+
+    with fresh(wall_seconds=3000.0) as runner:
+        assert asyncio.run(story(runner)).ok
+
+
+def test_closing_answers_what_still_runs(write: Write) -> None:
+    slow = write(SLOW)
+
+    async def story() -> list[ScriptResult]:
+        with fresh() as runner:
+            tasks = [asyncio.ensure_future(runner.run(slow, b"{}")) for _ in range(3)]
+            await asyncio.sleep(0.1)
+        return await asyncio.gather(*tasks)
+
+    assert {result.error for result in asyncio.run(story())} == {"the script runner was closed"}
+
+
+def test_a_killed_owner_leaves_no_process_behind(write: Write) -> None:
+    owner = write(
+        """
+        import asyncio, os, pathlib, signal, sys
+        from finskillbench.skills.runner import ScriptRunner
+        async def main():
+            with ScriptRunner(preload=(), warm_up="gc:collect") as runner:
+                who, slow = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+                server = (await runner.run(who, b"{}")).output["server"]
+                task = asyncio.ensure_future(runner.run(slow, b"{}"))
+                await asyncio.sleep(0.2)
+                children = pathlib.Path(f"/proc/{server}/task/{server}/children").read_text()
+                print(server, children, runner._scratch, flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+        asyncio.run(main())
+        """,
+        "owner.py",
+    )
+    slow = write("import time\ndef main(payload):\n    time.sleep(3217)\n", "slow.py")
+    who = write(WHO, "who.py")
+    done = subprocess.run([sys.executable, owner, who, slow], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    *pids, folder = done.stdout.split()
+    assert len(pids) >= 2
+    assert all(gone(int(pid)) for pid in pids)
+    assert not Path(folder).exists()
+
+
+def test_a_runner_that_cannot_start_says_why() -> None:
+    with pytest.raises(SkillError, match="cannot start: ModuleNotFoundError: No module named 'nothing_here'"):
+        ScriptRunner(preload=("nothing_here",)).__enter__()
+
+
+def test_a_preload_that_starts_threads_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "threaded.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(SkillError, match="started a thread"):
+        ScriptRunner(preload=("threaded",), warm_up="gc:collect").__enter__()
+
+
+def test_a_runner_outside_its_block_is_refused(write: Write) -> None:
+    with pytest.raises(SkillError, match="inside its with block"):
+        asyncio.run(fresh().run(write(WHO), b"{}"))
+
+
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf")])
+def test_limits_that_limit_nothing_are_refused(value: float) -> None:
+    with pytest.raises(ValueError, match=r"Limits.wall_seconds"):
+        Limits(wall_seconds=value)
+
+
+def test_sweep_finds_processes_that_left_their_group(tmp_path: Path) -> None:
+    """The second line of defence, for kernels that let a script start processes."""
+    program = """if True:
+        import os, subprocess, sys, time
+        from finskillbench.skills import confine
+        confine.adopt_orphans()
+        keep = subprocess.Popen(["sleep", "3217"])
+        if os.fork() == 0:
+            for _ in range(20):
+                if os.fork() == 0:
+                    os.setsid()
+                    if os.fork() == 0:
+                        time.sleep(3217)
+                    os._exit(0)
+            os._exit(0)
+        time.sleep(0.5)
+        swept = confine.sweep([keep.pid])
+        left = open(f"/proc/self/task/{os.getpid()}/children").read().split()
+        assert left == [str(keep.pid)], left
+        keep.kill()
+        print(swept)
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) >= 20
+
+
+def test_scratch_folders_of_any_shape_go(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    (folder / "link").symlink_to(outside)
+    program = "import os\nfor _ in range(1200):\n    os.mkdir('d' * 99); open('f', 'w').close(); os.chdir('d' * 99)"
+    subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
+    scratch.remove(folder)
+    assert not folder.exists()
+    assert (outside / "kept").exists()
+    scratch.remove(folder)
+
+
+def test_landlock_rules_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confine, "landlock_version", lambda: 0)
+    assert confine.reading_rules([Path("/usr")]) is None

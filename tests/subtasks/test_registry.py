@@ -1,0 +1,87 @@
+"""The registry and what an agent is shown of each answer."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.scoring.examples import EXPECTED
+
+from finskillbench.episode import Profile
+from finskillbench.errors import InputError
+from finskillbench.subtasks import SUBTASKS, Subtask, by_method, by_name
+
+ORDER = [
+    ("unconstrained_optimization", "pc_uncon", ["weights"]),
+    ("constrained_optimization", "pc_con", ["weights", "constraint_satisfaction"]),
+    ("tool_use_parameterization", "pc_tool", ["optimizer_call"]),
+    ("rebalancing", "pc_rebal", ["trade_list", "new_weights", "turnover"]),
+    ("black_litterman", "pc_bl", ["posterior_returns", "optimal_weights"]),
+    ("constraint_monitoring", "rm_cm", ["overall_compliant", "violations_count", "constraints"]),
+    ("risk_identification", "rm_ri", ["top_risk_exposures"]),
+    ("stress_testing", "rm_st", ["estimated_pnl_pct", "attribution"]),
+    ("risk_remediation", "rm_rr", ["trades", "total_turnover", "post_trade_compliant"]),
+    ("normalization", "fa_norm", ["metrics"]),
+    (
+        "earnings_quality",
+        "fa_eq",
+        [
+            "piotroski_score",
+            "piotroski_components",
+            "beneish_m_score",
+            "beneish_flag",
+            "accruals_ratio",
+            "income_quality_ratio",
+            "flags",
+        ],
+    ),
+    ("driver_decomposition", "fa_dd", ["revenue_delta", "top_revenue_drivers", "margin_drivers"]),
+    ("infeasibility_detection", "pc_infeas", ["feasible", "minimum_turnover"]),
+]
+DOMAINS = {"pc": "portfolio_construction", "rm": "risk_management", "fa": "fundamental_analysis"}
+
+
+def test_thirteen_subtasks_in_the_order_of_the_specification() -> None:
+    listed = [(subtask.name, subtask.prefix, list(subtask.answer.model_fields)) for subtask in SUBTASKS]
+    assert listed == ORDER
+    assert [subtask.skill for subtask in SUBTASKS] == [DOMAINS[prefix.split("_")[0]] for _, prefix, _ in ORDER]
+    assert [subtask.name for subtask in SUBTASKS if not subtask.headline] == ["infeasibility_detection"]
+
+
+def test_subtasks_are_found_by_name_and_by_method() -> None:
+    for subtask in SUBTASKS:
+        assert by_name(subtask.name) is subtask
+        assert by_method(subtask.method) is subtask
+        assert {Profile.PAPER, Profile.STRICT} <= set(subtask.scorers)
+    for find in (by_name, by_method):
+        with pytest.raises(InputError, match=r"unknown .*'nothing'; known are "):
+            find("nothing")
+
+
+def _undescribed(schema: Any, path: str) -> list[str]:
+    """Paths of properties that reach the agent without a description."""
+    found: list[str] = []
+    if isinstance(schema, dict):
+        for name, part in schema.get("properties", {}).items():
+            if "description" not in part:
+                found.append(f"{path}.{name}")
+        for key, part in schema.items():
+            found += _undescribed(part, f"{path}.{key}")
+    elif isinstance(schema, list):
+        for part in schema:
+            found += _undescribed(part, path)
+    return found
+
+
+@pytest.mark.parametrize("subtask", SUBTASKS, ids=lambda subtask: subtask.name)
+def test_every_key_of_an_answer_is_described(subtask: Subtask) -> None:
+    schema = subtask.answer.model_json_schema()
+    assert _undescribed(schema, subtask.name) == []
+    # Tickers and numbers of an episode must never be part of the schema.
+    assert not {"AIG", "AAA"} & set(json.dumps(schema).replace('"', " ").split())
+
+
+@pytest.mark.parametrize(
+    "name", ["unconstrained_optimization", "rebalancing", "black_litterman", "tool_use_parameterization"]
+)
+def test_right_answers_fit_their_answer_type(name: str) -> None:
+    assert by_name(name).answer.model_validate(EXPECTED[name]).model_dump(exclude_unset=True) == EXPECTED[name]
