@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
 
 from finskillbench import cli
+from finskillbench import edition as editions
+from finskillbench.edition.validate import Check, Finding, State, ValidationReport
 
 
 def test_info_describes_an_edition(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,3 +61,37 @@ def test_a_build_that_fails_half_way_leaves_nothing(tmp_path: Path, capsys: pyte
     assert cli.main(arguments) == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith("error: ")
     assert [entry.name for entry in tmp_path.iterdir()] == ["raw"]
+
+
+def test_validate_shows_findings_and_fails_with_exit_code_1(
+    edition: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    findings = tuple(Finding(State.FAIL, f"pc_{number}", "turnover is 0.3, allowed 0.2") for number in range(7))
+    checks = (
+        Check("portfolio_construction", "coverage", State.PASS, {"episodes": 3}),
+        Check("portfolio_construction", "truth", State.FAIL, {"episodes": 7}, findings),
+        Check("portfolio_construction", "prices", State.SKIP, {}, reason="no panels"),
+    )
+    monkeypatch.setattr(editions.validate, "validate_edition", lambda *_: ValidationReport("d", checks))
+    assert cli.main(["data", "validate", str(edition)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "PASS  coverage       episodes 3",
+        "FAIL  truth          episodes 7",
+        *[f"      FAIL pc_{number}: turnover is 0.3, allowed 0.2" for number in range(5)],
+        "      and 2 more; --json prints all",
+        "SKIP  prices         no panels",
+        "1 PASS, 1 FAIL, 1 SKIP",
+    ]
+    assert cli.main(["data", "validate", str(edition), "--json"]) == 1
+    assert len(orjson.loads(capsys.readouterr().out)["checks"][1]["findings"]) == 7
+
+
+@pytest.mark.slow
+def test_build_validate_run_on_a_seed_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = str(tmp_path / "edition"), str(tmp_path / "run")
+    assert cli.main(["data", "build", "--seed", "5", "--out", folder]) == 0
+    assert "seed 5" in capsys.readouterr().out
+    assert cli.main(["data", "validate", folder]) == 0
+    model = ["--model", "baseline/reference", "--condition", "curated"]
+    assert cli.main(["run", "--edition", folder, *model, "--limit", "1", "--out", out]) == 0
+    assert "baseline/reference (program)  headline" in capsys.readouterr().out

@@ -1,7 +1,7 @@
 """Answers that try to earn more than they know: constant, trivial, borrowed, padded and contradictory ones.
 
-Each function returns the attacks on one subtask as `{name: answer}`, made from what an agent sees; only `borrowed`
-needs other episodes' truths. An attack that is impossible in an episode is left out.
+Each function returns the attacks on one subtask as `{name: answer}`, made from what an agent sees. Portfolios that
+take an optimiser to find (nearest feasible to something, optimum of another objective) are among them as a yardstick.
 """
 
 from __future__ import annotations
@@ -12,33 +12,22 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.mandate import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits, turnover
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
+from finskillbench.episode import Episode, Profile, Score
 from finskillbench.errors import FinSkillBenchError
+from finskillbench.subtasks import by_name
 
 
 Array = np.ndarray
 Json = dict[str, Any]
 
-TRIVIAL = frozenset(
-    {
-        "equal weights",
-        "equal weights within the caps",
-        "benchmark",
-        "current portfolio",
-        "half equal, half benchmark",
-        "first name only",
-        "highest expected return only",
-        "all in cash",
-        "all zero",
-        "empty",
-        "no weights",
-    }
-)
-"""Attacks that need no optimiser; what they earn on average is the subtask's floor."""
+NEEDS_AN_OPTIMISER = ("nearest feasible", "optimum", "of the way", "views taken", "minimum variance")
+"""What the name of an attack contains when finding it takes a quadratic program."""
 
 
 def portfolios(problem: PortfolioProblem, task_input: Json) -> dict[str, Array]:
@@ -293,3 +282,9 @@ ATTACKS: Mapping[str, Callable[[Json], dict[str, Json]]] = {
     "tool_use_parameterization": tool_use,
     "infeasibility_detection": infeasibility,
 }
+
+
+def scored(edition: Edition, episode: Episode, answer: Json, profile: Profile = Profile.CERTIFIED) -> Score:
+    """An answer as the episode's scorer judges it."""
+    scorer = by_name(episode.sub_task).scorers[profile]
+    return scorer(answer, edition.truth(episode.task_id), edition.full_input(episode))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from finskillbench.edition import Edition
 
 app = typer.Typer(help="Build, describe, validate and import editions of the benchmark.")
+
+_SHOWN_FINDINGS = 5
 
 EditionArgument = Annotated[Path, typer.Argument(metavar="EDITION", help="Folder of the edition.")]
 
@@ -72,8 +75,32 @@ def info(edition: EditionArgument) -> None:
 
 
 @app.command(epilog="Example: finskillbench data validate editions/seven")
-def validate(edition: EditionArgument) -> None:
-    """Check an edition: digests, panels, and every label against its proof. Exit code 1 if a check fails."""
+def validate(
+    edition: EditionArgument,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the whole report as JSON, with every finding.")
+    ] = False,
+) -> None:
+    """Check an edition: its panels, and every label against its proof. Exit code 1 if a check fails."""
+    import orjson
+
+    from finskillbench.edition import load_edition
+    from finskillbench.edition.validate import validate_edition
+
+    with console.Progress() as progress:
+        report = validate_edition(load_edition(edition), progress)
+    if as_json:
+        typer.echo(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2).decode())
+    else:
+        for check in report.checks:
+            typer.echo(f"{check.state:<5} {check.name:<14} {check.reason or _in_words(check.figures)}")
+            for finding in check.findings[:_SHOWN_FINDINGS]:
+                typer.echo(f"      {finding.state} {finding.where}: {finding.message}")
+            if (hidden := len(check.findings) - _SHOWN_FINDINGS) > 0:
+                typer.echo(f"      and {hidden} more; --json prints all")
+        typer.echo(", ".join(f"{count} {state}" for state, count in report.counts.items() if count))
+    if not report.passed:
+        raise typer.Exit(1)
 
 
 @app.command("import", epilog="Example: finskillbench data import downloads/release --out editions/published")
@@ -82,6 +109,15 @@ def import_release(
     out: Annotated[Path, typer.Option("--out", help="Folder to make; it must not exist or be empty.")],
 ) -> None:
     """Import the published release as an edition; report the episodes whose inputs do not resolve."""
+    from finskillbench.edition import load_edition
+    from finskillbench.edition import release as releases
+
+    with console.Progress() as progress:
+        progress("Importing the release")
+        report = releases.import_release(release, out)
+    _describe(load_edition(out))
+    for task_id, reason in report.unresolved.items():
+        typer.echo(f"unresolved: {task_id}: {reason}")
 
 
 def _describe(edition: Edition) -> None:
@@ -115,3 +151,11 @@ def _describe(edition: Edition) -> None:
 def _by_difficulty(level: str) -> tuple[int, str]:
     known = ("easy", "medium", "hard")
     return (known.index(level) if level in known else len(known), level)
+
+
+def _in_words(figures: Mapping[str, Any]) -> str:
+    """Figures on one line; nested ones are left to the JSON report."""
+    plain = {name: value for name, value in figures.items() if not isinstance(value, Mapping)}
+    return ", ".join(
+        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in plain.items()
+    )

@@ -83,9 +83,7 @@ def _build(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
         _write(raw, folder, source, seed, names, progress)
 
 
-def _write(
-    raw: Path, folder: Path, source: dict[str, Any], seed: int, names: int | None, progress: Progress
-) -> None:
+def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: int | None, progress: Progress) -> None:
     progress("reading raw files")
     market = load_market(raw, names=names)
     progress("building panels")

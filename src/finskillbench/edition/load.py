@@ -13,11 +13,13 @@ import orjson
 
 from finskillbench.edition.store import (
     FORMAT,
+    MANIFEST,
     WITHHELD,
     digest_file,
     digest_of,
     episode_from,
     read_lines,
+    seal_of,
     truth_from,
 )
 from finskillbench.episode import Episode, JsonObject, Truth
@@ -135,7 +137,7 @@ def load_edition(path: Path | str) -> Edition:
     EditionError : naming the file that is missing, added or altered.
     """
     folder = Path(path)
-    manifest_path = folder / "manifest.json"
+    manifest_path = folder / MANIFEST
     try:
         manifest = orjson.loads(manifest_path.read_bytes())
     except OSError:
@@ -147,6 +149,11 @@ def load_edition(path: Path | str) -> Edition:
     files = manifest.get("files")
     if not isinstance(files, dict) or digest_of(files) != manifest.get("digest"):
         raise EditionError(f"{manifest_path}: its digest does not match its list of files; rebuild the edition")
+    if seal_of(manifest) != manifest.get("seal"):
+        raise EditionError(f"{manifest_path} was altered since the edition was built; restore or rebuild it")
+    added = sorted(name for name in _files(folder) if name not in files and name != MANIFEST)
+    if added:
+        raise EditionError(f"{folder / added[0]} is not part of the edition; remove it or rebuild the edition")
     withheld = tuple(name for name in WITHHELD if not (folder / name).is_dir())
     for name, digest in files.items():
         if name.split("/")[0] in withheld:
@@ -156,3 +163,7 @@ def load_edition(path: Path | str) -> Edition:
         if digest_file(folder / name) != digest:
             raise EditionError(f"{folder / name} was altered since the edition was built; restore or rebuild it")
     return Edition(folder, manifest)
+
+
+def _files(folder: Path) -> list[str]:
+    return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]

@@ -22,6 +22,7 @@ from finskillbench.episode import Episode, JsonObject, Prompt, Truth
 from finskillbench.errors import EditionError, InputError
 
 FORMAT = 1
+MANIFEST = "manifest.json"
 WITHHELD = ("truth", "certificates")
 """Folders that an edition may be handed out without."""
 
@@ -154,7 +155,18 @@ def digest_of(files: Mapping[str, str]) -> str:
 
 
 def write_manifest(folder: Path, fields: JsonObject) -> None:
-    """Digest everything in the folder and write the manifest, last."""
-    files = digest_files(folder)
+    """Digest everything in the folder and write the manifest, last.
+
+    `digest` identifies the content of the files alone; `seal` covers the manifest itself, which also tells things that
+    do not change the content (versions of libraries).
+    """
+    files = {name: digest for name, digest in digest_files(folder).items() if name != MANIFEST}
     manifest = {"format": FORMAT, **fields, "digest": digest_of(files), "files": files}
-    (folder / "manifest.json").write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2) + b"\n")
+    sealed = {**manifest, "seal": seal_of(manifest)}
+    (folder / MANIFEST).write_bytes(orjson.dumps(sealed, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def seal_of(manifest: JsonObject) -> str:
+    """sha256 of a manifest without its seal, whatever the order and spacing of its fields."""
+    bare = {name: value for name, value in manifest.items() if name != "seal"}
+    return hashlib.sha256(orjson.dumps(bare, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -120,8 +120,18 @@ def refuse_sockets() -> None:
     sys.addaudithook(hook)
 
 
-def drop_privileges(scratch: Path, *, keep_reading: bool) -> None:
-    """Stop being the superuser, if this process is: become a user of its own that owns `scratch`.
+def give_folder(folder: Path, pid: int) -> None:
+    """Make `folder` belong to the user that process `pid` becomes in `drop_privileges`."""
+    if LINUX and os.geteuid() == 0:
+        for user in (_FIRST_USER + pid, _NOBODY):
+            # A user that this container does not map is EINVAL.
+            with contextlib.suppress(OSError):
+                os.chown(folder, user, user)
+                break
+
+
+def drop_privileges(*, keep_reading: bool) -> None:
+    """Stop being the superuser, if this process is: become a user of its own.
 
     With `keep_reading` files stay readable as before (an environment below /root, say); the power to write,
     to signal other processes and to start more than the limit allows goes either way.
@@ -132,9 +142,7 @@ def drop_privileges(scratch: Path, *, keep_reading: bool) -> None:
         with contextlib.suppress(PermissionError):
             os.setgroups([])
         for user in (_FIRST_USER + os.getpid(), _NOBODY):
-            # A user that this container does not map is EINVAL.
             with contextlib.suppress(OSError):
-                os.chown(scratch, user, user)
                 os.setresgid(user, user, user)
                 os.setresuid(user, user, user)
                 break
@@ -258,7 +266,8 @@ def run_confined(limits: dict[str, int], scratch: Path, script: str) -> None:
 
     offline = network_off()
     # An interpreter in a private folder stays usable: its files are opened as long as it runs.
-    drop_privileges(scratch, keep_reading=True)
+    give_folder(scratch, os.getpid())
+    drop_privileges(keep_reading=True)
     limit_resources(
         cpu_seconds=limits["cpu_seconds"],
         memory_bytes=address_space() + limits["memory_bytes"],

@@ -30,6 +30,8 @@ from finskillbench.skills.worker import GarbageError, Worker
 _OWNER_CHECK_SECONDS = 2.0
 # How often killed children are looked at until they are gone.
 _REAP_SECONDS = 0.005
+# How long nothing may happen before a spare child is forked: the caller needs the processor for the last answer.
+_QUIET_SECONDS = 0.002
 _MAX_SOURCE_BYTES = 1024 * 1024
 _MAX_COMPILED = 256
 _CHUNK = 1024 * 1024
@@ -52,6 +54,8 @@ class Server:
         # The fork hands it to each child as it is at that moment.
         self._codes: dict[str, CodeType] = {}
         self._setting = replace(setting, codes=self._codes)
+        # Scratch folders that their scripts have not touched: making one costs a third of a fork.
+        self._folders: list[Path] = []
         self._packages: set[Path] = set()
         # Where children cannot start processes, none can be left behind.
         self.sweeping = False
@@ -73,8 +77,8 @@ class Server:
         """Wait for the next thing to do and do it; False when it is time to end."""
         now = time.monotonic()
         wait = min([_OWNER_CHECK_SECONDS, *(max(0.0, worker.deadline - now) for worker in self._running.values())])
-        if len(self._waiting) < self._workers:
-            wait = 0.0
+        if self._short():
+            wait = _QUIET_SECONDS if self._waiting else 0.0
         elif self._dying:
             wait = min(wait, _REAP_SECONDS)
         events = self._selector.select(wait)
@@ -92,12 +96,16 @@ class Server:
             self._fail(worker, f"script exceeded {self._limits.wall_seconds:g} s of wall time and was stopped")
         self._reap()
         # Forked when nothing is more urgent, so that no call waits for a fork.
-        if not events and len(self._waiting) < self._workers:
+        if not events and self._short():
             try:
-                self._waiting.append(Worker(self._setting, self._scratch_root))
+                self._waiting.append(self._forked())
             except OSError:
                 time.sleep(_REAP_SECONDS)
         return os.getppid() == self._owner
+
+    def _short(self) -> bool:
+        """Whether to fork: always when nobody waits for an order, else only while no script needs the processor."""
+        return len(self._waiting) < (1 if self._running else self._workers)
 
     def _obey(self, header: frames.Header, payload: bytes) -> None:
         if "cancel" in header:
@@ -125,11 +133,20 @@ class Server:
             confine.add_rule(self._setting.reading, package, confine.FS_READ)
             self._packages.add(package)
 
+    def _forked(self) -> Worker:
+        """A new child, waiting for an order; OSError if the system refuses."""
+        folder = self._folders.pop() if self._folders else Path(tempfile.mkdtemp(dir=self._scratch_root))
+        try:
+            return Worker(self._setting, folder)
+        except OSError:
+            self._folders.append(folder)
+            raise
+
     def _handed(self, call: int, order: child.Order) -> Worker:
         """A child that has taken the order; one that died waiting is passed over."""
         while True:
             fresh = not self._waiting
-            worker = Worker(self._setting, self._scratch_root) if fresh else self._waiting.pop(0)
+            worker = self._forked() if fresh else self._waiting.pop(0)
             try:
                 worker.give(call, order)
             except BrokenPipeError:
@@ -209,8 +226,7 @@ class Server:
         if gone and self.sweeping:
             alive = (*self._running.values(), *self._waiting, *self._dying)
             confine.sweep(worker.pid for worker in alive)
-        for worker in gone:
-            worker.clean()
+        self._folders += [worker.scratch for worker in gone if worker.cleaned()]
 
 
 def _read_source(script: Path) -> bytes:
@@ -223,13 +239,12 @@ def _read_source(script: Path) -> bytes:
         return file.read(_MAX_SOURCE_BYTES)
 
 
-def _probe(folder: Path, question: Callable[[], bool]) -> bool:
+def _probe(question: Callable[[], bool]) -> bool:
     """Whether `question()` is true in a process with a script's privileges and limits."""
-    own = Path(tempfile.mkdtemp(dir=folder))
     pid = os.fork()
     if pid == 0:
         try:
-            confine.drop_privileges(own, keep_reading=False)
+            confine.drop_privileges(keep_reading=False)
             generous = 1 << 44
             confine.limit_resources(cpu_seconds=5, memory_bytes=generous, file_bytes=generous)
             os._exit(0 if question() else 1)
@@ -237,7 +252,6 @@ def _probe(folder: Path, question: Callable[[], bool]) -> bool:
             os._exit(2)
     answer = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     confine.sweep(())
-    scratch.remove(own)
     return answer == 0
 
 
@@ -265,15 +279,17 @@ def _cannot_fork() -> bool:
     return False
 
 
-def _warm(preload: list[str], warm_up: str) -> None:
-    """Import, do the warm-up once, and make sure that nothing has started a thread."""
+def _warm(preload: list[str], warm_up: str) -> Callable[[], object]:
+    """Import, do the warm-up once and give it back; RuntimeError if anything has started a thread."""
     for name in preload:
         importlib.import_module(name)
     module, _, function = warm_up.partition(":")
-    getattr(importlib.import_module(module), function)()
+    work = getattr(importlib.import_module(module), function)
+    work()
     threads = Path("/proc/self/task")
     if threads.is_dir() and len(list(threads.iterdir())) > 1:
         raise RuntimeError("a preloaded module started a thread, so this process cannot be forked safely")
+    return work
 
 
 def main() -> None:
@@ -284,18 +300,19 @@ def main() -> None:
     scratch_root = Path(config["scratch"])
     offline = confine.network_off()
     confine.adopt_orphans()
-    _warm(config["preload"], config["warm_up"])
+    warm_up = _warm(config["preload"], config["warm_up"])
     setting = child.Setting(
         limits=Limits(**config["limits"]),
         reading=confine.reading_rules((*child.readable_folders(), scratch_root)),
         base_memory=confine.address_space(),
-        keep_reading=not _probe(scratch_root, _can_read_libraries),
+        keep_reading=not _probe(_can_read_libraries),
         offline=offline,
         server=os.getpid(),
         codes={},
+        warm_up=warm_up,
     )
     server = Server(connection, setting, scratch_root, config["workers"])
-    server.sweeping = not _probe(scratch_root, _cannot_fork)
+    server.sweeping = not _probe(_cannot_fork)
     held = {"network": offline, "processes": not server.sweeping, "files": confine.landlock_version() > 0}
     guards = {name: "full" if full else "best effort" for name, full in held.items()}
     # What lives for ever is moved out of the collector's sight, so that children need not copy its pages.

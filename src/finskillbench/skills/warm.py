@@ -3,38 +3,54 @@
 Add a module here when a curated script imports it. No module that starts threads (polars) may be among them.
 """
 
+import json
+
+from finskillbench.skills.child import encode_result
+
 PRELOAD: tuple[str, ...] = (
     "numpy",
     "scipy.sparse",
-    "scipy.linalg",
     "clarabel",
+    "finskillbench.engines.portfolio.black_litterman",
+    "finskillbench.engines.portfolio.feasibility",
     "finskillbench.engines.portfolio.mandate",
+    "finskillbench.engines.portfolio.mandate_text",
     "finskillbench.engines.portfolio.optimise",
     "finskillbench.engines.portfolio.rebalance",
-    "finskillbench.engines.portfolio.black_litterman",
+    "finskillbench.engines.portfolio.report",
     "finskillbench.skills.script",
 )
 
 
+_NAMES = 30
+
+
 def solve_small() -> None:
-    """One small quadratic programme through the same libraries as the engines: loads what they load lazily."""
-    from typing import Any
+    """Optimise 30 names through the engines, as the curated scripts do, and write the result as they do.
 
-    import clarabel as native
-    import numpy as np
-    from scipy import sparse
+    Of the size of a usual call on purpose: it is also what a forked child does before its call to touch the memory
+    that the call will need.
+    """
+    from finskillbench.engines.portfolio.mandate import problem_from
+    from finskillbench.engines.portfolio.measures import clean
+    from finskillbench.engines.portfolio.optimise import optimise
+    from finskillbench.engines.portfolio.report import checks, named, proof, satisfaction
 
-    clarabel: Any = native  # a native module without type information
-    n = 5
-    covariance = np.eye(n) + 0.1
-    np.linalg.cholesky(covariance)
-    constraints = sparse.csc_matrix(np.vstack([np.ones((1, n)), -np.eye(n)]))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    bounds = np.concatenate([[1.0], np.zeros(n)])
-    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(n)]
-    hessian = sparse.triu(covariance, format="csc")
-    clarabel.DefaultSolver(hessian, np.zeros(n), constraints, bounds, cones, settings).solve()
+    tickers = [f"W{number:02d}" for number in range(_NAMES)]
+    covariance = [[0.01 + 0.05 * (row == column) for column in range(_NAMES)] for row in range(_NAMES)]
+    payload = {
+        "covariance_matrix": {"tickers": tickers, "matrix": covariance},
+        "expected_returns": {ticker: 0.04 + 0.002 * number for number, ticker in enumerate(tickers)},
+        "risk_free_rate": 0.02,
+        "objective": "max_sharpe",
+        "risk_aversion": 3.0,
+        "constraints": {"long_only": True, "max_weight": 0.2},
+    }
+    problem = problem_from(json.loads(json.dumps(payload)))
+    best = optimise(problem)
+    weights = clean(best.weights)
+    result = {"weights": named(problem, weights), "proof": proof(best), "checks": checks(problem, weights)}
+    encode_result(result | {"constraint_satisfaction": satisfaction(problem, weights)})
 
 
 WARM_UP = f"{__name__}:{solve_small.__name__}"

@@ -4,12 +4,12 @@ import contextlib
 import os
 import secrets
 import signal
-import tempfile
 import time
 from pathlib import Path
 
-from finskillbench.skills import child, scratch
+from finskillbench.skills import child, confine
 from finskillbench.skills.limits import size
+from finskillbench.skills.scratch import remove
 
 _CHUNK = 1024 * 1024
 # A child closes its pipes a moment before its exit status can be read.
@@ -23,8 +23,8 @@ class GarbageError(Exception):
 class Worker:
     """One child: forked and confined ahead of its only call, which `give` hands to it."""
 
-    def __init__(self, setting: child.Setting, scratch_root: Path) -> None:
-        """Fork; OSError if the system refuses, with nothing left behind."""
+    def __init__(self, setting: child.Setting, scratch: Path) -> None:
+        """Fork a child that works in the empty folder `scratch`; OSError if the system refuses."""
         self.call = 0
         self.order: child.Order | None = None
         self.started = self.deadline = 0.0
@@ -33,7 +33,7 @@ class Worker:
         self._exit_code = 0
         self._received = bytearray()
         self._token = secrets.token_bytes(child.TOKEN_BYTES)
-        self._scratch = Path(tempfile.mkdtemp(dir=scratch_root))
+        self.scratch = scratch
         pipes: list[int] = []
         try:
             for _ in range(3):
@@ -43,15 +43,16 @@ class Worker:
         except OSError:
             for descriptor in pipes:
                 os.close(descriptor)
-            scratch.remove(self._scratch)
             raise
         if self.pid == 0:
-            child.run_child(setting, self._token, self._scratch, order_in, result_out, printed_out)
+            child.run_child(setting, self._token, scratch, order_in, result_out, printed_out)
         for descriptor in (order_in, result_out, printed_out):
             os.close(descriptor)
         self._order_fd, self.result_fd, self.printed_fd = order_out, result_in, printed_in
         for descriptor in (result_in, printed_in):
             os.set_blocking(descriptor, False)
+        confine.give_folder(scratch, self.pid)
+        self._changed = scratch.stat().st_ctime_ns
 
     def give(self, call: int, order: child.Order) -> None:
         """Hand over the order and start its clock; BrokenPipeError if the child has died waiting."""
@@ -134,6 +135,10 @@ class Worker:
             self.pid, self._exit_code = 0, os.waitstatus_to_exitcode(status)
         return True
 
-    def clean(self) -> None:
-        """Remove the scratch folder of a child that is gone."""
-        scratch.remove(self._scratch)
+    def cleaned(self) -> bool:
+        """After the child is gone: whether its scratch folder is as it was; one that is not is removed."""
+        state = self.scratch.lstat()
+        if state.st_ctime_ns == self._changed:
+            return True
+        remove(self.scratch)
+        return False

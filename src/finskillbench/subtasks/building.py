@@ -87,8 +87,12 @@ class BuildContext:
         return tuple(_month_end(self.panels, as_of, sessions) for as_of in self.panels.month_ends)
 
     def generator(self, *labels: object) -> np.random.Generator:
-        """A stream of random numbers that depends on the seed and the labels only, never on the order of calls."""
-        key = zlib.crc32("/".join(map(str, labels)).encode())
+        """A stream of random numbers that depends on seed, universe and labels only, never on the order of calls.
+
+        The universe enters so that nothing drawn (which cases are infeasible, in which order) carries over from the
+        published edition of the same seed to another collection.
+        """
+        key = zlib.crc32("/".join(map(str, (*self.panels.symbols, *labels))).encode())
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.seed, key])))
 
 

@@ -14,6 +14,8 @@ from finskillbench.subtasks.portfolio import Tier, constraint_fields, month_prob
 CLOSE_ENOUGH = 0.01
 """How near the least turnover must come to the wanted one; the wanted one is random anyway."""
 _STEPS = 6
+_BOOK_NAMES = (15, 21)
+"""Names of a concentrated book, half to two thirds of the published universe; larger universes get no more."""
 
 
 def legacy_portfolio(month: MonthEnd, tier: Tier, target: float, rng: np.random.Generator) -> tuple[Array, Certified]:
@@ -27,7 +29,7 @@ def legacy_portfolio(month: MonthEnd, tier: Tier, target: float, rng: np.random.
     UndecidedError : when no blend comes near the target; the caller draws again.
     """
     n = len(month.tickers)
-    names = rng.permutation(n)[: int(rng.integers(max(n // 2, 8), max(2 * n // 3, 10)))]
+    names = rng.permutation(n)[: int(rng.integers(*_BOOK_NAMES))]
     book = np.zeros(n)
     book[names] = rng.dirichlet(np.full(len(names), 4.0))
 

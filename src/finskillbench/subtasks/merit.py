@@ -10,27 +10,34 @@ import numpy as np
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, check_limits, violations
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.episode import Score
 from finskillbench.scoring.measures import clip
 
 DEAD_ZONE = 1e-3
 """Share of the distance from the trivial to the optimal objective that rounding may cost without losing marks."""
-LEAST_SPREAD = 1e-4
+LEAST_SPREAD = 5e-5
 """An episode discriminates when the trivial portfolio's objective is at least this far from the optimum, per year."""
 
+ROUNDING = 5e-5
+"""What a weight written with four decimals may miss."""
 
-def trivial_value(problem: PortfolioProblem) -> float:
+
+def trivial_value(problem: PortfolioProblem, *anchors: Array) -> float:
     """Best objective among the answers that need no thought: the zero of `certified`.
 
-    Equal weights moved to the nearest feasible portfolio; the benchmark and the current portfolio where they are
-    feasible as they stand.
+    Equal weights, and `anchors`, moved to the nearest feasible portfolio; inverse-variance weights, the benchmark, the
+    current portfolio and, under max_sharpe, the one name of highest return where they are feasible as they stand.
     """
     equal = np.full(problem.size, 1.0 / problem.size)
-    values = [problem.value(optimise(problem, Goal.DISTANCE, anchor=equal).weights)]
-    known = [weights for weights in (problem.benchmark, problem.current) if weights is not None]
-    return min([*values, *(problem.value(weights) for weights in known if not violations(problem, weights))])
+    moved = [optimise(problem, Goal.DISTANCE, anchor=anchor).weights for anchor in (equal, *anchors)]
+    values = [problem.value(weights) for weights in moved]
+    ready = [problem.inverse_variance, problem.benchmark, problem.current]
+    if problem.objective is Objective.MAX_SHARPE:
+        ready.append(np.eye(problem.size)[int(problem.mean.argmax())])
+    known = [weights for weights in ready if weights is not None and not violations(problem, weights)]
+    return min([*values, *map(problem.value, known)])
 
 
 def judge_weights(problem: PortfolioProblem, weights: Array, optimal: float, trivial: float) -> Score:
@@ -46,11 +53,19 @@ def judge_weights(problem: PortfolioProblem, weights: Array, optimal: float, tri
 
 
 def submitted_weights(value: Mapping[str, float], tickers: Sequence[str]) -> Array | None:
-    """(n,) weights from a submitted map; None when it is empty or names a ticker outside the universe."""
+    """(n,) weights from a submitted map; None when it is empty or names a ticker outside the universe.
+
+    A sum that misses 1 by no more than the rounding of every weight to a basis point is divided out. Left in, it moves
+    a flat objective by more than the marks are wide: an investment of 99.95 % would outdo every honest portfolio of
+    least variance, and an honest list rounded to 100.02 % would pay for it.
+    """
     if not value or set(value) - set(tickers):
         return None
     weights = np.array([value.get(ticker, 0.0) for ticker in tickers])
-    return weights if float(np.abs(weights).max()) <= 1e6 else None
+    if float(np.abs(weights).max()) > 1e6:
+        return None
+    total = float(weights.sum())
+    return weights / total if abs(total - 1.0) <= max(ROUNDING * len(tickers), FEASIBILITY_TOLERANCE) else weights
 
 
 def agreement(problem: PortfolioProblem, weights: Array, flags: Mapping[str, Any], expected: Sequence[str]) -> float:

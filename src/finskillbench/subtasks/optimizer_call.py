@@ -19,7 +19,7 @@ def effective_parameters(call: Mapping[str, Any], sectors: Sequence[str], size: 
     """The parameters of a call that change the optimiser's objective or feasible set; the rest is left out.
 
     Left out are defaults (long_only true, risk_aversion 1), limits that cannot bind (a cap of 1, a turnover of 1,
-    max_names of the whole universe, a min_names that max_weight already forces) and anything that is not of the API.
+    max_names of the whole universe, a min_names that max_weight or min_weight already forces) and anything that is not of the API.
     Sector caps are compared sector by sector, whichever way they were written.
     """
     limits = mapping(call.get("constraints"))
@@ -30,15 +30,15 @@ def effective_parameters(call: Mapping[str, Any], sectors: Sequence[str], size: 
     aversion = number(call.get("risk_aversion"))
     if objective == "max_sharpe" and aversion is not None and aversion != 1.0:
         found["risk_aversion"] = aversion
-    if boolean(limits.get("long_only")) is False:
+    cap, floor = number(limits.get("max_weight")), number(limits.get("min_weight")) or 0.0
+    if boolean(limits.get("long_only")) is False and floor <= 0:
         found["long_only"] = False
-    cap = number(limits.get("max_weight"))
     for name, binds in (
         ("max_weight", cap is not None and cap < 1),
-        ("min_weight", (number(limits.get("min_weight")) or 0.0) > 0),
+        ("min_weight", floor > 0),
         ("max_turnover", (number(limits.get("max_turnover")) or 0.0) < 1),
         ("max_tracking_error", True),
-        ("min_names", (number(limits.get("min_names")) or 0.0) > _forced_names(cap, size)),
+        ("min_names", (number(limits.get("min_names")) or 0.0) > _forced_names(cap, floor, size)),
         ("max_names", (number(limits.get("max_names")) or 0.0) < size),
     ):
         value = number(limits.get(name))
@@ -55,8 +55,10 @@ def effective_parameters(call: Mapping[str, Any], sectors: Sequence[str], size: 
     return found
 
 
-def _forced_names(cap: float | None, size: int) -> int:
-    """Holdings that a cap forces: k caps and size − k stubs under the holding threshold must reach 1."""
+def _forced_names(cap: float | None, floor: float, size: int) -> int:
+    """Holdings forced by a floor on every name, or by a cap: k caps and size − k stubs under the threshold reach 1."""
+    if floor >= HOLDING_THRESHOLD:
+        return size
     if cap is None or cap <= HOLDING_THRESHOLD:
         return 1
     return max(1, math.ceil((1 - HOLDING_THRESHOLD * size) / (cap - HOLDING_THRESHOLD)))

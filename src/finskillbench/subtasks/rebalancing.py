@@ -17,7 +17,7 @@ from finskillbench.scoring.measures import clip, mean, ramp
 from finskillbench.scoring.values import first_numbers, number, numbers
 from finskillbench.subtasks.base import Answer, Subtask
 from finskillbench.subtasks.building import BuildContext, MonthEnd, Task, stratified
-from finskillbench.subtasks.merit import DEAD_ZONE, LEAST_SPREAD, judge_weights, submitted_weights
+from finskillbench.subtasks.merit import DEAD_ZONE, LEAST_SPREAD, judge_weights, submitted_weights, trivial_value
 from finskillbench.subtasks.portfolio import (
     METADATA,
     OBJECTIVE_NAME,
@@ -34,6 +34,10 @@ NAME = "rebalancing"
 METHOD = "turnover_compliance_and_objective"
 EXCESS_TURNOVER = 0.25
 """Trading this share more than the certified least turnover brings the certified score to 0."""
+LEAST_TRADE = 1e-5
+"""A change of weight below a tenth of a basis point is no trade: independent solvers differ by as much."""
+_LEAST_OBJECTIVE = 1e-3
+"""An optimum nearer to 0 than this leaves stage 2 a band of less than 1e-7, which no solver but an exact one enters."""
 _LEAST_TURNOVER = 0.05
 """A rebalancing that trades less than this is no test of trading."""
 TWO_STAGES = (
@@ -82,8 +86,9 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """Objective merit x trading merit x agreement of the reported turnover and trades with the weights.
 
-    The objective is judged beyond the tolerance of stage 2, scaled so that not trading scores 0; trading is judged
-    by its excess over the certified least turnover; each report that is missing or disagrees costs half.
+    The objective is judged beyond the tolerance of stage 2, scaled so that not trading, and trading to equal or to
+    inverse-variance weights, scores 0; trading is judged by its excess over the certified least turnover; each report
+    that is missing or disagrees costs half.
     """
     problem = problem_from(task_input)
     current = problem.current
@@ -93,7 +98,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     if weights is None:
         return Score(0.0, {"weights": "absent or outside the universe"})
     known = truth.verification
-    merit = judge_weights(problem, weights, known["accepted_value"], known["current_value"])
+    merit = judge_weights(problem, weights, known["accepted_value"], known["trivial_value"])
     traded, least = turnover(weights, current), known["least_turnover"]
     excess = (traded - least) / (EXCESS_TURNOVER * least)
     trading = 1.0 if excess <= DEAD_ZONE else clip(1.0 - excess)
@@ -153,13 +158,13 @@ def _task(context: BuildContext, month: MonthEnd, tier_name: str, objective: Obj
     except UndecidedError:
         return None
     accepted = result.target.value + OBJECTIVE_TOLERANCE * abs(result.target.value)
-    at_present = problem.value(current)
-    if not result.least_trading.uniqueness.outcome.proved or at_present - accepted < LEAST_SPREAD:
+    trivial = min(problem.value(current), trivial_value(problem, problem.inverse_variance))
+    if not result.least_trading.uniqueness.outcome.proved or trivial - accepted < LEAST_SPREAD:
         return None
-    if result.turnover < _LEAST_TURNOVER:
+    if result.turnover < _LEAST_TURNOVER or abs(result.target.value) < _LEAST_OBJECTIVE:
         return None
     weights = clean(result.weights)
-    trades = {ticker: change for ticker, change in month.by_ticker(weights - current).items() if abs(change) > 1e-9}
+    trades = {ticker: change for ticker, change in month.by_ticker(weights - current).items() if abs(change) > LEAST_TRADE}
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{tier_name}_{objective}"
     prompt = Prompt(
         f"Rebalance the current portfolio as of {month.as_of} towards {OBJECTIVE_NAME[objective]} under the limits in "
@@ -177,7 +182,7 @@ def _task(context: BuildContext, month: MonthEnd, tier_name: str, objective: Obj
             {
                 "method": METHOD,
                 "accepted_value": accepted,
-                "current_value": at_present,
+                "trivial_value": trivial,
                 "least_turnover": result.turnover,
                 "ground_truth_source": "certified optimiser, two stages",
             },

@@ -187,3 +187,6 @@ def test_the_bounds_on_variables_hold_for_every_portfolio() -> None:
     # 5 must fall to 1 at most and −4 must rise to 0 at least: eight of trades, four one-way.
     assert result.value == pytest.approx(4.0, abs=1e-9)
     assert result.optimality.lower_bound == pytest.approx(4.0, abs=1e-7)
+    point = np.concatenate([result.weights, np.abs(result.weights - current)])
+    assert point.max() > 3
+    assert (np.abs(point) <= formulate(problem, Aim(Goal.TURNOVER)).program.bounds).all()

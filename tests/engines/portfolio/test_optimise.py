@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import EASY, FACTORS, MEDIUM, SECTORS, TIERS, Oracle, case
 
+from finskillbench.engines.portfolio import optimise as module
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.measures import name_count, turnover, violations
-from finskillbench.engines.portfolio.optimise import InfeasibleError, optimise
+from finskillbench.engines.portfolio.optimise import InfeasibleError, UndecidedError, optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.program import ConicProgram, Solution, solve
 from finskillbench.engines.portfolio.risk_model import RiskModel
 from finskillbench.engines.portfolio.uniqueness import Uniqueness
 from finskillbench.errors import DimensionError, InputError
@@ -261,3 +263,26 @@ def test_ties_of_whole_holdings_are_not_called_unique() -> None:
     # The stub weights of names that do not count lower the variance a little below 0.04 / 2.
     assert 0.0198 < result.value < 0.02
     assert result.uniqueness.outcome is Uniqueness.UNDECIDED
+
+
+def test_an_answer_that_proves_too_little_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that stops early, and no polishing: the certificate, not the status, decides."""
+    problem = case(30, 1, Objective.MAX_SHARPE, MEDIUM)
+    monkeypatch.setattr(module, "solve", lambda program: solve(program, tolerance=1e-3))
+    assert optimise(problem).optimality.gap < 1e-9, "polishing mends a coarse answer"
+    monkeypatch.setattr(module, "polish", lambda program, solution: None)
+    with pytest.raises(UndecidedError, match="gap"):
+        optimise(problem)
+
+
+@pytest.mark.parametrize("field", ["x", "z"])
+def test_a_solver_that_returns_no_numbers_is_refused(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = case(30, 1, Objective.MAX_SHARPE, MEDIUM)
+
+    def broken(program: ConicProgram) -> Solution:
+        solution = solve(program)
+        return replace(solution, **{field: np.full_like(getattr(solution, field), np.nan)})
+
+    monkeypatch.setattr(module, "solve", broken)
+    with pytest.raises(UndecidedError):
+        optimise(problem)

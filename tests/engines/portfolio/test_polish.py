@@ -8,6 +8,7 @@ from tests.engines.portfolio.cases import EASY, HARD, case
 
 from finskillbench.engines.portfolio.certificate import prove_optimal
 from finskillbench.engines.portfolio.formulation import Aim, formulate
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.polish import polish
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.engines.portfolio.program import solve
@@ -46,3 +47,13 @@ def test_a_solution_of_nonsense_is_no_harm() -> None:
     if refined is not None:
         proof = prove_optimal(program, *refined)
         assert proof.lower_bound <= program.objective(good.x) + 1e-9
+
+
+def test_a_cap_that_only_just_binds_is_met_exactly() -> None:
+    """Weight 0.0599996 under a cap of 0.06, multiplier 1e-6: the interior point alone cannot tell which is zero."""
+    problem = case(30, 1307, Objective.MIN_VARIANCE, replace(EASY, max_tracking_error=0.03))
+    weights = optimise(problem).weights
+    on_cap = np.abs(weights - 0.06) < 1e-5
+    assert on_cap.sum() >= 2
+    assert np.abs(weights[on_cap] - 0.06).max() < 1e-12
+    assert np.abs(weights[weights < 1e-6]).max(initial=0.0) < 1e-12

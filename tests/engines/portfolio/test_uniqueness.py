@@ -106,7 +106,6 @@ def test_the_modulus_bounds_every_portfolio(seed: int, objective: Objective, tie
     except InfeasibleError:
         return
     modulus = result.uniqueness.modulus
-    assert result.uniqueness.outcome.proved
     near = result.weights + 0.01 * (others - result.weights)
     for weights in (*others, *near):
         distance = weights - result.weights
@@ -152,3 +151,54 @@ def test_a_witness_of_a_quadratic_is_as_good() -> None:
     assert result.uniqueness.outcome is Uniqueness.MULTIPLE
     assert result.uniqueness.witness is not None
     assert problem.value(result.uniqueness.witness) == pytest.approx(result.value, abs=1e-10)
+
+
+def test_a_witness_stays_inside_a_cone_that_does_not_bind() -> None:
+    """Half way to the bound would break the tracking error; a shorter step is still another optimum."""
+    problem = replace(
+        _returns([0.1, 0.1, 0.0, 0.0], Limits(max_tracking_error=0.05)), benchmark=np.array([0.5, 0.5, 0.0, 0.0])
+    )
+    result = optimise(problem)
+    assert result.uniqueness.outcome is Uniqueness.MULTIPLE
+    assert result.uniqueness.witness is not None
+    assert violations(problem, result.uniqueness.witness, 1e-9) == []
+    assert problem.value(result.uniqueness.witness) == pytest.approx(result.value, abs=1e-9)
+
+
+@pytest.mark.parametrize("objective", [Objective.MAX_SHARPE, Objective.MIN_VARIANCE, Objective.RISK_PARITY])
+def test_the_modulus_under_an_objective_cap_bounds_every_portfolio(objective: Objective) -> None:
+    """The curvature that a binding cone lends to a linear goal, here turnover."""
+    problem = case(12, 4, objective, Limits(max_weight=0.3))
+    least = optimise(problem).value
+    cap = least + 1e-3 * abs(least)
+    result = optimise(problem, Goal.TURNOVER, objective_cap=cap)
+    assert result.uniqueness.outcome is Uniqueness.CURVATURE
+    rng = np.random.default_rng(0)
+    tightest = np.inf
+    for _ in range(60):
+        anchor = result.weights + 0.02 * rng.normal(size=12)
+        other = optimise(problem, Goal.DISTANCE, objective_cap=cap, anchor=anchor).weights
+        distance = other - result.weights
+        margin = np.abs(other - problem.current).sum() / 2 - result.value
+        bound = result.uniqueness.modulus / 2 * distance @ distance
+        assert margin >= bound - 1e-10
+        tightest = min(tightest, margin / bound)
+    assert tightest < 60, "the modulus should be of the right order"
+
+
+def test_no_modulus_is_promised_across_sets_of_holdings() -> None:
+    """The best pair of four nearly equal names beats another pair by little, though it lies far away."""
+    risk = RiskModel.from_matrix(np.diag([0.04, 0.0401, 0.0402, 0.0403]))
+    problem = PortfolioProblem(tuple("ABCD"), risk, Objective.MIN_VARIANCE, Limits(max_names=2))
+    result = optimise(problem)
+    assert result.uniqueness.outcome is Uniqueness.BRANCHES
+    other = result.weights[[2, 3, 0, 1]]
+    distance = other - result.weights
+    assert distance @ distance > 0.9
+    assert problem.value(other) >= result.value + result.uniqueness.modulus / 2 * distance @ distance
+
+
+@pytest.mark.parametrize("seed", [200, 201, 224])
+def test_names_held_only_to_make_up_the_count_are_unique(seed: int) -> None:
+    """Their multipliers are a thousandth of a return's size: 1e-6, and still positive."""
+    assert optimise(case(30, seed, Objective.MAX_RETURN, TIERS["easy"])).uniqueness.outcome.proved

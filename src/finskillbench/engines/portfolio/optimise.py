@@ -13,7 +13,7 @@ from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, 
 from finskillbench.engines.portfolio.measures import name_count
 from finskillbench.engines.portfolio.polish import polish
 from finskillbench.engines.portfolio.problem import STUB, PortfolioProblem
-from finskillbench.engines.portfolio.program import solve
+from finskillbench.engines.portfolio.program import ConicProgram, Solution, solve
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.portfolio.uniqueness import Uniqueness, UniquenessProof, prove_unique
 from finskillbench.errors import FinSkillBenchError
@@ -113,13 +113,7 @@ def _solve_convex(formulation: Formulation) -> Certified:
         raise UndecidedError("the solver calls the problem infeasible, but its ray proves nothing: a grey band")
     if not np.isfinite(solution.x).all():
         raise UndecidedError(f"the solver stopped with status {solution.status} and no usable point")
-    best = (prove_optimal(program, solution.x, solution.z), solution.x, solution.z)
-    refined = polish(program, solution)
-    if refined is not None:
-        proof = prove_optimal(program, *refined)
-        if _error(proof) < _error(best[0]):
-            best = (proof, *refined)
-    proof, x, z = best
+    proof, x, z = _polished(program, solution)
     if not (abs(proof.gap) <= ACCEPTED_GAP and proof.violation <= ACCEPTED_VIOLATION):  # so that NaN is refused
         raise UndecidedError(
             f"the solver stopped with status {solution.status}, gap {proof.gap:.1e} and violation {proof.violation:.1e}"
@@ -132,6 +126,17 @@ def _solve_convex(formulation: Formulation) -> Certified:
         multipliers=z,
         nodes=1,
     )
+
+
+def _polished(program: ConicProgram, solution: Solution) -> tuple[Optimality, Array, Array]:
+    """The raw or the polished pair (x, z), whichever its certificate finds better."""
+    proof = prove_optimal(program, solution.x, solution.z)
+    refined = polish(program, solution)
+    if refined is not None:
+        better = prove_optimal(program, *refined)
+        if _error(better) < _error(proof):
+            return better, *refined
+    return proof, solution.x, solution.z
 
 
 def _error(proof: Optimality) -> float:
@@ -230,11 +235,12 @@ def _relax(formulation: Formulation) -> _Relaxed:
             raise InfeasibleError(proof, _conflict(formulation, solution.z), solution.z)
     if not np.isfinite(solution.x).all() or formulation.indicators is None:
         raise UndecidedError(f"a branch stopped with status {solution.status}")
-    return _Relaxed(
-        optimality=prove_optimal(program, solution.x, solution.z),
-        indicators=solution.x[formulation.indicators],
-        uniqueness=prove_unique(formulation, solution.x, solution.z),
-    )
+    proof, x, z = prove_optimal(program, solution.x, solution.z), solution.x, solution.z
+    uniqueness = prove_unique(formulation, x, z)
+    if not uniqueness.outcome.proved:  # forced holdings have multipliers a thousandth of a return's size: be exact
+        proof, x, z = _polished(program, solution)
+        uniqueness = prove_unique(formulation, x, z)
+    return _Relaxed(optimality=proof, indicators=x[formulation.indicators], uniqueness=uniqueness)
 
 
 def _held(

@@ -14,16 +14,48 @@ from finskillbench.engines.portfolio.risk_model import Array
 _LARGEST_SYSTEM = 600
 """Dense Newton systems above this many unknowns are not worth their cubic cost; the interior point stands."""
 _REGULARISATION = 1e-11
+_CORRECTIONS = 4
+"""Sets of active rows tried; the first is right unless a limit only just binds."""
+_BROKEN = 1e-13
+"""A slack below minus this is a broken row, not rounding."""
 _ROUNDING = 2e-16
 """Residuals of this size are rounding; no step improves on them."""
 
 
-def polish(program: ConicProgram, solution: Solution, steps: int = 4) -> tuple[Array, Array] | None:
+def polish(program: ConicProgram, solution: Solution) -> tuple[Array, Array] | None:
     """Refine (x, z); None where the system is too large or the iteration leaves the finite numbers.
 
     The caller compares certificates before and after and keeps the better: nothing here needs to be trusted.
     """
-    linear = _active_rows(program, solution)
+    linear, refined = _active_rows(program, solution), None
+    for _ in range(_CORRECTIONS):
+        refined = _newton(program, solution, linear)
+        if refined is None:
+            return None
+        corrected = _corrected(program, linear, *refined)
+        if np.array_equal(corrected, linear):
+            break
+        linear = corrected
+    return refined
+
+
+def _corrected(program: ConicProgram, linear: Array, x: Array, z: Array) -> Array:
+    """Active rows without those whose multiplier came out negative, and with those the point breaks.
+
+    Where a multiplier and its slack both nearly vanish, the interior point cannot tell which of the two is zero.
+    """
+    slack = program.rhs - program.matrix @ x
+    active = np.zeros(slack.size, dtype=bool)
+    active[linear] = True
+    for block in program.blocks:
+        if block.cone is Cone.NONNEGATIVE:
+            rows = block.rows
+            active[rows] = (active[rows] & (z[rows] >= -_ROUNDING)) | (slack[rows] < -_BROKEN)
+    return np.nonzero(active)[0]
+
+
+def _newton(program: ConicProgram, solution: Solution, linear: Array, steps: int = 4) -> tuple[Array, Array] | None:
+    """Newton's method on the stationarity and the tightness of the rows `linear` and of the cones that bind."""
     curved = [block for block in _second_order(program) if _is_active(block, solution)]
     if program.linear.size + linear.size + len(curved) > _LARGEST_SYSTEM:
         return None

@@ -14,6 +14,10 @@ from finskillbench.engines.portfolio.risk_model import Array
 
 _POSITIVE = 1e-7
 """A multiplier above this is positive beyond the solver's noise (objectives are of order 0.01 to 1)."""
+_RESOLVED = 1e4
+"""A positive multiplier z keeps its slack under gap/z at every optimum; z over this many gaps keeps it under 1e-4."""
+_AS_GOOD = 1e-9
+"""Another portfolio is as good when its objective is within this of the optimum's."""
 _DISTINCT = 1e-6
 """Two optima are different when a weight differs by more than this."""
 
@@ -62,11 +66,12 @@ def prove_unique(formulation: Formulation, x: Array, z: Array) -> UniquenessProo
         return UniquenessProof(Uniqueness.CURVATURE, modulus=float(modulus))
     if curved_is_active:
         return UniquenessProof(Uniqueness.UNDECIDED)
+    positive = max(_POSITIVE, _RESOLVED * abs(float(slack @ z)))
     tight = np.concatenate(
         [
             np.arange(block.start, block.stop)
             if block.cone is Cone.ZERO
-            else block.start + np.nonzero(z[block.rows] > _POSITIVE)[0]
+            else block.start + np.nonzero(z[block.rows] > positive)[0]
             for block in program.blocks
             if block.cone is not Cone.SECOND_ORDER
         ]
@@ -87,23 +92,26 @@ def _null_space(matrix: Array) -> Array:
 
 
 def _other_optimum(formulation: Formulation, x: Array, slack: Array, directions: Array) -> UniquenessProof:
-    """Walk along each direction of the optimal face until a slack is used up; a real step is a second optimum."""
+    """Walk along each direction of the optimal face within the slacks; a real step to as good a point refutes."""
     program = formulation.program
     inequality = np.concatenate(
         [np.arange(block.start, block.stop) for block in program.blocks if block.cone is Cone.NONNEGATIVE]
     )
+    best = program.objective(x)
     for direction in np.hstack([directions, -directions]).T:
         rate = (program.matrix @ direction)[inequality]
         falling = rate > 1e-12
-        step = float(np.min(slack[inequality][falling] / rate[falling], initial=1.0))
-        other = x + 0.5 * max(step, 0.0) * direction
-        moved = float(np.abs((other - x)[formulation.weights]).max())
-        cones_hold = all(
-            np.linalg.norm((program.rhs - program.matrix @ other)[block.start + 1 : block.stop])
-            <= (program.rhs - program.matrix @ other)[block.start]
-            for block in program.blocks
-            if block.cone is Cone.SECOND_ORDER
-        )
-        if moved > _DISTINCT and cones_hold:
-            return UniquenessProof(Uniqueness.MULTIPLE, witness=other[formulation.weights])
+        step = max(float(np.min(slack[inequality][falling] / rate[falling], initial=1.0)), 0.0)
+        while step * float(np.abs(direction[formulation.weights]).max()) > 2 * _DISTINCT:
+            step /= 2  # half way to the nearest bound at first, less where a cone ends sooner
+            other = x + step * direction
+            if _in_cones(formulation, other) and program.objective(other) <= best + _AS_GOOD:
+                return UniquenessProof(Uniqueness.MULTIPLE, witness=other[formulation.weights])
     return UniquenessProof(Uniqueness.UNDECIDED)
+
+
+def _in_cones(formulation: Formulation, x: Array) -> bool:
+    program = formulation.program
+    slack = program.rhs - program.matrix @ x
+    curved = [slack[block.rows] for block in program.blocks if block.cone is Cone.SECOND_ORDER]
+    return all(float(np.linalg.norm(part[1:])) <= part[0] for part in curved)

@@ -134,9 +134,12 @@ def ledoit_wolf(returns: Floats, symbols: Sequence[str], *, periods_per_year: in
     DimensionError : if the shapes disagree. InputError : if a return is not finite or there is one period only.
 
     Source: Ledoit & Wolf (2004), A well-conditioned estimator for large-dimensional covariance matrices,
-    Journal of Multivariate Analysis 88. The double sums over pairs of names are taken over pairs of periods
-    (Σ_ij (X'X)²_ij = Σ_st (XX')²_st, and Σ_ij Σ_t x²_ti x²_tj = Σ_t (Σ_i x²_ti)²), so no n x n array is formed.
+    Journal of Multivariate Analysis 88. scikit-learn gives the intensity in blocks; the factor form keeps its estimate
+    exactly, without an n x n array.
     """
+    # Half a second of imports that only the building of panels needs.
+    from sklearn.covariance import ledoit_wolf_shrinkage
+
     returns = np.asarray(returns, dtype=np.float64)
     if returns.ndim != 2 or returns.shape[1] != len(symbols) or not len(symbols):
         raise DimensionError(f"ledoit_wolf: returns {returns.shape} must be (T, {len(symbols)}), n >= 1")
@@ -147,27 +150,12 @@ def ledoit_wolf(returns: Floats, symbols: Sequence[str], *, periods_per_year: in
         raise InputError(f"ledoit_wolf: return of {symbols[name]} in row {period} is not finite")
     periods, n = returns.shape
     centred = returns - returns.mean(axis=0)
-    intensity, mean_variance = _intensity(centred)
-    # One name: the target is the estimate, whatever the intensity; scikit-learn calls it 0.
+    mean_variance = float(np.einsum("tn,tn->", centred, centred)) / periods / n
+    # Rounding can leave the intensity of constant returns a hair below zero.
+    intensity = max(0.0, float(ledoit_wolf_shrinkage(centred, assume_centered=True)))
     loadings = np.sqrt((1.0 - intensity) * periods_per_year / periods) * centred
     specific = np.full(n, intensity * mean_variance * periods_per_year)
     return LedoitWolf(intensity, Covariance(tuple(symbols), loadings, specific))
-
-
-def _intensity(centred: Floats) -> tuple[float, float]:
-    """Shrinkage intensity and mean variance of centred returns (T, n)."""
-    periods, n = centred.shape
-    squared_rows = np.einsum("tn,tn->t", centred, centred)
-    mean_variance = float(squared_rows.sum() / periods / n)
-    if n == 1:
-        return 0.0, mean_variance
-    gram = centred @ centred.T
-    squared_covariances = float(np.einsum("st,st->", gram, gram)) / periods**2
-    noise = (float(squared_rows @ squared_rows) / periods - squared_covariances) / (n * periods)
-    # ||S - μI||² / n, with tr S = nμ.
-    distance = squared_covariances / n - mean_variance**2
-    noise = min(noise, distance)
-    return (noise / distance if noise > 0 else 0.0), mean_variance
 
 
 def ensure_psd(matrix: Floats) -> tuple[Floats, float]:

@@ -1,0 +1,109 @@
+"""Reading an edition: what was built comes back, what was altered is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from finskillbench.edition import Edition, load_edition
+from finskillbench.edition.store import episode_from, episode_json, truth_from, truth_json
+from finskillbench.episode import Profile, Submission
+from finskillbench.errors import EditionError, InputError
+from finskillbench.runs.scoring import score
+
+KINDS = [
+    "manifest.json",
+    "panels/panels.json",
+    "panels/prices.parquet",
+    "panels/covariance/2025-01-31.npz",
+    "episodes/rebalancing.jsonl",
+    "truth/rebalancing.jsonl",
+    "certificates/rebalancing.jsonl",
+]
+
+
+def test_episodes_and_truth_survive_the_disk(slim: Edition) -> None:
+    for episode in slim.episodes():
+        truth = slim.truth(episode.task_id)
+        assert episode_from(json.loads(json.dumps(episode_json(episode))), "here") == episode
+        assert truth_from(json.loads(json.dumps(truth_json(truth))), "here") == truth
+
+
+def test_every_label_scores_one_under_every_profile(slim: Edition) -> None:
+    labels = [
+        Submission(episode.task_id, json.dumps(slim.truth(episode.task_id).expected_output))
+        for episode in slim.episodes()
+    ]
+    for row in score(slim, labels):
+        assert row["scores"] == {profile: pytest.approx(1.0) for profile in Profile}, row["task_id"]
+
+
+def test_full_input_resolves_the_covariance_exactly(slim: Edition) -> None:
+    episode = slim.episodes(["rebalancing"])[0]
+    table = slim.full_input(episode)["covariance_matrix"]
+    assert table["tickers"] == episode.input["covariance_matrix"]["tickers"] == slim.manifest["universe"]
+    with np.load(slim.path / episode.input["covariance_matrix"]["ref"]) as arrays:
+        assert np.array_equal(np.array(table["matrix"]), arrays["cov"])
+    assert json.loads(json.dumps(table)) == table
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
+def test_an_altered_byte_is_named(name: str, place: float, workshop: Any) -> None:
+    file: Path = workshop.folder / name
+    content = bytearray(file.read_bytes())
+    content[int(place * len(content))] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(EditionError, match=rf"{name.rsplit('/', 1)[-1]}\b"):
+        load_edition(workshop.folder)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_missing_file_is_named(name: str, workshop: Any) -> None:
+    (workshop.folder / name).unlink()
+    with pytest.raises(EditionError, match=name.rsplit("/", 1)[-1]):
+        load_edition(workshop.folder)
+
+
+def test_a_file_that_was_added_is_named(workshop: Any) -> None:
+    (workshop.folder / "episodes" / "hints.txt").write_text("buy")
+    with pytest.raises(EditionError, match=r"hints\.txt is not part of the edition"):
+        load_edition(workshop.folder)
+
+
+def test_a_field_of_the_manifest_cannot_be_altered(workshop: Any) -> None:
+    workshop.edit_json("manifest.json", lambda manifest: manifest.update(seed=2))
+    with pytest.raises(EditionError, match=r"manifest\.json was altered"):
+        load_edition(workshop.folder)
+
+
+def test_without_truth_an_edition_loads_and_refuses_truth(workshop: Any) -> None:
+    digest = load_edition(workshop.folder).digest
+    for part in ("truth", "certificates"):
+        shutil.rmtree(workshop.folder / part)
+    handed_out = load_edition(workshop.folder)
+    assert handed_out.digest == digest
+    assert len(handed_out.episodes()) == 30
+    assert not handed_out.has_truth
+    with pytest.raises(EditionError, match="without truth"):
+        handed_out.truth(handed_out.episodes()[0].task_id)
+
+
+def test_what_an_edition_does_not_hold(slim: Edition, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no subtask stress_testing; it holds unconstrained_optimization"):
+        slim.episodes(["stress_testing"])
+    with pytest.raises(InputError, match="has no episode pc_uncon_x"):
+        slim.truth("pc_uncon_x")
+    with pytest.raises(EditionError, match=r"is no edition: it has no manifest\.json"):
+        load_edition(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"format": 99}')
+    with pytest.raises(EditionError, match="not of format 1"):
+        load_edition(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(EditionError, match="not JSON"):
+        load_edition(tmp_path)

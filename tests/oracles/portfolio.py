@@ -1,0 +1,299 @@
+"""Portfolio problems solved by CVXPY with Clarabel at tight tolerances, from a resolved episode input.
+
+Independent of `finskillbench.engines`: dense formulations, Cholesky factor for every quadratic, binary branch and
+bound for name counts. Objectives are in minimisation form without the risk-free constant: λw'Σw − μ'w, w'Σw, −μ'w,
+‖w − w_iv‖² + ½w'Σw. Every result is `{"status": "optimal" | "infeasible", "objective", "weights", ...}`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+HOLDING = 0.001
+"""Least weight that counts as a holding."""
+UNHELD = HOLDING - 1e-7
+"""Largest weight of a name that is not held: the open bound w < 0.001, closed."""
+MOST_NODES = 2000
+"""Branch and bound gives up (`Undecided`) after so many relaxations."""
+
+Json = dict[str, Any]
+Solution = dict[str, Any]
+
+
+class Undecided(RuntimeError):  # noqa: N818 - says what the solver said
+    """The solver neither solved the problem nor proved it infeasible."""
+
+
+@dataclass
+class Universe:
+    """The arrays of one episode, in the covariance's order of tickers."""
+
+    tickers: list[str]
+    covariance: np.ndarray
+    root: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        values, vectors = np.linalg.eigh(self.covariance)
+        self.root = np.diag(np.sqrt(np.clip(values, 0.0, None))) @ vectors.T  # root' root = Σ
+
+    @classmethod
+    def of(cls, task_input: Json) -> Universe:
+        given = task_input["covariance_matrix"]
+        return cls(list(given["tickers"]), np.asarray(given["matrix"], dtype=float))
+
+    def vector(self, mapping: Json) -> np.ndarray:
+        return np.array([float(mapping.get(t, 0.0)) for t in self.tickers])
+
+    def named(self, weights: np.ndarray) -> dict[str, float]:
+        return dict(zip(self.tickers, (float(x) for x in weights), strict=True))
+
+    def variance(self, w: Any) -> Any:
+        return cp.sum_squares(self.root @ w)
+
+
+def _minimise(goal: Any, constraints: list[Any]) -> tuple[str, float]:
+    """(status, value); tolerances are loosened step by step where the tightest cannot be reached."""
+    problem = cp.Problem(cp.Minimize(goal), constraints)
+    for tolerance in (1e-12, 1e-10, 1e-8):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says so too
+                problem.solve(
+                    solver=cp.CLARABEL,
+                    tol_gap_abs=tolerance,
+                    tol_gap_rel=tolerance,
+                    tol_feas=tolerance,
+                    tol_infeas_abs=1e-9,
+                    tol_infeas_rel=1e-9,
+                    max_iter=500,
+                )
+        except cp.error.SolverError:
+            continue
+        if problem.status == cp.OPTIMAL:
+            return "optimal", float(problem.value)
+        if problem.status == cp.INFEASIBLE:
+            return "infeasible", float("inf")
+    raise Undecided(f"Clarabel stopped with status {problem.status}")
+
+
+def _objective(task_input: Json, universe: Universe, w: Any) -> Any:
+    objective = task_input["objective"]
+    if objective == "min_variance":
+        return universe.variance(w)
+    if objective == "risk_parity":
+        inverse = 1.0 / np.diag(universe.covariance)
+        return cp.sum_squares(w - inverse / inverse.sum()) + 0.5 * universe.variance(w)
+    expected = universe.vector(task_input["expected_returns"])
+    if objective == "max_return":
+        return -(expected @ w)
+    if objective == "max_sharpe":
+        return float(task_input["risk_aversion"]) * universe.variance(w) - expected @ w
+    raise ValueError(f"objective {objective!r} is not one of the four")
+
+
+def _one_way(task_input: Json, universe: Universe, w: Any) -> Any:
+    """One-way turnover; what is held outside the universe has to be sold."""
+    held = task_input["current_portfolio"]
+    outside = sum(abs(float(x)) for t, x in held.items() if t not in universe.tickers)
+    return 0.5 * (cp.norm1(w - universe.vector(held)) + outside)
+
+
+def _limits(task_input: Json, universe: Universe, w: Any, *, turnover: bool = True) -> list[Any]:
+    """Every limit but the name counts."""
+    given = task_input.get("constraints") or {}
+    limits = [cp.sum(w) == 1.0]
+    if given.get("long_only", True):
+        limits.append(w >= 0.0)
+    if given.get("min_weight"):
+        limits.append(w >= given["min_weight"])
+    if given.get("max_weight") is not None:
+        limits.append(w <= given["max_weight"])
+    for sector, cap in (given.get("sector_limits") or {}).items():
+        inside = np.array([task_input["sector_mapping"][t] == sector for t in universe.tickers], dtype=float)
+        if inside.any():
+            limits.append(inside @ w <= cap)
+    if turnover and given.get("max_turnover") is not None:
+        limits.append(_one_way(task_input, universe, w) <= given["max_turnover"])
+    if given.get("max_tracking_error") is not None:
+        active = w - universe.vector(task_input["benchmark_weights"])
+        limits.append(cp.norm(universe.root @ active, 2) <= given["max_tracking_error"])
+    if given.get("factor_neutrality"):
+        active = w - universe.vector(task_input["benchmark_weights"])
+        for factor in given["neutral_factors"]:
+            beta = np.array([task_input["factor_exposures"][t][factor] for t in universe.tickers])
+            limits.append(cp.abs(beta @ active) <= given["neutrality_tolerance"])
+    return limits
+
+
+def _solve(task_input: Json, universe: Universe, w: Any, goal: Any, limits: list[Any]) -> tuple[str, float]:
+    """Minimise with the name counts: the relaxation first, branch and bound on the holdings where it fails."""
+    given = task_input.get("constraints") or {}
+    n = len(universe.tickers)
+    fewest = given["min_names"] if given.get("min_names") is not None else 0
+    most = given["max_names"] if given.get("max_names") is not None else n
+    status, value = _minimise(goal, limits)
+    if status == "infeasible" or fewest <= _count(w.value) <= most:
+        return status, value
+    cap = given["max_weight"] if given.get("max_weight") is not None else 1.0
+    held = cp.Variable(n)
+    low, high = cp.Parameter(n), cp.Parameter(n)
+    counted = [
+        *limits,
+        held >= low,
+        held <= high,
+        w >= HOLDING * held,  # long-only is implied: name counts have no meaning for short positions
+        w <= UNHELD + (cap - UNHELD) * held,
+        cp.sum(held) >= fewest,
+        cp.sum(held) <= most,
+    ]
+    best, best_weights = float("inf"), None
+    order = itertools.count()
+    nodes: list[tuple[float, int, np.ndarray, np.ndarray]] = [(value, next(order), np.zeros(n), np.ones(n))]
+    for visited in itertools.count():
+        if not nodes:
+            break
+        if visited == MOST_NODES:
+            raise Undecided(f"name counts not settled after {MOST_NODES} relaxations")
+        bound, _, lows, highs = heapq.heappop(nodes)
+        if bound >= best - 1e-10 * max(1.0, abs(best)):
+            break
+        low.value, high.value = lows, highs
+        status, value = _minimise(goal, counted)
+        if status == "infeasible" or value >= best - 1e-10 * max(1.0, abs(best)):
+            continue
+        if fewest <= _count(w.value) <= most:  # the weights settle the counts, whatever `held` says
+            best, best_weights = value, np.asarray(w.value).copy()
+            continue
+        share = np.asarray(held.value)
+        fractional = np.where(lows == highs, 0.0, np.minimum(share, 1.0 - share))
+        branch = int(np.argmax(fractional))
+        if fractional[branch] < 1e-6:
+            best, best_weights = value, np.asarray(w.value).copy()
+            continue
+        for fixed in (0.0, 1.0):
+            child_low, child_high = lows.copy(), highs.copy()
+            child_low[branch] = child_high[branch] = fixed
+            heapq.heappush(nodes, (value, next(order), child_low, child_high))
+    if best_weights is None:
+        return "infeasible", float("inf")
+    w.value = best_weights
+    return "optimal", best
+
+
+def _count(weights: np.ndarray) -> int:
+    """Holdings, with the solver's own accuracy forgiven at the threshold."""
+    return int(np.sum(weights >= HOLDING - 1e-9))
+
+
+def solve(task_input: Json) -> Solution:
+    """Unconstrained or constrained optimum of an episode."""
+    universe = Universe.of(task_input)
+    w = cp.Variable(len(universe.tickers))
+    goal = _objective(task_input, universe, w)
+    status, value = _solve(task_input, universe, w, goal, _limits(task_input, universe, w))
+    weights = universe.named(w.value) if status == "optimal" else {}
+    return {"status": status, "objective": value, "weights": weights}
+
+
+def minimum_turnover(task_input: Json) -> Solution:
+    """Least one-way turnover that meets every limit but the turnover's own, and what it says of feasibility.
+
+    `feasible` is False where no turnover would do; `minimum_turnover` is then infinite.
+    """
+    universe = Universe.of(task_input)
+    w = cp.Variable(len(universe.tickers))
+    limits = _limits(task_input, universe, w, turnover=False)
+    status, value = _solve(task_input, universe, w, _one_way(task_input, universe, w), limits)
+    cap = (task_input.get("constraints") or {}).get("max_turnover")
+    return {
+        "status": status,
+        "objective": value,
+        "minimum_turnover": value,
+        "feasible": status == "optimal" and (cap is None or value <= cap),
+        "weights": universe.named(w.value) if status == "optimal" else {},
+    }
+
+
+def _nearly_optimal(turnover: Any, limits: list[Any], above: Any, band: float) -> tuple[list[Any], float]:
+    """The limits with `above <= band`, and the least turnover within them; a narrow band is tried in larger units."""
+    for unit in (1.0, 1e2, 1e4):
+        near = [*limits, unit * above <= unit * band]
+        try:
+            return near, _minimise(turnover, near)[1]
+        except Undecided:
+            continue
+    raise Undecided(f"no unit lets the solver into a band of {band:.1e}")
+
+
+def rebalance(task_input: Json) -> Solution:
+    """Two stages and the tie-break: objective, then turnover within the tolerance, then distance to the holdings.
+
+    `objective` is the first stage's optimum f*; `achieved` is f at the returned weights.
+    """
+    universe = Universe.of(task_input)
+    w = cp.Variable(len(universe.tickers))
+    limits = _limits(task_input, universe, w)
+    goal = _objective(task_input, universe, w)
+    status, best = _solve(task_input, universe, w, goal, limits)
+    if status == "infeasible":
+        return {"status": status, "objective": best, "weights": {}}
+    band = float(task_input.get("objective_tolerance", 1e-4)) * abs(best)
+    turnover = _one_way(task_input, universe, w)
+    near, least = _nearly_optimal(turnover, limits, goal - best, band)
+    second = np.asarray(w.value).copy()
+    held = universe.vector(task_input["current_portfolio"])
+    try:
+        _minimise(cp.sum_squares(w - held), [*near, turnover <= least + 1e-9])
+    except Undecided:
+        w.value = second  # the set of ties is thinner than the solver can enter
+    return {
+        "status": "optimal",
+        "objective": best,
+        "achieved": float(goal.value),
+        "turnover": float(turnover.value),
+        "minimum_turnover": least,
+        "weights": universe.named(w.value),
+        "trades": universe.named(w.value - held),
+    }
+
+
+def black_litterman(task_input: Json) -> Solution:
+    """Posterior returns by the formula with explicit inverses, and the long-only optimum at λ = δ/2."""
+    universe = Universe.of(task_input)
+    sigma, tau, delta = universe.covariance, float(task_input["tau"]), float(task_input["risk_aversion"])
+    pi = delta * sigma @ universe.vector(task_input["market_cap_weights"])
+    position = {t: i for i, t in enumerate(universe.tickers)}
+    rows, q, omega = [], [], []
+    for view in task_input["analyst_views"]:
+        row = np.zeros(len(universe.tickers))
+        row[position[view["symbols"][0]]] = 1.0
+        if view["type"] == "relative":
+            row[position[view["symbols"][1]]] = -1.0
+        elif view["type"] != "absolute":
+            raise ValueError(f"view type {view['type']!r} is neither absolute nor relative")
+        rows.append(row)
+        q.append(float(view["return"]))
+        omega.append((1.0 - float(view["confidence"])) * tau * row @ sigma @ row)
+    prior = np.linalg.inv(tau * sigma)
+    if rows:
+        p, certain = np.array(rows), np.linalg.inv(np.diag(omega))
+        left = np.linalg.inv(prior + p.T @ certain @ p)
+        posterior = left @ (prior @ pi + p.T @ certain @ np.array(q))
+    else:
+        left, posterior = np.linalg.inv(prior), pi
+    w = cp.Variable(len(universe.tickers))
+    _, value = _minimise(0.5 * delta * universe.variance(w) - posterior @ w, [cp.sum(w) == 1.0, w >= 0.0])
+    return {
+        "status": "optimal",
+        "objective": value,
+        "posterior_returns": universe.named(posterior),
+        "posterior_std": universe.named(np.sqrt(np.diag(left))),
+        "weights": universe.named(w.value),
+    }

@@ -1,0 +1,399 @@
+"""The thirteen scoring methods under the `paper` and `strict` profiles, written from the specification alone.
+
+Entry point: `score(method, profile, answer, expected, verification)`. `submission.parse` reads the answer's text.
+Reading of a value: `_num`, `_text`, `_flag`, `_map` and `_items` give None or nothing where the JSON type is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def _num(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _signal(value: Any) -> float | None:
+    return float(value) if isinstance(value, bool) else _num(value)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _map(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _entries(value: Any) -> list[Json]:
+    """The objects of a list of objects: an element of another type is absent, and takes no place in a ranking."""
+    return [item for item in _items(value) if isinstance(item, dict)]
+
+
+def _numbers(value: Any) -> dict[str, float]:
+    read = {key: _num(item) for key, item in _map(value).items()}
+    return {key: number for key, number in read.items() if number is not None}
+
+
+def _first_numbers(source: Json, *names: str) -> dict[str, float]:
+    return next((found for name in names if (found := _numbers(source.get(name)))), {})
+
+
+def _setting(verification: Json, name: str, default: float) -> float:
+    found = _num(verification.get(name))
+    return default if found is None else found
+
+
+def _clip(x: float) -> float:
+    return max(0.0, min(1.0, x))
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return math.fsum(listed) / len(listed) if listed else 0.0
+
+
+def _l2(p: dict[str, float], e: dict[str, float]) -> float:
+    names = sorted({*p, *e})
+    return math.dist([p.get(n, 0.0) for n in names], [e.get(n, 0.0) for n in names])
+
+
+def _mae(p: dict[str, float], e: dict[str, float]) -> float:
+    names = sorted({*p, *e})
+    return sum(abs(p.get(n, 0.0) - e.get(n, 0.0)) / len(names) for n in names)
+
+
+def _relative(p: float, e: float, floor: float) -> float:
+    return abs(p - e) / max(abs(e), floor)
+
+
+def _ramp(p: float | None, e: float, tolerance: float, floor: float) -> float:
+    return 0.0 if p is None else 1.0 - min(1.0, _relative(p, e, floor) / tolerance)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equality of two JSON values: true is not 1, but 1 is 1.0."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return a == b
+
+
+def _f1(p: Counter[Any], e: Counter[Any]) -> float:
+    sizes = p.total() + e.total()
+    return 2.0 * (p & e).total() / sizes if sizes else 1.0
+
+
+def unconstrained(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """l2_distance_and_objective."""
+    weights = _numbers(answer.get("weights"))
+    if not weights:
+        return 0.0
+    distance = _l2(weights, _numbers(expected.get("weights")))
+    return _clip(1.0 - distance / (4.0 * _setting(verification, "weight_l2_threshold", 0.05)))
+
+
+def constrained(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """constraint_satisfaction_and_objective."""
+    said = _map(answer.get("constraint_satisfaction"))
+    for name, wanted in _map(expected.get("constraint_satisfaction")).items():
+        if name not in said or not _same(said[name], wanted):
+            return 0.0
+    return unconstrained(answer, expected, verification, strict)
+
+
+_ABSENT = object()
+
+
+def _leaves(p: Any, e: Any) -> tuple[int, int]:
+    """(matches, leaves) of the union of two trees; an empty object is a leaf of its own."""
+    p_tree, e_tree = isinstance(p, dict), isinstance(e, dict)
+    if (p_tree or p is _ABSENT) and (e_tree or e is _ABSENT):
+        keys = {*(p if p_tree else ()), *(e if e_tree else ())}
+        if not keys:
+            return int(p_tree and e_tree), 1
+        pairs = [_leaves(_map(p).get(k, _ABSENT), _map(e).get(k, _ABSENT)) for k in keys]
+        return sum(m for m, _ in pairs), sum(n for _, n in pairs)
+    if p_tree or e_tree or p is _ABSENT or e is _ABSENT:
+        return 0, 1
+    given, wanted = _num(p), _num(e)
+    if given is not None and wanted is not None:
+        return int(_relative(given, wanted, 1e-6) < 0.2), 1
+    return int(_same(p, e)), 1
+
+
+def parameters(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """parameter_match."""
+    matches, leaves = _leaves(answer, expected)
+    return matches / leaves
+
+
+def rebalancing(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """turnover_compliance_and_objective."""
+    weights = _first_numbers(answer, "new_weights", "weights")
+    if not weights:
+        return 0.0
+    total = 0.5 * _clip(1.0 - _l2(weights, _first_numbers(expected, "new_weights", "weights")) / 0.2)
+    turnover = _num(expected.get("turnover"))
+    if turnover is not None:
+        total += 0.25 * _ramp(_num(answer.get("turnover")), turnover, 1.0, 1e-9)
+    trades, wanted = _numbers(answer.get("trade_list")), _numbers(expected.get("trade_list"))
+    return total + 0.25 * (_mean(_ramp(trades.get(t), x, 1.0, 1e-9) for t, x in wanted.items()) if wanted else 1.0)
+
+
+def views(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """view_specification_and_weights."""
+    active = []
+    p, e = _numbers(answer.get("posterior_returns")), _numbers(expected.get("posterior_returns"))
+    if p and e:
+        active.append(max(0.0, 1.0 - _mae(p, e) / 0.05))
+    names = ("optimal_weights", "posterior_weights")
+    p, e = _first_numbers(answer, *names), _first_numbers(expected, *names)
+    if p and e:
+        active.append(_clip(1.0 - _l2(p, e) / (4.0 * _setting(verification, "weight_l2_threshold", 0.10))))
+    return _mean(active)
+
+
+_TYPES = {
+    "position_limit": "position_limit_max max_position max_single_position_weight max_weight max_position_weight",
+    "sector_limit": "sector_limit_max max_sector max_sector_concentration sector_concentration",
+    "beta_range": "beta portfolio_beta",
+    "long_only": "no_short",
+    "turnover": "turnover_max_monthly turnover_max max_turnover",
+}
+_TYPE_OF = {alias: name for name, aliases in _TYPES.items() for alias in aliases.split()}
+_PASS = {"pass", "true", "compliant", "ok", "satisfied"}
+_FAIL = {"fail", "false", "violation", "violated", "breach", "breached", "non-compliant"}
+
+
+def _statuses(listed: Any) -> list[tuple[str, str | None]]:
+    """(type, status) of each entry that names a type; a status of the wrong JSON type is None."""
+    found = []
+    for entry in _entries(listed):
+        kind, status = _text(entry.get("type")), _text(entry.get("status"))
+        if kind is None:
+            continue
+        kind = kind.lower().replace("-", "_").replace(" ", "_")
+        if status is not None:
+            low = status.lower()
+            status = "PASS" if low in _PASS else "FAIL" if low in _FAIL else status.upper()
+        found.append((_TYPE_OF.get(kind, kind), status))
+    return found
+
+
+def monitoring(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """exact_match."""
+    given, wanted = _statuses(answer.get("constraints")), dict(_statuses(expected.get("constraints")))
+    right = 0
+    for kind, status in wanted.items():
+        said = [s for k, s in given if k == kind]
+        right += bool(said) and said[-1] == status and not (strict and len(set(said)) > 1)
+    compliant = _flag(answer.get("overall_compliant"))
+    credit = compliant is not None and compliant is expected.get("overall_compliant")
+    if strict and not given:
+        credit = False
+    return 0.4 * credit + 0.6 * (right / len(wanted) if wanted else 0.0)
+
+
+def ranking(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """ranked_list_recall."""
+    k = int(_setting(verification, "top_k", 5))
+    given, wanted = (
+        (_entries(side.get("top_risk_exposures")) or _entries(side.get("risks")))[:k] for side in (answer, expected)
+    )
+    if not given or not wanted:
+        return 0.0
+    said = [_text(x.get("type")) for x in given]
+    truth = [(_text(x.get("type")), _num(x.get("magnitude")) or 0.0) for x in wanted]
+    left = Counter(kind for kind, _ in truth if kind is not None)
+    overlap = (Counter(kind for kind in said if kind is not None) & left).total()
+    if strict:
+        pool = list(truth)
+        gains = []
+        for kind in said:
+            hit = next((item for item in pool if kind is not None and item[0] == kind), None)
+            if hit is not None:
+                pool.remove(hit)
+            gains.append(hit[1] if hit else 0.0)
+        ideal = [m for _, m in truth]
+    else:
+        best: dict[Any, float] = {}
+        for kind, magnitude in truth:
+            best[kind] = max(best.get(kind, magnitude), magnitude)
+        best.pop(None, None)
+        gains, ideal = [best.get(kind, 0.0) for kind in said], list(best.values())
+    dcg, idcg = (
+        math.fsum(gain / math.log2(place + 2) for place, gain in enumerate(gains_))
+        for gains_ in (gains, sorted(ideal, reverse=True))
+    )
+    ndcg = dcg / idcg if idcg > 0.0 else 0.0
+    return 0.4 * overlap / len(wanted) + 0.3 * overlap / len(given) + 0.3 * ndcg
+
+
+def _by_sector(side: Json) -> dict[str, float]:
+    found = {}
+    for entry in _entries(_map(side.get("attribution")).get("by_sector")):
+        name, value = _text(entry.get("sector")), _num(entry.get("contribution_pct"))
+        if name is not None and value is not None:
+            found[name] = value
+    return found
+
+
+def stress(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """absolute_error."""
+    tolerance = _setting(verification, "tolerance_pct", 1.0) / 100.0
+    y_hat, y = _num(answer.get("estimated_pnl_pct")), _num(expected.get("estimated_pnl_pct"))
+    s = 0.0
+    if y_hat is not None and y is not None:
+        s = _clip(1.0 - (abs(y_hat - y) - 0.1 * tolerance) / (3.0 * tolerance))
+    given, wanted = _by_sector(answer), _by_sector(expected)
+    if not wanted or (strict and "sector_attribution_mae" not in _items(verification.get("metrics"))):
+        return s
+    if strict:
+        return 0.7 * s + 0.3 * max(0.0, 1.0 - _mae(given, wanted) / tolerance)
+    return 0.7 * s + 0.3 * _mean(_ramp(given.get(name), e, 0.05, 1e-8) for name, e in wanted.items())
+
+
+def remediation(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """constraint_satisfaction_plus_cost."""
+    excess = _setting(_map(verification.get("tolerance")), "turnover_excess_pct", 50.0) / 100.0
+    t_hat, t = _num(answer.get("total_turnover")) or 0.0, _num(expected.get("total_turnover")) or 0.0
+    said = _flag(answer.get("post_trade_compliant"))
+    credit = said is not None and said is expected.get("post_trade_compliant")
+    pairs = []
+    for side in (answer, expected):
+        trades = Counter()
+        for entry in _entries(side.get("trades")):
+            # A trade that lacks its symbol or action is still a trade submitted: it costs precision.
+            trades[(_text(entry.get("symbol")) or "").upper(), (_text(entry.get("action")) or "").lower()] += 1
+        pairs.append(Counter(set(trades)) if strict else trades)
+    return 0.3 * credit + 0.3 * (abs(t_hat - t) <= excess * max(t, 0.01)) + 0.4 * _f1(*pairs)
+
+
+_NO_METRIC = {"source", "confidence", "tier", "xbrl_fmp_agreement"}
+
+
+def normalisation(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """metric_absolute_error."""
+    if len(expected) == 1:
+        (key,) = expected
+        if isinstance(expected[key], dict) and isinstance(answer.get(key), dict):
+            answer, expected = answer[key], expected[key]
+    own, default = _map(verification.get("metric_tolerances")), _setting(verification, "tolerance_pct", 5.0) / 100.0
+    hits = []
+    for key, wanted in expected.items():
+        if key in _NO_METRIC:
+            continue
+        p, e = _num(answer.get(key)), _num(wanted)
+        hits.append(p is not None and e is not None and _relative(p, e, 1e-8) <= _setting(own, key, default))
+    return _mean(hits)
+
+
+_RATIOS = {"beneish_m_score": 0.05, "accruals_ratio": 0.25, "income_quality_ratio": 0.05}
+
+
+def earnings(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """earnings_quality_composite."""
+    terms: list[tuple[float, float]] = []
+    wanted = {k: v for k, v in _map(expected.get("piotroski_components")).items() if v is not None}
+    if wanted:
+        said = _map(answer.get("piotroski_components"))
+        weight = _setting(verification, "piotroski_weight", _setting(verification, "component_weight", 0.4))
+        terms.append((weight, _mean(k in said and _signal(said[k]) == _signal(v) for k, v in wanted.items())))
+    flag, truth = _flag(answer.get("beneish_flag")), _flag(expected.get("beneish_flag"))
+    if flag is not None and truth is not None:
+        terms.append((_setting(verification, "beneish_flag_weight", 0.3), float(flag is truth)))
+    flags = [Counter({f for f in _items(side.get("flags")) if isinstance(f, str)}) for side in (answer, expected)]
+    terms.append((_setting(verification, "flag_f1_weight", 0.3), _f1(*flags)))
+    weight = 0.3 if strict else _setting(verification, "numeric_ratio_weight", 0.0)
+    ratios = [(_num(answer.get(n)), e, tol) for n, tol in _RATIOS.items() if (e := _num(expected.get(n))) is not None]
+    if weight > 0.0 and ratios:
+        terms.append((weight, _mean(_ramp(p, e, tol, 1e-8) for p, e, tol in ratios)))
+    total = sum(w for w, _ in terms)
+    return round(sum(w * x for w, x in terms) / total, 4) if total else 0.0
+
+
+def _drivers(listed: list[Json]) -> list[tuple[str, Json]]:
+    named = ((_text(x.get("driver")), x) for x in listed)
+    return [(name.lower().strip(), entry) for name, entry in named if name is not None]
+
+
+def drivers(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """driver_f1_and_direction."""
+    terms = []
+    given = _drivers(_entries(answer.get("top_revenue_drivers"))[:5])
+    wanted = dict(_drivers(_entries(expected.get("top_revenue_drivers"))[:5]))
+    names = {name for name, _ in given}
+    common = len(names & wanted.keys())
+    terms.append(0.5 * common / len(wanted) + 0.5 * common / len(names) if names and wanted else 0.0)
+    matched = [(entry, wanted[name]) for name, entry in given if name in wanted]
+    if matched:
+        terms.append(_directions(matched))
+        terms += _sizes(matched, "magnitude_usd", "contribution_pct")
+    given, wanted = (
+        _drivers(_entries(answer.get("margin_drivers"))),
+        dict(_drivers(_entries(expected.get("margin_drivers")))),
+    )
+    matched = [(entry, wanted[name]) for name, entry in given if name in wanted]
+    if wanted:
+        recall = len({name for name, _ in given} & wanted.keys()) / len(wanted)
+        terms.append(0.5 * recall + 0.5 * _directions(matched))
+    terms += _sizes(matched, "delta_pp")
+    p, e = _num(answer.get("revenue_delta")), _num(expected.get("revenue_delta"))
+    if p is not None and e:
+        terms.append(max(0.0, 1.0 - abs(p - e) / abs(e)))
+    return _mean(terms)
+
+
+def _directions(matched: list[tuple[Json, Json]]) -> float:
+    return _mean(isinstance(p.get("direction"), str) and p["direction"] == e.get("direction") for p, e in matched)
+
+
+def _sizes(matched: list[tuple[Json, Json]], *fields: str) -> list[float]:
+    """Mean ramp, tolerance 0.15, as a term of the mean where there is anything to compare."""
+    wanted = [(_num(p.get(f)), e) for p, x in matched for f in fields if (e := _num(x.get(f))) is not None]
+    return [_mean(_ramp(p, e, 0.15, 1e-8) for p, e in wanted)] if wanted else []
+
+
+def feasibility(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
+    """infeasibility_detection."""
+    said = _flag(answer.get("feasible"))
+    return float(said is not None and said is expected.get("feasible"))
+
+
+METHODS: dict[str, Callable[[Json, Json, Json, bool], float]] = {
+    "l2_distance_and_objective": unconstrained,
+    "constraint_satisfaction_and_objective": constrained,
+    "parameter_match": parameters,
+    "turnover_compliance_and_objective": rebalancing,
+    "view_specification_and_weights": views,
+    "exact_match": monitoring,
+    "ranked_list_recall": ranking,
+    "absolute_error": stress,
+    "constraint_satisfaction_plus_cost": remediation,
+    "metric_absolute_error": normalisation,
+    "earnings_quality_composite": earnings,
+    "driver_f1_and_direction": drivers,
+    "infeasibility_detection": feasibility,
+}
+
+
+def score(method: str, profile: str, answer: Json, expected: Json, verification: Json) -> float:
+    """The score of a parsed answer under `profile` ("paper" or "strict")."""
+    return METHODS[method](answer, expected, verification, {"paper": False, "strict": True}[profile])
