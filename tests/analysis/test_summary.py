@@ -175,12 +175,19 @@ def test_baselines_are_labelled_as_programs() -> None:
 
 
 def test_the_rendered_table() -> None:
-    assert render_text(summary_table(table(*simple()))).splitlines()[:4] == [
-        "model  subtask      profile    episodes  no_skill  curated  curated - no_skill",
-        "-----  -----------  ---------  --------  --------  -------  -----------------------",
-        "m      rebalancing  certified  4         0.150     0.650    +0.500 [+0.500, +0.500]",
-        "m      headline     certified  4         0.150     0.650    +0.500 [+0.500, +0.500]",
+    assert render_text(summary_table(table(*simple()))).splitlines()[:6] == [
+        "Mean score, profile certified",
+        "",
+        "model  subtask      episodes  no_skill  curated  curated - no_skill",
+        "-----  -----------  --------  --------  -------  -----------------------",
+        "m      rebalancing  4         0.150     0.650    +0.500 [+0.500, +0.500]",
+        "       headline     4         0.150     0.650    +0.500 [+0.500, +0.500]",
     ]
+
+
+def test_means_alone() -> None:
+    text = render_text(summary_table(table(*simple())), differences=False)
+    assert "m      rebalancing  4         0.150     0.650" in text.splitlines()
 
 
 def test_rows_that_are_none_are_refused() -> None:

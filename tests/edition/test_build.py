@@ -38,7 +38,7 @@ def test_an_interrupted_build_leaves_nothing(step: str, tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_edition(seed=1, out=tmp_path / "edition", progress=interrupt)
+        build_edition(seed=1, out=tmp_path / "editions" / "one", progress=interrupt)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -58,6 +58,10 @@ HOSTILE = {
         "import os\nfor fd in range(64):\n    try: os.write(fd, b'\\xff' * 999)\n    except OSError: pass\nreturn {}",
         "wrote garbage into the channel for its result",
     ),
+    "forges a result": (
+        "import os, struct; os.write(3, bytes(16) + struct.pack('!cQ', b'R', 2) + b'{}'); return {}",
+        "wrote garbage into the channel for its result",
+    ),
     "kills its parent": (
         "import os; os.kill(os.getppid(), 9); return {}",
         "raised PermissionError|took the script runner",

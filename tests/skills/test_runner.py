@@ -90,15 +90,16 @@ def test_an_edited_script_is_run_as_it_is_now(runner: ScriptRunner, write: Write
 def test_calls_leave_nothing_behind_for_the_next(runner: ScriptRunner, write: Write) -> None:
     script = write(
         """
-        import sys, json
+        import json, os
         def main(payload):
-            seen = getattr(json, "planted", 0)
-            json.planted = seen + 1
+            seen = [getattr(json, "planted", 0), os.listdir()]
+            json.planted = 1
+            open("left", "w").close()
             return {"seen": seen}
         """
     )
     outputs = [asyncio.run(runner.run(script, b"{}")).output for _ in range(6)]
-    assert outputs == [{"seen": 0}] * 6
+    assert outputs == [{"seen": [0, []]}] * 6
 
 
 def test_a_server_killed_while_idle_is_replaced(write: Write) -> None:
@@ -168,17 +169,35 @@ def test_a_stopped_server_is_replaced(write: Write, monkeypatch: pytest.MonkeyPa
 
 
 def test_cancelling_a_call_stops_its_script(write: Write, tmp_path: Path) -> None:
-    who, slow = write(WHO, "who.py"), write("import time\ndef main(payload):\n    time.sleep(3217)\n")
+    slow = write(
+        """
+        import ctypes, time
+        def main(payload):
+            ctypes.CDLL(None).prctl(15, b"never-ending", 0, 0, 0)
+            time.sleep(3217)
+        """
+    )
+    who = write(WHO, "who.py")
 
-    async def story(runner: ScriptRunner) -> ScriptResult:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await runner.run(slow, b"{}")
+    def called(server: int) -> list[int]:
+        children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        return [int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text() == "never-ending\n"]
+
+    async def story(runner: ScriptRunner) -> tuple[list[int], ScriptResult]:
+        server = await server_of(runner, who)
+        task = asyncio.ensure_future(runner.run(slow, b"{}"))
+        while not (found := called(server)):
+            await asyncio.sleep(0.01)
+        task.cancel()
         # The only worker is free again long before the script's own time is up.
-        return await runner.run(who, b"{}")
+        result = await runner.run(who, b"{}")
+        assert all(gone(pid) for pid in found)
+        return found, result
 
     with fresh(wall_seconds=3000.0) as runner:
-        assert asyncio.run(story(runner)).ok
+        found, result = asyncio.run(story(runner))
+    assert len(found) == 1
+    assert result.ok
 
 
 def test_closing_answers_what_still_runs(write: Write) -> None:
@@ -193,10 +212,11 @@ def test_closing_answers_what_still_runs(write: Write) -> None:
     assert {result.error for result in asyncio.run(story())} == {"the script runner was closed"}
 
 
-def test_a_killed_owner_leaves_no_process_behind(write: Write) -> None:
+@pytest.mark.parametrize("held", [False, True], ids=["socket closed", "socket held by another process"])
+def test_a_killed_owner_leaves_no_process_behind(held: bool, write: Write) -> None:
     owner = write(
         """
-        import asyncio, os, pathlib, signal, sys
+        import asyncio, os, pathlib, signal, sys, time
         from finskillbench.skills.runner import ScriptRunner
         async def main():
             with ScriptRunner(preload=(), warm_up="gc:collect") as runner:
@@ -205,7 +225,12 @@ def test_a_killed_owner_leaves_no_process_behind(write: Write) -> None:
                 task = asyncio.ensure_future(runner.run(slow, b"{}"))
                 await asyncio.sleep(0.2)
                 children = pathlib.Path(f"/proc/{server}/task/{server}/children").read_text()
-                print(server, children, runner._scratch, flush=True)
+                holder = os.fork() if sys.argv[3] == "True" else 0
+                if holder == 0 and sys.argv[3] == "True":
+                    os.closerange(0, 3)
+                    time.sleep(30)
+                    os._exit(0)
+                print(holder, server, children, runner._scratch, flush=True)
                 os.kill(os.getpid(), signal.SIGKILL)
         asyncio.run(main())
         """,
@@ -213,12 +238,16 @@ def test_a_killed_owner_leaves_no_process_behind(write: Write) -> None:
     )
     slow = write("import time\ndef main(payload):\n    time.sleep(3217)\n", "slow.py")
     who = write(WHO, "who.py")
-    done = subprocess.run([sys.executable, owner, who, slow], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, owner, who, slow, str(held)], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    *pids, folder = done.stdout.split()
-    assert len(pids) >= 2
-    assert all(gone(int(pid)) for pid in pids)
-    assert not Path(folder).exists()
+    holder, *pids, folder = done.stdout.split()
+    try:
+        assert len(pids) >= 2
+        assert all(gone(int(pid)) for pid in pids)
+        assert not Path(folder).exists()
+    finally:
+        if held:
+            os.kill(int(holder), signal.SIGKILL)
 
 
 def test_a_runner_that_cannot_start_says_why() -> None:

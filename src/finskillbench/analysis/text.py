@@ -6,22 +6,23 @@ from finskillbench.analysis.intervals import Difference
 from finskillbench.analysis.summary import ABSENT, REFERENCE, Cell, Line, Summary
 
 
-def header(summary: Summary) -> list[str]:
-    """Titles of the columns."""
-    changes = [f"{name} - {REFERENCE}" for name in _treatments(summary)]
-    return ["model", "subtask", "profile", "episodes", *summary.conditions, *changes]
+def header(summary: Summary, *, differences: bool = True) -> list[str]:
+    """Titles of the columns; the profile is a column only where subtasks differ in it."""
+    changes = [f"{name} - {REFERENCE}" for name in _treatments(summary)] if differences else []
+    return ["model", "subtask", *_profile_column(summary, "profile"), "episodes", *summary.conditions, *changes]
 
 
-def cells(summary: Summary, line: Line) -> list[str]:
+def cells(summary: Summary, line: Line, *, differences: bool = True) -> list[str]:
     """One line's texts, in the order of `header`."""
     changes = [
         format_difference(difference)
         for name, difference in zip(summary.conditions, line.differences, strict=True)
-        if name in _treatments(summary)
+        if differences and name in _treatments(summary)
     ]
     model = f"{line.model} (program)" if line.program else line.model
     episodes = str(max(cell.episodes for cell in line.cells))
-    return [model, line.sub_task, line.profile, episodes, *(format_cell(cell) for cell in line.cells), *changes]
+    profile = _profile_column(summary, line.profile)
+    return [model, line.sub_task, *profile, episodes, *(format_cell(cell) for cell in line.cells), *changes]
 
 
 def format_cell(cell: Cell) -> str:
@@ -37,13 +38,21 @@ def format_difference(difference: Difference | None) -> str:
     return f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
 
 
-def render_text(summary: Summary) -> str:
-    """The whole table as aligned plain text, its notes below."""
-    table = [header(summary), *(cells(summary, line) for line in summary.lines)]
+def render_text(summary: Summary, *, differences: bool = True) -> str:
+    """The whole table as aligned plain text under a title, a model's name on its first line, the notes below."""
+    rows = [cells(summary, line, differences=differences) for line in summary.lines]
+    table = [header(summary, differences=differences), *rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    before = ""
+    for row in rows:
+        before, row[0] = row[0], "" if row[0] == before else row[0]
     texts = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in table]
     texts.insert(1, "  ".join("-" * width for width in widths))
-    return "\n".join([*texts, "", *summary.notes]) + "\n"
+    return "\n".join([f"Mean score, profile {summary.profile}", "", *texts, "", *summary.notes]) + "\n"
+
+
+def _profile_column(summary: Summary, text: str) -> list[str]:
+    return [] if all(line.profile == summary.profile for line in summary.lines) else [text]
 
 
 def _treatments(summary: Summary) -> list[str]:

@@ -44,6 +44,7 @@ def run(
     from finskillbench.analysis.text import render_text
     from finskillbench.cli.defaults import default_edition, run_folder
     from finskillbench.edition import load_edition
+    from finskillbench.episode import Profile
     from finskillbench.harness.conditions import parse_condition
     from finskillbench.harness.models import get_model
     from finskillbench.runs import run as runs
@@ -72,6 +73,8 @@ def run(
             progress=lambda done, total, _: progress("Running episodes", done, total),
         )
     typer.echo(render_text(summary_table(result.rows, seed=seed)))
+    # The published scorers pay trivial answers: their floors belong beside every score read under them.
+    typer.echo(render_text(summary_table(result.rows, Profile.PAPER, seed=seed), differences=False))
     typer.echo(f"Edition:      {loaded.path}")
     typer.echo(f"Rows:         {folder / runs.ROWS}")
     typer.echo(f"Trajectories: {folder / 'trajectories'}")

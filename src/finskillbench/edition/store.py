@@ -11,7 +11,7 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ def new_folder(out: Path) -> Iterator[Path]:
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} exists and is not an empty folder; choose another --out or remove it")
+    made = [parent for parent in out.parents if not parent.exists()]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
@@ -50,6 +51,10 @@ def new_folder(out: Path) -> Iterator[Path]:
         staging.replace(out)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+        if not out.exists():
+            with suppress(OSError):  # somebody else may have put something there meanwhile
+                for parent in made:
+                    parent.rmdir()
 
 
 def write_lines(path: Path, rows: Iterable[JsonObject]) -> None:

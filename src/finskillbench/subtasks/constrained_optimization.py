@@ -158,6 +158,8 @@ def _case(context: BuildContext, month: MonthEnd, tier: Tier, objective: Objecti
         try:
             outcome = optimise(problem)
         except InfeasibleError as error:
+            if not error.complete:
+                continue
             outcome = error
         except UndecidedError:
             continue

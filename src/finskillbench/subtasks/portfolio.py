@@ -115,7 +115,7 @@ class Tier:
         if attainable > data["max_tracking_error"]:
             context.notes.append(
                 f"The {name} tier at {month.as_of} limits tracking error to {attainable:.1%} instead of "
-                f"{data['max_tracking_error']:.1%}: the benchmark's concentration makes {least:.2%} the least attainable."
+                f"{data['max_tracking_error']:.1%}: with this benchmark {least:.2%} is the least attainable."
             )
             limits = limits | {"max_tracking_error": attainable}
         return replace(tier, constraints=limits, closest=closest)

@@ -164,7 +164,9 @@ def _task(context: BuildContext, month: MonthEnd, tier_name: str, objective: Obj
     if result.turnover < _LEAST_TURNOVER or abs(result.target.value) < _LEAST_OBJECTIVE:
         return None
     weights = clean(result.weights)
-    trades = {ticker: change for ticker, change in month.by_ticker(weights - current).items() if abs(change) > LEAST_TRADE}
+    trades = {
+        ticker: change for ticker, change in month.by_ticker(weights - current).items() if abs(change) > LEAST_TRADE
+    }
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{tier_name}_{objective}"
     prompt = Prompt(
         f"Rebalance the current portfolio as of {month.as_of} towards {OBJECTIVE_NAME[objective]} under the limits in "

@@ -63,6 +63,15 @@ class ImportReport:
     path: Path
     episodes: tuple[EpisodeImport, ...]
 
+    @property
+    def unresolved(self) -> dict[str, str]:
+        """Task id to one line of reasons, for the episodes whose inputs are not all there."""
+        return {
+            episode.task_id: "; ".join(f"{each.field}: {each.detail}" for each in episode.problems)
+            for episode in self.episodes
+            if not episode.resolves
+        }
+
     def summary(self) -> dict[str, Any]:
         """Counts: episodes, those whose inputs resolve, in all and by subtask; episodes by reason."""
         by_subtask: dict[str, Counter[str]] = {}

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from finskillbench.edition.load import Edition
 from finskillbench.edition.validate import panel, proofs, tasks, truth
 from finskillbench.edition.validate.report import Check, Finding, Findings, State, ValidationReport
-from finskillbench.edition.validate.subject import DOMAIN, Subject
+from finskillbench.edition.validate.subject import DOMAIN, Subject, examining
 
 __all__ = ["CHECKS", "Check", "Finding", "State", "ValidationReport", "validate_edition"]
 
@@ -50,7 +50,8 @@ def validate_edition(edition: Edition, progress: Callable[[str], None] = lambda 
             progress(f"checking {name}")
             findings = Findings()
             if subject.episodes:
-                run(subject, findings)
+                with examining(name, findings):
+                    run(subject, findings)
             else:
                 findings.skip("the edition has no episodes of portfolio construction")
             found.append(findings.as_check(DOMAIN, name))

@@ -22,6 +22,8 @@ from finskillbench.panels.returns import JUMP_LIMIT
 from finskillbench.panels.store import DENSE_LIMIT
 
 _ROUNDING = 1e-9
+_RESIDUE = 1e-12
+"""What a solver may leave of a zero weight."""
 _VOLATILITY = (0.02, 2.0)
 """Annual volatilities of listed companies; a daily covariance taken for an annual one lies below, percents above."""
 _LARGEST_WEIGHT = 0.25
@@ -346,7 +348,7 @@ def benchmark(subject: Subject, findings: Findings) -> None:
                 with examining(episode.task_id, findings):
                     weights = np.array(list(episode.input[name].values()), dtype=float)
                     findings.expect(
-                        abs(weights.sum() - 1) <= _ROUNDING and (weights >= 0).all(),
+                        abs(weights.sum() - 1) <= _ROUNDING and (weights >= -_RESIDUE).all(),
                         episode.task_id,
                         f"{name} sums to {weights.sum():.9f} with least weight {weights.min(initial=1.0):.2e}",
                     )

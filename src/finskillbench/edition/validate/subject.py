@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from finskillbench.edition.load import Edition
 from finskillbench.edition.validate.report import Findings
@@ -18,7 +19,7 @@ from finskillbench.subtasks import SUBTASKS, Subtask
 
 DOMAIN = "portfolio_construction"
 SUBTASKS_OF_DOMAIN: tuple[Subtask, ...] = tuple(subtask for subtask in SUBTASKS if subtask.skill == DOMAIN)
-_MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, np.linalg.LinAlgError)
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, np.linalg.LinAlgError)
 
 
 class Subject:
@@ -75,5 +76,6 @@ def examining(where: str, findings: Findings, *, fatal: bool = True) -> Iterator
         yield
     except FinSkillBenchError as error:
         add(where, str(error))
-    except _MALFORMED as error:
-        add(where, f"malformed: {type(error).__name__}: {error}")
+    except (*_MALFORMED, pl.exceptions.PolarsError) as error:
+        told = next(iter(str(error).splitlines()), "")
+        add(where, f"malformed: {type(error).__name__}: {told}")

@@ -7,10 +7,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Objective, PortfolioProblem, required
 from finskillbench.engines.portfolio.program import Cone, ConicProgram, ProgramBuilder, Term
 from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.errors import DimensionError
 
 
 class Goal(StrEnum):
@@ -88,7 +87,7 @@ def formulate(
     if aim.goal is Goal.TURNOVER or problem.limits.max_turnover is not None:
         _add_trades(problem, aim.goal, builder, weights)
     if problem.limits.max_tracking_error is not None:
-        offset = root.image(_required(problem.benchmark, "benchmark weights"))
+        offset = root.image(required(problem.benchmark, "benchmark weights"))
         head = np.array([problem.limits.max_tracking_error])
         builder.constrain("max_tracking_error", Cone.SECOND_ORDER, np.concatenate([head, -offset]), *root.rows(-1.0, 1))
         curvature["max_tracking_error"] = problem.risk.smallest_eigenvalue
@@ -142,12 +141,6 @@ class _Root:
         return [(self._factors, np.full(k, scale), skip), (self._weights, specific, skip + k)]
 
 
-def _required(array: Array | None, name: str) -> Array:
-    if array is None:
-        raise DimensionError(f"a limit refers to the {name}, which the problem does not give")
-    return array
-
-
 def _add_goal(problem: PortfolioProblem, aim: Aim, builder: ProgramBuilder, weights: slice, root: _Root) -> float:
     """Add the objective; returns a lower bound on its curvature in the weights."""
     n = problem.size
@@ -155,7 +148,7 @@ def _add_goal(problem: PortfolioProblem, aim: Aim, builder: ProgramBuilder, weig
         return 0.0
     if aim.goal is Goal.DISTANCE:
         builder.add_quadratic(weights, np.full(n, 2.0))
-        anchor = _required(aim.anchor, "anchor")
+        anchor = required(aim.anchor, "anchor")
         builder.add_linear(weights, -2 * anchor)
         builder.constant += float(anchor @ anchor)
         return 2.0
@@ -188,7 +181,7 @@ def _add_sectors(problem: PortfolioProblem, builder: ProgramBuilder, weights: sl
 
 def _add_trades(problem: PortfolioProblem, goal: Goal, builder: ProgramBuilder, weights: slice) -> None:
     """Absolute trades u >= |w − w0|, with their half sum minimised or capped."""
-    current = _required(problem.current, "current portfolio")
+    current = required(problem.current, "current portfolio")
     n = problem.size
     # A trade need not exceed |w − w0|: lowering it to that keeps every limit and does not raise the goal.
     lower, upper = problem.lower_bounds(), problem.upper_bounds()
@@ -205,8 +198,8 @@ def _add_trades(problem: PortfolioProblem, goal: Goal, builder: ProgramBuilder, 
 def _add_neutrality(problem: PortfolioProblem, builder: ProgramBuilder, weights: slice) -> None:
     if not problem.limits.neutral_factors:
         return
-    exposures = _required(problem.exposures, "factor exposures").T
-    centre = exposures @ _required(problem.benchmark, "benchmark weights")
+    exposures = required(problem.exposures, "factor exposures").T
+    centre = exposures @ required(problem.benchmark, "benchmark weights")
     tolerance = problem.limits.neutrality_tolerance
     builder.constrain("factor_neutrality_above", Cone.NONNEGATIVE, tolerance + centre, (weights, exposures))
     builder.constrain("factor_neutrality_below", Cone.NONNEGATIVE, tolerance - centre, (weights, -exposures))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, PortfolioProblem
+from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, PortfolioProblem, required
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
 
 FEASIBILITY_TOLERANCE = 5e-4
@@ -56,6 +56,10 @@ def check_limits(problem: PortfolioProblem, weights: Array) -> Mapping[str, Limi
 
     Keys: fully_invested, long_only, and the names of the mandate's fields (max_weight, sector_limits, min_names ...).
     The excess of a name count is in whole names; of everything else in the limit's own unit.
+
+    Raises
+    ------
+    DimensionError : when a limit refers to an array that the problem does not give; it is never skipped.
     """
     limits = problem.limits
     total = float(weights.sum())
@@ -72,14 +76,15 @@ def check_limits(problem: PortfolioProblem, weights: Array) -> Mapping[str, Limi
         worst = max(limits.sector_limits, key=lambda name: totals.get(name, 0.0) - limits.sector_limits[name])
         cap, total = limits.sector_limits[worst], totals.get(worst, 0.0)
         checks["sector_limits"] = LimitCheck(total, cap, total - cap)
-    if limits.max_turnover is not None and problem.current is not None:
-        traded = turnover(weights, problem.current)
+    if limits.max_turnover is not None:
+        traded = turnover(weights, required(problem.current, "current portfolio"))
         checks["max_turnover"] = LimitCheck(traded, limits.max_turnover, traded - limits.max_turnover)
-    if limits.max_tracking_error is not None and problem.benchmark is not None:
-        error = tracking_error(weights, problem.benchmark, problem.risk)
+    if limits.max_tracking_error is not None:
+        error = tracking_error(weights, required(problem.benchmark, "benchmark weights"), problem.risk)
         checks["max_tracking_error"] = LimitCheck(error, limits.max_tracking_error, error - limits.max_tracking_error)
-    if limits.neutral_factors and problem.exposures is not None and problem.benchmark is not None:
-        active = float(np.abs(problem.exposures.T @ (weights - problem.benchmark)).max())
+    if limits.neutral_factors:
+        exposures = required(problem.exposures, "factor exposures")
+        active = float(np.abs(exposures.T @ (weights - required(problem.benchmark, "benchmark weights"))).max())
         tolerance = limits.neutrality_tolerance
         checks["factor_neutrality"] = LimitCheck(active, tolerance, active - tolerance)
     # A weight rounded to basis points must still count, so the count forgives what the other limits forgive.

@@ -32,14 +32,21 @@ _MAX_NODES = 2000
 
 
 class InfeasibleError(FinSkillBenchError):
-    """No portfolio keeps all the limits; `proof` is the checked Farkas ray, `multipliers` its weight on each limit."""
+    """No portfolio keeps all the limits; `proof` is the checked Farkas ray, `multipliers` its weight on each limit.
 
-    def __init__(self, proof: Infeasibility, multipliers: dict[str, float], ray: Array) -> None:
+    `complete` is false where name counts took several branches, each refuted by a ray of its own: the ray kept here is
+    the last branch's and proves nothing alone.
+    """
+
+    def __init__(
+        self, proof: Infeasibility, multipliers: dict[str, float], ray: Array, *, complete: bool = True
+    ) -> None:
         limits = ", ".join(sorted(multipliers, key=lambda label: -multipliers[label]))
         super().__init__(f"no portfolio keeps all the limits together; the conflict is among: {limits}")
         self.proof = proof
         self.multipliers = multipliers
         self.ray = ray
+        self.complete = complete
 
 
 class UndecidedError(FinSkillBenchError):
@@ -210,7 +217,8 @@ def _branch(problem: PortfolioProblem, aim: Aim) -> Certified:
     if incumbent is None:
         if refuted is None:
             raise UndecidedError("no branch gave a portfolio with an allowed number of names")
-        raise refuted
+        alone = nodes == 1
+        raise InfeasibleError(refuted.proof, refuted.multipliers, refuted.ray, complete=alone)
     near = [proof for bound, proof in outcomes if bound <= incumbent.value + TIE]
     uniqueness = UniquenessProof(Uniqueness.UNDECIDED)
     if len(near) == 1 and near[0].outcome.proved:

@@ -146,3 +146,15 @@ class PortfolioProblem:
         ceiling = 1.0 if self.limits.long_only else 2.0
         bound = np.full(self.size, ceiling if cap is None else min(cap, ceiling))
         return bound if self.ceilings is None else np.minimum(bound, self.ceilings)
+
+
+def required(array: Array | None, name: str) -> Array:
+    """The array that a limit refers to.
+
+    Raises
+    ------
+    DimensionError : when the problem does not give it.
+    """
+    if array is None:
+        raise DimensionError(f"a limit refers to the {name}, which the problem does not give")
+    return array

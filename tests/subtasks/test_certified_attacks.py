@@ -1,0 +1,261 @@
+"""`certified` over whole editions against answers that know less than they claim."""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.subtasks.attacks import (
+    ATTACKS,
+    EVERYTHING,
+    NEEDS_AN_OPTIMISER,
+    named,
+    other_questions,
+    scored,
+    stretched,
+    traded,
+)
+
+from finskillbench.edition import Edition
+from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
+from finskillbench.engines.portfolio.optimise import optimise
+from finskillbench.episode import Episode, Profile
+from finskillbench.subtasks import by_name
+
+Json = dict[str, Any]
+FLOOR = 0.25
+WEIGHTS = {
+    "unconstrained_optimization": "weights",
+    "constrained_optimization": "weights",
+    "rebalancing": "new_weights",
+    "black_litterman": "optimal_weights",
+}
+
+
+def _right(edition: Edition, episode: Episode) -> Json:
+    return copy.deepcopy(dict(edition.truth(episode.task_id).expected_output))
+
+
+@pytest.fixture(scope="module")
+def table(edition: Edition) -> dict[str, dict[str, list[float]]]:
+    """`certified` scores by subtask and attack over all the episodes."""
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for sub_task, attacks in ATTACKS.items():
+        for episode in edition.episodes([sub_task]):
+            for name, answer in attacks(edition.full_input(episode)).items():
+                found[sub_task][name].append(scored(edition, episode, answer).value)
+    return found
+
+
+@pytest.mark.parametrize("sub_task", ATTACKS)
+def test_what_needs_no_optimiser_stays_at_the_floor(table: Any, sub_task: str) -> None:
+    cheap = {
+        name: np.sum(values) / 40
+        for name, values in table[sub_task].items()
+        if not any(part in name for part in NEEDS_AN_OPTIMISER)
+    }
+    assert max(cheap.values()) <= FLOOR, max(cheap, key=lambda name: cheap[name])
+    # The one name of highest return is the right answer to a quarter of the unconstrained questions.
+    cheap.pop("highest expected return only", None)
+    assert np.mean(list(cheap.values())) <= 0.1
+
+
+@pytest.mark.parametrize("sub_task", ["unconstrained_optimization", "constrained_optimization", "rebalancing"])
+def test_equal_weights_benchmark_and_current_portfolio_score_nothing(table: Any, sub_task: str) -> None:
+    for name in ("equal weights", "nearest feasible to equal weights", "benchmark", "current portfolio", "all in cash"):
+        assert max(table[sub_task].get(name, [0.0])) <= 1e-9, name
+
+
+@pytest.mark.parametrize("sub_task", ATTACKS)
+def test_nothing_earns_from_absence(table: Any, sub_task: str) -> None:
+    for name in ("empty", "no weights", "no call", "posterior only", "feasible", "infeasible"):
+        assert max(table[sub_task].get(name, [0.0])) == 0.0, name
+
+
+@pytest.mark.parametrize("sub_task", ATTACKS)
+def test_only_right_answers_reach_one(edition: Edition, sub_task: str) -> None:
+    """What scores 1 is within rounding of the label, or is the label's own quantity."""
+    for episode in edition.episodes([sub_task]):
+        expected = _right(edition, episode)
+        for name, answer in ATTACKS[sub_task](edition.full_input(episode)).items():
+            if scored(edition, episode, answer).value < 1.0:
+                continue
+            if sub_task == "infeasibility_detection":
+                assert answer["minimum_turnover"] == pytest.approx(expected["minimum_turnover"], rel=1.1e-3), name
+                continue
+            given, wanted = answer[WEIGHTS[sub_task]], expected[WEIGHTS[sub_task]]
+            assert np.linalg.norm([given.get(ticker, 0.0) - wanted[ticker] for ticker in wanted]) < 5e-3, name
+
+
+@pytest.mark.parametrize("sub_task", ["unconstrained_optimization", "constrained_optimization"])
+def test_another_objective_s_optimum_earns_part_at_most(edition: Edition, sub_task: str) -> None:
+    earned = []
+    for episode in edition.episodes([sub_task]):
+        problem = problem_from(edition.full_input(episode))
+        for weights in other_questions(problem).values():
+            answer = _right(edition, episode) | {"weights": named(problem, weights)}
+            earned.append(scored(edition, episode, answer).value)
+    assert max(earned) < 1.0
+    assert np.mean(earned) < 0.5
+
+
+@pytest.mark.parametrize("sub_task", WEIGHTS)
+def test_another_episode_s_truth_earns_little(edition: Edition, sub_task: str) -> None:
+    """The answer to the same question at the next date, or the next of the list, is stale."""
+    episodes = edition.episodes([sub_task])
+    kind = [(episode.difficulty, episode.input.get("objective")) for episode in episodes]
+    earned = []
+    for place, episode in enumerate(episodes):
+        same = [other for other in range(len(episodes)) if kind[other] == kind[place] and other != place]
+        if same:
+            earned.append(scored(edition, episode, _right(edition, episodes[min(same)])).value)
+    limit = 0.5 if sub_task == "unconstrained_optimization" else FLOOR  # the one best name often stays the best
+    assert np.mean(earned) <= limit
+
+
+@pytest.mark.parametrize("sub_task", WEIGHTS)
+def test_a_ticker_outside_the_universe_or_a_negative_weight_voids_the_answer(edition: Edition, sub_task: str) -> None:
+    field = WEIGHTS[sub_task]
+    for episode in edition.episodes([sub_task])[:6]:
+        for extra in ({"CASH": 0.0}, {"ZZZZ": 0.1}):
+            answer = _right(edition, episode)
+            answer[field] |= extra
+            assert scored(edition, episode, answer).value <= 0.5 * (sub_task == "black_litterman"), extra
+        short = _right(edition, episode)
+        least, most = min(short[field], key=short[field].get), max(short[field], key=short[field].get)
+        moved = short[field][least] + 2 * FEASIBILITY_TOLERANCE
+        short[field][least] -= moved
+        short[field][most] += moved
+        assert scored(edition, episode, short).value <= 0.5 * (sub_task == "black_litterman")
+
+
+def test_using_all_of_the_tolerance_gains_nothing_on_an_honest_answer(edition: Edition) -> None:
+    for episode in edition.episodes(["constrained_optimization", "rebalancing"]):
+        problem = problem_from(edition.full_input(episode))
+        weights = stretched(problem, 0.99 * FEASIBILITY_TOLERANCE)
+        if weights is None:
+            continue
+        answer = _right(edition, episode)
+        answer |= traded(problem, weights) if episode.sub_task == "rebalancing" else {"weights": named(problem, weights)}
+        assert scored(edition, episode, answer).value <= 1.0
+
+
+@pytest.mark.parametrize("total", [1 - 1.4e-3, 1 - 4e-4, 1 + 4e-4, 1 + 1.4e-3])
+def test_under_or_over_investing_moves_no_score(edition: Edition, total: float) -> None:
+    """Scaling within the rounding of a list is divided out: it neither helps a poor answer nor hurts a good one."""
+    for episode in edition.episodes(["unconstrained_optimization"]):
+        answer = _right(edition, episode)
+        inverse = problem_from(edition.full_input(episode)).inverse_variance
+        for weights in (answer["weights"], dict(zip(answer["weights"], inverse, strict=True))):
+            scaled = {ticker: weight * total for ticker, weight in weights.items()}
+            honest = scored(edition, episode, {"weights": weights}).value
+            assert scored(edition, episode, {"weights": scaled}).value == pytest.approx(honest, abs=1e-9)
+            cash = {ticker: 0.99 * weight for ticker, weight in weights.items()}
+            assert scored(edition, episode, {"weights": cash}).value == 0.0
+
+
+def test_flags_left_out_or_contradicting_the_weights_cost_their_share(edition: Edition) -> None:
+    for episode in edition.episodes(["constrained_optimization"]):
+        answer = _right(edition, episode)
+        flags = answer["constraint_satisfaction"]
+        assert scored(edition, episode, answer | {"constraint_satisfaction": {}}).value == 0.0
+        assert scored(edition, episode, {"weights": answer["weights"]}).value == 0.0
+        denied = dict.fromkeys(flags, False)
+        assert scored(edition, episode, answer | {"constraint_satisfaction": denied}).value == 0.0
+        for name in flags:
+            kept = {key: value for key, value in flags.items() if key != name}
+            part = scored(edition, episode, answer | {"constraint_satisfaction": kept}).value
+            assert part == pytest.approx(1 - 1 / len(flags))
+        words = dict.fromkeys(flags, 1)
+        assert scored(edition, episode, answer | {"constraint_satisfaction": words}).value == 0.0
+
+
+def test_trades_and_turnover_that_contradict_the_weights_cost_half_each(edition: Edition) -> None:
+    for episode in edition.episodes(["rebalancing"]):
+        answer = _right(edition, episode)
+        doubled = {ticker: 2 * change for ticker, change in answer["trade_list"].items()}
+        lies = [
+            {"turnover": answer["turnover"] + 0.001},
+            {"turnover": 2 * answer["turnover"]},
+            {"turnover": None},
+            {"trade_list": {}},
+            {"trade_list": doubled},
+            {"trade_list": {ticker: -change for ticker, change in answer["trade_list"].items()}},
+            {"trade_list": answer["trade_list"] | {"CASH": 0.0}},
+        ]
+        for lie in lies:
+            assert scored(edition, episode, answer | lie).value == pytest.approx(0.5), lie
+        assert scored(edition, episode, answer | lies[0] | lies[3]).value == 0.0
+
+
+def test_trading_more_than_needed_costs(edition: Edition) -> None:
+    """A random detour of the same objective is not at hand; the first stage's optimum trades at least as much."""
+    for episode in edition.episodes(["rebalancing"]):
+        problem = problem_from(edition.full_input(episode))
+        straight = scored(edition, episode, traded(problem, optimise(problem).weights)).value
+        assert 0.6 <= straight <= 1.0
+
+
+def test_a_black_litterman_half_is_worth_half(edition: Edition) -> None:
+    for episode in edition.episodes(["black_litterman"]):
+        answer = _right(edition, episode)
+        for field in answer:
+            assert scored(edition, episode, {field: answer[field]}).value == pytest.approx(0.5)
+
+
+def test_every_parameter_at_once_is_no_reading(edition: Edition) -> None:
+    earned = [
+        scored(edition, episode, {"optimizer_call": EVERYTHING}).value
+        for episode in edition.episodes(["tool_use_parameterization"])
+    ]
+    assert np.mean(earned) <= 0.1
+
+
+def test_the_best_constant_call_stays_at_the_floor(edition: Edition) -> None:
+    """Each episode's right call, submitted to all the episodes of other mandates."""
+    episodes = edition.episodes(["tool_use_parameterization"])
+    mandate = {episode.task_id: episode.metadata["scenario_type"] for episode in episodes}
+    for source in episodes:
+        answer = _right(edition, source)
+        others = [e for e in episodes if mandate[e.task_id] != mandate[source.task_id]]
+        assert np.mean([scored(edition, episode, answer).value for episode in others]) <= FLOOR, source.task_id
+
+
+def test_a_sector_cap_spelled_out_is_the_same_call(edition: Edition) -> None:
+    seen = 0
+    for episode in edition.episodes(["tool_use_parameterization"]):
+        answer = _right(edition, episode)
+        limits = answer["optimizer_call"]["constraints"]
+        general = limits.pop("max_sector_weight", None)
+        if general is None:
+            continue
+        seen += 1
+        limits["sector_limits"] = dict.fromkeys(episode.input["sectors"], general) | limits.get("sector_limits", {})
+        assert scored(edition, episode, answer).value == 1.0, episode.task_id
+        limits["sector_limits"].pop(sorted(limits["sector_limits"])[-1])
+        assert scored(edition, episode, answer).value < 1.0
+    assert seen >= 10
+
+
+def test_a_bare_verdict_is_a_coin_toss_and_earns_nothing(edition: Edition) -> None:
+    for episode in edition.episodes(["infeasibility_detection"]):
+        answer = _right(edition, episode)
+        assert scored(edition, episode, {"feasible": answer["feasible"]}).value == 0.0
+        assert scored(edition, episode, answer | {"feasible": not answer["feasible"]}).value == 0.0
+        assert scored(edition, episode, {"minimum_turnover": answer["minimum_turnover"]}).value == 0.0
+        assert scored(edition, episode, {"feasible": answer["feasible"]}, Profile.PAPER).value == 1.0
+
+
+def test_every_certified_scorer_survives_its_own_input_being_shared(edition: Edition) -> None:
+    """Scoring must not change what it is given: the same answer twice gives the same score."""
+    for sub_task in ATTACKS:
+        episode = edition.episodes([sub_task])[0]
+        task_input, answer = edition.full_input(episode), _right(edition, episode)
+        before = copy.deepcopy((task_input, answer))
+        scorer, truth = by_name(sub_task).scorers[Profile.CERTIFIED], edition.truth(episode.task_id)
+        assert scorer(answer, truth, task_input) == scorer(answer, truth, task_input)
+        assert (task_input, answer) == before
