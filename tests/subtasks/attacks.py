@@ -22,7 +22,6 @@ from finskillbench.episode import Episode, Profile, Score
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.subtasks import by_name
 
-
 Array = np.ndarray
 Json = dict[str, Any]
 
@@ -128,7 +127,7 @@ def unconstrained(task_input: Json) -> dict[str, Json]:
 def constrained(task_input: Json) -> dict[str, Json]:
     """Attacks on constrained optimisation; every flag is claimed to be true."""
     problem = problem_from(task_input)
-    flags = {name: True for name in check_limits(problem, np.full(problem.size, 1 / problem.size))}
+    flags = dict.fromkeys(check_limits(problem, np.full(problem.size, 1 / problem.size)), True)
     answers = _all(
         task_input,
         lambda problem, weights: {"weights": named(problem, weights), "constraint_satisfaction": flags},

@@ -16,9 +16,7 @@ def synthetic_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
 
 @pytest.fixture(scope="session")
 def real_edition(tmp_path_factory: pytest.TempPathFactory, realdata: Path) -> Edition:
-    return build_edition(
-        source="raw-dir", raw_dir=realdata, seed=1, out=tmp_path_factory.mktemp("real") / "edition"
-    )
+    return build_edition(source="raw-dir", raw_dir=realdata, seed=1, out=tmp_path_factory.mktemp("real") / "edition")
 
 
 @pytest.fixture(scope="session", params=["synthetic", pytest.param("real", marks=pytest.mark.slow)])

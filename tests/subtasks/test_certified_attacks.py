@@ -113,7 +113,8 @@ def test_another_episode_s_truth_earns_little(edition: Edition, sub_task: str) -
         same = [other for other in range(len(episodes)) if kind[other] == kind[place] and other != place]
         if same:
             earned.append(scored(edition, episode, _right(edition, episodes[min(same)])).value)
-    limit = 0.5 if sub_task == "unconstrained_optimization" else FLOOR  # the one best name often stays the best
+    # Without limits the answer moves slowly: risk estimates share 11 of 12 months, the best name often stays the best.
+    limit = 0.75 if sub_task == "unconstrained_optimization" else FLOOR
     assert np.mean(earned) <= limit
 
 
@@ -140,7 +141,9 @@ def test_using_all_of_the_tolerance_gains_nothing_on_an_honest_answer(edition: E
         if weights is None:
             continue
         answer = _right(edition, episode)
-        answer |= traded(problem, weights) if episode.sub_task == "rebalancing" else {"weights": named(problem, weights)}
+        answer |= (
+            traded(problem, weights) if episode.sub_task == "rebalancing" else {"weights": named(problem, weights)}
+        )
         assert scored(edition, episode, answer).value <= 1.0
 
 
@@ -236,7 +239,8 @@ def test_a_sector_cap_spelled_out_is_the_same_call(edition: Edition) -> None:
         seen += 1
         limits["sector_limits"] = dict.fromkeys(episode.input["sectors"], general) | limits.get("sector_limits", {})
         assert scored(edition, episode, answer).value == 1.0, episode.task_id
-        limits["sector_limits"].pop(sorted(limits["sector_limits"])[-1])
+        excluded = limits.get("excluded_sectors", [])
+        limits["sector_limits"].pop(next(name for name in episode.input["sectors"] if name not in excluded))
         assert scored(edition, episode, answer).value < 1.0
     assert seen >= 10
 

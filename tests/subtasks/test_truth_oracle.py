@@ -118,7 +118,7 @@ def _answer(episode: Episode, task_input: Json, solution: Json, edition: Edition
     if episode.sub_task == "black_litterman":
         return {"posterior_returns": solution["posterior_returns"], "optimal_weights": solution["weights"]}
     expected = edition.truth(episode.task_id).expected_output
-    flags = {name: True for name in expected.get("constraint_satisfaction", {})}
+    flags = dict.fromkeys(expected.get("constraint_satisfaction", {}), True)
     return {"weights": solution["weights"], "constraint_satisfaction": flags}
 
 

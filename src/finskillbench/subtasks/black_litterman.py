@@ -102,8 +102,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
 
 def _distance(returns: Array, after: Posterior) -> float:
     """Root mean square of (returns − posterior mean) in posterior standard deviations, without overflow."""
-    scaled = (returns - after.mean) / after.standard_deviation
-    return float(np.linalg.norm(np.clip(scaled, -1e9, 1e9)) / np.sqrt(len(scaled)))
+    scaled = np.clip(returns - after.mean, -1e9, 1e9) / after.standard_deviation
+    return float(np.linalg.norm(scaled) / np.sqrt(len(scaled)))
 
 
 def build(context: BuildContext) -> list[Task]:

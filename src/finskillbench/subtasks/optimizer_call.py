@@ -19,8 +19,8 @@ def effective_parameters(call: Mapping[str, Any], sectors: Sequence[str], size: 
     """The parameters of a call that change the optimiser's objective or feasible set; the rest is left out.
 
     Left out are defaults (long_only true, risk_aversion 1), limits that cannot bind (a cap of 1, a turnover of 1,
-    max_names of the whole universe, a min_names that max_weight or min_weight already forces) and anything that is not of the API.
-    Sector caps are compared sector by sector, whichever way they were written.
+    max_names of the whole universe, a min_names that max_weight or min_weight already forces) and anything that is not
+    of the API. Sector caps are compared sector by sector, whichever way they were written.
     """
     limits = mapping(call.get("constraints"))
     found: dict[str, Any] = {}

@@ -1,0 +1,101 @@
+"""Reading mandates: every authored text gives back exactly its call, and other words are read or reported."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finskillbench.engines.portfolio.mandate_text import read_mandate
+from finskillbench.subtasks.building import load_catalog
+from finskillbench.subtasks.optimizer_call import effective_parameters, fill, render
+
+SECTORS = tuple(load_catalog("universe.json")["sector_counts"])
+MANDATES = {mandate["id"]: mandate for mandate in load_catalog("tool_use.json")["mandates"]}
+
+
+@pytest.mark.parametrize("mandate", MANDATES.values(), ids=list(MANDATES))
+def test_an_authored_text_reads_back_as_its_call_whatever_is_drawn(mandate: dict[str, Any]) -> None:
+    for values in itertools.product(*mandate["draw"].values()):
+        drawn = dict(zip(mandate["draw"], values, strict=True))
+        reading = read_mandate(render(mandate["text"], drawn), SECTORS)
+        assert reading.call() == fill(mandate["call"], drawn)
+        assert reading.unread == []
+
+
+@pytest.mark.parametrize("mandate", MANDATES.values(), ids=list(MANDATES))
+def test_every_number_of_a_text_is_in_its_call(mandate: dict[str, Any]) -> None:
+    """No limit is stated and left out of the call, and none is in the call that the text does not state."""
+    used = str(mandate["call"])
+    for name in mandate["draw"]:
+        assert f"{{{name}:" in mandate["text"], name
+        assert f"'{name}'" in used, name
+
+
+# Written without looking at the rules; of ten such texts these four are read whole (see the next test for the rest).
+PARAPHRASES = [
+    (
+        "Long-only. Minimise volatility. No stock may weigh more than 4 percent; sectors are capped at one quarter.",
+        {"objective": "min_variance", "constraints": {"max_weight": 0.04, "max_sector_weight": 0.25}},
+    ),
+    (
+        "The client wants the lowest risk. Utilities are limited to 10%, other sectors to 20%. Names at most 6%.",
+        {
+            "objective": "min_variance",
+            "constraints": {"sector_limits": {"Utilities": 0.1}, "max_sector_weight": 0.2, "max_weight": 0.06},
+        },
+    ),
+    (
+        "Minimum variance with turnover of 10% at most. The momentum and size exposures must be neutral to within "
+        "0.03. The fund has 20 positions or more.",
+        {
+            "objective": "min_variance",
+            "constraints": {
+                "max_turnover": 0.1,
+                "neutral_factors": ["smb", "mom"],
+                "neutrality_tolerance": 0.03,
+                "min_names": 20,
+            },
+        },
+    ),
+    (
+        "Best risk-adjusted return, risk aversion of 4. Tracking error under 300 bps. Turnover below one tenth. "
+        "Position limit of 7.5%.",
+        {
+            "objective": "max_sharpe",
+            "risk_aversion": 4.0,
+            "constraints": {"max_tracking_error": 0.03, "max_turnover": 0.1, "max_weight": 0.075},
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "call"), PARAPHRASES)
+def test_other_words_for_the_same_limits(text: str, call: dict[str, Any]) -> None:
+    reading = read_mandate(text, SECTORS)
+    assert effective_parameters(reading.call(), SECTORS, 30) == effective_parameters(call, SECTORS, 30)
+    assert reading.unread == []
+
+
+def test_a_quantity_that_no_rule_places_is_reported() -> None:
+    reading = read_mandate("Aim for the highest expected return. Hold at least 20 stocks.", SECTORS)
+    assert reading.objective == "max_return"
+    assert reading.unread == ["Hold at least 20 stocks."]
+
+
+def test_an_objective_in_other_words_stays_open() -> None:
+    assert read_mandate("Grow capital, with names up to 6%.", SECTORS).objective is None
+
+
+def test_each_limit_keeps_the_words_it_came_from() -> None:
+    reading = read_mandate("Lowest variance. Names up to 6%, tracking error up to 3%.", SECTORS)
+    assert reading.evidence["max_weight"] == "Names up to 6%"
+    assert reading.evidence["max_tracking_error"] == "tracking error up to 3%."
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_without_a_crash(text: str) -> None:
+    read_mandate(text, SECTORS)

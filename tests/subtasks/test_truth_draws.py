@@ -1,0 +1,210 @@
+"""How episodes are drawn and shown: counts by stratum, legacy portfolios, units, and nothing of the truth in sight."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from finskillbench.edition import Edition
+from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.measures import check_limits, violations
+from finskillbench.engines.portfolio.problem import Objective
+from finskillbench.episode import Episode
+from finskillbench.subtasks.building import load_catalog
+from finskillbench.subtasks.portfolio import OBJECTIVE_TEXT
+from finskillbench.subtasks.rebalancing import TWO_STAGES
+
+CATALOG = load_catalog("portfolio.json")
+PORTFOLIO = (
+    "unconstrained_optimization",
+    "constrained_optimization",
+    "tool_use_parameterization",
+    "rebalancing",
+    "black_litterman",
+    "infeasibility_detection",
+)
+
+
+def _counts(edition: Edition, sub_task: str, *keys: str) -> Counter[tuple[Any, ...]]:
+    def key(episode: Episode) -> tuple[Any, ...]:
+        return tuple(episode.difficulty if name == "tier" else episode.input[name] for name in keys)
+
+    return Counter(key(episode) for episode in edition.episodes([sub_task]))
+
+
+@pytest.mark.parametrize("sub_task", PORTFOLIO)
+def test_forty_episodes_each_with_an_id_of_its_own(edition: Edition, sub_task: str) -> None:
+    episodes = edition.episodes([sub_task])
+    assert len({episode.task_id for episode in episodes}) == len(episodes) == 40
+
+
+def test_objectives_and_tiers_are_drawn_evenly(edition: Edition) -> None:
+    assert set(_counts(edition, "unconstrained_optimization", "objective").values()) == {10}
+    for sub_task in ("constrained_optimization", "rebalancing"):
+        assert set(_counts(edition, sub_task, "tier")) == {("easy",), ("medium",), ("hard",)}
+        for keys in (("tier",), ("objective",)):
+            counts = _counts(edition, sub_task, *keys).values()
+            assert max(counts) - min(counts) <= 3, (sub_task, keys)
+        assert len(_counts(edition, sub_task, "tier", "objective")) == 12
+    assert set(_counts(edition, "black_litterman", "tier")) == {("easy",), ("medium",), ("hard",)}
+    mandates = Counter(e.metadata["scenario_type"] for e in edition.episodes(["tool_use_parameterization"]))
+    assert len(mandates) >= 19
+    assert max(mandates.values()) == 2
+
+
+def test_month_ends_are_all_used(edition: Edition) -> None:
+    for sub_task in PORTFOLIO:
+        assert len({episode.as_of_date for episode in edition.episodes([sub_task])}) >= 10, sub_task
+
+
+def test_infeasibility_is_half_and_half_and_clear_of_the_grey_band(edition: Edition) -> None:
+    truths = [edition.truth(e.task_id).expected_output for e in edition.episodes(["infeasibility_detection"])]
+    assert sum(truth["feasible"] for truth in truths) == 20
+    low, high = CATALOG["tiers"]["hard"]["legacy"]["infeasible"]
+    for episode, truth in zip(edition.episodes(["infeasibility_detection"]), truths, strict=True):
+        limit, least = episode.input["constraints"]["max_turnover"], truth["minimum_turnover"]
+        assert truth["feasible"] is (least <= limit)
+        assert abs(least - limit) >= CATALOG["grey_band"]
+        if not truth["feasible"]:
+            assert low - 0.01 <= least <= high + 0.01
+    proofs = edition.certificates("infeasibility_detection")
+    for episode, truth in zip(edition.episodes(["infeasibility_detection"]), truths, strict=True):
+        assert ("witness" in proofs[episode.task_id]) is truth["feasible"]
+        if not truth["feasible"]:
+            assert proofs[episode.task_id]["farkas"]["margin"] > 0
+
+
+def test_feasible_witnesses_keep_every_limit(edition: Edition) -> None:
+    proofs = edition.certificates("infeasibility_detection")
+    for episode in edition.episodes(["infeasibility_detection"]):
+        if "witness" in proofs[episode.task_id]:
+            problem = problem_from(edition.full_input(episode))
+            assert violations(problem, np.array(proofs[episode.task_id]["witness"]), 1e-8) == [], episode.task_id
+
+
+def test_legacy_portfolios_are_portfolios_and_break_a_limit_or_trade(edition: Edition) -> None:
+    for episode in edition.episodes(["constrained_optimization", "infeasibility_detection"]):
+        weights = np.array(list(episode.input["current_portfolio"].values()))
+        assert weights.sum() == pytest.approx(1.0, abs=1e-12)
+        assert weights.min() >= 0.0
+        problem = problem_from(edition.full_input(episode))
+        assert violations(problem, problem.current, 1e-6), episode.task_id
+
+
+def test_labels_keep_every_limit(edition: Edition) -> None:
+    for episode in edition.episodes(["unconstrained_optimization", "constrained_optimization", "rebalancing"]):
+        expected = edition.truth(episode.task_id).expected_output
+        weights = np.array(list((expected.get("weights") or expected.get("new_weights")).values()))
+        problem = problem_from(edition.full_input(episode))
+        assert violations(problem, weights, 1e-8) == [], episode.task_id
+        flags = expected.get("constraint_satisfaction")
+        if flags is not None:
+            assert set(flags) == set(check_limits(problem, weights)) - {"fully_invested"}
+
+
+def test_units_are_annual_and_objectives_mean_what_the_text_says(edition: Edition) -> None:
+    for episode in edition.episodes(["unconstrained_optimization", "constrained_optimization", "rebalancing"]):
+        task_input = edition.full_input(episode)
+        problem = problem_from(task_input)
+        volatility = np.sqrt(problem.risk.variances)
+        assert 0.08 < volatility.min() < volatility.max() < 1.2, episode.task_id
+        assert np.abs(problem.mean).max() < 0.5
+        assert 0.0 <= task_input["risk_free_rate"] < 0.12
+        assert task_input["conventions"]["objective"] == OBJECTIVE_TEXT[Objective(task_input["objective"])]
+        truth = edition.truth(episode.task_id)
+        weights = np.array(list((truth.expected_output.get("weights") or truth.expected_output["new_weights"]).values()))
+        proof = truth.proof.get("stage_1", truth.proof)
+        band = 1e-4 * abs(proof["objective"]) if episode.sub_task == "rebalancing" else 0.0
+        assert abs(_by_the_text(task_input, problem, weights) - proof["objective"]) <= band + 1e-9, episode.task_id
+        if episode.sub_task == "rebalancing":
+            assert task_input["conventions"]["two_stages"] == TWO_STAGES
+            assert task_input["current_portfolio_date"] == str(episode.as_of_date)
+
+
+def _by_the_text(task_input: dict[str, Any], problem: Any, w: np.ndarray) -> float:
+    """The objective as the conventions word it, written as a minimum, from the dense matrix."""
+    table = task_input["covariance_matrix"]
+    if "matrix" in table:
+        sigma = np.array(table["matrix"])
+    else:
+        sigma = np.array(table["loadings"]).T @ np.array(table["loadings"]) + np.diag(table["specific"])
+    mean = np.array([task_input["expected_returns"][ticker] for ticker in problem.tickers])
+    inverse = 1 / np.diag(sigma)
+    return {
+        "max_sharpe": task_input["risk_aversion"] * w @ sigma @ w - mean @ w,
+        "min_variance": w @ sigma @ w,
+        "max_return": -mean @ w,
+        "risk_parity": np.sum((w - inverse / inverse.sum()) ** 2) + 0.5 * w @ sigma @ w,
+    }[task_input["objective"]]
+
+
+def _numbers(value: Any) -> list[float]:
+    if isinstance(value, dict):
+        return [number for item in value.values() for number in _numbers(item)]
+    if isinstance(value, list):
+        return [number for item in value for number in _numbers(item)]
+    return [float(value)] if isinstance(value, int | float) and not isinstance(value, bool) else []
+
+
+def test_no_value_of_the_truth_stands_in_input_or_prompt(edition: Edition) -> None:
+    """By the exact numbers, and by vectors to three digits: a map of the truth must not come near one of the input."""
+    for episode in edition.episodes([name for name in PORTFOLIO if name != "tool_use_parameterization"]):
+        expected = edition.truth(episode.task_id).expected_output
+        prompt = f"{episode.prompt.task_description} {episode.prompt.output_instructions}"
+        shown = {f"{float(text):.3g}" for text in re.findall(r"\d+\.\d{3,}", prompt)}
+        exact = {f"{number:.9g}" for number in _numbers(dict(episode.input))}
+        for field, value in expected.items():
+            for number in _numbers(value):
+                if field in ("turnover", "minimum_turnover"):
+                    assert f"{number:.9g}" not in exact, (episode.task_id, field)
+                if number > 0.001:
+                    assert f"{number:.3g}" not in shown, (episode.task_id, field)
+            if isinstance(value, dict) and field not in ("constraint_satisfaction", "trade_list"):
+                for name, given in episode.input.items():
+                    if isinstance(given, dict) and set(given) == set(value) and len(_numbers(given)) == len(given):
+                        apart = np.abs([given[ticker] - value[ticker] for ticker in value]).max()
+                        assert apart > 1e-3, (episode.task_id, field, name)
+
+
+def test_no_wording_tells_the_verdict(edition: Edition) -> None:
+    """What is shown of two infeasibility episodes of a date differs in the numbers only, whatever their verdicts."""
+    wording, keys = Counter(), Counter()
+    for episode in edition.episodes(["infeasibility_detection"]):
+        text = json.dumps([episode.prompt.task_description, episode.prompt.output_instructions])
+        wording[text.replace(str(episode.as_of_date), "DATE")] += 1
+        keys[json.dumps([sorted(episode.input), sorted(episode.input["constraints"]), dict(episode.metadata)])] += 1
+        assert re.fullmatch(r"pc_infeas_\d{4}-\d{2}-\d{2}_\d{2}", episode.task_id)
+        assert not re.search(r"\binfeasible\b|\bviolat", text)
+    assert len(wording) == len(keys) == 1
+
+
+def test_neither_order_nor_number_tells_the_verdict(edition: Edition) -> None:
+    feasible = np.array(
+        [edition.truth(e.task_id).expected_output["feasible"] for e in edition.episodes(["infeasibility_detection"])]
+    )
+    runs = 1 + int((feasible[1:] != feasible[:-1]).sum())
+    assert 12 <= runs <= 30  # 21 are expected of a random order of 20 and 20, standard deviation 3.1
+    for rule in (np.arange(40) % 2 == 0, np.arange(40) < 20):
+        assert 8 <= (rule == feasible).sum() <= 32
+
+
+@pytest.mark.slow
+def test_verdicts_do_not_carry_over_between_editions_of_one_seed(
+    synthetic_edition: Edition, real_edition: Edition
+) -> None:
+    verdicts = [
+        [edition.truth(e.task_id).expected_output["feasible"] for e in edition.episodes(["infeasibility_detection"])]
+        for edition in (synthetic_edition, real_edition)
+    ]
+    assert 8 <= sum(a == b for a, b in zip(*verdicts, strict=True)) <= 32
+
+
+def test_the_tool_use_call_is_nowhere_but_in_the_words(edition: Edition) -> None:
+    for episode in edition.episodes(["tool_use_parameterization"]):
+        assert set(episode.input) == {"scenario_description", "tool_documentation", "sectors", "universe_size"}
+        assert "optimizer_call" not in json.dumps(dict(episode.input))
