@@ -94,4 +94,4 @@ def test_build_validate_run_on_a_seed_of_its_own(tmp_path: Path, capsys: pytest.
     assert cli.main(["data", "validate", folder]) == 0
     model = ["--model", "baseline/reference", "--condition", "curated"]
     assert cli.main(["run", "--edition", folder, *model, "--limit", "1", "--out", out]) == 0
-    assert "baseline/reference (program)  headline" in capsys.readouterr().out
+    assert "baseline/reference (program)" in capsys.readouterr().out

@@ -117,7 +117,8 @@ def test_units_are_annual_and_objectives_mean_what_the_text_says(edition: Editio
         assert 0.0 <= task_input["risk_free_rate"] < 0.12
         assert task_input["conventions"]["objective"] == OBJECTIVE_TEXT[Objective(task_input["objective"])]
         truth = edition.truth(episode.task_id)
-        weights = np.array(list((truth.expected_output.get("weights") or truth.expected_output["new_weights"]).values()))
+        expected = truth.expected_output
+        weights = np.array(list((expected.get("weights") or expected["new_weights"]).values()))
         proof = truth.proof.get("stage_1", truth.proof)
         band = 1e-4 * abs(proof["objective"]) if episode.sub_task == "rebalancing" else 0.0
         assert abs(_by_the_text(task_input, problem, weights) - proof["objective"]) <= band + 1e-9, episode.task_id

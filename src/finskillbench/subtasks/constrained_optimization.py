@@ -109,13 +109,13 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One problem of the pool: its input, its legacy portfolio's least turnover, and its optimum or refutation."""
+    """One problem of the pool: its input, the least turnover that its limit has to allow, its optimum or refutation."""
 
     month: MonthEnd
     tier: Tier
     task_input: Mapping[str, Any]
     problem: PortfolioProblem
-    least_turnover: Certified
+    least_turnover: Certified | None
     outcome: Certified | InfeasibleError
 
     @property
@@ -150,8 +150,7 @@ def _case(context: BuildContext, month: MonthEnd, tier: Tier, objective: Objecti
             current, least = legacy_portfolio(month, tier, float(rng.uniform(low, high)), rng)
         except (InfeasibleError, UndecidedError):
             continue
-        limit = tier.constraints["max_turnover"]
-        if limit is not None and abs(least.value - limit) < context.catalog["grey_band"]:
+        if least is not None and abs(least.value - tier.constraints["max_turnover"]) < context.catalog["grey_band"]:
             continue
         task_input = case_input(month, tier, objective, current)
         problem = month_problem(month, task_input)

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from finskillbench.engines.portfolio.optimise import InfeasibleError
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.errors import InternalError
 from finskillbench.scoring.measures import ramp
 from finskillbench.scoring.values import boolean, number
 from finskillbench.subtasks.base import Answer, Subtask
@@ -79,15 +80,18 @@ def _task(case: Case, index: int) -> Task:
         "it decides the question. conventions defines every limit exactly.",
         "Submit a JSON object with feasible (boolean) and minimum_turnover (fraction of NAV).",
     )
-    decision = proof_of(case.least_turnover)
+    least = case.least_turnover
+    if least is None:
+        raise InternalError(f"{case.name}: a tier without a turnover limit cannot be decided by the least turnover")
+    decision = proof_of(least)
     if isinstance(case.outcome, InfeasibleError):
         refutation = farkas_of(case.outcome)
         proof = decision | {"kind": "infeasible", "farkas_margin": refutation["margin"]}
-        certificate = {"least_turnover": certificate_of(case.least_turnover), "farkas": refutation}
+        certificate = {"least_turnover": certificate_of(least), "farkas": refutation}
     else:
         proof = decision | {"kind": "feasible"}
         certificate = {
-            "least_turnover": certificate_of(case.least_turnover),
+            "least_turnover": certificate_of(least),
             "witness": case.outcome.weights.tolist(),
         }
     return Task(
@@ -95,7 +99,7 @@ def _task(case: Case, index: int) -> Task:
         Truth(
             task_id,
             NAME,
-            {"feasible": feasible, "minimum_turnover": case.least_turnover.value},
+            {"feasible": feasible, "minimum_turnover": least.value},
             {"method": METHOD, "ground_truth_source": "certified optimiser"},
             proof,
         ),

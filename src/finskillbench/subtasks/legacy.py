@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from finskillbench.engines.portfolio.feasibility import least_turnover
+from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.optimise import Certified, UndecidedError
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 from finskillbench.engines.portfolio.risk_model import Array
@@ -18,11 +19,14 @@ _BOOK_NAMES = (15, 21)
 """Names of a concentrated book, half to two thirds of the published universe; larger universes get no more."""
 
 
-def legacy_portfolio(month: MonthEnd, tier: Tier, target: float, rng: np.random.Generator) -> tuple[Array, Certified]:
+def legacy_portfolio(
+    month: MonthEnd, tier: Tier, target: float, rng: np.random.Generator
+) -> tuple[Array, Certified | None]:
     """A drifted portfolio whose least turnover into the tier's other limits is close to `target`.
 
     It blends the closest portfolio that keeps the tier's limits with a concentrated book of random names, then drifts
-    with the market; the blend is found by false position. Returns the weights and the certified least turnover.
+    with the market; the blend is found by false position. Returns the weights and the certified least turnover; where
+    the tier limits no turnover, `target` is the share of the book and nothing has to be certified.
 
     Raises
     ------
@@ -33,9 +37,15 @@ def legacy_portfolio(month: MonthEnd, tier: Tier, target: float, rng: np.random.
     book = np.zeros(n)
     book[names] = rng.dirichlet(np.full(len(names), 4.0))
 
+    def blend(share: float) -> Array:
+        return clean(month.drifted((1 - share) * tier.closest + share * book))
+
     def tried(share: float) -> tuple[Array, Certified]:
-        weights = month.drifted((1 - share) * tier.closest + share * book)
+        weights = blend(share)
         return weights, least_turnover(_from(month, tier, weights))
+
+    if tier.constraints["max_turnover"] is None:
+        return blend(target), None
 
     # The least turnover grows almost linearly with the share of the book.
     low, high = (0.0, 0.0), (1.0, tried(1.0)[1].value)

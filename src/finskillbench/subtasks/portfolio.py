@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from finskillbench.engines.portfolio.mandate import problem_from
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, tracking_error
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, clean, tracking_error
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, Objective, PortfolioProblem
 from finskillbench.engines.portfolio.risk_model import Array
@@ -132,7 +132,7 @@ def _closest(month: MonthEnd, limits: Mapping[str, Any]) -> Array:
         "constraints": {**limits, "max_turnover": None},
     }
     static = constraint_fields(month, limits, month.benchmark)
-    return optimise(month_problem(month, static | task_input)).weights
+    return clean(optimise(month_problem(month, static | task_input)).weights)
 
 
 def constraint_fields(month: MonthEnd, limits: Mapping[str, Any], current: Array) -> dict[str, Any]:

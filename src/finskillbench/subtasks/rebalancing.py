@@ -118,7 +118,10 @@ def _trades_agree(trades: dict[str, float], changes: Array, tickers: tuple[str, 
 
 
 def build(context: BuildContext) -> list[Task]:
-    """12 month-ends x 3 tiers x 4 objectives; 40 drawn by both, others drawn where one does not discriminate."""
+    """12 month-ends x 3 tiers x 4 objectives; 40 drawn by tier and objective.
+
+    One that does not discriminate is replaced by another month-end of its own stratum while there is one.
+    """
     slots: list[tuple[MonthEnd, str, Objective]] = [
         (month, tier, objective)
         for month in context.month_ends
@@ -130,10 +133,11 @@ def build(context: BuildContext) -> list[Task]:
     places = stratified(range(len(slots)), lambda place: slots[place][1:], count, rng)
     spare = [place for place in rng.permutation(len(slots)).tolist() if place not in set(places)]
     tasks = []
-    for slot in (slots[place] for place in (*places, *spare)):
-        if len(tasks) == count:
-            break
-        task = _task(context, *slot)
+    for place in places:
+        task = _task(context, *slots[place])
+        while task is None and spare:
+            spare.sort(key=lambda other: slots[other][1:] != slots[place][1:])  # stable: the drawn order stays
+            task = _task(context, *slots[spare.pop(0)])
         if task is not None:
             tasks.append(task)
     return sorted(tasks, key=lambda task: task.episode.task_id)

@@ -13,7 +13,7 @@ from finskillbench.engines.portfolio.mandate_text import read_mandate
 from finskillbench.subtasks.building import load_catalog
 from finskillbench.subtasks.optimizer_call import effective_parameters, fill, render
 
-SECTORS = tuple(load_catalog("universe.json")["sector_counts"])
+SECTORS = tuple(load_catalog("universe.json")["sectors"])
 MANDATES = {mandate["id"]: mandate for mandate in load_catalog("tool_use.json")["mandates"]}
 
 

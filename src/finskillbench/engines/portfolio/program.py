@@ -148,6 +148,8 @@ class Solution:
     s: Array
 
 
+_SUPERNODAL = 200_000
+"""Entries of A from which the supernodal factorisation is the faster one."""
 _CONES = {
     Cone.ZERO: clarabel.ZeroConeT,
     Cone.NONNEGATIVE: clarabel.NonnegativeConeT,
@@ -160,7 +162,9 @@ def solve(program: ConicProgram, *, tolerance: float = 1e-11) -> Solution:
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
-    settings.direct_solve_method = "qdldl"  # "auto" may pick the supernodal one: twice as slow at 500 names, 60 factors
+    # The supernodal factorisation pays for large dense blocks only (1.7 times faster at 1,500 names and 252 factors,
+    # half as fast at 500 names and 60).
+    settings.direct_solve_method = "faer" if program.matrix.nnz > _SUPERNODAL else "qdldl"
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
     settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-9
     cones = [_CONES[block.cone](block.stop - block.start) for block in program.blocks]
