@@ -228,6 +228,11 @@ def test_the_best_constant_call_stays_at_the_floor(edition: Edition) -> None:
         assert np.mean([scored(edition, episode, answer).value for episode in others]) <= FLOOR, source.task_id
 
 
+def test_the_call_that_needs_no_reading_scores_nothing(table: Any) -> None:
+    for name in ("max_sharpe, long-only", "limits that never bind"):
+        assert max(table["tool_use_parameterization"][name]) == 0.0
+
+
 def test_a_sector_cap_spelled_out_is_the_same_call(edition: Edition) -> None:
     seen = 0
     for episode in edition.episodes(["tool_use_parameterization"]):

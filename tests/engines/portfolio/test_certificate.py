@@ -10,7 +10,7 @@ from finskillbench.engines.portfolio.certificate import project, prove_infeasibl
 from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, formulate
 from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP, InfeasibleError, optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
-from finskillbench.engines.portfolio.program import Cone, solve
+from finskillbench.engines.portfolio.program import Cone, dense, solve
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
 
 OBJECTIVES = list(Objective)
@@ -78,7 +78,7 @@ def test_stored_multipliers_prove_the_optimum_again_with_plain_arithmetic(tier: 
     if result.nodes > 1:
         return  # with name counts the multipliers belong to the last convex program
     program = formulate(problem, Aim()).program
-    a, p = program.matrix.toarray(), program.quadratic.toarray()
+    a, p = dense(program.matrix), dense(program.quadratic)
     z = result.multipliers
     for block in program.blocks:
         if block.cone is Cone.NONNEGATIVE:

@@ -12,6 +12,7 @@ from finskillbench.engines.portfolio.certificate import project
 from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, NameCounts, formulate
 from finskillbench.engines.portfolio.measures import check_limits, turnover
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.program import dense
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
 from finskillbench.errors import DimensionError
 
@@ -102,7 +103,7 @@ def test_an_indicator_says_who_is_a_holding(holding: float, indicator: float) ->
     nobody = np.zeros(2, dtype=bool)
     formulation = formulate(problem, Aim(), names=NameCounts(nobody, nobody))
     point = np.array([holding, 1 - holding, indicator, 1.0])
-    rows = formulation.program.matrix.toarray()
+    rows = dense(formulation.program.matrix)
     slack = formulation.program.rhs - rows @ point
     by_label = {block.label: slack[block.rows] for block in formulation.program.blocks}
     kept = by_label["holding"][0] >= -1e-15 and by_label["stub"][0] >= -1e-15

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from finskillbench.engines.portfolio.program import Cone, ProgramBuilder, solve
+from finskillbench.engines.portfolio.program import Cone, ProgramBuilder, dense, solve
 
 
 def test_terms_land_in_their_rows_and_columns() -> None:
@@ -21,11 +21,11 @@ def test_terms_land_in_their_rows_and_columns() -> None:
     np.testing.assert_array_equal(program.linear, [11, 2, 0, 0, 0])
     np.testing.assert_array_equal(program.bounds, [1, 1, 2, 2, 2])
     np.testing.assert_array_equal(
-        program.quadratic.toarray(),
+        dense(program.quadratic),
         [[2, 1, 0, 0, 0], [1, 4, 0, 0, 0], [0, 0, 5, 0, 0], [0, 0, 0, 6, 0], [0, 0, 0, 0, 7]],
     )
     np.testing.assert_array_equal(
-        program.matrix.toarray(),
+        dense(program.matrix),
         [
             [1, 1, 0, 0, 0],
             [0, 0, 0, 0, 0],

@@ -24,6 +24,8 @@ ACCEPTED_VIOLATION = 1e-9
 """Largest violation of a constraint by a solution called optimal."""
 TIE = 1e-9
 """Branches whose bound is this close to the incumbent are searched for other optima."""
+_EXACT = 1e-12
+"""Gap and violation of a polished solution that no other can improve on in double precision."""
 _ATTAINED = 1e-8
 """A relaxation whose bound is this close to a real portfolio's value has nothing better to offer."""
 _INTEGRAL = 1e-3
@@ -93,12 +95,10 @@ def optimise(
     UndecidedError : when nothing can be proved.
     """
     aim = Aim(goal, objective_cap, anchor)
-    relaxed = _solve_convex(formulate(problem, aim))
-    least, most = problem.limits.min_names, problem.limits.max_names
-    if least is None and most is None:
-        return relaxed
-    if _names_kept(problem, relaxed.weights):
-        return relaxed
+    relaxed = formulate(problem, aim)
+    solved = _solve_convex(relaxed)
+    if _names_kept(problem, solved[1][relaxed.weights]):
+        return _certified(relaxed, *solved)
     return _branch(problem, aim)
 
 
@@ -109,8 +109,8 @@ def _names_kept(problem: PortfolioProblem, weights: Array) -> bool:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverging iteration ends in numbers that prove nothing
-def _solve_convex(formulation: Formulation) -> Certified:
-    """Solve, polish, prove; the better of the raw and the polished pair is kept."""
+def _solve_convex(formulation: Formulation) -> tuple[Optimality, Array, Array]:
+    """Solve and polish: the better of the raw and the polished pair (x, z) with its proof."""
     program = formulation.program
     solution = solve(program)
     if "PrimalInfeasible" in solution.status:
@@ -125,6 +125,11 @@ def _solve_convex(formulation: Formulation) -> Certified:
         raise UndecidedError(
             f"the solver stopped with status {solution.status}, gap {proof.gap:.1e} and violation {proof.violation:.1e}"
         )
+    return proof, x, z
+
+
+def _certified(formulation: Formulation, proof: Optimality, x: Array, z: Array) -> Certified:
+    """The solution of one convex program with the proof or refutation of its uniqueness."""
     return Certified(
         weights=x[formulation.weights].copy(),
         value=proof.objective,
@@ -137,12 +142,13 @@ def _solve_convex(formulation: Formulation) -> Certified:
 
 def _polished(program: ConicProgram, solution: Solution) -> tuple[Optimality, Array, Array]:
     """The raw or the polished pair (x, z), whichever its certificate finds better."""
-    proof = prove_optimal(program, solution.x, solution.z)
     refined = polish(program, solution)
-    if refined is not None:
-        better = prove_optimal(program, *refined)
-        if _error(better) < _error(proof):
-            return better, *refined
+    better = None if refined is None else prove_optimal(program, *refined)
+    if refined is not None and better is not None and _error(better) < _EXACT:
+        return better, *refined
+    proof = prove_optimal(program, solution.x, solution.z)
+    if refined is not None and better is not None and _error(better) < _error(proof):
+        return better, *refined
     return proof, solution.x, solution.z
 
 
@@ -270,8 +276,9 @@ def _held(
     tried.add(key)
     limits_count = most is not None and most < problem.size
     restricted = _without_stubs(problem, holdings) if limits_count else problem
+    held = formulate(restricted, aim, holdings=holdings)
     try:
-        candidate = _solve_convex(formulate(restricted, aim, holdings=holdings))
+        candidate = _certified(held, *_solve_convex(held))
     except (InfeasibleError, UndecidedError):
         return None
     return candidate if _names_kept(problem, candidate.weights) else None

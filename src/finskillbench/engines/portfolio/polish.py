@@ -6,9 +6,12 @@ stationarity system of the constraints found active puts it on the cap, to round
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from finskillbench.engines.portfolio.program import Block, Cone, ConicProgram, Solution
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+
+from finskillbench.engines.portfolio.program import Block, Cone, ConicProgram, Solution, dense
 from finskillbench.engines.portfolio.risk_model import Array
 
 _LARGEST_SYSTEM = 600
@@ -20,6 +23,9 @@ _BROKEN = 1e-13
 """A slack below minus this is a broken row, not rounding."""
 _ROUNDING = 2e-16
 """Residuals of this size are rounding; no step improves on them."""
+
+_LU: tuple[Any, Any] = tuple(get_lapack_funcs(("getrf", "getrs"), dtype=np.float64))
+"""LAPACK's factorisation and substitution; the wrappers of SciPy cost as much as the work at this size."""
 
 
 def polish(program: ConicProgram, solution: Solution) -> tuple[Array, Array] | None:
@@ -59,9 +65,8 @@ def _newton(program: ConicProgram, solution: Solution, linear: Array, steps: int
     curved = [block for block in _second_order(program) if _is_active(block, solution)]
     if program.linear.size + linear.size + len(curved) > _LARGEST_SYSTEM:
         return None
-    matrix = program.matrix[linear].toarray()
-    quadratic = program.quadratic.toarray()
-    cones = [(program.matrix[block.rows].toarray(), program.rhs[block.rows]) for block in curved]
+    matrix, quadratic = dense(program.matrix[linear]), dense(program.quadratic)
+    cones = [(dense(program.matrix[block.rows]), program.rhs[block.rows]) for block in curved]
     x, y = solution.x.copy(), solution.z[linear].copy()
     # Multiplier of ½(||s1||² − s0²) <= 0, from the cone's dual z = ν (s0, −s1).
     nu = np.array([solution.z[block.start] / solution.s[block.start] for block in curved])
@@ -128,11 +133,11 @@ def _saddle_step(hessian: Array, jacobian: Array, residual: Array) -> Array | No
     regular[np.arange(n), np.arange(n)] += _REGULARISATION
     regular[np.arange(n, n + m), np.arange(n, n + m)] -= _REGULARISATION
     target = -residual
-    try:
-        inverse = np.linalg.inv(regular)
-    except np.linalg.LinAlgError:
+    factorise, substitute = _LU
+    factor, pivots, fault = factorise(regular, overwrite_a=True)
+    if fault:
         return None
-    step = inverse @ target
+    step, _ = substitute(factor, pivots, target)
     for _ in range(2):
-        step += inverse @ (target - system @ step)
+        step += substitute(factor, pivots, target - system @ step)[0]
     return step

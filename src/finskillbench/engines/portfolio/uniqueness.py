@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from finskillbench.engines.portfolio.formulation import Formulation
-from finskillbench.engines.portfolio.program import Cone
+from finskillbench.engines.portfolio.program import Cone, dense
 from finskillbench.engines.portfolio.risk_model import Array
 
 _POSITIVE = 1e-7
@@ -77,18 +78,35 @@ def prove_unique(formulation: Formulation, x: Array, z: Array) -> UniquenessProo
         ]
     )
     # Two optima of a convex quadratic differ by a direction it does not see, so its rows pin the face as well.
-    pinned = [program.matrix[tight]] if program.quadratic.nnz == 0 else [program.matrix[tight], program.quadratic]
-    directions = _null_space(sp.vstack(pinned).toarray())
+    rows, curved = program.matrix[tight], program.quadratic
+    if isinstance(rows, np.ndarray) and isinstance(curved, np.ndarray):
+        directions = _null_space(np.vstack([rows, curved]))
+    else:
+        directions = _null_space(sp.csr_matrix(sp.vstack([rows, curved])))
     moves = directions[formulation.weights]
     if moves.size == 0 or np.abs(moves).max() < 1e-9:
         return UniquenessProof(Uniqueness.RANK)
     return _other_optimum(formulation, x, slack, directions)
 
 
-def _null_space(matrix: Array) -> Array:
-    _, singular, right = np.linalg.svd(matrix)
-    rank = int((singular > 1e-9 * max(matrix.shape) * singular.max(initial=1.0)).sum())
-    return right[rank:].T
+def _null_space(matrix: Any) -> Array:
+    """(N, d) directions that every row of an array or a sparse matrix leaves free.
+
+    A row with a single entry pins its variable, and most rows are such bounds: they are taken out first, again and
+    again, so that the dense decomposition sees only what bounds do not settle.
+    """
+    pattern = (matrix != 0).astype(float)
+    rows, free = np.ones(matrix.shape[0], dtype=bool), np.ones(matrix.shape[1], dtype=bool)
+    while (lone := rows & (pattern @ free.astype(float) == 1)).any():
+        free[(pattern.T @ lone.astype(float) > 0) & free] = False
+        rows &= ~lone
+    kept = np.nonzero(free)[0]
+    rest = dense(matrix[np.nonzero(rows)[0]][:, kept])
+    _, singular, right = np.linalg.svd(rest)
+    rank = int((singular > 1e-9 * max(rest.shape) * singular.max(initial=1.0)).sum())
+    directions = np.zeros((len(free), len(kept) - rank))
+    directions[kept] = right[rank:].T
+    return directions
 
 
 def _other_optimum(formulation: Formulation, x: Array, slack: Array, directions: Array) -> UniquenessProof:
