@@ -96,9 +96,9 @@ def optimise(
     """
     aim = Aim(goal, objective_cap, anchor)
     relaxed = formulate(problem, aim)
-    solved = _solve_convex(relaxed)
-    if _names_kept(problem, solved[1][relaxed.weights]):
-        return _certified(relaxed, *solved)
+    solution = _solve(relaxed)
+    if _names_kept(problem, solution.x[relaxed.weights]):
+        return _certified(relaxed, solution)
     return _branch(problem, aim)
 
 
@@ -109,8 +109,8 @@ def _names_kept(problem: PortfolioProblem, weights: Array) -> bool:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverging iteration ends in numbers that prove nothing
-def _solve_convex(formulation: Formulation) -> tuple[Optimality, Array, Array]:
-    """Solve and polish: the better of the raw and the polished pair (x, z) with its proof."""
+def _solve(formulation: Formulation) -> Solution:
+    """A finite point from the solver; infeasibility is proved here, optimality is not."""
     program = formulation.program
     solution = solve(program)
     if "PrimalInfeasible" in solution.status:
@@ -120,16 +120,17 @@ def _solve_convex(formulation: Formulation) -> tuple[Optimality, Array, Array]:
         raise UndecidedError("the solver calls the problem infeasible, but its ray proves nothing: a grey band")
     if not np.isfinite(solution.x).all():
         raise UndecidedError(f"the solver stopped with status {solution.status} and no usable point")
-    proof, x, z = _polished(program, solution)
+    return solution
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _certified(formulation: Formulation, solution: Solution) -> Certified:
+    """The better of the raw and the polished solution, with its proof and the proof or refutation of uniqueness."""
+    proof, x, z = _polished(formulation.program, solution)
     if not (abs(proof.gap) <= ACCEPTED_GAP and proof.violation <= ACCEPTED_VIOLATION):  # so that NaN is refused
         raise UndecidedError(
             f"the solver stopped with status {solution.status}, gap {proof.gap:.1e} and violation {proof.violation:.1e}"
         )
-    return proof, x, z
-
-
-def _certified(formulation: Formulation, proof: Optimality, x: Array, z: Array) -> Certified:
-    """The solution of one convex program with the proof or refutation of its uniqueness."""
     return Certified(
         weights=x[formulation.weights].copy(),
         value=proof.objective,
@@ -241,20 +242,12 @@ def _branch(problem: PortfolioProblem, aim: Aim) -> Certified:
 
 
 def _relax(formulation: Formulation) -> _Relaxed:
-    program = formulation.program
-    solution = solve(program)
-    if "PrimalInfeasible" in solution.status:
-        proof = prove_infeasible(program, solution.z)
-        if proof.margin > 0:
-            raise InfeasibleError(proof, _conflict(formulation, solution.z), solution.z)
-    if not np.isfinite(solution.x).all() or formulation.indicators is None:
-        raise UndecidedError(f"a branch stopped with status {solution.status}")
-    proof, x, z = prove_optimal(program, solution.x, solution.z), solution.x, solution.z
-    uniqueness = prove_unique(formulation, x, z)
-    if not uniqueness.outcome.proved:  # forced holdings have multipliers a thousandth of a return's size: be exact
-        proof, x, z = _polished(program, solution)
-        uniqueness = prove_unique(formulation, x, z)
-    return _Relaxed(optimality=proof, indicators=x[formulation.indicators], uniqueness=uniqueness)
+    solution = _solve(formulation)
+    if formulation.objective_curvature > 0:
+        proof, x, z = prove_optimal(formulation.program, solution.x, solution.z), solution.x, solution.z
+    else:  # forced holdings have multipliers a thousandth of a return's size: be exact
+        proof, x, z = _polished(formulation.program, solution)
+    return _Relaxed(proof, x[formulation.indicators], prove_unique(formulation, x, z))
 
 
 def _held(
@@ -278,7 +271,7 @@ def _held(
     restricted = _without_stubs(problem, holdings) if limits_count else problem
     held = formulate(restricted, aim, holdings=holdings)
     try:
-        candidate = _certified(held, *_solve_convex(held))
+        candidate = _certified(held, _solve(held))
     except (InfeasibleError, UndecidedError):
         return None
     return candidate if _names_kept(problem, candidate.weights) else None
