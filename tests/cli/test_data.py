@@ -54,6 +54,33 @@ def test_build_into_a_place_that_cannot_be_written_leaves_nothing(
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["data", "build"], ["data", "import", "."], ["score", "a", "b"], ["run"]],
+    ids=lambda command: command[-1],
+)
+def test_an_empty_out_is_told(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([*command, "--out", ""]) == 2
+    assert capsys.readouterr().err == "error: --out is empty; name a path\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_seed_over_64_bits_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["data", "build", "--seed", "9" * 20, "--out", str(tmp_path / "edition")]) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith("error: Invalid value for '--seed'")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_build_into_an_edition_is_refused(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["data", "build", "--out", str(edition / "new")]) == 2
+    assert f"lies in the edition {edition}" in capsys.readouterr().err
+    editions.load_edition(edition)
+
+
 def test_a_build_that_fails_half_way_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     raw = tmp_path / "raw"
     raw.mkdir()

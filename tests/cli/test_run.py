@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 import pytest
@@ -64,7 +67,7 @@ def test_the_default_edition_is_built_once_into_the_cache(edition: Path, monkeyp
 
     def build(*, out: Path, progress: Progress) -> None:
         built.append(out)
-        out.parent.mkdir(parents=True)
+        out.parent.mkdir(parents=True, exist_ok=True)
         edition.rename(out)
 
     monkeypatch.setattr("finskillbench.edition.build_edition", build)
@@ -72,6 +75,43 @@ def test_the_default_edition_is_built_once_into_the_cache(edition: Path, monkeyp
         assert cli.main(["run", *NOP]) == 0
     assert len(built) == 1
     assert built[0].is_relative_to(Path("cache").resolve())
+
+
+def test_two_first_commands_build_the_default_edition_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Path] = []
+    waiting = threading.Event()
+
+    def build(*, out: Path, progress: object) -> None:
+        built.append(out)
+        assert waiting.wait(20)
+        out.mkdir()
+
+    monkeypatch.setattr("finskillbench.edition.build_edition", build)
+
+    def told(stage: str) -> None:
+        assert stage.startswith("waiting for another process")
+        waiting.set()
+
+    with ThreadPoolExecutor() as pool:
+        one, two = [pool.submit(defaults.default_edition, cast(Progress, told)) for _ in range(2)]
+        assert one.result(30) == two.result(30)
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize("place", ["", "runs/a"])
+def test_an_edition_is_never_run_into(place: str, edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = edition / place
+    assert cli.main(["run", "--edition", str(edition), *NOP, "--out", str(out)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {out} lies in the edition {edition}")
+    load_edition(edition)
+
+
+@pytest.mark.parametrize("option", ["--seed", "--limit", "--epochs"])
+def test_a_number_over_64_bits_is_one_line(option: str, edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "--edition", str(edition), *NOP, option, "9" * 20]) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith(f"error: Invalid value for '{option}'")
+    assert not Path("runs").exists()
 
 
 def test_the_default_folder_changes_with_edition_arguments_and_code(

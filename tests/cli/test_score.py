@@ -43,6 +43,14 @@ def test_places_that_cannot_take_the_rows(edition: Path, answers: Path, capsys: 
     assert sorted(entry.name for entry in answers.parent.iterdir()) == ["answers.jsonl", "edition"]
 
 
+def test_an_edition_is_never_written_into(edition: Path, answers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.read_bytes() for path in edition.rglob("*") if path.is_file()}
+    for out in (edition / "truth" / "rebalancing.jsonl", edition / "rows.jsonl"):
+        assert cli.main(["score", str(edition), str(answers), "--out", str(out)]) == 2
+        assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {out} lies in the edition {edition}")
+    assert {path: path.read_bytes() for path in edition.rglob("*") if path.is_file()} == before
+
+
 def test_a_file_of_submissions_that_is_not_there(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     absent = edition.with_name("absent.jsonl")
     assert cli.main(["score", str(edition), str(absent), "--out", str(edition.with_name("rows.jsonl"))]) == 2

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from finskillbench.edition import Edition, build_edition
+from finskillbench.edition.store import new_folder
 from finskillbench.edition.validate import State, validate_edition
 from finskillbench.errors import InputError
 
@@ -55,11 +59,66 @@ def test_an_occupied_place_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "full" / "thesis.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("through", ["edition", "link", "edition/way-out"])
+def test_a_place_in_an_edition_is_refused(through: str, tmp_path: Path) -> None:
+    edition = tmp_path / "edition"
+    edition.mkdir()
+    (edition / "manifest.json").write_text('{"format": 1, "files": {}}')
+    (tmp_path / "link").symlink_to(edition)
+    (edition / "way-out").symlink_to(tmp_path / "elsewhere")
+    before = sorted(tmp_path.rglob("*"))
+    out = tmp_path / through
+    for place in [out] if through.endswith("way-out") else [out / "new", out / "truth" / "new"]:
+        with pytest.raises(InputError, match=f"lies in the edition {edition}"), new_folder(place):
+            pass
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_manifest_of_something_else_is_no_edition(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"name": "web app"}')
+    with new_folder(tmp_path / "edition"):
+        pass
+    assert (tmp_path / "edition").is_dir()
+
+
+def _take_while_building(out: Path) -> None:
+    with new_folder(out):
+        out.mkdir()
+        (out / "theirs").write_text("x")
+
+
+def test_a_place_taken_meanwhile_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="edition: taken while it was being built"):
+        _take_while_building(tmp_path / "edition")
+    assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["edition", "theirs"]
+
+
+def test_what_a_killed_build_left_is_swept_by_the_next(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys, pathlib\n"
+        "from finskillbench.edition import build_edition\n"
+        "def kill(step):\n"
+        "    if step == 'reading raw files': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "build_edition(out=pathlib.Path(sys.argv[1]), progress=kill)\n"
+    )
+    out = tmp_path / "edition"
+    assert subprocess.run([sys.executable, "-c", code, str(out)], check=False).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 2  # the edition and its raw files
+    (tmp_path / ".edition.mine").mkdir()
+    with new_folder(tmp_path / "edition-2"):
+        pass
+    assert len(list(tmp_path.iterdir())) == 4  # what was left of another place is not its business
+    with new_folder(out) as first, new_folder(out) as second:
+        assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name, ".edition.mine", "edition-2"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".edition.mine", "edition", "edition-2"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         ({"names": 29}, "--names must lie between 30 and 3000, not 29"),
         ({"seed": -1}, "--seed must not be negative, not -1"),
+        ({"seed": 2**63}, "--seed must not be above 9223372036854775807"),
         ({"source": "raw-dir"}, "--raw-dir must name a folder of raw files, not None"),
         ({"source": "raw-dir", "raw_dir": Path("nowhere")}, "--raw-dir must name a folder of raw files, not nowhere"),
     ],

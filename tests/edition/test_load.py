@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from finskillbench.edition import Edition, load_edition
-from finskillbench.edition.store import episode_from, episode_json, truth_from, truth_json
+from finskillbench.edition.store import (
+    digest_file,
+    digest_of,
+    episode_from,
+    episode_json,
+    seal_of,
+    truth_from,
+    truth_json,
+)
 from finskillbench.episode import Profile, Submission
 from finskillbench.errors import EditionError, InputError
 from finskillbench.runs.scoring import score
@@ -79,6 +87,52 @@ def test_a_file_that_was_added_is_named(workshop: Any) -> None:
 def test_a_field_of_the_manifest_cannot_be_altered(workshop: Any) -> None:
     workshop.edit_json("manifest.json", lambda manifest: manifest.update(seed=2))
     with pytest.raises(EditionError, match=r"manifest\.json was altered"):
+        load_edition(workshop.folder)
+
+
+def _drop(name: str):
+    return lambda manifest: manifest.pop(name)
+
+
+def _set(**fields: Any):
+    return lambda manifest: manifest.update(fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [(_drop(name), name) for name in ("source", "seed", "universe", "as_of_dates", "counts", "parameters", "notes")]
+    + [
+        (_drop("versions"), "versions"),
+        (_set(as_of_dates=5), "as_of_dates"),
+        (_set(as_of_dates=["May"]), r"as_of_dates\.0"),
+        (_set(source=[]), "source"),
+        (_set(source={"names": 30}), r"source\.kind"),
+        (_set(counts={}), "counts"),
+        (_set(counts={"rebalancing": "5"}), r"counts\.rebalancing"),
+        (_set(counts={"../../secret": 1}), r"counts\.\.\./\.\./secret: there is no"),
+        (_set(parameters={"portfolio": 1}), r"parameters\.portfolio"),
+        (_set(seed="1"), "seed"),
+    ],
+)
+def test_a_sealed_manifest_with_a_wrong_field_is_one_line(change: Any, told: str, workshop: Any) -> None:
+    workshop.edit_json("manifest.json", change)
+    with pytest.raises(EditionError, match=rf"manifest\.json: {told}.*; rebuild the edition$") as caught:
+        workshop.reload()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["../secret.txt", "panels/../../secret.txt", "/etc/hostname", "./manifest.json", "."])
+def test_a_manifest_that_lists_a_file_elsewhere_is_refused(name: str, workshop: Any) -> None:
+    secret = workshop.folder.parent / "secret.txt"
+    secret.write_text("x")
+
+    def reseal(manifest: dict[str, Any]) -> None:
+        manifest["files"][name] = digest_file(secret)
+        manifest["digest"] = digest_of(manifest["files"])
+        manifest["seal"] = seal_of(manifest)
+
+    workshop.edit_json("manifest.json", reseal)
+    with pytest.raises(EditionError, match="a file of an edition lies in its folder"):
         load_edition(workshop.folder)
 
 

@@ -224,6 +224,13 @@ def test_an_occupied_place_is_left_alone(release: Path, tmp_path: Path) -> None:
         import_release(release, release)
 
 
+def test_a_place_in_an_edition_is_refused(release: Path, tmp_path: Path) -> None:
+    import_release(release, tmp_path / "edition")
+    with pytest.raises(InputError, match="lies in the edition"):
+        import_release(release, tmp_path / "edition" / "x")
+    load_edition(tmp_path / "edition")
+
+
 @pytest.fixture(scope="module")
 def imported(release_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     """The report and the edition of the published sample."""

@@ -10,10 +10,15 @@ from hypothesis import strategies as st
 
 from finskillbench.errors import InputError
 from finskillbench.runs.journal import SYNC_LINES, Journal, exclusive, key_of, read_journal
+from finskillbench.runs.rows import SCHEMA, to_frame
 
 
 def line(number: int, status: str = "scored", **more):
-    return {"model": "m", "condition": "curated", "task_id": f"t{number}", "run_idx": 0, "status": status, **more}
+    row = dict.fromkeys(SCHEMA, "x")
+    row |= dict.fromkeys(["run_idx", "episodes", "total_input_tokens", "total_output_tokens", "tool_calls"], 0)
+    row |= {"scores": {"paper": 1.0}, "score": None, "cost_usd": None, "latency_seconds": 0.5, "valid_json": True}
+    row |= {"skills_loaded": [], "scripts_run": ["a"], "as_of_date": "2025-01-31"}
+    return {**row, "model": "m", "condition": "curated", "task_id": f"t{number}", "status": status, **more}
 
 
 def write(path, lines) -> bytes:
@@ -98,6 +103,38 @@ def test_of_two_lines_of_an_item_the_last_counts(tmp_path) -> None:
 
 def test_an_absent_journal_is_empty(tmp_path) -> None:
     assert read_journal(tmp_path / "none.jsonl") == {}
+
+
+@pytest.mark.parametrize("name", SCHEMA)
+@pytest.mark.parametrize("last", [True, False])
+def test_a_line_that_lacks_a_field_of_its_row_is_named(tmp_path, name: str, last: bool) -> None:
+    path = tmp_path / "j.jsonl"
+    bad = {key: value for key, value in line(1).items() if key != name}
+    path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in [line(0), bad] + [line(2)] * (not last)))
+    with pytest.raises(InputError, match=rf"j\.jsonl, line 2: not a journal line \(no '{name}'\)"):
+        read_journal(path)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"score": "high"},
+        {"scores": {"paper": "1"}},
+        {"as_of_date": "May"},
+        {"tool_calls": 2**63},
+        {"skills_loaded": [1]},
+        {"valid_json": 1},
+        {"as_of_date": None},
+        {"latency_seconds": None},
+        {"scores": 1},
+    ],
+)
+def test_a_line_with_a_wrong_value_is_named(tmp_path, wrong: dict) -> None:
+    assert to_frame([line(0)]).height == 1
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(orjson.dumps({**line(0), **wrong}) + b"\n")
+    with pytest.raises(InputError, match=rf"line 1: not a journal line \({next(iter(wrong))} is "):
+        read_journal(path)
 
 
 @pytest.mark.parametrize("bad", [[], {}, {"model": 1}, {**line(0), "run_idx": True}, {**line(0), "condition": "x"}])

@@ -163,7 +163,27 @@ def test_a_folder_with_other_things_in_it_is_refused(edition, tmp_path) -> None:
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(InputError, match=r"not empty and no run \(thesis\.tex is there\)"):
         run(edition, ["baseline/nop"], ["no_skill"], out=tmp_path)
-    assert not (tmp_path / "run.json").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_in_an_edition_is_refused(edition, tmp_path) -> None:
+    (tmp_path / "manifest.json").write_text('{"format": 1, "files": {}}')
+    for out in (tmp_path, tmp_path / "truth" / "a"):
+        with pytest.raises(InputError, match="lies in the edition"):
+            run(edition, ["baseline/nop"], ["no_skill"], out=out)
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+
+
+def test_an_item_whose_trajectory_is_gone_is_run_again(edition, oracle, tmp_path) -> None:
+    first = run(edition, [oracle()], PLAIN, out=tmp_path)
+    lost = sorted((tmp_path / "trajectories").rglob("*.json.gz"))[:3]
+    for path in lost:
+        path.unlink()
+    model = oracle()
+    again = run(edition, [model], PLAIN, out=tmp_path)
+    assert (again.ran, again.kept, model.calls) == (3, 21, 3)
+    assert all(path.is_file() for path in lost)
+    assert steady(again.rows).equals(steady(first.rows))
 
 
 def test_a_folder_in_use_is_refused(edition, tmp_path) -> None:
@@ -201,6 +221,10 @@ def test_an_edition_without_truth_is_refused_before_anything_runs(edition, tmp_p
         ({"conditions": ["none"]}, "'none' is unknown"),
         ({"subtasks": ["none"]}, "none"),
         ({"max_concurrency": 0}, "max_concurrency is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**63}, "seed is too large"),
+        ({"limit": 2**63}, "limit is too large"),
+        ({"epochs": 2**63}, "epochs is too large"),
     ],
 )
 def test_wrong_arguments_write_nothing(edition, tmp_path, change: dict, words: str) -> None:

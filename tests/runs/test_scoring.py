@@ -68,6 +68,7 @@ def test_null_is_no_submission_and_rubbish_is_an_invalid_one(tmp_path: Path) -> 
         ({"task_id": NAMES[1]}, "line 2: no 'answer'"),
         ({"answer": "{}"}, "line 2: no 'task_id'"),
         (line(7), "line 2: task_id is not a string"),
+        ('{"task_id": ' + "9" * 5_000 + ', "answer": ""}', "line 2: task_id is not a string; write"),
         (line(NAMES[1], {"weights": {}}), "line 2: answer is not text"),
         (line("pc_uncon_404"), "line 2: task 'pc_uncon_404' is not in the edition"),
         (line(NAMES[0]), f"line 2: task '{NAMES[0]}' was answered in line 1"),
@@ -87,6 +88,16 @@ def test_a_file_that_is_empty_or_not_text_is_refused(tmp_path: Path) -> None:
         scoring.read_submissions(file, NAMES)
     file.write_bytes(b'{"task_id": "\xff"}\n')
     with pytest.raises(InputError, match="line 1: not UTF-8 at byte 13"):
+        scoring.read_submissions(file, NAMES)
+
+
+def test_a_byte_order_mark_is_ignored_at_the_start_alone(tmp_path: Path) -> None:
+    file = write(tmp_path, line(), line(NAMES[1]))
+    plain = scoring.read_submissions(file, NAMES)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert scoring.read_submissions(file, NAMES) == plain
+    write(tmp_path, line(), "\ufeff" + json.dumps(line(NAMES[1])))
+    with pytest.raises(InputError, match="line 2: not JSON"):
         scoring.read_submissions(file, NAMES)
 
 

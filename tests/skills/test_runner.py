@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from finskillbench.errors import SkillError
-from finskillbench.skills import confine, scratch
+from finskillbench.skills import confine
 from finskillbench.skills import runner as runner_module
 from finskillbench.skills.limits import Limits, ScriptResult
 from finskillbench.skills.loader import curated
@@ -301,19 +301,25 @@ def test_sweep_finds_processes_that_left_their_group(tmp_path: Path) -> None:
     assert int(done.stdout) >= 20
 
 
-def test_scratch_folders_of_any_shape_go(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "kept").write_text("x")
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    (folder / "link").symlink_to(outside)
-    program = "import os\nfor _ in range(1200):\n    os.mkdir('d' * 99); open('f', 'w').close(); os.chdir('d' * 99)"
-    subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
-    scratch.remove(folder)
-    assert not folder.exists()
-    assert (outside / "kept").exists()
-    scratch.remove(folder)
+def test_an_owner_killed_while_its_server_starts_leaves_nothing(tmp_path: Path) -> None:
+    owner = """if True:
+        import os, signal
+        from finskillbench.skills.runner import ScriptRunner
+        runner = ScriptRunner(preload=("slow_start",), warm_up="gc:collect")
+        runner._start()
+        while not os.path.exists("warming"):
+            pass
+        print(runner._process.pid, runner._scratch, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    (tmp_path / "slow_start.py").write_text(f"import time\nopen({str(tmp_path / 'warming')!r}, 'w')\ntime.sleep(0.5)\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", owner]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    server, folder = done.stdout.split()
+    assert gone(int(server))
+    assert not Path(folder).exists()
 
 
 def test_landlock_rules_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:

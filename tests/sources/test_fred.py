@@ -44,10 +44,11 @@ def test_raw_vintages_win_then_the_latest(tmp_path: Path) -> None:
     for folder, text in files.items():
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "DGS3MO.csv").write_text(text)
-    series, notes = load_fred(tmp_path)
+    series, notes, files = load_fred(tmp_path)
     assert series["DGS3MO"]["value"].to_list() == [2.0, 2.0]
     assert any("DGS3MO" in note and "c " in note and "3 vintages" in note for note in notes)
     assert any("VIXCLS" in note for note in notes)
+    assert files == {"DGS3MO": tmp_path / "c" / "DGS3MO.csv"}
 
 
 def test_the_risk_free_rate_is_required(tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def test_the_risk_free_rate_is_required(tmp_path: Path) -> None:
 
 
 def test_known_values(realdata: Path) -> None:
-    series, notes = load_fred(realdata / "fred")
+    series, notes, _ = load_fred(realdata / "fred")
     assert series["CPIAUCSL"].filter(pl.col("date") == date(2026, 4, 1))["value"].item() == 332.407
     assert series["DGS3MO"].row(-1) == (date(2026, 5, 22), 3.68)
     assert any("DGS10" in note and "seho4080" in note for note in notes)

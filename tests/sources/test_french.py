@@ -25,7 +25,7 @@ def _folder(folder: Path, five: str = HEAD + ROWS + FOOT, momentum: str = MOM) -
 
 
 def test_percent_becomes_decimals_for_both_date_styles(tmp_path: Path) -> None:
-    table = load_french(_folder(tmp_path))
+    table, _ = load_french(_folder(tmp_path))
     assert table.columns == ["date", "mkt_rf", "smb", "hml", "rmw", "cma", "mom", "rf"]
     assert table.row(0) == pytest.approx(
         (date(2020, 1, 2), 0.0086, -0.0097, -0.0034, 0.0024, -0.0022, 0.0130, 0.0001), abs=1e-15
@@ -34,7 +34,7 @@ def test_percent_becomes_decimals_for_both_date_styles(tmp_path: Path) -> None:
 
 def test_missing_codes_are_null(tmp_path: Path) -> None:
     _folder(tmp_path, (HEAD + ROWS + FOOT).replace("-0.97", "-99.99").replace("-0.13", "-999"))
-    table = load_french(tmp_path)
+    table, _ = load_french(tmp_path)
     assert table["smb"].to_list()[0] is None
     assert table["rmw"].to_list()[1] is None
     assert table["hml"].null_count() == 0
@@ -70,7 +70,9 @@ def test_decimals_are_not_taken_for_percent(tmp_path: Path) -> None:
 
 def test_a_date_only_one_file_has_is_an_error(tmp_path: Path) -> None:
     _folder(tmp_path, HEAD + ROWS + ROWS.splitlines()[0].replace("20200102", "20200106") + "\n")
-    assert load_french(tmp_path).height == 2  # beyond the other's end: simply not covered
+    table, shortest = load_french(tmp_path)
+    assert table.height == 2  # beyond the other's end: simply not covered
+    assert shortest == tmp_path / MOMENTUM
     _folder(
         tmp_path,
         HEAD + ROWS + ROWS.splitlines()[0].replace("20200102", "20200106") + "\n",
@@ -88,7 +90,7 @@ def test_the_monthly_file_is_not_the_daily_one(tmp_path: Path) -> None:
 
 
 def test_known_days(realdata: Path) -> None:
-    table = load_french(realdata / "famafrench")
+    table, _ = load_french(realdata / "famafrench")
     assert table["date"][0] == date(2016, 1, 4)
     # 16 March 2020, the worst day since 1987; and the last row of the file.
     crash = table.filter(pl.col("date") == date(2020, 3, 16))

@@ -125,8 +125,38 @@ def test_a_long_hole_names_file_and_dates(spoiled: Path) -> None:
     path.write_text("".join(lines[:1000] + lines[1031:]))
     with pytest.raises(SourceError, match="no prices for 31 sessions") as caught:
         load_market(spoiled)
-    for part in (path.name, lines[999][:10], lines[1031][:10]):
+    for part in (f"{path.name}, line 1000:", lines[999][:10], lines[1031][:10]):
         assert part in str(caught.value)
+
+
+def test_a_long_hole_is_told_of_the_download_it_is_in(spoiled: Path) -> None:
+    """A close-only extract comes first by name; the rows used, and so the hole, are those of the later one."""
+    path = spoiled / "prices" / f"{_symbol(spoiled)}.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    for folder in ("a_closes", "b_full"):
+        (spoiled / "prices" / folder).mkdir()
+    rows = [line.split(",") for line in lines]
+    place = rows[0].index("Close")
+    closes = "\n".join(f"{row[0]},{row[place]}" for row in rows)
+    (spoiled / "prices" / "a_closes" / path.name).write_text(closes)
+    (spoiled / "prices" / "b_full" / path.name).write_text("".join(lines[:1000] + lines[1031:]))
+    path.unlink()
+    with pytest.raises(SourceError, match="no prices for 31 sessions") as caught:
+        load_market(spoiled)
+    assert f"b_full/{path.name}, line 1000:" in str(caught.value)
+
+
+def test_a_price_of_another_scale_is_named_by_file_line_and_date(spoiled: Path) -> None:
+    path = spoiled / "prices" / f"{_symbol(spoiled)}.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    head, cells = lines[0].strip().split(","), lines[2400].strip().split(",")
+    for name in ("Open", "High", "Low", "Close"):
+        cells[head.index(name)] = repr(float(cells[head.index(name)]) * 50)
+    lines[2400] = ",".join(cells) + "\n"
+    path.write_text("".join(lines))
+    with pytest.raises(SourceError, match="a spike that the next session undoes") as caught:
+        load_market(spoiled)
+    assert f"{path.name}, line 2401: close of {cells[0][:10]} is" in str(caught.value)
 
 
 def test_a_name_that_stopped_trading_is_not_usable(spoiled: Path) -> None:

@@ -90,6 +90,11 @@ def test_a_zero_open_is_unrecorded_and_old_rows_are_only_checked_for_order(tmp_p
         ("2020-01-06,10,11,9,-3,1000", 4, ("not positive", "'-3'")),
         ("2020-01-06,10,8,9,8.5,1000", 4, ("high is below low",)),
         ("2020-01-06,10,11,9,10,-1", 4, ("volume is negative",)),
+        ("2020-01-06,10,11,9,10,1e308", 4, ("volume is beyond 1e+12", "'1e308'")),
+        ("2020-01-06,10,11,9,11.0001,1", 4, ("close is above the day's high", "'11.0001'")),
+        ("2020-01-06,10,11,9,8.9999,1", 4, ("close is below the day's low", "'8.9999'")),
+        ("2020-01-06,550,600,500,550,1\n2020-01-07,10,12,9,11.2,1", 4, ("2020-01-06 is 550", "11.2 on 2020-01-07")),
+        ("2020-01-06,6,6,5,5.5,1\n2020-01-07,10,12,9,11.2,1", 4, ("2020-01-06 is 5.5", "next session undoes")),
         ("2020-01-03,10,11,9,10,1", 4, ("duplicate date", "2020-01-03")),
         ("2020-01-01,10,11,9,10,1", 4, ("not sorted", "2020-01-01")),
         ("2020-02-30,10,11,9,10,1", 4, ("impossible date", "2020-02-30")),
@@ -101,6 +106,32 @@ def test_a_zero_open_is_unrecorded_and_old_rows_are_only_checked_for_order(tmp_p
 )
 def test_a_bad_row_is_named_by_file_and_line(tmp_path: Path, row: str, line: int, words: tuple[str, ...]) -> None:
     _refused(_file(tmp_path, HEADER + ROWS + row + "\n"), line, *words)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "2020-01-06,10,11,9,10,",  # volume not recorded
+        "2020-01-06,10,11,9,10,0",
+        "2020-01-06,10,11,9,11.000001,1",  # adjusted prices are rounded
+        "2020-01-06,20,20,19,20,1\n2020-01-07,20,20,19,19.5,1",  # +82 % that lasts
+        "2020-01-06,20,20,19,20,1\n2020-01-07,14,14,13,13.5,1",  # half of it lasts
+        "2020-01-06,16,16,15,16,1\n2020-01-07,11,11,11,11,1",  # +45 % and back: news can do that
+        "2020-01-06,20,20,19,20,1",  # nothing follows
+    ],
+)
+def test_what_a_market_or_a_provider_can_do_is_kept(tmp_path: Path, row: str) -> None:
+    path = _file(tmp_path, HEADER + ROWS + row + "\n")
+    assert parse_prices(path).frame.height == (HEADER + ROWS + row).count("\n")
+
+
+def test_a_spike_of_the_adjusted_close_alone_is_found_and_an_old_one_is_not(tmp_path: Path) -> None:
+    head = "Date,Open,High,Low,Close,Adj Close,Volume\n"
+    rows = [f"2020-01-0{day},10,11,9,10,{price},1" for day, price in ((2, 8), (3, 80), (6, 8))]
+    path = _file(tmp_path, head + "\n".join(rows))
+    _refused(path, 3, "adj_close of 2020-01-03 is 80")
+    old = parse_prices(path, start=date(2020, 1, 6))
+    assert (old.frame.height, old.first_line) == (1, 4)
 
 
 @pytest.mark.parametrize(

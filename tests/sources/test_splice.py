@@ -29,7 +29,7 @@ def _set(name: str, days: list[date], close: np.ndarray, **columns: list[float])
             **columns,
         }
     )
-    return PriceFile(Path(name) / "ABC.csv", "ABC", frame, has_ohlcv=True)
+    return PriceFile(Path(name) / "ABC.csv", "ABC", frame, has_ohlcv=True, first_line=2)
 
 
 def _path(seed: int = 1) -> np.ndarray:

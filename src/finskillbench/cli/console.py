@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import TracebackType
 
 import typer
+
+from finskillbench.errors import InputError
+
+LARGEST = 2**63 - 1
+"""The largest whole number of an option: `finskillbench.edition.store.LARGEST`, which takes long to import."""
+
+
+def out_path(text: str) -> Path:
+    """The path of an `--out`; an empty text would silently mean the current folder."""
+    if not text:
+        raise InputError("--out is empty; name a path")
+    return Path(text)
 
 
 def help_when_alone(context: typer.Context) -> None:

@@ -20,6 +20,12 @@ app = typer.Typer(help="Build, describe, validate and import editions of the ben
 _SHOWN_FINDINGS = 5
 
 EditionArgument = Annotated[Path, typer.Argument(metavar="EDITION", help="Folder of the edition.")]
+NewFolder = Annotated[
+    Path,
+    typer.Option(
+        "--out", parser=console.out_path, metavar="PATH", help="Folder to make; it must not exist or be empty."
+    ),
+]
 
 
 class Source(StrEnum):
@@ -36,12 +42,14 @@ def _group(context: typer.Context) -> None:
 
 @app.command(epilog="Example: finskillbench data build --seed 7 --out editions/seven")
 def build(
-    out: Annotated[Path, typer.Option("--out", help="Folder to make; it must not exist or be empty.")],
+    out: NewFolder,
     source: Annotated[Source, typer.Option(help="Fictional companies from a seed, or files you have.")] = (
         Source.SYNTHETIC
     ),
     raw_dir: Annotated[Path | None, typer.Option(help="Collection of raw files, for --source raw-dir.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the market and of the draws; 1 by default.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(max=console.LARGEST, help="Seed of the market and of the draws; 1 by default.")
+    ] = None,
     names: Annotated[
         int | None, typer.Option(help="Companies, 30 to 3,000; by default 30, or what the raw files name.")
     ] = None,
@@ -106,7 +114,7 @@ def validate(
 @app.command("import", epilog="Example: finskillbench data import downloads/release --out editions/published")
 def import_release(
     release: Annotated[Path, typer.Argument(metavar="RELEASE_DIR", help="Folder of the published release.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder to make; it must not exist or be empty.")],
+    out: NewFolder,
 ) -> None:
     """Import the published release as an edition; report the episodes whose inputs do not resolve."""
     from finskillbench.edition import load_edition

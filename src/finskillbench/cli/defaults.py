@@ -6,7 +6,10 @@ left, and the same command finds what it left itself.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -16,6 +19,7 @@ import orjson
 from platformdirs import user_cache_path
 
 from finskillbench.cli.console import Progress
+from finskillbench.errors import InputError
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
@@ -25,13 +29,39 @@ _RUNNERS = (*_BUILDERS, "harness", "runs", "scoring", "skills")
 
 
 def default_edition(progress: Progress) -> Path:
-    """Return the folder of the default edition, after building it where it is missing."""
+    """Return the folder of the default edition, after building it where it is missing.
+
+    Of several processes that miss it at once, one builds it and the others wait.
+
+    Raises
+    ------
+    InputError : the cache cannot be written.
+    """
     folder = user_cache_path("finskillbench") / "editions" / f"synthetic-{_code_digest(_BUILDERS)[:12]}"
     if not folder.exists():
         from finskillbench.edition import build_edition
 
-        build_edition(out=folder, progress=progress)
+        with _alone(folder.with_name(f"{folder.name}.lock"), progress):
+            if not folder.exists():
+                build_edition(out=folder, progress=progress)
     return folder
+
+
+@contextmanager
+def _alone(path: Path, progress: Progress) -> Iterator[None]:
+    """Hold a lock, after waiting for whoever holds it; it is let go when the process ends, however it ends."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); name an edition with --edition") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("waiting for another process to build the default edition")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def run_folder(edition: Edition, *arguments: object) -> Path:

@@ -27,13 +27,21 @@ def run(
     ] = None,
     subtask: Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="First episodes of each subtask. Default: 40, and 100 for fundamentals.")
+        int | None,
+        typer.Option(
+            min=1, max=console.LARGEST, help="First episodes of each subtask. Default: 40, and 100 for fundamentals."
+        ),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Repeats of each episode.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Seed handed to whatever draws.")] = 0,
+    epochs: Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=console.LARGEST, help="Seed handed to whatever draws.")] = 0,
     max_concurrency: Annotated[int | None, typer.Option(min=1, help="Episodes in flight.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Run folder. Default: a folder in runs/ named after what is run.")
+        Path | None,
+        typer.Option(
+            parser=console.out_path,
+            metavar="PATH",
+            help="Run folder. Default: a folder in runs/ named after what is run.",
+        ),
     ] = None,
 ) -> None:
     """Run models under conditions on an edition and print the table; the same command again resumes.

@@ -15,7 +15,10 @@ EXAMPLE = "Example: finskillbench score editions/mine answers.jsonl --out rows.j
 def score(
     edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
     submissions: Annotated[Path, typer.Argument(help='JSON lines {"task_id": ..., "answer": "<text>" or null}.')],
-    out: Annotated[Path, typer.Option("--out", help="JSON lines of verdicts to write.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", parser=console.out_path, metavar="PATH", help="JSON lines of verdicts to write."),
+    ],
 ) -> None:
     """Score submitted answers under every profile.
 

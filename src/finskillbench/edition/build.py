@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.store import (
+    LARGEST,
     digest_files,
     digest_of,
     episode_json,
@@ -63,18 +64,25 @@ def build_edition(
         raise InputError(f"--names must lie between {_SMALLEST} and {_LARGEST}, not {names}")
     if seed < 0:
         raise InputError(f"--seed must not be negative, not {seed}")
+    if seed > LARGEST:
+        raise InputError(f"--seed must not be above {LARGEST}")
     if source == "raw-dir":
         if raw_dir is None or not raw_dir.is_dir():
             raise InputError(f"--raw-dir must name a folder of raw files, not {raw_dir}")
         with new_folder(out) as folder:
             _build(raw_dir, folder, {"kind": source}, seed, names, progress)
     else:
-        with new_folder(out) as folder, tempfile.TemporaryDirectory(dir=folder.parent, prefix=".raw.") as raw:
+        with new_folder(out) as folder, _raw_beside(folder) as raw:
             size = names or DEFAULT_NAMES
             progress("writing synthetic raw files")
             write_collection(Path(raw), seed=seed, names=size)
             _build(Path(raw), folder, {"kind": source, "names": size}, seed, size, progress)
     return load_edition(out)
+
+
+def _raw_beside(folder: Path) -> tempfile.TemporaryDirectory[str]:
+    """A place for raw files, named after the staging folder so that what a killed build leaves is swept with it."""
+    return tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.raw.")
 
 
 def _build(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: int | None, progress: Progress) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from finskillbench.edition.manifest import check_manifest
 from finskillbench.edition.store import (
     FORMAT,
     MANIFEST,
@@ -134,7 +135,7 @@ def load_edition(path: Path | str) -> Edition:
 
     Raises
     ------
-    EditionError : naming the file that is missing, added or altered.
+    EditionError : naming the file that is missing, added or altered, or the field of the manifest that is wrong.
     """
     folder = Path(path)
     manifest_path = folder / MANIFEST
@@ -149,8 +150,13 @@ def load_edition(path: Path | str) -> Edition:
     files = manifest.get("files")
     if not isinstance(files, dict) or digest_of(files) != manifest.get("digest"):
         raise EditionError(f"{manifest_path}: its digest does not match its list of files; rebuild the edition")
-    if seal_of(manifest) != manifest.get("seal"):
+    try:
+        seal = seal_of(manifest)
+    except TypeError:  # nested deeper than anything we write
+        seal = None
+    if seal is None or seal != manifest.get("seal"):
         raise EditionError(f"{manifest_path} was altered since the edition was built; restore or rebuild it")
+    check_manifest(manifest_path, manifest)
     added = sorted(name for name in _files(folder) if name not in files and name != MANIFEST)
     if added:
         raise EditionError(f"{folder / added[0]} is not part of the edition; remove it or rebuild the edition")

@@ -8,8 +8,11 @@ Episodes and panels are what may be handed out; `truth/` and `certificates/` may
 from __future__ import annotations
 
 import hashlib
+import os
+import platform
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import date
@@ -25,36 +28,96 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 WITHHELD = ("truth", "certificates")
 """Folders that an edition may be handed out without."""
+LARGEST = 2**63 - 1
+"""The largest whole number that manifests, records and tables hold."""
+
+
+def refuse_inside_edition(out: Path) -> None:
+    """Refuse an output that is, or lies below, the folder of an edition: one more file would spoil it.
+
+    Raises
+    ------
+    InputError : naming the edition.
+    """
+    # With and without following a link at `out` itself: the link may lie in an edition, or lead into one.
+    places = {Path(os.path.realpath(out)), Path(os.path.realpath(out.parent)) / out.name}
+    for folder in sorted({folder for place in places for folder in (place, *place.parents)}):
+        if _holds_edition(folder):
+            raise InputError(f"{out} lies in the edition {folder}, which it would spoil; choose another --out")
+
+
+def _holds_edition(folder: Path) -> bool:
+    try:
+        manifest = orjson.loads((folder / MANIFEST).read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return False
+    return isinstance(manifest, dict) and manifest.keys() >= {"format", "files"}
 
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
     """A folder written beside its place and renamed when complete; nothing is left behind on failure.
 
+    What a killed process left of the same `out` is removed first: it could not do so itself.
+
     Raises
     ------
-    InputError : if `out` exists and is not an empty folder, or its parent cannot be written.
+    InputError : if `out` exists and is not an empty folder, lies in an edition, or its parent cannot be written; if
+        something else took its place meanwhile.
     """
+    if not out.name:
+        raise InputError(f"--out {out} is no new folder; name one")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} exists and is not an empty folder; choose another --out or remove it")
+    refuse_inside_edition(out)
     made = [parent for parent in out.parents if not parent.exists()]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        _sweep(out)
+        staging = Path(tempfile.mkdtemp(prefix=f"{_staging_prefix(out)}{os.getpid()}-", dir=out.parent))
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {error.strerror}; choose another --out") from None
     try:
         yield staging
         staging.chmod(0o755)
-        if out.exists():
-            out.rmdir()
-        staging.replace(out)
+        try:
+            if out.exists():
+                out.rmdir()
+            staging.replace(out)
+        except OSError as error:
+            raise InputError(
+                f"{out}: taken while it was being built ({error.strerror}); choose another --out"
+            ) from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         if not out.exists():
             with suppress(OSError):  # somebody else may have put something there meanwhile
                 for parent in made:
                     parent.rmdir()
+
+
+def _staging_prefix(out: Path) -> str:
+    """How the staging folders of `out` begin on this machine; a process id follows, which means nothing elsewhere."""
+    return f".{out.name}.{zlib.crc32(platform.node().encode()):08x}-"
+
+
+def _sweep(out: Path) -> None:
+    """Remove the staging folders of `out` whose process on this machine has died."""
+    prefix = _staging_prefix(out)
+    for left in out.parent.iterdir():
+        pid = left.name.removeprefix(prefix).partition("-")[0]
+        if left.name.startswith(prefix) and pid.isdecimal() and not _alive(int(pid)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
 
 
 def write_lines(path: Path, rows: Iterable[JsonObject]) -> None:

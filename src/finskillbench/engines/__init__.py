@@ -1,1 +1,1 @@
-"""TODO-docstring."""
+"""Pure mathematics on arrays and dataclasses: no files, no clock, no globals."""

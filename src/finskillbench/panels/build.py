@@ -13,7 +13,7 @@ from finskillbench.panels.prices import PriceGrid, build_prices
 from finskillbench.panels.report import Jump, PanelReport
 from finskillbench.panels.returns import JUMP_LIMIT, build_returns, find_jumps, returns_frame
 from finskillbench.panels.risk_free import build_risk_free
-from finskillbench.panels.sessions import last_full_year, month_end_rows
+from finskillbench.panels.sessions import last_full_year, month_end_rows, refuse_short_series
 from finskillbench.panels.tables import Panels
 from finskillbench.panels.views import ViewsPanel, build_views
 from finskillbench.sources.market import MarketData
@@ -29,6 +29,7 @@ def build_panels(market: MarketData) -> Panels:
     ------
     SourceError : naming the symbol, date and mend, where the data cannot carry a panel.
     """
+    refuse_short_series(market)
     grid = build_prices(market)
     symbols, sessions = grid.symbols, grid.sessions
     adjusted = grid.fields["adj_close"]

@@ -20,6 +20,7 @@ import orjson
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.runs.plan import Item
+from finskillbench.runs.rows import check_row
 
 SYNC_LINES = 64
 SYNC_SECONDS = 1.0
@@ -102,7 +103,8 @@ def read_journal(path: Path, *, mend: bool = False) -> dict[Item, dict[str, Any]
 
     Raises
     ------
-    InputError : a line other than the last is not a journal line; the message names it.
+    InputError : a line is not a journal line, or lacks what its row needs; the message names it. Only a last line
+        that is not even JSON is taken for torn.
     """
     try:
         data = path.read_bytes()
@@ -117,19 +119,25 @@ def read_journal(path: Path, *, mend: bool = False) -> dict[Item, dict[str, Any]
         number += 1
         try:
             line = orjson.loads(data[whole:end])
+        except orjson.JSONDecodeError:
+            if end + 1 == len(data):
+                break
+            raise _no_line(path, number, "not JSON") from None
+        try:
+            check_row(line)
             lines[key_of(line)] = line
-        except (ValueError, KeyError, TypeError):
-            if end + 1 < len(data):
-                raise InputError(
-                    f"{path}, line {number}: not a journal line; delete it and its episode is run again"
-                ) from None
-            break
+        except (ValueError, KeyError, TypeError) as error:
+            raise _no_line(path, number, str(error)) from None
         whole = end + 1
     if mend and whole < len(data):
         with path.open("r+b") as file:
             file.truncate(whole)
             os.fsync(file.fileno())
     return lines
+
+
+def _no_line(path: Path, number: int, why: str) -> InputError:
+    return InputError(f"{path}, line {number}: not a journal line ({why}); delete it and its episode is run again")
 
 
 def key_of(line: Mapping[str, Any]) -> Item:

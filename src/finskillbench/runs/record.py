@@ -55,6 +55,28 @@ def make_record(
     }
 
 
+def check_folder(folder: Path, record: Mapping[str, Any]) -> None:
+    """Check, writing nothing, that a folder is absent, empty or that of the same run.
+
+    Raises
+    ------
+    InputError : the folder holds something else, its record is damaged, or it differs; the message names where.
+    """
+    try:
+        # One look at the folder: another process may be starting the same run in it.
+        entries = sorted(entry.name for entry in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror}); choose another --out") from error
+    if FILE in entries:
+        _compare(folder / FILE, record)
+        return
+    strangers = [name for name in entries if name not in ("run.lock", f"{FILE}.part")]
+    if strangers:
+        raise InputError(f"{folder}: not empty and no run ({strangers[0]} is there); choose another --out")
+
+
 def settle_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write the record of a new run, or check that the folder's record is of the same run.
 
@@ -62,14 +84,10 @@ def settle_record(folder: Path, record: Mapping[str, Any]) -> None:
     ------
     InputError : the folder holds something else, its record is damaged, or it differs; the message names where.
     """
+    check_folder(folder, record)
     path = folder / FILE
-    if path.is_file():
-        _compare(path, record)
-        return
-    strangers = sorted(entry.name for entry in folder.iterdir() if entry.name not in ("run.lock", f"{FILE}.part"))
-    if strangers:
-        raise InputError(f"{folder}: not empty and no run ({strangers[0]} is there); choose another --out")
-    write_beside(path, orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), durable=True)
+    if not path.exists():
+        write_beside(path, orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), durable=True)
 
 
 def _compare(path: Path, record: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ SCHEMA: Mapping[str, Any] = {
     "code_version": pl.String,
 }
 """Columns of `rows.parquet`; `scoring_details` is JSON text, `episodes` are turns, `edition` is its digest."""
+
+_MAY_BE_NULL = ("score", "score_profile", "cost_usd", "error")
 
 TIMINGS = ("latency_seconds",)
 """Columns in which two runs of the same work may differ."""
@@ -102,6 +105,35 @@ def make_row(
         "edition": edition_digest,
         "code_version": code_version,
     }
+
+
+def check_row(line: object) -> None:
+    """Check that a journal line holds what `to_frame` needs; raise TypeError or ValueError, naming the field."""
+    if not isinstance(line, dict):
+        raise TypeError("not an object")
+    for name, kind in SCHEMA.items():
+        if name not in line:
+            raise ValueError(f"no {name!r}")
+        if not _fits(line[name], kind) or (line[name] is None and name not in _MAY_BE_NULL):
+            raise TypeError(f"{name} is {line[name]!r:.60}")
+
+
+def _fits(value: object, kind: Any) -> bool:
+    """Whether a JSON value, or null, can stand in a column of that kind."""
+    if value is None:
+        return True
+    if kind == pl.Date:
+        try:
+            return isinstance(value, str) and bool(date.fromisoformat(value))
+        except ValueError:
+            return False
+    if isinstance(kind, pl.List):
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if isinstance(kind, pl.Struct):
+        return isinstance(value, dict) and all(_fits(value.get(field.name), field.dtype) for field in kind.fields)
+    if kind == pl.Int64:
+        return type(value) is int and abs(value) < 2**63
+    return type(value) in {pl.String: (str,), pl.Boolean: (bool,), pl.Float64: (float, int)}[kind]
 
 
 def to_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 
 from finskillbench.edition import Edition
+from finskillbench.edition.store import LARGEST, refuse_inside_edition
 from finskillbench.episode import Episode, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, Mount, mount, parse_condition
@@ -30,7 +31,7 @@ from finskillbench.harness.toolbox import Runner
 from finskillbench.runs.files import make_folder
 from finskillbench.runs.journal import Journal, exclusive, read_journal
 from finskillbench.runs.plan import Item, Plan, make_plan
-from finskillbench.runs.record import code_version, make_record, settle_record
+from finskillbench.runs.record import check_folder, code_version, make_record, settle_record
 from finskillbench.runs.rows import make_row, to_frame, write_rows
 from finskillbench.runs.trajectories import remove_parts, write_trajectory
 from finskillbench.runs.verdicts import judge
@@ -100,11 +101,17 @@ def run(
 
     Raises
     ------
-    InputError : a wrong argument, a folder of another run or in use, a path that cannot be written.
+    InputError : a wrong argument, a folder of another run, in use or in an edition, a path that cannot be written.
     EditionError : the edition was handed out without its truth, or is damaged.
     """
     if max_concurrency < 1:
         raise InputError(f"max_concurrency is {max_concurrency}; it must be at least 1")
+    if seed < 0:
+        raise InputError(f"seed is {seed}; it must not be negative")
+    for name, value in (("seed", seed), ("limit", limit), ("epochs", epochs)):
+        if value is not None and value > LARGEST:
+            raise InputError(f"{name} is too large; it must not be above {LARGEST}")
+    refuse_inside_edition(out)
     cast = _cast(models)
     arms = [parse_condition(name) for name in conditions]
     wanted = None if subtasks is None else [by_name(name).name for name in subtasks]
@@ -122,6 +129,7 @@ def run(
         "seed": seed,
     }
     record = make_record(arguments, edition.digest, edition.path, plan, mounts)
+    check_folder(out, record)  # before the lock, which would be a file in somebody else's folder
     make_folder(out)
     with exclusive(out):
         settle_record(out, record)
@@ -253,13 +261,20 @@ class _Work:
         return journals
 
     def _read_journals(self) -> dict[Item, dict[str, Any]]:
-        """Lines of finished items of this plan; an item that ended in an error counts as missing."""
+        """Lines of finished items of this plan.
+
+        An item that ended in an error counts as missing, and so does one whose trajectory is gone.
+        """
         make_folder(self.out / "journal")
         lines: dict[Item, dict[str, Any]] = {}
         for arm in sorted({item.arm for item in self.plan.items}):
             lines.update(read_journal(self._journal_path(arm), mend=True))
         planned = set(self.plan.items)
-        return {item: line for item, line in lines.items() if item in planned and line["status"] != Status.ERROR.value}
+        return {
+            item: line
+            for item, line in lines.items()
+            if item in planned and line["status"] != Status.ERROR.value and (self.out / item.trajectory).is_file()
+        }
 
     def _journal_path(self, arm: str) -> Path:
         return self.out / "journal" / f"{arm}.jsonl"

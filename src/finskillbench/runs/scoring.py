@@ -5,12 +5,14 @@ A file of submissions is read and checked whole before the first answer is score
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from finskillbench.edition import Edition
+from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.episode import Submission, Verdict
 from finskillbench.errors import InputError
 from finskillbench.runs.files import write_beside
@@ -68,7 +70,7 @@ def read_submissions(file: Path, known: Collection[str]) -> list[Submission]:
 
     Parameters
     ----------
-    file : UTF-8 JSON lines.
+    file : UTF-8 JSON lines; a byte order mark is ignored.
     known : the task ids of the edition.
 
     Raises
@@ -80,6 +82,8 @@ def read_submissions(file: Path, known: Collection[str]) -> list[Submission]:
     found: dict[str, tuple[int, Submission]] = {}
     with file.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
             if not line.strip():
                 continue
             submission = _submission(line, f"{file}, line {number}")
@@ -105,10 +109,11 @@ def write_rows(rows: Iterable[Mapping[str, Any]], file: Path) -> int:
 
     Raises
     ------
-    InputError : the file cannot be written there.
+    InputError : the file cannot be written there, or would lie in an edition.
     """
     if file.is_dir():
         raise InputError(f"{file}: is a folder; name a file")
+    refuse_inside_edition(file)
     lines = [json.dumps(entry, allow_nan=False) + "\n" for entry in rows]
     write_beside(file, "".join(lines).encode("ascii"))
     return len(lines)
@@ -117,7 +122,8 @@ def write_rows(rows: Iterable[Mapping[str, Any]], file: Path) -> int:
 def _submission(line: bytes, where: str) -> Submission:
     mend = 'write {"task_id": ..., "answer": ...} on one line'
     try:
-        value = json.loads(line.decode("utf-8"), object_pairs_hook=_unique)
+        # No number is read here, and as a float one of any length is only a value of the wrong type.
+        value = json.loads(line.decode("utf-8"), object_pairs_hook=_unique, parse_int=float)
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: not UTF-8 at byte {error.start}; save the file as UTF-8") from None
     except RecursionError:

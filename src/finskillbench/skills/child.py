@@ -31,6 +31,8 @@ MODULE = "finskillbench_script"
 _RESULT_FD, _ORDER_FD, _READING_FD = 3, 4, 5
 _CHUNK = 1024 * 1024
 _ERROR_CHARS = 600
+# Where the kernel lets us bound a scratch folder it holds this many files of the largest size, of this many in all.
+_SCRATCH_FILES_FULL, _SCRATCH_ENTRIES = 4, 4096
 
 
 class BadResult(Exception):  # noqa: N818 - says what came back, nothing was raised by the script
@@ -112,6 +114,7 @@ def _take_descriptors(order: int, result: int, printed: int, reading: int | None
 
 def _confine(setting: Setting, scratch: Path) -> None:
     """Every guard but the rules for reading, in the order the kernel wants them: user, files, limits."""
+    confine.bound_folder(scratch, _SCRATCH_FILES_FULL * setting.limits.file_bytes, _SCRATCH_ENTRIES)
     os.chdir(scratch)
     os.environ.update(HOME=str(scratch), TMPDIR=str(scratch))
     confine.drop_privileges(keep_reading=setting.keep_reading)

@@ -22,6 +22,8 @@ from finskillbench.skills.limits import Limits, ScriptResult, size
 from finskillbench.skills.runner import parse_object
 
 _CHUNK = 64 * 1024
+# How long leaving the context waits for what scripts have left; a process of its own goes on removing the rest.
+_CLEAN_SECONDS = 2.0
 
 
 class SubprocessRunner:
@@ -38,6 +40,7 @@ class SubprocessRunner:
         self.workers = workers
         self._free: asyncio.Semaphore | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._bin = scratch.Bin()
 
     def __enter__(self) -> Self:
         if not os.access(self.interpreter, os.X_OK) or not self.interpreter.is_file():
@@ -48,6 +51,7 @@ class SubprocessRunner:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._free = None
+        self._bin.close(_CLEAN_SECONDS)
 
     async def run(self, script: Path, payload: bytes) -> ScriptResult:
         """Run `script` on `payload`, the UTF-8 JSON of an object; never raises for what either does."""
@@ -64,7 +68,7 @@ class SubprocessRunner:
             except OSError as error:
                 return _failed(f"the script cannot be started: {error}")
             finally:
-                scratch.remove(folder)
+                self._bin.throw(folder)
 
     async def _run(self, script: Path, payload: bytes, folder: Path) -> ScriptResult:
         file = folder / "input.json"

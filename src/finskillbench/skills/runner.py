@@ -33,6 +33,8 @@ _START_SECONDS = 60.0
 # Past its wall time plus this the server itself hangs (a script may have stopped it) and is replaced.
 _HANG_SECONDS = 5.0
 _START_ATTEMPTS = 3
+# How long closing waits for what scripts have left; a process of its own goes on removing the rest.
+_CLEAN_SECONDS = 2.0
 _CHUNK = 1024 * 1024
 
 
@@ -78,6 +80,7 @@ class ScriptRunner:
         self._socket: socket.socket | None = None
         self._errors: IO[bytes] | None = None
         self._scratch: Path | None = None
+        self._bin = scratch.Bin()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pending: deque[_Call] = deque()
         self._running: dict[int, _Call] = {}
@@ -135,6 +138,7 @@ class ScriptRunner:
         self._running.clear()
         self._pending.clear()
         self._stop()
+        self._bin.close(_CLEAN_SECONDS)
         for call in calls:
             _settle(call, _failure("the script runner was closed"))
         self._loop = None
@@ -153,6 +157,7 @@ class ScriptRunner:
             "warm_up": self._warm_up,
             "scratch": str(self._scratch),
             "workers": self.workers,
+            "owner": os.getpid(),
         }
         search = os.environ.get("PYTHONPATH")
         extra = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, search.split(os.pathsep)))} if search else {}
@@ -220,7 +225,7 @@ class ScriptRunner:
             self._errors.close()
             self._errors = None
         if self._scratch is not None:
-            scratch.remove(self._scratch)
+            self._bin.throw(self._scratch)
             self._scratch = None
         return code
 

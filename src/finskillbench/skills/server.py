@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 from finskillbench.skills import child, confine, frames, scratch
 from finskillbench.skills.limits import Limits, size
@@ -40,12 +41,14 @@ _CHUNK = 1024 * 1024
 class Server:
     """The loop of the warm parent over `connection`, with `workers` children kept waiting."""
 
-    def __init__(self, connection: socket.socket, setting: child.Setting, scratch_root: Path, workers: int) -> None:
+    def __init__(
+        self, connection: socket.socket, setting: child.Setting, scratch_root: Path, workers: int, owner: int
+    ) -> None:
         self._connection = connection
         self._limits = setting.limits
         self._scratch_root = scratch_root
         self._workers = workers
-        self._owner = os.getppid()
+        self._owner = owner
         self._reader = frames.FrameReader()
         self._selector = selectors.DefaultSelector()
         self._waiting: list[Worker] = []
@@ -56,6 +59,7 @@ class Server:
         self._setting = replace(setting, codes=self._codes)
         # Scratch folders that their scripts have not touched: making one costs a third of a fork.
         self._folders: list[Path] = []
+        self._bin = scratch.Bin()
         self._packages: set[Path] = set()
         # Where children cannot start processes, none can be left behind.
         self.sweeping = False
@@ -71,7 +75,6 @@ class Server:
                 worker.kill()
                 worker.reaped(wait=True)
             confine.sweep(())
-            scratch.remove(self._scratch_root)
 
     def _step(self) -> bool:
         """Wait for the next thing to do and do it; False when it is time to end."""
@@ -95,6 +98,7 @@ class Server:
         for worker in [worker for worker in self._running.values() if now >= worker.deadline]:
             self._fail(worker, f"script exceeded {self._limits.wall_seconds:g} s of wall time and was stopped")
         self._reap()
+        self._bin.tend()
         # Forked when nothing is more urgent, so that no call waits for a fork.
         if not events and self._short():
             try:
@@ -225,8 +229,12 @@ class Server:
         self._dying = [worker for worker in self._dying if worker not in gone]
         if gone and self.sweeping:
             alive = (*self._running.values(), *self._waiting, *self._dying)
-            confine.sweep(worker.pid for worker in alive)
-        self._folders += [worker.scratch for worker in gone if worker.cleaned()]
+            confine.sweep([*(worker.pid for worker in alive), *self._bin.pids])
+        for worker in gone:
+            if worker.untouched():
+                self._folders.append(worker.scratch)
+            else:
+                self._bin.throw(worker.scratch)
 
 
 def _read_source(script: Path) -> bytes:
@@ -298,6 +306,15 @@ def main() -> None:
     connection.set_inheritable(False)
     config = json.loads(sys.argv[2])
     scratch_root = Path(config["scratch"])
+    try:
+        _serve(connection, config, scratch_root)
+    finally:
+        # From the first moment on: an owner that was killed cannot do it.
+        scratch.Bin().throw(scratch_root)
+
+
+def _serve(connection: socket.socket, config: dict[str, Any], scratch_root: Path) -> None:
+    """Warm up, say so, and serve until the end."""
     offline = confine.network_off()
     confine.adopt_orphans()
     warm_up = _warm(config["preload"], config["warm_up"])
@@ -311,7 +328,7 @@ def main() -> None:
         codes={},
         warm_up=warm_up,
     )
-    server = Server(connection, setting, scratch_root, config["workers"])
+    server = Server(connection, setting, scratch_root, config["workers"], config["owner"])
     server.sweeping = not _probe(_cannot_fork)
     held = {"network": offline, "processes": not server.sweeping, "files": confine.landlock_version() > 0}
     guards = {name: "full" if full else "best effort" for name, full in held.items()}

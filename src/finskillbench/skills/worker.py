@@ -9,7 +9,6 @@ from pathlib import Path
 
 from finskillbench.skills import child, confine
 from finskillbench.skills.limits import size
-from finskillbench.skills.scratch import remove
 
 _CHUNK = 1024 * 1024
 # A child closes its pipes a moment before its exit status can be read.
@@ -135,10 +134,9 @@ class Worker:
             self.pid, self._exit_code = 0, os.waitstatus_to_exitcode(status)
         return True
 
-    def cleaned(self) -> bool:
-        """After the child is gone: whether its scratch folder is as it was; one that is not is removed."""
-        state = self.scratch.lstat()
-        if state.st_ctime_ns == self._changed:
-            return True
-        remove(self.scratch)
-        return False
+    def untouched(self) -> bool:
+        """After the child is gone: whether its scratch folder is as it was, and can serve again."""
+        try:
+            return self.scratch.lstat().st_ctime_ns == self._changed
+        except OSError:
+            return False

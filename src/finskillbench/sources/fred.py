@@ -70,8 +70,10 @@ def parse_fred(path: Path, *, start: date = DEFAULT_START) -> FredFile:
     return FredFile(path, series, frame, raw)
 
 
-def load_fred(folder: Path, *, start: date = DEFAULT_START) -> tuple[Mapping[str, pl.DataFrame], tuple[str, ...]]:
-    """Every known series of the folder, one vintage each, and notes on what was chosen or is missing.
+def load_fred(
+    folder: Path, *, start: date = DEFAULT_START
+) -> tuple[Mapping[str, pl.DataFrame], tuple[str, ...], Mapping[str, Path]]:
+    """Every known series of the folder, one vintage each; notes on what was chosen or is missing; the file of each.
 
     fredgraph's own files win over extracts, then the latest last observation, then the first path.
 
@@ -92,6 +94,7 @@ def load_fred(folder: Path, *, start: date = DEFAULT_START) -> tuple[Mapping[str
             mend="add DGS3MO.csv from FRED (fredgraph.csv?id=DGS3MO): it is the risk-free rate",
         )
     chosen: dict[str, pl.DataFrame] = {}
+    paths: dict[str, Path] = {}
     notes: list[str] = []
     for series in SERIES:
         files = sorted(vintages.get(series, []), key=lambda f: (f.raw, f.frame["date"][-1]), reverse=True)
@@ -100,10 +103,10 @@ def load_fred(folder: Path, *, start: date = DEFAULT_START) -> tuple[Mapping[str
             if other not in vintages:
                 notes.append(f"FRED {series}: no file, the series is left out.")
             continue
-        chosen[series] = files[0].frame
+        chosen[series], paths[series] = files[0].frame, files[0].path
         if len(files) > 1:
             notes.append(
                 f"FRED {series}: {files[0].path.parent.name} ({files[0].frame['date'][0]} to "
                 f"{files[0].frame['date'][-1]}) was taken of {len(files)} vintages."
             )
-    return chosen, tuple(notes)
+    return chosen, tuple(notes), paths

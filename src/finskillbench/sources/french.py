@@ -63,10 +63,11 @@ def parse_french(path: Path, *, start: date = DEFAULT_START) -> pl.DataFrame:
     return frame.with_columns(pl.exclude("date") / 100)
 
 
-def load_french(folder: Path, *, start: date = DEFAULT_START) -> pl.DataFrame:
+def load_french(folder: Path, *, start: date = DEFAULT_START) -> tuple[pl.DataFrame, Path]:
     """Daily five factors, momentum and the risk-free rate: date, mkt_rf, smb, hml, rmw, cma, mom, rf (decimals).
 
-    Only dates both files cover are kept; a date one of them lacks inside the other's span is an error.
+    Also the file that ends first, and so decides where the table ends. Only dates both files cover are kept; a date
+    one of them lacks inside the other's span is an error.
     """
     five_path = _the_file(folder, "5_factors")
     momentum_path = _the_file(folder, "momentum")
@@ -82,7 +83,8 @@ def load_french(folder: Path, *, start: date = DEFAULT_START) -> pl.DataFrame:
         holes = inside.join(frame, on="date", how="anti")["date"]
         if len(holes):
             raise SourceError(path, f"no row for {holes[0]}, which the other factor file has", mend="download both")
-    return five.join(momentum, on="date", how="inner").sort("date").select("date", *FACTORS, "rf")
+    shortest = momentum_path if momentum["date"][-1] < five["date"][-1] else five_path
+    return five.join(momentum, on="date", how="inner").sort("date").select("date", *FACTORS, "rf"), shortest
 
 
 def _the_file(folder: Path, part: str) -> Path:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import polars as pl
 
-from finskillbench.errors import SourceError
+from finskillbench.errors import InternalError, SourceError
 from finskillbench.sources.constituents import Constituent, parse_constituents
 from finskillbench.sources.files import DEFAULT_START, files_below, first_folder, ticker_of
 from finskillbench.sources.fred import load_fred
 from finskillbench.sources.french import load_french
 from finskillbench.sources.prices import SUFFIXES, PriceFile, has_ohlcv, parse_prices
-from finskillbench.sources.splice import splice
+from finskillbench.sources.splice import latest_first, splice
 from finskillbench.sources.statements import Statements, parse_statements
 from finskillbench.sources.universe import Security, Universe, load_universe, sector_counts
 
@@ -40,6 +40,8 @@ class MarketData:
     macro : FRED id -> date, value, as published.
     statements : symbol -> published figures.
     notes : what was replaced, suspicious or not covered, one sentence each.
+    files : series that the dates of an edition depend on -> the file to extend where it ends too early: `factors`
+        (of the factor files the one that ends first) and `DGS3MO`.
     """
 
     securities: tuple[Security, ...]
@@ -48,6 +50,7 @@ class MarketData:
     macro: Mapping[str, pl.DataFrame]
     statements: Mapping[str, Statements]
     notes: tuple[str, ...]
+    files: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -97,8 +100,8 @@ def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAUL
         start=start,
     )
     _refuse_unknown(collection, universe.symbols() | set(listed))
-    factors = load_french(first_folder(raw_dir, "famafrench", "french"), start=start)
-    macro, macro_notes = load_fred(first_folder(raw_dir, "fred"), start=start)
+    factors, shortest = load_french(first_folder(raw_dir, "famafrench", "french"), start=start)
+    macro, macro_notes, macro_files = load_fred(first_folder(raw_dir, "fred"), start=start)
 
     securities: dict[str, Security] = {}
     frames: dict[str, pl.DataFrame] = {}
@@ -148,6 +151,7 @@ def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAUL
         macro=macro,
         statements={s: statements[s] for s in symbols},
         notes=(*notes, *macro_notes),
+        files={"factors": shortest, "DGS3MO": macro_files["DGS3MO"]},
     )
 
 
@@ -264,8 +268,20 @@ def _refuse_gaps(prices: pl.DataFrame, collection: _Collection) -> None:
     )
     if not gaps.is_empty():
         row = gaps.row(0, named=True)
+        path, line = _row_of(row["symbol"], row["from"], collection)
         raise SourceError(
-            collection.prices[row["symbol"]][0],
+            path,
             f"{row['symbol']} has no prices for {row['missing']} sessions between {row['from']} and {row['date']}",
+            line=line,
             mend="add the missing history, or list the ticker no longer",
         )
+
+
+def _row_of(symbol: str, day: date, collection: _Collection) -> tuple[Path, int]:
+    """File and line of a price: of several downloads the latest that has it, as when they are joined."""
+    collection.parsed.pop(symbol, None)  # forgotten once it was joined
+    for file in latest_first(collection.price_files(symbol)):
+        row = file.frame["date"].index_of(day)
+        if row is not None:
+            return file.path, file.first_line + row
+    raise InternalError(f"prices of {symbol} on {day} come from no file")

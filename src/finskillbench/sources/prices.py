@@ -1,5 +1,6 @@
 """Daily prices as Yahoo Finance and yfinance write them, in every header variant seen in the wild."""
 
+import math
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -18,6 +19,14 @@ from finskillbench.sources.files import (
 )
 
 SUFFIXES = (".csv", ".csv.gz")
+MAX_VOLUME = 1e12
+"""Shares a session: the busiest names trade some 1e9, more than this is a damaged cell."""
+SPIKE = 0.60
+"""A rise beyond this, or the fall that undoes one, is a wrong price and no news if the next session takes it back."""
+REVERTED = 0.10
+"""Share of a spike (in logarithms) that may be left after the next session: 5 % of the price at +60 %."""
+RANGE_TOLERANCE = 1e-6
+"""Relative distance of a close from [low, high] that the rounding of adjusted prices explains."""
 _KNOWN = {
     "date": "date",
     "price": "date",  # yfinance's multi-header calls the index column "Price"
@@ -45,12 +54,14 @@ class PriceFile:
     frame : date, open, high, low, close, adj_close, volume, dividends, splits, from `start` on; open, high,
         low, volume, dividends and splits are null where the file does not give them.
     has_ohlcv : the file carries open, high, low and volume; a close-only file does not count as a price set.
+    first_line : the file's line (1-based) of the frame's first row; the others follow one by one.
     """
 
     path: Path
     ticker: str
     frame: pl.DataFrame
     has_ohlcv: bool
+    first_line: int
 
 
 def has_ohlcv(path: Path) -> bool:
@@ -63,12 +74,14 @@ def parse_prices(path: Path, *, start: date = DEFAULT_START) -> PriceFile:
     """Read one price file and check every cell of it.
 
     Without an `Adj Close` column the close is already adjusted (yfinance's auto_adjust). Open, high or low of 0
-    (Yahoo's "not recorded") become null. Order and duplicates are checked over the whole file, values from `start`.
+    (Yahoo's "not recorded") and an empty volume become null. Order and duplicates are checked over the whole file,
+    values from `start`.
 
     Raises
     ------
     SourceError : unreadable file or cell, wrong columns, duplicate or unsorted dates, a close that is missing
-        or not positive, high < low, negative volume, a row naming another ticker.
+        or not positive, high < low, a close outside [low, high], a volume that is negative or beyond
+        `MAX_VOLUME`, a one-day spike that the next session undoes, a row naming another ticker.
     """
     ticker = ticker_of(path)
     text = read_text(path)
@@ -87,12 +100,15 @@ def parse_prices(path: Path, *, start: date = DEFAULT_START) -> PriceFile:
     inside = dates >= start
     values.setdefault("adj_close", values["close"])
     _check_values(table, values, inside)
+    _refuse_spikes(table, dates, values, inside)
     complete = {"open", "high", "low", "volume"} <= set(values)
     frame = pl.DataFrame({"date": dates, **values}).filter(inside)
     frame = frame.with_columns(
         *(pl.lit(None, dtype=pl.Float64).alias(name) for name in _ORDER if name not in frame.columns),
     ).with_columns(pl.when(pl.col(name) > 0).then(pl.col(name)).alias(name) for name in ("open", "high", "low"))
-    return PriceFile(path, ticker, frame.select("date", *_ORDER), complete)
+    # Dates increase, so what is left out lies in front.
+    first_line = table.first_line + len(dates) - frame.height
+    return PriceFile(path, ticker, frame.select("date", *_ORDER), complete, first_line)
 
 
 _ORDER = ("open", "high", "low", "close", "adj_close", "volume", "dividends", "splits")
@@ -133,3 +149,37 @@ def _check_values(table: TextTable, values: dict[str, pl.Series], inside: pl.Ser
     if "high" in values and "low" in values:
         high, low = values["high"], values["low"]
         table.refuse(inside & (low > 0) & (high > 0) & (high < low), "high is below low", mend="repair the row")
+    for name, side, beyond in (("low", "below", -1.0), ("high", "above", 1.0)):
+        if name in values:
+            excess = beyond * (values["close"] / values[name] - 1)
+            outside = inside & (values[name] > 0) & (excess > RANGE_TOLERANCE)
+            table.refuse(outside, f"the close is {side} the day's {name}:", value="close", mend="repair the row")
+    if "volume" in values:
+        table.refuse(
+            inside & (values["volume"] > MAX_VOLUME),
+            f"volume is beyond {MAX_VOLUME:.0e} shares:",
+            value="volume",
+            mend="repair the cell, or empty it if the volume is unknown",
+        )
+
+
+def _refuse_spikes(table: TextTable, dates: pl.Series, values: dict[str, pl.Series], inside: pl.Series) -> None:
+    """Raise about a close far from both its neighbours, which agree: no real price does that.
+
+    A lasting move stays: a corporate action, or news (see `splice.repair_jumps` and the panels' jumps).
+    """
+    within = inside & inside.shift(1)
+    for name in ("close", "adj_close"):
+        logs = values[name].set(~inside, None).log()
+        move = logs.diff()
+        left = logs.shift(-1) - logs.shift(1)
+        spikes = (within & (move.abs() > math.log(1 + SPIKE)) & (left.abs() <= REVERTED * move.abs())).fill_null(False)
+        row = spikes.arg_max() if spikes.any() else None
+        if row is not None:
+            before, value, after = (values[name][place] for place in (row - 1, row, row + 1))
+            raise table.error(
+                row,
+                f"{name} of {dates[row]} is {value:g} between {before:g} on {dates[row - 1]} and {after:g} on "
+                f"{dates[row + 1]}: a spike that the next session undoes",
+                mend="repair or delete the row",
+            )

@@ -57,10 +57,8 @@ def splice(files: Sequence[PriceFile]) -> tuple[pl.DataFrame, list[str]]:
     disagree, and on sets that could not be joined.
     """
     notes: list[str] = []
-    # The latest download is the base; of two that end together the longer one.
-    ordered = sorted(files, key=lambda f: (f.frame["date"][-1].toordinal(), f.frame.height), reverse=True)
     repaired = []
-    for file in ordered:
+    for file in latest_first(files):
         frame, found = repair_jumps(file)
         repaired.append((file, frame.select(_COLUMNS)))
         notes += found
@@ -89,6 +87,11 @@ def splice(files: Sequence[PriceFile]) -> tuple[pl.DataFrame, list[str]]:
         )
         joined = pl.concat([earlier, joined])
     return joined, notes
+
+
+def latest_first(files: Sequence[PriceFile]) -> list[PriceFile]:
+    """The latest download, the base, first; of two that end together the longer one."""
+    return sorted(files, key=lambda f: (f.frame["date"][-1].toordinal(), f.frame.height), reverse=True)
 
 
 def _volume_ratio(common: pl.DataFrame) -> float:

@@ -23,8 +23,8 @@ from finskillbench.scoring.measures import clip, mean, mean_absolute_error
 from finskillbench.scoring.values import first_numbers, numbers, parameter
 from finskillbench.subtasks.base import Answer, Subtask
 from finskillbench.subtasks.building import BuildContext, MonthEnd, Task, stratified
-from finskillbench.subtasks.merit import DEAD_ZONE, LEAST_SPREAD, judge_weights, submitted_weights
-from finskillbench.subtasks.portfolio import CONVENTIONS, METADATA, SKILL, covariance_field
+from finskillbench.subtasks.merit import DEAD_ZONE, LEAST_SPREAD, ROUNDING, judge_weights, submitted_weights
+from finskillbench.subtasks.portfolio import CONVENTIONS, METADATA, PRECISION, SKILL, covariance_field
 from finskillbench.subtasks.proofs import certificate_of, proof_of
 from finskillbench.subtasks.weights import weight_score
 
@@ -91,7 +91,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     if given and not set(given) - set(problem.tickers):
         predicted = np.array([given.get(ticker, 0.0) for ticker in problem.tickers])
         error = _distance(predicted, after) / _distance(after.equilibrium, after)
-        returns = 1.0 if error <= DEAD_ZONE else clip(1.0 - error)
+        rounded = float(np.abs(predicted - after.mean).max()) <= ROUNDING
+        returns = 1.0 if rounded or error <= DEAD_ZONE else clip(1.0 - error)
     weights = submitted_weights(first_numbers(answer, "optimal_weights", "posterior_weights"), problem.tickers)
     known = truth.verification
     merit = 0.0
@@ -139,7 +140,7 @@ def _task(context: BuildContext, month: MonthEnd, variant: int) -> Task | None:
         "every name and the long-only portfolio that is optimal under it. The prior comes from market_cap_weights, not "
         "from any return forecast; conventions defines every step exactly.",
         "Submit a JSON object with posterior_returns (ticker to annual decimal) and optimal_weights (ticker to "
-        "fraction of NAV).",
+        f"fraction of NAV). {PRECISION}",
     )
     return Task(
         Episode(

@@ -23,6 +23,7 @@ from finskillbench.subtasks.merit import LEAST_SPREAD, agreement, judge_weights,
 from finskillbench.subtasks.portfolio import (
     METADATA,
     OBJECTIVE_NAME,
+    PRECISION,
     SKILL,
     Tier,
     constraint_fields,
@@ -125,11 +126,7 @@ class Case:
 
 
 def pool(context: BuildContext) -> list[Case]:
-    """The 144 problems, 12 month-ends x 3 tiers x 4 objectives, solved; shared with infeasibility detection."""
-    return context.shared(NAME, lambda: _solve_pool(context))
-
-
-def _solve_pool(context: BuildContext) -> list[Case]:
+    """The 144 problems, 12 month-ends x 3 tiers x 4 objectives, solved."""
     cases = []
     for tier_name in context.catalog["tiers"]:
         slots = [(month, objective) for month in context.month_ends for objective in Objective]
@@ -210,7 +207,7 @@ def _task(case: Case) -> Task | None:
         "exposures are in the task data; conventions defines the objective and every limit exactly. "
         "Check each limit on your final weights.",
         "Submit a JSON object with weights (ticker to fraction of NAV) and constraint_satisfaction (one boolean for "
-        "each limit that is set).",
+        f"each limit that is set). {PRECISION}",
     )
     return Task(
         Episode(

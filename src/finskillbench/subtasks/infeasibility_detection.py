@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from pydantic import Field
 
-from finskillbench.engines.portfolio.optimise import InfeasibleError
+from finskillbench.engines.portfolio.optimise import Certified, InfeasibleError, UndecidedError, optimise
+from finskillbench.engines.portfolio.problem import PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.errors import InternalError
+from finskillbench.errors import SourceError
 from finskillbench.scoring.measures import ramp
 from finskillbench.scoring.values import boolean, number
 from finskillbench.subtasks.base import Answer, Subtask
-from finskillbench.subtasks.building import BuildContext, Task
-from finskillbench.subtasks.constrained_optimization import Case, pool
-from finskillbench.subtasks.portfolio import METADATA, SKILL, conventions
+from finskillbench.subtasks.building import BuildContext, MonthEnd, Task
+from finskillbench.subtasks.legacy import legacy_portfolio
+from finskillbench.subtasks.portfolio import (
+    METADATA,
+    PRECISION,
+    SKILL,
+    Tier,
+    constraint_fields,
+    conventions,
+    covariance_field,
+    month_problem,
+)
 from finskillbench.subtasks.proofs import certificate_of, farkas_of, proof_of
 
 NAME = "infeasibility_detection"
 METHOD = "infeasibility_detection"
+_ATTEMPTS = 40
+"""Current portfolios drawn for one case before the build gives up."""
+_CLOSE = 0.003
+"""How near a drawn portfolio's least turnover must come to the one wanted."""
 TURNOVER_TOLERANCE = 0.02
 """Relative error of the least turnover at which the score reaches 0; within a twentieth of it the answer is right."""
 
@@ -52,48 +70,87 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     return Score(verdict * (1.0 if full else evidence), {"feasible": verdict, "minimum_turnover": evidence})
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A mandate with a current portfolio, its certified least turnover, and the proof that it cannot be kept, if so."""
+
+    month: MonthEnd
+    tier: Tier
+    task_input: Mapping[str, Any]
+    least_turnover: Certified
+    refutation: InfeasibleError | None
+
+
 def build(context: BuildContext) -> list[Task]:
-    """Half feasible, half infeasible cases of the hard tier, none inside the grey band around the turnover limit."""
-    hard = [case for case in pool(context) if case.tier.legacy["infeasible"] is not None]
-    rng = context.generator(NAME, "draw")
-    half = context.catalog["episodes_per_subtask"] // 2
-    chosen = []
-    for infeasible in (False, True):
-        members = [case for case in hard if isinstance(case.outcome, InfeasibleError) == infeasible]
-        chosen += [members[index] for index in rng.permutation(len(members))[:half]]
-    # Shuffled and numbered, so that neither the order nor the name of an episode tells its verdict.
-    return [_task(chosen[index], number) for number, index in enumerate(rng.permutation(len(chosen)))]
+    """Half feasible, half infeasible cases of the hard tier, none inside the grey band around the turnover limit.
+
+    Current portfolios are drawn for this subtask alone, close to the limit on both sides of it: no other episode gives
+    a verdict away, and neither do the distance to the benchmark, the order or the name of an episode.
+    """
+    count = context.catalog["episodes_per_subtask"]
+    verdicts = context.generator(NAME, "verdicts").permutation(count) < count // 2
+    months = context.month_ends
+    return [_task(_case(context, months[i % len(months)], i, bool(verdicts[i])), i) for i in range(count)]
+
+
+def _case(context: BuildContext, month: MonthEnd, index: int, too_far: bool) -> Case:
+    """Draw current portfolios until one lies clear of the grey band on the wanted side."""
+    settings = context.catalog["infeasibility"]
+    tier = Tier.of(context, settings["tier"], month)
+    limit = tier.constraints["max_turnover"]
+    low, high = settings["beyond" if too_far else "within"]
+    for attempt in range(_ATTEMPTS):
+        rng = context.generator(NAME, month.as_of, index, attempt)
+        try:
+            current, least = legacy_portfolio(month, tier, limit + float(rng.uniform(low, high)), rng, _CLOSE)
+        except (InfeasibleError, UndecidedError):
+            continue
+        if least is None or abs(least.value - limit) < context.catalog["grey_band"] or (least.value > limit) != too_far:
+            continue
+        task_input = {"covariance_matrix": covariance_field(month)} | constraint_fields(
+            month, tier.constraints, current
+        )
+        refutation = _refuted(month_problem(month, task_input)) if too_far else None
+        if too_far == (refutation is not None):
+            return Case(month, tier, task_input, least, refutation)
+    raise SourceError(
+        f"panels at {month.as_of}",
+        f"no current portfolio comes near the turnover limit of the {tier.name} tier",
+        mend="loosen the tier in catalog/portfolio.json or use a larger universe",
+    )
+
+
+def _refuted(problem: PortfolioProblem) -> InfeasibleError | None:
+    """The checked ray that no portfolio keeps the limits, or None where a single ray does not prove it."""
+    try:
+        optimise(problem)
+    except InfeasibleError as error:
+        return error if error.complete else None
+    except UndecidedError:
+        return None
+    return None
 
 
 def _task(case: Case, index: int) -> Task:
-    month, limits = case.month, case.tier.constraints
+    month, limits, least = case.month, case.tier.constraints, case.least_turnover
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{index:02d}"
-    keep = ("constraints", "covariance_matrix", "benchmark_weights", "current_portfolio", "sector_mapping")
-    task_input = {field: case.task_input[field] for field in (*keep, "factor_exposures")}
     names = ("long_only", "sector_limits", "names", "max_turnover", "max_tracking_error", "factor_neutrality")
-    task_input["conventions"] = conventions(None, *names)
-    feasible = not isinstance(case.outcome, InfeasibleError)
+    task_input = dict(case.task_input) | {"conventions": conventions(None, *names)}
+    feasible = case.refutation is None
     prompt = Prompt(
         f"As of {month.as_of}, decide whether any fully invested portfolio keeps every limit in constraints at once, "
         f"given the current portfolio and a one-way turnover limit of {limits['max_turnover']:.0%}. "
         "Find the least one-way turnover from the current portfolio to a portfolio that keeps all the other limits: "
         "it decides the question. conventions defines every limit exactly.",
-        "Submit a JSON object with feasible (boolean) and minimum_turnover (fraction of NAV).",
+        f"Submit a JSON object with feasible (boolean) and minimum_turnover (fraction of NAV). {PRECISION}",
     )
-    least = case.least_turnover
-    if least is None:
-        raise InternalError(f"{case.name}: a tier without a turnover limit cannot be decided by the least turnover")
-    decision = proof_of(least)
-    if isinstance(case.outcome, InfeasibleError):
-        refutation = farkas_of(case.outcome)
-        proof = decision | {"kind": "infeasible", "farkas_margin": refutation["margin"]}
-        certificate = {"least_turnover": certificate_of(least), "farkas": refutation}
+    proof, certificate = proof_of(least), {"least_turnover": certificate_of(least)}
+    if case.refutation is None:
+        proof |= {"kind": "feasible"}
+        certificate["witness"] = least.weights.tolist()
     else:
-        proof = decision | {"kind": "feasible"}
-        certificate = {
-            "least_turnover": certificate_of(least),
-            "witness": case.outcome.weights.tolist(),
-        }
+        certificate["farkas"] = farkas_of(case.refutation)
+        proof |= {"kind": "infeasible", "farkas_margin": certificate["farkas"]["margin"]}
     return Task(
         Episode(task_id, SKILL, NAME, month.as_of, case.tier.name, task_input, prompt, dict(METADATA)),
         Truth(

@@ -20,7 +20,7 @@ _BOOK_NAMES = (15, 21)
 
 
 def legacy_portfolio(
-    month: MonthEnd, tier: Tier, target: float, rng: np.random.Generator
+    month: MonthEnd, tier: Tier, target: float, rng: np.random.Generator, close: float = CLOSE_ENOUGH
 ) -> tuple[Array, Certified | None]:
     """A drifted portfolio whose least turnover into the tier's other limits is close to `target`.
 
@@ -54,7 +54,7 @@ def legacy_portfolio(
     for _ in range(_STEPS):
         share = low[0] + (high[0] - low[0]) * (target - low[1]) / (high[1] - low[1])
         weights, least = tried(share)
-        if abs(least.value - target) < CLOSE_ENOUGH:
+        if abs(least.value - target) < close:
             return weights, least
         low, high = ((share, least.value), high) if least.value < target else (low, (share, least.value))
     raise UndecidedError("no blend of the closest portfolio and the book comes near the wanted turnover")

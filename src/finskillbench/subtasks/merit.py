@@ -20,24 +20,39 @@ DEAD_ZONE = 1e-3
 LEAST_SPREAD = 5e-5
 """An episode discriminates when the trivial portfolio's objective is at least this far from the optimum, per year."""
 
-ROUNDING = 5e-5
-"""What a weight written with four decimals may miss."""
+ROUNDING = 5.001e-5
+"""What a number written with four decimals may miss."""
+_FEW = 10
+"""Longest list of best names that counts as picking without optimising."""
 
 
 def trivial_value(problem: PortfolioProblem, *anchors: Array) -> float:
     """Best objective among the answers that need no thought: the zero of `certified`.
 
-    Equal weights, and `anchors`, moved to the nearest feasible portfolio; inverse-variance weights, the benchmark, the
-    current portfolio and, under max_sharpe, the one name of highest return where they are feasible as they stand.
+    Equal weights, and `anchors`, moved to the nearest feasible portfolio; and, where they are feasible as they stand,
+    the benchmark, the current portfolio, inverse-variance weights of all names or of the calmest few only, and under
+    max_sharpe equal weights of the few names of highest return.
     """
     equal = np.full(problem.size, 1.0 / problem.size)
     moved = [optimise(problem, Goal.DISTANCE, anchor=anchor).weights for anchor in (equal, *anchors)]
     values = [problem.value(weights) for weights in moved]
-    ready = [problem.inverse_variance, problem.benchmark, problem.current]
+    ready = [problem.benchmark, problem.current, *_calmest(problem)]
     if problem.objective is Objective.MAX_SHARPE:
-        ready.append(np.eye(problem.size)[int(problem.mean.argmax())])
+        best = np.argsort(-problem.mean, kind="stable")
+        ready += [np.isin(np.arange(problem.size), best[:few]) / few for few in range(1, _FEW + 1)]
     known = [weights for weights in ready if weights is not None and not violations(problem, weights)]
     return min([*values, *map(problem.value, known)])
+
+
+def _calmest(problem: PortfolioProblem) -> list[Array]:
+    """Inverse-variance weights of the k names of least variance, for every k: the best hand-made low-risk answers."""
+    order = np.argsort(problem.risk.variances, kind="stable")
+    lists = []
+    for count in range(1, problem.size + 1):
+        weights = np.zeros(problem.size)
+        weights[order[:count]] = 1.0 / problem.risk.variances[order[:count]]
+        lists.append(weights / weights.sum())
+    return lists
 
 
 def judge_weights(problem: PortfolioProblem, weights: Array, optimal: float, trivial: float) -> Score:
@@ -65,7 +80,12 @@ def submitted_weights(value: Mapping[str, float], tickers: Sequence[str]) -> Arr
     if float(np.abs(weights).max()) > 1e6:
         return None
     total = float(weights.sum())
-    return weights / total if abs(total - 1.0) <= max(ROUNDING * len(tickers), FEASIBILITY_TOLERANCE) else weights
+    return weights / total if abs(total - 1.0) <= _forgiven(len(tickers)) else weights
+
+
+def _forgiven(names: int) -> float:
+    """How far a sum of weights may miss 1: the rounding of each to a basis point, never more than half a percent."""
+    return min(max(ROUNDING * names, FEASIBILITY_TOLERANCE), 0.005)
 
 
 def agreement(problem: PortfolioProblem, weights: Array, flags: Mapping[str, Any], expected: Sequence[str]) -> float:

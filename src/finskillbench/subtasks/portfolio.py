@@ -9,10 +9,12 @@ from typing import Any
 
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, clean, tracking_error
-from finskillbench.engines.portfolio.optimise import optimise
+from finskillbench.engines.portfolio.optimise import InfeasibleError, UndecidedError, optimise
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, Objective, PortfolioProblem
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.episode import JsonObject
+from finskillbench.errors import SourceError
+from finskillbench.panels.covariance import WINDOW
 from finskillbench.subtasks.building import BuildContext, MonthEnd
 
 SKILL = "portfolio_construction"
@@ -36,6 +38,8 @@ OBJECTIVE_NAME = {
     Objective.RISK_PARITY: "risk balance (risk_parity)",
 }
 
+PRECISION = "Give every number with at least 6 decimals."
+"""Said in every arm: three decimals of a weight are not enough to keep a limit, and the prompt itself abridges."""
 UNITS = "expected_returns, covariance_matrix and risk_free_rate are annualised decimals (0.05 is 5% a year)"
 CONVENTIONS = {
     "fully_invested": "weights sum to 1",
@@ -108,8 +112,8 @@ class Tier:
         }
         tier = cls(name, limits, data["risk_aversion"], data["legacy"], month.benchmark)
         if data["max_tracking_error"] is None:
-            return replace(tier, closest=_closest(month, limits))
-        closest = _closest(month, limits | {"max_tracking_error": None})
+            return replace(tier, closest=cls._closest(context, name, month, limits))
+        closest = cls._closest(context, name, month, limits | {"max_tracking_error": None})
         least = tracking_error(closest, month.benchmark, month.risk)
         attainable = math.ceil(ATTAINABLE * least * 1000) / 1000
         if attainable > data["max_tracking_error"]:
@@ -119,6 +123,29 @@ class Tier:
             )
             limits = limits | {"max_tracking_error": attainable}
         return replace(tier, constraints=limits, closest=closest)
+
+    @classmethod
+    def _closest(cls, context: BuildContext, name: str, month: MonthEnd, limits: Mapping[str, Any]) -> Array:
+        """`_closest`, with month, tier and the likely cause in the error where no portfolio can be found.
+
+        The tiers are made for real markets, so the first suspects are moves no market makes within the covariance's
+        window: one wrong price swamps the variance and the betas of its name.
+        """
+        try:
+            return _closest(month, limits)
+        except (InfeasibleError, UndecidedError) as error:
+            first = context.panels.window_returns(month.as_of, WINDOW)[0][0]
+            jumps = [
+                f"{jump.symbol} {jump.simple_return:+.0%} on {jump.date}"
+                for jump in context.panels.report.jumps
+                if first <= jump.date <= month.as_of
+            ]
+            cause = f"; likely cause, moves between {first} and {month.as_of}: {', '.join(jumps)}" if jumps else ""
+            raise SourceError(
+                "prices",
+                f"the {name} tier cannot be kept at {month.as_of}: {error}{cause}",
+                mend="check those prices" if jumps else "check prices and shares up to that month, or add names",
+            ) from error
 
 
 def _closest(month: MonthEnd, limits: Mapping[str, Any]) -> Array:

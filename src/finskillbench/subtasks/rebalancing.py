@@ -17,10 +17,11 @@ from finskillbench.scoring.measures import clip, mean, ramp
 from finskillbench.scoring.values import first_numbers, number, numbers
 from finskillbench.subtasks.base import Answer, Subtask
 from finskillbench.subtasks.building import BuildContext, MonthEnd, Task, stratified
-from finskillbench.subtasks.merit import DEAD_ZONE, LEAST_SPREAD, judge_weights, submitted_weights, trivial_value
+from finskillbench.subtasks.merit import LEAST_SPREAD, ROUNDING, judge_weights, submitted_weights, trivial_value
 from finskillbench.subtasks.portfolio import (
     METADATA,
     OBJECTIVE_NAME,
+    PRECISION,
     SKILL,
     Tier,
     conventions,
@@ -32,10 +33,10 @@ from finskillbench.subtasks.weights import weight_score
 
 NAME = "rebalancing"
 METHOD = "turnover_compliance_and_objective"
-EXCESS_TURNOVER = 0.25
-"""Trading this share more than the certified least turnover brings the certified score to 0."""
 LEAST_TRADE = 1e-5
 """A change of weight below a tenth of a basis point is no trade: independent solvers differ by as much."""
+_LEAST_SAVING = 1e-3
+"""Turnover that stage 2 must save at least, or it is not tested."""
 _LEAST_OBJECTIVE = 1e-3
 """An optimum nearer to 0 than this leaves stage 2 a band of less than 1e-7, which no solver but an exact one enters."""
 _LEAST_TURNOVER = 0.05
@@ -87,8 +88,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     """Objective merit x trading merit x agreement of the reported turnover and trades with the weights.
 
     The objective is judged beyond the tolerance of stage 2, scaled so that not trading, and trading to equal or to
-    inverse-variance weights, scores 0; trading is judged by its excess over the certified least turnover; each report
-    that is missing or disagrees costs half.
+    inverse-variance weights, scores 0. Half of the trading merit has to be earned by stage 2: it falls from the
+    certified least turnover to 0 at the turnover of stage 1. Each report that is missing or disagrees costs half.
     """
     problem = problem_from(task_input)
     current = problem.current
@@ -100,8 +101,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     known = truth.verification
     merit = judge_weights(problem, weights, known["accepted_value"], known["trivial_value"])
     traded, least = turnover(weights, current), known["least_turnover"]
-    excess = (traded - least) / (EXCESS_TURNOVER * least)
-    trading = 1.0 if excess <= DEAD_ZONE else clip(1.0 - excess)
+    excess = max(0.0, traded - least - 2 * ROUNDING) / (known["stage_1_turnover"] - least)
+    trading = 0.5 + 0.5 * clip(1.0 - excess)
     reported = number(answer.get("turnover"))
     agrees = float(reported is not None and abs(reported - traded) <= FEASIBILITY_TOLERANCE)
     trades = _trades_agree(numbers(answer.get("trade_list")), weights - current, problem.tickers)
@@ -167,6 +168,9 @@ def _task(context: BuildContext, month: MonthEnd, tier_name: str, objective: Obj
         return None
     if result.turnover < _LEAST_TURNOVER or abs(result.target.value) < _LEAST_OBJECTIVE:
         return None
+    stage_1_turnover = turnover(result.target.weights, current)
+    if not result.target.uniqueness.outcome.proved or stage_1_turnover - result.turnover < _LEAST_SAVING:
+        return None
     weights = clean(result.weights)
     trades = {
         ticker: change for ticker, change in month.by_ticker(weights - current).items() if abs(change) > LEAST_TRADE
@@ -177,7 +181,7 @@ def _task(context: BuildContext, month: MonthEnd, tier_name: str, objective: Obj
         "constraints. Among the portfolios whose objective is as good as the optimum within objective_tolerance, take "
         "the one that needs the least one-way turnover; conventions defines both stages exactly.",
         "Submit a JSON object with trade_list (ticker to signed change of weight), new_weights (ticker to weight) and "
-        "turnover (one-way).",
+        f"turnover (one-way). {PRECISION}",
     )
     return Task(
         Episode(task_id, SKILL, NAME, month.as_of, tier_name, task_input, prompt, {"objective": objective, **METADATA}),
@@ -190,6 +194,7 @@ def _task(context: BuildContext, month: MonthEnd, tier_name: str, objective: Obj
                 "accepted_value": accepted,
                 "trivial_value": trivial,
                 "least_turnover": result.turnover,
+                "stage_1_turnover": stage_1_turnover,
                 "ground_truth_source": "certified optimiser, two stages",
             },
             proof_of(result.least_trading) | {"stage_1": proof_of(result.target)},

@@ -16,6 +16,7 @@ from finskillbench.subtasks.merit import LEAST_SPREAD, judge_weights, submitted_
 from finskillbench.subtasks.portfolio import (
     METADATA,
     OBJECTIVE_NAME,
+    PRECISION,
     SKILL,
     conventions,
     market_fields,
@@ -82,7 +83,7 @@ def _task(context: BuildContext, month: MonthEnd, objective: Objective) -> Task 
         f"Build the long-only, fully invested portfolio of {OBJECTIVE_NAME[objective]} over the {len(month.tickers)} "
         f"names of the universe, from the expected returns and the covariance matrix as of {month.as_of}. "
         "The objective is defined exactly in conventions.",
-        "Submit a JSON object with weights: every ticker's optimal weight as a fraction of NAV.",
+        f"Submit a JSON object with weights: every ticker's optimal weight as a fraction of NAV. {PRECISION}",
     )
     return Task(
         Episode(task_id, SKILL, NAME, month.as_of, "easy", task_input, prompt, {"objective": objective, **METADATA}),
