@@ -2,10 +2,11 @@
 
     python benchmarks/truth.py
 
-Both sides label the same 144 constrained, 48 Black-Litterman and 40 rebalancing problems of a synthetic edition in this
-one process, with one BLAS thread; CPU seconds, the median of rounds taken in turn. Ours optimises, proves optimality
-(or infeasibility by a checked ray) and decides uniqueness; reading JSON is left out, which the build never does (0.1 ms a
-problem). The peer returns weights and, as published, ignores name counts; a row without them is for comparison.
+Both sides label the same 144 constrained, 48 Black-Litterman and 40 rebalancing problems of a synthetic edition in
+this one process, with one BLAS thread; CPU seconds, the median of rounds taken in turn. Ours optimises, proves
+optimality (or infeasibility by a checked ray) and decides uniqueness; reading JSON is left out, which the build never
+does (0.1 ms a problem). The peer returns weights and, as published, ignores name counts; a row without them is for
+comparison.
 Exit code 1 if the requirement fails.
 """
 
