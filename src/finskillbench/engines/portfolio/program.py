@@ -71,6 +71,9 @@ class ConicProgram:
 Term = tuple[slice, Array] | tuple[slice, Array, int]
 """Variables, their coefficients M (one-dimensional: a diagonal), and the block's row where M starts (0 if left out)."""
 
+Piece = tuple[int, int, Array]
+"""Row and column where a matrix, or the diagonal of one, is added."""
+
 
 @dataclass
 class ProgramBuilder:
@@ -80,8 +83,8 @@ class ProgramBuilder:
     constant: float = 0.0
     _bounds: list[Array] = field(default_factory=list)
     _linear: list[tuple[slice, Array]] = field(default_factory=list)
-    _quadratic: list[tuple[Array, Array, Array]] = field(default_factory=list)
-    _entries: list[tuple[Array, Array, Array]] = field(default_factory=list)
+    _quadratic: list[Piece] = field(default_factory=list)
+    _entries: list[Piece] = field(default_factory=list)
     _rhs: list[Array] = field(default_factory=list)
     _blocks: list[Block] = field(default_factory=list)
     _rows: int = 0
@@ -99,24 +102,13 @@ class ProgramBuilder:
 
     def add_quadratic(self, place: slice, hessian: Array) -> None:
         """Add ½ x'Hx terms; a one-dimensional `hessian` is a diagonal."""
-        if hessian.ndim == 1:
-            index = np.arange(place.start, place.stop)
-            self._quadratic.append((index, index, hessian))
-        else:
-            rows, columns = np.indices(hessian.shape).reshape(2, -1)
-            self._quadratic.append((rows + place.start, columns + place.start, hessian.ravel()))
+        self._quadratic.append((place.start, place.start, hessian))
 
     def constrain(self, label: str, cone: Cone, rhs: Array, *terms: Term) -> None:
         """Add rows `rhs − Σ M x[place]` in `cone`; see `Term`."""
         count = len(rhs)
         for place, matrix, *first in terms:
-            top = self._rows + (first[0] if first else 0)
-            if matrix.ndim == 1:
-                index = np.arange(len(matrix))
-                self._entries.append((index + top, index + place.start, matrix))
-            else:
-                rows, columns = np.nonzero(matrix)
-                self._entries.append((rows + top, columns + place.start, matrix[rows, columns]))
+            self._entries.append((self._rows + (first[0] if first else 0), place.start, matrix))
         self._rhs.append(rhs)
         self._blocks.append(Block(label, cone, self._rows, self._rows + count))
         self._rows += count
@@ -137,17 +129,30 @@ class ProgramBuilder:
         )
 
 
-def _assembled(entries: list[tuple[Array, Array, Array]], shape: tuple[int, int]) -> Matrix:
-    """The sum of the entries; several may fall on one place."""
+def _assembled(pieces: list[Piece], shape: tuple[int, int]) -> Matrix:
+    """The sum of the pieces; several may fall on one place."""
     if shape[0] * shape[1] <= _DENSE_ENTRIES:
         result = np.zeros(shape)
-        for rows, columns, values in entries:  # the places of one entry are distinct
-            result[rows, columns] += values
+        for top, left, matrix in pieces:
+            target = result[top : top + len(matrix), left : left + matrix.shape[-1]]
+            if matrix.ndim == 1:
+                np.einsum("ii->i", target)[:] += matrix
+            else:
+                target += matrix
         return result
-    if not entries:
+    if not pieces:
         return sp.csc_matrix(shape)
-    rows, columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+    rows, columns, values = (np.concatenate(part) for part in zip(*map(_entries_of, pieces), strict=True))
     return sp.csc_matrix((values, (rows, columns)), shape=shape)
+
+
+def _entries_of(piece: Piece) -> tuple[Array, Array, Array]:
+    top, left, matrix = piece
+    if matrix.ndim == 1:
+        index = np.arange(len(matrix))
+        return index + top, index + left, matrix
+    rows, columns = np.nonzero(matrix)
+    return rows + top, columns + left, matrix[rows, columns]
 
 
 def dense(matrix: Matrix) -> Array:
