@@ -183,7 +183,7 @@ def test_a_script_reads_the_libraries_and_little_else(runner: ScriptRunner, writ
     peek = """
         import json, fractions, os
         def main(payload):
-            names = [payload["secret"], "/etc/passwd", f"/proc/{payload['owner']}/environ", "/root/.x"]
+            names = [payload["secret"], "/etc/passwd", f"/proc/{payload['owner']}/environ", "/etc/shadow"]
             seen = []
             for name in names:
                 try:
