@@ -36,7 +36,9 @@ def main(sizes: list[int]) -> None:
     for names in sizes:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-c", _CHILD, str(names), str(Path(folder) / "edition")]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            raise SystemExit(f"{names} names: the build failed with code {done.returncode}, see above")
         *steps, total = done.stdout.splitlines()
         seconds, megabytes = (float(value) for value in total.split()[1:])
         print(f"{names} names", *steps, sep="\n")

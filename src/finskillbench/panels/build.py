@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from finskillbench.panels.benchmark_weights import WeightsPanel, build_benchmark_weights
-from finskillbench.panels.covariance import CovariancePanel, build_covariance
+from finskillbench.panels.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance
 from finskillbench.panels.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
 from finskillbench.panels.known import REPORTING_LAG_DAYS
 from finskillbench.panels.prices import PriceGrid, build_prices
@@ -83,6 +83,11 @@ def _report(
     ]
     notes += [f"{symbol} has {observations[symbol]} observations, fewer than {MIN_OBSERVATIONS}." for symbol in short]
     notes += [f"The share count of {symbol} is up to {days} days old." for symbol, days in weights.stale.items()]
+    if len(grid.symbols) > WINDOW:
+        notes.append(
+            f"With more names than the {WINDOW} sessions of its window the covariance keeps the Ledoit-Wolf variances "
+            f"and the {LARGE_FACTORS} leading components of the covariances."
+        )
     same = _equal_closes(grid)
     if same:
         notes.append(

@@ -16,6 +16,12 @@ from finskillbench.errors import SourceError
 Floats = NDArray[np.float64]
 
 WINDOW = 252
+LARGE_FACTORS = 20
+"""Factors of a universe of more names than the window has sessions.
+
+A sample of 252 sessions has no more than 252 directions, most of them noise at that size, and every optimisation pays
+for each. Variances stay those of Ledoit-Wolf.
+"""
 
 
 class CovariancePanel(NamedTuple):
@@ -32,7 +38,8 @@ def build_covariance(
     """Estimate the covariance of simple returns (T, n) over the 252 sessions up to each of the rows.
 
     The factor form is positive semidefinite by construction and positive definite if every specific variance is
-    positive; should shrinkage vanish, the ridge 1e-8 (λmin being 0 or more) is added to them.
+    positive; should shrinkage vanish, the ridge 1e-8 (λmin being 0 or more) is added to them. More names than the
+    window has sessions are reduced to `LARGE_FACTORS` factors.
 
     Raises
     ------
@@ -56,6 +63,8 @@ def build_covariance(
                 mend="supply the prices or leave the name out of the universe",
             )
         intensity, estimate = ledoit_wolf(window, symbols)
+        if len(symbols) > WINDOW:
+            estimate = estimate.reduced(LARGE_FACTORS)
         if estimate.least_eigenvalue_bound() <= 0:
             estimate = replace(estimate, specific=estimate.specific + RIDGE)
             ridged.append(day)

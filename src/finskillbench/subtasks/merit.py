@@ -26,16 +26,19 @@ _FEW = 10
 """Longest list of best names that counts as picking without optimising."""
 _LONG = 60
 """Longest list of calm names that is tried, all of them apart."""
+_SPREAD = 500
+"""Names of equal weight at most: thinner ones would not count as holdings, and no limit on names could be kept."""
 
 
 def trivial_value(problem: PortfolioProblem, *anchors: Array) -> float:
     """Best objective among the answers that need no thought: the zero of `certified`.
 
-    Equal weights, and `anchors`, moved to the nearest feasible portfolio; and, where they are feasible as they stand,
-    the benchmark, the current portfolio, inverse-variance weights of all names or of the calmest few only, and under
-    max_sharpe equal weights of the few names of highest return.
+    Equal weights (of the first `_SPREAD` names), and `anchors`, moved to the nearest feasible portfolio; and, where
+    they are feasible as they stand, the benchmark, the current portfolio, inverse-variance weights of all names or of
+    the calmest few only, and under max_sharpe equal weights of the few names of highest return.
     """
-    equal = np.full(problem.size, 1.0 / problem.size)
+    spread = min(problem.size, _SPREAD)
+    equal = np.where(np.arange(problem.size) < spread, 1.0 / spread, 0.0)
     moved = [optimise(problem, Goal.DISTANCE, anchor=anchor).weights for anchor in (equal, *anchors)]
     values = [problem.value(weights) for weights in moved]
     ready = [problem.benchmark, problem.current, *_calmest(problem)]

@@ -45,6 +45,28 @@ def test_thousands_of_names_need_no_square_matrix() -> None:
 
 
 @settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10**6), factors=st.integers(1, 12), n=st.integers(1, 25))
+def test_fewer_factors_keep_the_variances_and_the_best_of_the_covariances(seed: int, factors: int, n: int) -> None:
+    """Against the eigenvectors of the systematic part: no other matrix of that rank comes closer (Eckart-Young)."""
+    _, covariance = ledoit_wolf(_returns(seed, 30, n), _names(n))
+    reduced = covariance.reduced(factors)
+    assert len(reduced.loadings) == min(factors, n)
+    np.testing.assert_allclose(reduced.variances(), covariance.variances(), rtol=1e-12)
+    assert reduced.least_eigenvalue_bound() >= covariance.least_eigenvalue_bound()
+    systematic = covariance.loadings.T @ covariance.loadings
+    values, vectors = np.linalg.eigh(systematic)
+    lead = vectors[:, -factors:] * values[-factors:] @ vectors[:, -factors:].T
+    np.testing.assert_allclose(
+        reduced.loadings.T @ reduced.loadings, lead, atol=1e-10 * max(np.abs(systematic).max(), 1e-12)
+    )
+
+
+def test_a_covariance_of_few_factors_is_left_alone() -> None:
+    _, covariance = ledoit_wolf(_returns(1, 10, 5), _names(5))
+    assert covariance.reduced(10) is covariance
+
+
+@settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 10**6), periods=st.integers(2, 40), n=st.integers(1, 25))
 def test_identities(seed: int, periods: int, n: int) -> None:
     shrinkage, covariance = ledoit_wolf(_returns(seed, periods, n), _names(n))

@@ -14,7 +14,7 @@ from finskillbench.edition.validate.report import Findings
 from finskillbench.edition.validate.subject import Subject, examining
 from finskillbench.engines.risk.covariance import Covariance
 from finskillbench.panels import Panels
-from finskillbench.panels.covariance import WINDOW
+from finskillbench.panels.covariance import LARGE_FACTORS, WINDOW
 from finskillbench.panels.factor_exposures import FACTORS, MIN_OBSERVATIONS
 from finskillbench.panels.known import REPORTING_LAG_DAYS
 from finskillbench.panels.prices import MAX_FILLED_SESSIONS
@@ -301,7 +301,8 @@ def _ledoit_wolf(window: np.ndarray) -> np.ndarray:
     """`_probed` of the annualised Ledoit-Wolf estimate of returns (T, n), from the formulas of the paper.
 
     The covariance is (1 − s) S + s μ I with μ = tr S / n, s = min(b², d²) / d², d² = ||S − μI||² / n and
-    b² = Σ_t ||x_t x_t' − S||² / (n T²). Source: Ledoit & Wolf (2004), section 3.3.
+    b² = Σ_t ||x_t x_t' − S||² / (n T²). Source: Ledoit & Wolf (2004), section 3.3. More names than sessions keep the
+    covariances of the leading components only.
     """
     periods, n = window.shape
     x = window - window.mean(axis=0)
@@ -313,7 +314,14 @@ def _ledoit_wolf(window: np.ndarray) -> np.ndarray:
     noise = (float(lengths @ lengths) / periods - squared) / (n * periods)
     share = min(noise, away) / away
     variances = np.einsum("tn,tn->n", x, x) / periods
-    products = x.T @ (x @ _probes(n)) / periods / n
+    if n > WINDOW:
+        # The leading components from the eigenvectors of the Gram matrix; what they leave of a variance is specific.
+        _, vectors = np.linalg.eigh(gram)
+        lead = vectors[:, -LARGE_FACTORS:].T @ x / np.sqrt(periods)
+        specific = variances - np.einsum("kn,kn->n", lead, lead)
+        products = (lead.T @ (lead @ _probes(n)) + specific[:, None] * _probes(n)) / n
+    else:
+        products = x.T @ (x @ _probes(n)) / periods / n
     target = mean_variance * np.column_stack([np.ones(n), _probes(n) / n])
     return 252 * ((1 - share) * np.column_stack([variances, products]) + share * target)
 

@@ -18,4 +18,5 @@ def least_turnover(problem: PortfolioProblem) -> Certified:
     ------
     InfeasibleError : when the other limits contradict each other whatever the turnover.
     """
-    return optimise(replace(problem, limits=replace(problem.limits, max_turnover=None)), Goal.TURNOVER)
+    free = replace(problem, limits=replace(problem.limits, max_turnover=None))
+    return optimise(free, Goal.TURNOVER, unique=False)

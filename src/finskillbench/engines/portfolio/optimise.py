@@ -83,8 +83,12 @@ def optimise(
     *,
     objective_cap: float | None = None,
     anchor: Array | None = None,
+    unique: bool = True,
 ) -> Certified:
     """Minimise the goal (see `Aim`) over every portfolio that keeps the limits, name counts included.
+
+    Where the value alone matters, `unique=False` spares the question whether the weights are the only ones; for a
+    linear goal over thousands of names it costs far more than the answer.
 
     The relaxation without name counts is solved first; only if its solution has too few or too many names does a
     best-first branch and bound on who is a holding follow (numerics: most never branch).
@@ -98,7 +102,7 @@ def optimise(
     relaxed = formulate(problem, aim)
     solution = _solve(relaxed)
     if _names_kept(problem, solution.x[relaxed.weights]):
-        return _certified(relaxed, solution)
+        return _certified(relaxed, solution, unique=unique)
     return _branch(problem, aim)
 
 
@@ -124,8 +128,8 @@ def _solve(formulation: Formulation) -> Solution:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _certified(formulation: Formulation, solution: Solution) -> Certified:
-    """The better of the raw and the polished solution, with its proof and the proof or refutation of uniqueness."""
+def _certified(formulation: Formulation, solution: Solution, *, unique: bool) -> Certified:
+    """The better of the raw and the polished solution, with its proof and, if asked, one about its uniqueness."""
     proof, x, z = _polished(formulation.program, solution)
     if not (abs(proof.gap) <= ACCEPTED_GAP and proof.violation <= ACCEPTED_VIOLATION):  # so that NaN is refused
         raise UndecidedError(
@@ -135,7 +139,7 @@ def _certified(formulation: Formulation, solution: Solution) -> Certified:
         weights=x[formulation.weights].copy(),
         value=proof.objective,
         optimality=proof,
-        uniqueness=prove_unique(formulation, x, z),
+        uniqueness=prove_unique(formulation, x, z) if unique else UniquenessProof(Uniqueness.NOT_ASKED),
         multipliers=z,
         nodes=1,
     )
@@ -271,7 +275,7 @@ def _held(
     restricted = _without_stubs(problem, holdings) if limits_count else problem
     held = formulate(restricted, aim, holdings=holdings)
     try:
-        candidate = _certified(held, _solve(held))
+        candidate = _certified(held, _solve(held), unique=False)
     except (InfeasibleError, UndecidedError):
         return None
     return candidate if _names_kept(problem, candidate.weights) else None

@@ -31,6 +31,7 @@ class Uniqueness(StrEnum):
     BRANCHES = "unique: alone in its branch of the name counts, and no other branch comes as near"
     MULTIPLE = "not unique: another optimum is known"
     UNDECIDED = "undecided"
+    NOT_ASKED = "not asked: the value alone is the answer"
 
     @property
     def proved(self) -> bool:

@@ -88,6 +88,19 @@ class Covariance:
         chosen = [place[symbol] for symbol in symbols]
         return Covariance(tuple(symbols), self.loadings[:, chosen], self.specific[chosen])
 
+    def reduced(self, factors: int) -> Covariance:
+        """The same variances by fewer factors: the leading principal components, the rest of each variance specific.
+
+        Returns itself where it has no more than so many factors. Covariances keep what the leading components explain,
+        as in a statistical factor model (Connor & Korajczyk, 1988, Journal of Financial Economics 21).
+        """
+        if len(self.loadings) <= factors:
+            return self
+        _, lengths, directions = np.linalg.svd(self.loadings, full_matrices=False)
+        leading = lengths[:factors, None] * directions[:factors]
+        left = np.einsum("kn,kn->n", self.loadings, self.loadings) - np.einsum("kn,kn->n", leading, leading)
+        return Covariance(self.symbols, leading, self.specific + np.maximum(left, 0.0))
+
     def to_json(self) -> dict[str, Any]:
         """JSON values that `from_json` restores bit for bit."""
         return {
