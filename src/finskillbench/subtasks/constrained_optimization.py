@@ -194,7 +194,10 @@ def _task(case: Case) -> Task | None:
     best = case.outcome
     if isinstance(best, InfeasibleError) or not best.uniqueness.outcome.proved:
         return None
-    trivial = trivial_value(case.problem)
+    try:
+        trivial = trivial_value(case.problem)
+    except UndecidedError:
+        return None
     if trivial - best.value < LEAST_SPREAD:
         return None
     month, tier, objective = case.month, case.tier, case.problem.objective

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, check_limits, violations
-from finskillbench.engines.portfolio.optimise import optimise
+from finskillbench.engines.portfolio.optimise import UndecidedError, optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.episode import Score
@@ -39,14 +40,17 @@ def trivial_value(problem: PortfolioProblem, *anchors: Array) -> float:
     """
     spread = min(problem.size, _SPREAD)
     equal = np.where(np.arange(problem.size) < spread, 1.0 / spread, 0.0)
-    moved = [optimise(problem, Goal.DISTANCE, anchor=anchor).weights for anchor in (equal, *anchors)]
-    values = [problem.value(weights) for weights in moved]
+    # Counts of names are left to chance: branching on them is no trivial answer, and takes long in large universes.
+    free = replace(problem, limits=replace(problem.limits, min_names=None, max_names=None))
+    moved = [optimise(free, Goal.DISTANCE, anchor=anchor).weights for anchor in (equal, *anchors)]
     ready = [problem.benchmark, problem.current, *_calmest(problem)]
     if problem.objective is Objective.MAX_SHARPE:
         best = np.argsort(-problem.mean, kind="stable")
         ready += [np.isin(np.arange(problem.size), best[:few]) / few for few in range(1, _FEW + 1)]
-    known = [weights for weights in ready if weights is not None and not violations(problem, weights)]
-    return min([*values, *map(problem.value, known)])
+    known = [weights for weights in (*moved, *ready) if weights is not None and not violations(problem, weights)]
+    if not known:
+        raise UndecidedError("no trivial portfolio keeps the limits")
+    return min(map(problem.value, known))
 
 
 def _calmest(problem: PortfolioProblem) -> list[Array]:

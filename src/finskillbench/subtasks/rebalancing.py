@@ -160,10 +160,10 @@ def _task(context: BuildContext, month: MonthEnd, tier_name: str, objective: Obj
     problem = month_problem(month, task_input)
     try:
         result = rebalance(problem)
+        trivial = min(problem.value(current), trivial_value(problem, problem.inverse_variance))
     except UndecidedError:
         return None
     accepted = result.target.value + OBJECTIVE_TOLERANCE * abs(result.target.value)
-    trivial = min(problem.value(current), trivial_value(problem, problem.inverse_variance))
     if not result.least_trading.uniqueness.outcome.proved or trivial - accepted < LEAST_SPREAD:
         return None
     if result.turnover < _LEAST_TURNOVER or abs(result.target.value) < _LEAST_OBJECTIVE:

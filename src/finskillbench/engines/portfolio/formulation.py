@@ -9,7 +9,7 @@ import numpy as np
 
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Objective, PortfolioProblem, required
 from finskillbench.engines.portfolio.program import Cone, ConicProgram, ProgramBuilder, Term
-from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.engines.portfolio.risk_model import Array, RiskModel
 
 
 class Goal(StrEnum):
@@ -75,7 +75,9 @@ def formulate(
     if holdings is not None:
         lower = np.where(holdings, np.maximum(lower, HOLDING_THRESHOLD), lower)
     weights = builder.variables(np.maximum(np.abs(lower), np.abs(upper)))
-    root = _Root(problem, builder, weights, lower)
+    # A fully invested portfolio has Σ|w| = 1 + 2·(short sales).
+    gross = 1.0 + 2.0 * float(np.maximum(-lower, 0.0).sum())
+    root = Root(problem.risk, builder, weights, gross)
     curvature: dict[str, float] = {}
 
     objective_curvature = _add_goal(problem, aim, builder, weights, root)
@@ -98,50 +100,50 @@ def formulate(
     return Formulation(builder.build(), weights, indicators, objective_curvature, curvature)
 
 
-class _Root:
+class Root:
     """R with Σ = R'R, applied to the weights: dense below n rows, through k factor variables above.
 
-    `rows(scale, skip)` gives the terms of a block whose rows, after `skip` head rows, are the `count` rows scale·R w.
+    `rows(scale, skip)` gives the terms of a block whose rows, after `skip` head rows, are the `count` rows scale·R w;
+    `factors` are the factor variables, or None where there are none; `gross` is the most that Σ|w| can be.
     """
 
-    def __init__(self, problem: PortfolioProblem, builder: ProgramBuilder, weights: slice, lower: Array) -> None:
-        self._risk = problem.risk
+    def __init__(self, risk: RiskModel, builder: ProgramBuilder, weights: slice, gross: float) -> None:
+        self._risk = risk
         self._weights = weights
-        self._factors: slice | None = None
+        self.factors: slice | None = None
         self.count = self._risk.root.shape[0]
         if not self._risk.is_dense:
             k = self.count
             self.count += self._risk.size
-            # |F w| <= max|F| Σ|w|, and a fully invested portfolio has Σ|w| = 1 + 2·(short sales).
-            gross = 1.0 + 2.0 * float(np.maximum(-lower, 0.0).sum())
-            self._factors = builder.variables(np.abs(self._risk.root).max(axis=1) * gross)
+            # |F w| <= max|F| Σ|w|
+            self.factors = builder.variables(np.abs(self._risk.root).max(axis=1) * gross)
             builder.constrain(
-                "factor_exposure", Cone.ZERO, np.zeros(k), (weights, self._risk.root), (self._factors, -np.ones(k))
+                "factor_exposure", Cone.ZERO, np.zeros(k), (weights, self._risk.root), (self.factors, -np.ones(k))
             )
 
     def add_variance(self, builder: ProgramBuilder, scale: float) -> None:
         """Add scale·w'Σw to the objective."""
-        if self._factors is None:
+        if self.factors is None:
             builder.add_quadratic(self._weights, 2 * scale * self._risk.matrix)
         else:
-            builder.add_quadratic(self._factors, np.full(self._risk.root.shape[0], 2 * scale))
+            builder.add_quadratic(self.factors, np.full(self._risk.root.shape[0], 2 * scale))
             builder.add_quadratic(self._weights, 2 * scale * self._risk.diagonal)
 
     def image(self, weights: Array) -> Array:
         """R w."""
         exposure = self._risk.root @ weights
-        return exposure if self._factors is None else np.concatenate([exposure, np.sqrt(self._risk.diagonal) * weights])
+        return exposure if self.factors is None else np.concatenate([exposure, np.sqrt(self._risk.diagonal) * weights])
 
     def rows(self, scale: float, skip: int) -> list[Term]:
         """Terms whose rows are `skip` zeros, then scale·R w."""
-        if self._factors is None:
+        if self.factors is None:
             return [(self._weights, scale * self._risk.root, skip)]
         k = self._risk.root.shape[0]
         specific = scale * np.sqrt(self._risk.diagonal)
-        return [(self._factors, np.full(k, scale), skip), (self._weights, specific, skip + k)]
+        return [(self.factors, np.full(k, scale), skip), (self._weights, specific, skip + k)]
 
 
-def _add_goal(problem: PortfolioProblem, aim: Aim, builder: ProgramBuilder, weights: slice, root: _Root) -> float:
+def _add_goal(problem: PortfolioProblem, aim: Aim, builder: ProgramBuilder, weights: slice, root: Root) -> float:
     """Add the objective; returns a lower bound on its curvature in the weights."""
     n = problem.size
     if aim.goal is Goal.TURNOVER:
@@ -231,7 +233,7 @@ def _add_objective_cap(
     cap: float,
     builder: ProgramBuilder,
     weights: slice,
-    root: _Root,
+    root: Root,
     curvature: dict[str, float],
 ) -> None:
     label, n, smallest = "objective_cap", problem.size, problem.risk.smallest_eigenvalue

@@ -8,6 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.engines.fields import (
+    LARGEST,
+    covered,
+    exposures_from,
+    listed,
+    mapping,
+    number,
+    shown,
+    tickers_of,
+    values_from,
+    weights_from,
+)
 from finskillbench.engines.portfolio.black_litterman import (
     RISK_AVERSION,
     TAU,
@@ -38,9 +50,6 @@ _LIMIT_FIELDS = frozenset(
     }
 )
 
-LARGEST = 1e6
-"""No weight, return, beta, count or variance per year is larger; what is, is a unit or a typing error."""
-
 
 def problem_from(data: Mapping[str, Any], *, risk: RiskModel | None = None) -> PortfolioProblem:
     """Read a resolved episode input (or a script's payload of the same fields).
@@ -54,21 +63,21 @@ def problem_from(data: Mapping[str, Any], *, risk: RiskModel | None = None) -> P
     """
     tickers = tickers_from(data)
     risk = covariance_from(data) if risk is None else risk
-    constraints = _mapping(data, "constraints") if data.get("constraints") is not None else {}
+    constraints = mapping(data, "constraints") if data.get("constraints") is not None else {}
     sectors: tuple[str, ...] = ()
     if any(constraints.get(field) is not None for field in ("max_sector_weight", "sector_limits", "excluded_sectors")):
-        mapping = _mapping(data, "sector_mapping")
-        sectors = tuple(_covered(mapping, ticker, "sector_mapping") for ticker in tickers)
+        by_ticker = mapping(data, "sector_mapping")
+        sectors = tuple(covered(by_ticker, ticker, "sector_mapping") for ticker in tickers)
         if not all(isinstance(sector, str) for sector in sectors):
             raise InputError("sector_mapping must map every ticker to the name of a sector")
     limits = limits_from(constraints, sectors)
     objective = data.get("objective", Objective.MIN_VARIANCE.value)
     if not isinstance(objective, str) or objective not in set(Objective):
-        raise InputError(f"objective {_shown(objective)} is unknown; choose one of {', '.join(Objective)}")
+        raise InputError(f"objective {shown(objective)} is unknown; choose one of {', '.join(Objective)}")
     mean = data.get("expected_returns")
     exposures = None
     if limits.neutral_factors:
-        exposures = _exposures(_mapping(data, "factor_exposures"), tickers, limits.neutral_factors)
+        exposures = exposures_from(mapping(data, "factor_exposures"), tickers, limits.neutral_factors)
     needs_benchmark = limits.max_tracking_error is not None or bool(limits.neutral_factors)
     return PortfolioProblem(
         tickers=tickers,
@@ -79,23 +88,13 @@ def problem_from(data: Mapping[str, Any], *, risk: RiskModel | None = None) -> P
         risk_aversion=number(data, "risk_aversion", "the task", default=1.0),
         risk_free_rate=number(data, "risk_free_rate", "the task", default=0.0),
         sectors=sectors,
-        benchmark=weights_from(_mapping(data, "benchmark_weights"), tickers, "benchmark_weights")
+        benchmark=weights_from(mapping(data, "benchmark_weights"), tickers, "benchmark_weights")
         if needs_benchmark
         else None,
-        current=weights_from(_mapping(data, "current_portfolio"), tickers, "current_portfolio")
+        current=weights_from(mapping(data, "current_portfolio"), tickers, "current_portfolio")
         if limits.max_turnover is not None or data.get("current_portfolio")
         else None,
         exposures=exposures,
-    )
-
-
-def _exposures(table: Mapping[str, Any], tickers: tuple[str, ...], factors: tuple[str, ...]) -> Array:
-    rows = [_covered(table, ticker, "factor_exposures") for ticker in tickers]
-    for ticker, row in zip(tickers, rows, strict=True):
-        if not isinstance(row, Mapping):
-            raise InputError(f"factor_exposures of {ticker} must map factors to betas")
-    return np.array(
-        [[number(row, f, f"factor_exposures of {t}") for f in factors] for t, row in zip(tickers, rows, strict=True)]
     )
 
 
@@ -112,13 +111,13 @@ def limits_from(data: Mapping[str, Any], sectors: Sequence[str]) -> Limits:
     unknown = sorted(set(data) - _LIMIT_FIELDS - {"description"})
     if unknown:
         known = ", ".join(sorted(_LIMIT_FIELDS))
-        raise InputError(f"constraints has unknown fields {_listed(unknown)}; known: {known}")
+        raise InputError(f"constraints has unknown fields {listed(unknown)}; known: {known}")
     neutral = data.get("neutral_factors") or ()
     if not isinstance(neutral, Sequence) or isinstance(neutral, str) or not all(isinstance(f, str) for f in neutral):
         raise InputError("neutral_factors must be a list of factor names")
     for name in ("long_only", "factor_neutrality"):
         if not isinstance(data.get(name), bool | None):
-            raise InputError(f"constraints: {name} must be true, false or null, not {_shown(data[name])}")
+            raise InputError(f"constraints: {name} must be true, false or null, not {shown(data[name])}")
     if data.get("factor_neutrality") and not neutral:
         raise InputError("factor_neutrality is true but neutral_factors names no factor")
     return Limits(
@@ -136,13 +135,13 @@ def limits_from(data: Mapping[str, Any], sectors: Sequence[str]) -> Limits:
 
 
 def _sector_caps(data: Mapping[str, Any], sectors: Sequence[str]) -> dict[str, float]:
-    named = {} if data.get("sector_limits") is None else _mapping(data, "sector_limits")
+    named = {} if data.get("sector_limits") is None else mapping(data, "sector_limits")
     excluded = data.get("excluded_sectors") or ()
     if not isinstance(excluded, Sequence) or isinstance(excluded, str) or not all(isinstance(s, str) for s in excluded):
         raise InputError("excluded_sectors must be a list of sector names")
     unknown = sorted((set(named) | set(excluded)) - set(sectors))
     if unknown:
-        raise InputError(f"constraints name the sectors {_listed(unknown)}, which no ticker of sector_mapping has")
+        raise InputError(f"constraints name the sectors {listed(unknown)}, which no ticker of sector_mapping has")
     general = _optional(data, "max_sector_weight")
     caps = {} if general is None else dict.fromkeys(dict.fromkeys(sectors), general)
     caps |= {str(name): number(named, name, "sector_limits") for name in named}
@@ -151,17 +150,12 @@ def _sector_caps(data: Mapping[str, Any], sectors: Sequence[str]) -> dict[str, f
 
 def tickers_from(data: Mapping[str, Any]) -> tuple[str, ...]:
     """The tickers of `covariance_matrix`, which give every array its order."""
-    tickers = _mapping(data, "covariance_matrix").get("tickers")
-    if not isinstance(tickers, Sequence) or not tickers or not all(isinstance(name, str) for name in tickers):
-        raise InputError("covariance_matrix.tickers must list the names; inject the field instead of retyping it")
-    if len(set(tickers)) != len(tickers):
-        raise InputError("covariance_matrix.tickers names a ticker twice")
-    return tuple(tickers)
+    return tickers_of(data, "covariance_matrix")
 
 
 def covariance_from(data: Mapping[str, Any]) -> RiskModel:
     """Risk model of `covariance_matrix`: {"tickers", "matrix"} or {"tickers", "loadings", "specific"}."""
-    table, size = _mapping(data, "covariance_matrix"), len(tickers_from(data))
+    table, size = mapping(data, "covariance_matrix"), len(tickers_from(data))
     try:
         if "loadings" in table:
             loadings, specific = (np.asarray(table[key], dtype=float) for key in ("loadings", "specific"))
@@ -183,23 +177,6 @@ def _check_size(*arrays: Array) -> None:
         raise InputError(f"covariance_matrix holds a number beyond {LARGEST:.0e}; inject the field, in annual decimals")
 
 
-def values_from(data: Any, tickers: tuple[str, ...], field: str) -> Array:
-    """(n,) numbers of a map that must cover every ticker."""
-    if not isinstance(data, Mapping):
-        raise InputError(f"{field} must map tickers to numbers")
-    return np.array([number(data, ticker, field) for ticker in tickers])
-
-
-def weights_from(data: Any, tickers: tuple[str, ...], field: str) -> Array:
-    """(n,) weights of a map; absent names weigh nothing, a name outside the universe is an error."""
-    if not isinstance(data, Mapping):
-        raise InputError(f"{field} must map tickers to weights")
-    unknown = sorted(set(data) - set(tickers))
-    if unknown:
-        raise InputError(f"{field} names {_listed(unknown[:5])}, which the covariance does not cover")
-    return np.array([number(data, ticker, field, default=0.0) for ticker in tickers])
-
-
 def views_from(data: Any) -> list[View]:
     """Analyst views of a Black-Litterman task."""
     if not isinstance(data, Sequence) or isinstance(data, str):
@@ -208,14 +185,14 @@ def views_from(data: Any) -> list[View]:
     for row, view in enumerate(data):
         kind = view.get("type") if isinstance(view, Mapping) else None
         if kind not in ("absolute", "relative"):
-            raise InputError(f"analyst_views[{row}].type must be absolute or relative, not {_shown(kind)}")
+            raise InputError(f"analyst_views[{row}].type must be absolute or relative, not {shown(kind)}")
         where, symbols = f"analyst_views[{row}]", view.get("symbols")
         if (
             not isinstance(symbols, Sequence)
             or isinstance(symbols, str)
             or not all(isinstance(s, str) for s in symbols)
         ):
-            raise InputError(f"{where}.symbols must be a list of tickers, not {_shown(symbols)}")
+            raise InputError(f"{where}.symbols must be a list of tickers, not {shown(symbols)}")
         views.append(View(kind, tuple(symbols), number(view, "return", where), number(view, "confidence", where)))
     return views
 
@@ -233,16 +210,6 @@ def black_litterman_from(data: Mapping[str, Any]) -> tuple[PortfolioProblem, Pos
     return replace(problem, expected_returns=after.mean), after
 
 
-def number(data: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
-    """A number of a map of size `LARGEST` at most, or its default where absent or null."""
-    value = data.get(key)
-    if value is None and default is not None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        raise InputError(f"{where}: {key} must be a number of size {LARGEST:.0e} at most, not {_shown(value)}")
-    return float(value)
-
-
 def _optional(data: Mapping[str, Any], key: str) -> float | None:
     return None if data.get(key) is None else number(data, key, "constraints")
 
@@ -254,33 +221,3 @@ def _count(data: Mapping[str, Any], key: str) -> int | None:
     if value != int(value) or value < 0:
         raise InputError(f"constraints: {key} must be a whole number, not {value}")
     return int(value)
-
-
-def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping):
-        raise InputError("the task must be an object with the fields of the task data")
-    if data.get(key) is None:
-        raise InputError(f"{key} is missing; inject it from the task data")
-    value = data[key]
-    if not isinstance(value, Mapping):
-        raise InputError(f"{key} must be an object, not {_shown(value)}")
-    return value
-
-
-def _covered(table: Mapping[str, Any], ticker: str, field: str) -> Any:
-    if ticker not in table:
-        raise InputError(f"{field} does not cover {_listed([ticker])}")
-    return table[ticker]
-
-
-def _shown(value: Any) -> str:
-    """A value as a message shows it: one line, short, and safe for integers too long to print."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST:
-        return "an integer beyond that"
-    text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names in a message; one that would break the line is escaped."""
-    return ", ".join(name if name.isprintable() else repr(name) for name in names)

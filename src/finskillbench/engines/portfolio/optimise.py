@@ -10,9 +10,9 @@ import numpy as np
 
 from finskillbench.engines.portfolio.certificate import Infeasibility, Optimality, prove_infeasible, prove_optimal
 from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, NameCounts, formulate
-from finskillbench.engines.portfolio.measures import name_count
+from finskillbench.engines.portfolio.measures import name_count, turnover
 from finskillbench.engines.portfolio.polish import polish
-from finskillbench.engines.portfolio.problem import STUB, PortfolioProblem
+from finskillbench.engines.portfolio.problem import STUB, PortfolioProblem, required
 from finskillbench.engines.portfolio.program import ConicProgram, Solution, solve
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.portfolio.uniqueness import Uniqueness, UniquenessProof, prove_unique
@@ -101,15 +101,33 @@ def optimise(
     aim = Aim(goal, objective_cap, anchor)
     relaxed = formulate(problem, aim)
     solution = _solve(relaxed)
-    if _names_kept(problem, solution.x[relaxed.weights]):
-        return _certified(relaxed, solution, unique=unique)
-    return _branch(problem, aim)
+    kept = _names_kept(problem, solution.x[relaxed.weights])
+    best = _certified(relaxed, solution, unique=unique) if kept else _branch(problem, aim)
+    if goal is Goal.TURNOVER:
+        # Where nothing polishes them, the absolute trades of the program lie a billionth above those of the weights.
+        traded = turnover(best.weights, required(problem.current, "current portfolio"))
+        gap = traded - best.optimality.lower_bound
+        best = replace(best, value=traded, optimality=replace(best.optimality, objective=traded, gap=gap))
+    return best
 
 
 def _names_kept(problem: PortfolioProblem, weights: Array) -> bool:
     held = name_count(weights)
     least, most = problem.limits.min_names, problem.limits.max_names
     return (least is None or held >= least) and (most is None or held <= most)
+
+
+def certify(formulation: Formulation, *, unique: bool = True, polished: bool = True) -> Certified:
+    """Solve a convex program and prove its optimum; `unique` as in `optimise`.
+
+    Where a bound to within `ACCEPTED_GAP` is enough, `polished=False` leaves the interior point as it is.
+
+    Raises
+    ------
+    InfeasibleError : with a checked Farkas ray.
+    UndecidedError : when nothing can be proved.
+    """
+    return _certified(formulation, _solve(formulation), unique=unique, polished=polished)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverging iteration ends in numbers that prove nothing
@@ -128,9 +146,9 @@ def _solve(formulation: Formulation) -> Solution:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _certified(formulation: Formulation, solution: Solution, *, unique: bool) -> Certified:
+def _certified(formulation: Formulation, solution: Solution, *, unique: bool, polished: bool = True) -> Certified:
     """The better of the raw and the polished solution, with its proof and, if asked, one about its uniqueness."""
-    proof, x, z = _polished(formulation.program, solution)
+    proof, x, z = (_polished if polished else _raw)(formulation.program, solution)
     if not (abs(proof.gap) <= ACCEPTED_GAP and proof.violation <= ACCEPTED_VIOLATION):  # so that NaN is refused
         raise UndecidedError(
             f"the solver stopped with status {solution.status}, gap {proof.gap:.1e} and violation {proof.violation:.1e}"
@@ -145,16 +163,21 @@ def _certified(formulation: Formulation, solution: Solution, *, unique: bool) ->
     )
 
 
+def _raw(program: ConicProgram, solution: Solution) -> tuple[Optimality, Array, Array]:
+    """The solver's own pair (x, z) with its proof."""
+    return prove_optimal(program, solution.x, solution.z), solution.x, solution.z
+
+
 def _polished(program: ConicProgram, solution: Solution) -> tuple[Optimality, Array, Array]:
     """The raw or the polished pair (x, z), whichever its certificate finds better."""
     refined = polish(program, solution)
     better = None if refined is None else prove_optimal(program, *refined)
     if refined is not None and better is not None and _error(better) < _EXACT:
         return better, *refined
-    proof = prove_optimal(program, solution.x, solution.z)
-    if refined is not None and better is not None and _error(better) < _error(proof):
+    raw = _raw(program, solution)
+    if refined is not None and better is not None and _error(better) < _error(raw[0]):
         return better, *refined
-    return proof, solution.x, solution.z
+    return raw
 
 
 def _error(proof: Optimality) -> float:
@@ -248,7 +271,7 @@ def _branch(problem: PortfolioProblem, aim: Aim) -> Certified:
 def _relax(formulation: Formulation) -> _Relaxed:
     solution = _solve(formulation)
     if formulation.objective_curvature > 0:
-        proof, x, z = prove_optimal(formulation.program, solution.x, solution.z), solution.x, solution.z
+        proof, x, z = _raw(formulation.program, solution)
     else:  # forced holdings have multipliers a thousandth of a return's size: be exact
         proof, x, z = _polished(formulation.program, solution)
     return _Relaxed(proof, x[formulation.indicators], prove_unique(formulation, x, z))
@@ -275,7 +298,7 @@ def _held(
     restricted = _without_stubs(problem, holdings) if limits_count else problem
     held = formulate(restricted, aim, holdings=holdings)
     try:
-        candidate = _certified(held, _solve(held), unique=False)
+        candidate = certify(held, unique=False)
     except (InfeasibleError, UndecidedError):
         return None
     return candidate if _names_kept(problem, candidate.weights) else None

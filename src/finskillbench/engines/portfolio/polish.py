@@ -6,7 +6,7 @@ stationarity system of the constraints found active puts it on the cap, to round
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
@@ -23,6 +23,8 @@ _BROKEN = 1e-13
 """A slack below minus this is a broken row, not rounding."""
 _ROUNDING = 2e-16
 """Residuals of this size are rounding; no step improves on them."""
+_NEAR, _STALLED = 1e-12, 0.25
+"""Below the first, a step that leaves more than the second of a residual has met the rounding of the system."""
 
 _LU: tuple[Any, Any] = tuple(get_lapack_funcs(("getrf", "getrs"), dtype=np.float64))
 """LAPACK's factorisation and substitution; the wrappers of SciPy cost as much as the work at this size."""
@@ -70,15 +72,21 @@ def _newton(program: ConicProgram, solution: Solution, linear: Array, steps: int
     x, y = solution.x.copy(), solution.z[linear].copy()
     # Multiplier of ½(||s1||² − s0²) <= 0, from the cone's dual z = ν (s0, −s1).
     nu = np.array([solution.z[block.start] / solution.s[block.start] for block in curved])
+    system: _Saddle | None = None
+    before = np.inf
     for _ in range(steps):
         gradients, values, hessian = _curved_terms(cones, nu, x, quadratic)
         stationarity = quadratic @ x + program.linear + matrix.T @ y + gradients.T @ nu
         residual = np.concatenate([stationarity, matrix @ x - program.rhs[linear], values])
-        if np.abs(residual).max(initial=0.0) <= _ROUNDING:
+        error = float(np.abs(residual).max(initial=0.0))
+        if error <= _ROUNDING or (error < _NEAR and error > _STALLED * before):
             break
-        step = _saddle_step(hessian, np.vstack([matrix, gradients]), residual)
-        if step is None:
+        before = error
+        if system is None or cones:  # without cones nothing in it changes
+            system = _Saddle.of(hessian, np.vstack([matrix, gradients]))
+        if system is None:
             return None
+        step = system.solve(-residual)
         x += step[: x.size]
         y += step[x.size : x.size + y.size]
         nu += step[x.size + y.size :]
@@ -124,20 +132,29 @@ def _curved_terms(
     return gradients, values, hessian
 
 
-def _saddle_step(hessian: Array, jacobian: Array, residual: Array) -> Array | None:
-    """Solve [[H, J'], [J, 0]] d = −residual; active rows may be dependent, hence regularised and refined."""
-    n, m = hessian.shape[0], jacobian.shape[0]
-    system = np.zeros((n + m, n + m))
-    system[:n, :n], system[:n, n:], system[n:, :n] = hessian, jacobian.T, jacobian
-    regular = system.copy()
-    regular[np.arange(n), np.arange(n)] += _REGULARISATION
-    regular[np.arange(n, n + m), np.arange(n, n + m)] -= _REGULARISATION
-    target = -residual
-    factorise, substitute = _LU
-    factor, pivots, fault = factorise(regular, overwrite_a=True)
-    if fault:
-        return None
-    step, _ = substitute(factor, pivots, target)
-    for _ in range(2):
-        step += substitute(factor, pivots, target - system @ step)[0]
-    return step
+class _Saddle(NamedTuple):
+    """[[H, J'], [J, 0]] with its factors; active rows may be dependent, hence regularised and refined."""
+
+    matrix: Array
+    factor: Array
+    pivots: Array
+
+    @classmethod
+    def of(cls, hessian: Array, jacobian: Array) -> _Saddle | None:
+        """Factorise; None where that fails."""
+        n, m = hessian.shape[0], jacobian.shape[0]
+        matrix = np.zeros((n + m, n + m))
+        matrix[:n, :n], matrix[:n, n:], matrix[n:, :n] = hessian, jacobian.T, jacobian
+        regular = matrix.copy()
+        regular[np.arange(n), np.arange(n)] += _REGULARISATION
+        regular[np.arange(n, n + m), np.arange(n, n + m)] -= _REGULARISATION
+        factor, pivots, fault = _LU[0](regular, overwrite_a=True)
+        return None if fault else cls(matrix, factor, pivots)
+
+    def solve(self, target: Array) -> Array:
+        """The solution, twice refined."""
+        substitute = _LU[1]
+        step, _ = substitute(self.factor, self.pivots, target)
+        for _ in range(2):
+            step += substitute(self.factor, self.pivots, target - self.matrix @ step)[0]
+        return step

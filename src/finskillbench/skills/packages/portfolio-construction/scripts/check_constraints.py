@@ -7,7 +7,8 @@ Result: constraint_satisfaction and checks (value and limit of each).
 
 from typing import Any
 
-from finskillbench.engines.portfolio.mandate import problem_from, weights_from
+from finskillbench.engines.fields import weights_from
+from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.report import checks, satisfaction
 from finskillbench.skills.script import cli
 

@@ -7,7 +7,8 @@ Result: trade_list (signed changes), new_weights, turnover (one-way), proof of b
 
 from typing import Any
 
-from finskillbench.engines.portfolio.mandate import number, problem_from
+from finskillbench.engines.fields import number
+from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.optimise import InfeasibleError
 from finskillbench.engines.portfolio.rebalance import OBJECTIVE_TOLERANCE, rebalance

@@ -1,0 +1,96 @@
+"""Reading the fields of a task or of a tool call: whatever is missing or of the wrong kind is named in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.errors import InputError
+
+LARGEST = 1e6
+"""No weight, return, beta, count or variance per year is larger; what is, is a unit or a typing error."""
+
+
+def number(
+    data: Mapping[str, Any], key: str, where: str, default: float | None = None, largest: float = LARGEST
+) -> float:
+    """A number of a map of size `largest` at most, or its default where absent or null."""
+    value = data.get(key)
+    if value is None and default is not None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= largest:
+        raise InputError(f"{where}: {key} must be a number of size {largest:.0e} at most, not {shown(value)}")
+    return float(value)
+
+
+def mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object in a field that must be there."""
+    if not isinstance(data, Mapping):
+        raise InputError("the task must be an object with the fields of the task data")
+    if data.get(key) is None:
+        raise InputError(f"{key} is missing; inject it from the task data")
+    value = data[key]
+    if not isinstance(value, Mapping):
+        raise InputError(f"{key} must be an object, not {shown(value)}")
+    return value
+
+
+def covered(table: Mapping[str, Any], ticker: str, field: str) -> Any:
+    """The entry of a ticker in a map that must have one."""
+    if ticker not in table:
+        raise InputError(f"{field} does not cover {listed([ticker])}")
+    return table[ticker]
+
+
+def tickers_of(data: Mapping[str, Any], field: str) -> tuple[str, ...]:
+    """The list `tickers` of a field that holds an array, in the order of that array."""
+    tickers = mapping(data, field).get("tickers")
+    if not isinstance(tickers, Sequence) or not tickers or not all(isinstance(name, str) for name in tickers):
+        raise InputError(f"{field}.tickers must list the names; inject the field instead of retyping it")
+    if len(set(tickers)) != len(tickers):
+        raise InputError(f"{field}.tickers names a ticker twice")
+    return tuple(tickers)
+
+
+def exposures_from(table: Mapping[str, Any], tickers: tuple[str, ...], factors: tuple[str, ...]) -> Array:
+    """(n, k) betas of `factor_exposures`, which must cover every ticker and factor."""
+    rows = [covered(table, ticker, "factor_exposures") for ticker in tickers]
+    for ticker, row in zip(tickers, rows, strict=True):
+        if not isinstance(row, Mapping):
+            raise InputError(f"factor_exposures of {ticker} must map factors to betas")
+    return np.array(
+        [[number(row, f, f"factor_exposures of {t}") for f in factors] for t, row in zip(tickers, rows, strict=True)]
+    )
+
+
+def values_from(data: Any, tickers: tuple[str, ...], field: str, largest: float = LARGEST) -> Array:
+    """(n,) numbers of a map that must cover every ticker."""
+    if not isinstance(data, Mapping):
+        raise InputError(f"{field} must map tickers to numbers")
+    return np.array([number(data, ticker, field, largest=largest) for ticker in tickers])
+
+
+def weights_from(data: Any, tickers: tuple[str, ...], field: str, universe: str = "the covariance") -> Array:
+    """(n,) weights of a map; absent names weigh nothing, a name outside the universe is an error."""
+    if not isinstance(data, Mapping):
+        raise InputError(f"{field} must map tickers to weights")
+    unknown = sorted(set(data) - set(tickers))
+    if unknown:
+        raise InputError(f"{field} names {listed(unknown[:5])}, which {universe} does not cover")
+    return np.array([number(data, ticker, field, default=0.0) for ticker in tickers])
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: one line, short, and safe for integers too long to print."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST:
+        return "an integer beyond that"
+    text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a message; one that would break the line is escaped."""
+    return ", ".join(name if name.isprintable() else repr(name) for name in names)
