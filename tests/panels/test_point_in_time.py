@@ -15,7 +15,10 @@ from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.benchmark_weights import build_benchmark_weights
 from finskillbench.panels.covariance import build_covariance
 from finskillbench.panels.factor_exposures import build_factor_exposures
+from finskillbench.panels.factors import build_factors
 from finskillbench.panels.known import REPORTING_LAG_DAYS
+from finskillbench.panels.liquidity import build_liquidity
+from finskillbench.panels.macro import build_macro
 from finskillbench.panels.prices import build_prices
 from finskillbench.panels.returns import build_returns, returns_frame
 from finskillbench.panels.risk_free import build_risk_free
@@ -23,7 +26,7 @@ from finskillbench.panels.sessions import month_end_rows
 from finskillbench.panels.views import build_views
 from finskillbench.sources.market import MarketData
 
-TABLES = ("prices", "returns", "factor_exposures", "benchmark_weights", "views")
+TABLES = ("prices", "returns", "factors", "factor_exposures", "benchmark_weights", "views", "liquidity", "macro")
 
 
 @pytest.fixture(scope="module")
@@ -39,19 +42,29 @@ def whole(holed: MarketData) -> Panels:
     return build_panels(holed)
 
 
-def _tables(market: MarketData, month_ends: tuple[date, ...]) -> dict[str, pl.DataFrame]:
-    """Every panel of a market, at given month-ends (a truncated market would choose an earlier year)."""
+def _tables(
+    market: MarketData, month_ends: tuple[date, ...], members: dict[date, tuple[str, ...]]
+) -> dict[str, pl.DataFrame]:
+    """Every panel of a market, at given month-ends and risk dates (a truncated market would choose other ones)."""
     grid = build_prices(market)
     adjusted = grid.fields["adj_close"]
     arrays = build_returns(adjusted)
     rows = [grid.sessions.index(day) for day in month_ends]
     shape = (grid.symbols, grid.sessions)
-    covariance = build_covariance(*shape, arrays.simple, rows)
-    weights = build_benchmark_weights(*shape, grid.fields["close"], market.statements, rows).frame
+    places = {
+        grid.sessions.index(day): np.array([grid.symbols.index(name) for name in names])
+        for day, names in members.items()
+    }
+    dated = sorted({*rows, *places})
+    covariance = build_covariance(*shape, arrays.simple, dated, places)
+    weights = build_benchmark_weights(*shape, grid.fields["close"], market.statements, dated, places).frame
     caps = {day: weights.filter(pl.col("date") == day)["market_cap_usd"].to_numpy() for day in month_ends}
     return {
         "prices": grid.frame(),
         "returns": returns_frame(*shape, adjusted, arrays),
+        "factors": build_factors(grid.sessions, market.factors),
+        "liquidity": build_liquidity(*shape, grid.fields["close"], grid.fields["volume"], places),
+        "macro": build_macro(grid.sessions, market.macro),
         "factor_exposures": build_factor_exposures(
             *shape, arrays.simple, market.factors, month_end_rows(grid.sessions)
         ),
@@ -87,7 +100,8 @@ def test_cutting_off_the_future_changes_nothing(
     """Rebuild from what was known on a day; every row up to that day is the same to the last bit or two."""
     last = date(2024, 2, 1) + timedelta(days=offset)
     month_ends = tuple(day for day in whole.month_ends if day <= last)
-    cut = _tables(lab.until(holed, last, REPORTING_LAG_DAYS), month_ends)
+    members = {day: whole.symbols_at(day) for day in whole.risk_dates if day <= last}
+    cut = _tables(lab.until(holed, last, REPORTING_LAG_DAYS), month_ends, members)
     for name, table in _as_tables(whole).items():
         expected = table.filter(pl.col("date") <= last)
         if name == "factor_exposures":  # a month-end is known one session late if a holiday ends the month
@@ -137,6 +151,7 @@ def test_a_statement_counts_from_the_day_its_lag_ends(lab: SimpleNamespace, mark
     panels = build_panels(
         replace(market, statements={**market.statements, "N000": replace(statements, diluted_shares=counts)})
     )
-    as_of = panels.benchmark_weights.filter(pl.col("symbol") == "N000")["shares_as_of"].to_list()
+    last_year = (pl.col("symbol") == "N000") & pl.col("date").is_in(panels.month_ends)
+    as_of = panels.benchmark_weights.filter(last_year)["shares_as_of"].to_list()
     assert as_of[:6] == [date(2022, 12, 31)] * 3 + [date(2023, 12, 31)] * 3
     assert as_of[6:] == [date(2024, 4, 1)] * 6

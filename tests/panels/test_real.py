@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from finskillbench.panels import Panels, build_panels
+from finskillbench.panels.regimes import NORMAL, REGIMES
 from finskillbench.sources.market import MarketData, load_market
 
 
@@ -41,7 +42,8 @@ def test_benchmark_is_plausible(panels: Panels) -> None:
     citigroup = caps.row(by_predicate=pl.col("symbol") == "C", named=True)["market_cap_usd"]
     assert 1.5e11 < citigroup < 2.6e11
     assert all(shares <= day for day, shares in panels.benchmark_weights.select("date", "shares_as_of").iter_rows())
-    assert panels.report.stale_shares == {"REG": (date(2025, 12, 31) - date(2020, 12, 31)).days}
+    assert panels.report.stale_shares["REG"] == (date(2026, 1, 30) - date(2020, 12, 31)).days
+    assert set(panels.report.stale_shares) == {"LNT", "LYV", "REG"}  # the first two long ago
 
 
 def test_exposures_are_plausible(panels: Panels) -> None:
@@ -80,6 +82,46 @@ def test_views_are_plausible_and_distinct(panels: Panels) -> None:
         "eps_revision": 0,
         "low_volatility": 0,
     }
+
+
+def test_every_regime_has_its_dates(panels: Panels) -> None:
+    count = {regime: list(panels.regimes.values()).count(regime) for regime in {*REGIMES, NORMAL}}
+    assert count == {
+        "2018_selloff": 3,
+        "2020_covid": 5,
+        "2022_tightening": 8,
+        "2023_24_rebound": 8,
+        "normal": 8,
+    }
+    assert panels.report.notes[-1].startswith("The close equals")
+    absent = {day: sorted(set(panels.symbols) - set(panels.symbols_at(day))) for day in panels.risk_dates}
+    assert absent[date(2018, 12, 31)] == ["BF-B", "CARR"]  # prices from 2018 on; listed in 2020
+    assert absent[date(2020, 3, 31)] == ["CARR"]
+    assert {tuple(names) for day, names in absent.items() if day > date(2022, 1, 1)} == {()}
+    for day in panels.risk_dates:
+        market = panels.snapshot(day)
+        assert market.risk is not None
+        assert market.benchmark is not None
+        assert market.dollar_volume is not None
+        assert 0.07 < market.risk.variance(market.benchmark) ** 0.5 < 0.5
+        assert 0.8 < market.benchmark @ market.betas[:, 0] < 1.2
+        assert 1e7 < market.dollar_volume.min() < market.dollar_volume.max() < 5e9
+
+
+def test_macro_knows_what_was_published(panels: Panels) -> None:
+    """Values that a reader of the day could have had; the dates are those of the releases."""
+
+    def at(day: date, series: str) -> float:
+        return panels.macro.filter(pl.col("date") == day)[series].item()
+
+    assert at(date(2020, 3, 16), "VIXCLS") == 82.69  # the record close, known that evening
+    assert at(date(2020, 3, 31), "DGS10") == 0.70  # H.15 of 30 March
+    assert at(date(2020, 4, 30), "UNRATE") == 4.4  # March; April's 14.8 % came on 8 May
+    assert at(date(2020, 5, 29), "UNRATE") == 14.8
+    assert at(date(2025, 11, 19), "UNRATE") == at(date(2025, 10, 1), "UNRATE") == 4.3  # August: the shutdown
+    assert at(date(2025, 11, 20), "UNRATE") == 4.4
+    assert panels.macro["VIXCLS"].null_count() == panels.macro["BAMLH0A0HYM2"].null_count() - 1 == 0
+    assert panels.macro["date"].to_list() == panels.prices["date"].to_list()
 
 
 def test_the_spurious_jump_of_danaher_is_reported(panels: Panels) -> None:

@@ -42,6 +42,7 @@ def test_round_trip_restores_every_bit(panels: Panels, folder: Path) -> None:
         assert getattr(again, name).schema == getattr(panels, name).schema
     assert (again.symbols, again.sectors, again.month_ends) == (panels.symbols, panels.sectors, panels.month_ends)
     assert again.risk_free == panels.risk_free
+    assert list(again.regimes.items()) == list(panels.regimes.items())
     assert again.report == panels.report
     for day, covariance in panels.covariance.items():
         np.testing.assert_array_equal(again.covariance[day].loadings, covariance.loadings)
@@ -52,7 +53,7 @@ def test_round_trip_restores_every_bit(panels: Panels, folder: Path) -> None:
 def test_the_same_panels_give_the_same_bytes(panels: Panels, folder: Path, tmp_path: Path) -> None:
     write_panels(panels, tmp_path / "again")
     files = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    assert len(files) == 5 + 12 + 1
+    assert len(files) == len(TABLES) + len({*panels.month_ends, *panels.risk_dates}) + 1
     for file in files:
         assert (folder / file).read_bytes() == (tmp_path / "again" / file).read_bytes(), file
     with zipfile.ZipFile(folder / "covariance" / f"{panels.month_ends[0]}.npz") as archive:

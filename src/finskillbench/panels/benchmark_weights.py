@@ -1,9 +1,9 @@
-"""The benchmark weights panel: share of total market capitalisation at each month-end."""
+"""The benchmark weights panel: share of total market capitalisation at month-ends and risk dates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import NamedTuple
 
 import numpy as np
@@ -38,29 +38,35 @@ class WeightsPanel(NamedTuple):
 
 
 def build_benchmark_weights(
-    symbols: tuple[str, ...],
+    universe: tuple[str, ...],
     sessions: tuple[date, ...],
     close: Floats,
     statements: Mapping[str, Statements],
     rows: Sequence[int],
+    members: Mapping[int, NDArray[np.intp]] | None = None,
 ) -> WeightsPanel:
     """Weigh the names by close (T, n) x shares known by each of the rows' sessions.
+
+    `members` gives, for the rows that do not have the whole universe, the places of the names they have.
 
     Raises
     ------
     SourceError : a name without a close, or without shares known by the date. A later count is never used for an
         earlier date.
     """
-    counts = {symbol: _share_counts(statements, symbol) for symbol in symbols}
+    counts = {symbol: _share_counts(statements, symbol) for symbol in universe}
+    everyone = np.arange(len(universe))
     records: dict[str, list] = {name: [] for name in COLUMNS}
     stale: dict[str, int] = {}
     for row in rows:
         day = sessions[row]
+        places = everyone if members is None else members.get(row, everyone)
+        symbols, quoted = [universe[place] for place in places], close[row, places]
         known = [_known_shares(symbol, *counts[symbol], day) for symbol in symbols]
-        if np.isnan(close[row]).any():
-            symbol = symbols[int(np.argmax(np.isnan(close[row])))]
+        if np.isnan(quoted).any():
+            symbol = symbols[int(np.argmax(np.isnan(quoted)))]
             raise SourceError(f"prices of {symbol}", f"no close on {day}", mend="supply it or leave the name out")
-        caps = close[row] * np.array([fact.value for fact in known])
+        caps = quoted * np.array([fact.value for fact in known])
         records["date"] += [day] * len(symbols)
         records["symbol"] += symbols
         records["market_cap_usd"] += caps.tolist()
@@ -71,6 +77,14 @@ def build_benchmark_weights(
             if fact.age(day) > STALE_SHARES_DAYS:
                 stale[symbol] = max(stale.get(symbol, 0), fact.age(day))
     return WeightsPanel(pl.DataFrame(records, schema=_SCHEMA), stale)
+
+
+def shares_known_from(statements: Mapping[str, Statements], symbol: str) -> date:
+    """The first day on which a share count of the name is known; `date.max` if there is none."""
+    first = [series.ends[0] for series in _share_counts(statements, symbol) if len(series.ends)]
+    if not first:
+        return date.max
+    return date(1970, 1, 1) + timedelta(days=int(min(first)) + REPORTING_LAG_DAYS)
 
 
 _SCHEMA = {

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from finskillbench.panels.benchmark_weights import WeightsPanel, build_benchmark_weights
+from finskillbench.panels.benchmark_weights import WeightsPanel, build_benchmark_weights, shares_known_from
 from finskillbench.panels.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance
 from finskillbench.panels.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
+from finskillbench.panels.factors import build_factors
 from finskillbench.panels.known import REPORTING_LAG_DAYS
+from finskillbench.panels.liquidity import average_daily_volume, build_liquidity
+from finskillbench.panels.macro import build_macro, stale
 from finskillbench.panels.prices import PriceGrid, build_prices
+from finskillbench.panels.regimes import RiskDates, choose_risk_dates
 from finskillbench.panels.report import Jump, PanelReport
 from finskillbench.panels.returns import JUMP_LIMIT, build_returns, find_jumps, returns_frame
 from finskillbench.panels.risk_free import build_risk_free
@@ -17,6 +24,8 @@ from finskillbench.panels.sessions import last_full_year, month_end_rows, refuse
 from finskillbench.panels.tables import Panels
 from finskillbench.panels.views import ViewsPanel, build_views
 from finskillbench.sources.market import MarketData
+
+Floats = NDArray[np.float64]
 
 
 def build_panels(market: MarketData) -> Panels:
@@ -37,29 +46,71 @@ def build_panels(market: MarketData) -> Panels:
     month_ends = last_full_year(sessions)
     place = {day: row for row, day in enumerate(sessions)}
     rows = [place[day] for day in month_ends]
+    exposures = build_factor_exposures(symbols, sessions, arrays.simple, market.factors, month_end_rows(sessions))
+    risk = _risk_dates(market, grid, arrays.simple, exposures, month_ends)
+    members = {place[day]: places for day, places in risk.members.items()}
+    partial = {row: places for row, places in members.items() if len(places) < len(symbols)}
+    dated = sorted({*rows, *members})
 
-    covariance = build_covariance(symbols, sessions, arrays.simple, rows)
-    weights = build_benchmark_weights(symbols, sessions, grid.fields["close"], market.statements, rows)
+    covariance = build_covariance(symbols, sessions, arrays.simple, dated, partial)
+    weights = build_benchmark_weights(symbols, sessions, grid.fields["close"], market.statements, dated, partial)
     caps = {
         day: weights.frame.filter(pl.col("date") == day)["market_cap_usd"].to_numpy() for day in month_ends
     }  # in the order of the symbols
     views = build_views(symbols, sessions, adjusted, arrays.simple, caps, market.statements, rows)
     jumps = find_jumps(symbols, sessions, arrays.simple)
+    macro = build_macro(sessions, market.macro)
     return Panels(
         symbols=symbols,
         sectors={security.symbol: security.sector for security in market.securities},
         month_ends=month_ends,
         prices=grid.frame(),
         returns=returns_frame(symbols, sessions, adjusted, arrays),
-        factor_exposures=build_factor_exposures(
-            symbols, sessions, arrays.simple, market.factors, month_end_rows(sessions)
-        ),
+        factors=build_factors(sessions, market.factors),
+        factor_exposures=exposures,
         benchmark_weights=weights.frame,
         views=views.frame,
+        liquidity=build_liquidity(symbols, sessions, grid.fields["close"], grid.fields["volume"], members),
+        macro=macro,
+        regimes=risk.regimes,
         covariance=covariance.covariance,
         risk_free=build_risk_free(market.macro, month_ends),
-        report=_report(market, grid, jumps, covariance, weights, views),
+        report=_report(
+            market,
+            grid,
+            jumps,
+            covariance,
+            weights,
+            views,
+            (*risk.notes, *(f"FRED {series} has no value after {day}." for series, day in stale(macro).items())),
+        ),
     )
+
+
+def _risk_dates(
+    market: MarketData, grid: PriceGrid, simple: Floats, exposures: pl.DataFrame, month_ends: tuple[date, ...]
+) -> RiskDates:
+    """Choose among the month-ends by which names have all 252 returns, betas, a close, traded volume and shares."""
+    symbols, sessions = grid.symbols, grid.sessions
+    close, volume = grid.fields["close"], grid.fields["volume"]
+    shares = np.array([shares_known_from(market.statements, symbol) for symbol in symbols], dtype="datetime64[D]")
+    rows = [row for row in month_end_rows(sessions) if row >= WINDOW]
+    complete = np.empty((len(rows), len(symbols)), dtype=np.bool_)
+    for at, row in enumerate(rows):
+        complete[at] = (
+            ~np.isnan(simple[row - WINDOW + 1 : row + 1]).any(axis=0)
+            & ~np.isnan(close[row])
+            & (average_daily_volume(close, volume, row) > 0)
+            & (shares <= np.datetime64(sessions[row]))
+        )
+    fitted = exposures.filter(pl.col("date").is_in([sessions[row] for row in rows]))
+    days = np.array([sessions[row] for row in rows], dtype="datetime64[D]")
+    known = np.zeros_like(complete)
+    known[
+        np.searchsorted(days, fitted["date"].to_numpy()),
+        fitted["symbol"].cast(pl.Enum(symbols)).to_physical().to_numpy(),
+    ] = True
+    return choose_risk_dates([sessions[row] for row in rows], complete & known, month_ends)
 
 
 def _report(
@@ -69,6 +120,7 @@ def _report(
     covariance: CovariancePanel,
     weights: WeightsPanel,
     views: ViewsPanel,
+    remarks: tuple[str, ...],
 ) -> PanelReport:
     observations = dict(zip(grid.symbols, grid.observed.sum(axis=0).tolist(), strict=True))
     short = tuple(symbol for symbol, count in observations.items() if count < MIN_OBSERVATIONS)
@@ -88,6 +140,7 @@ def _report(
             f"With more names than the {WINDOW} sessions of its window the covariance keeps the Ledoit-Wolf variances "
             f"and the {LARGE_FACTORS} leading components of the covariances."
         )
+    notes += remarks
     same = _equal_closes(grid)
     if same:
         notes.append(

@@ -1,4 +1,4 @@
-"""The covariance panel: Ledoit-Wolf on the trailing 252 sessions at each month-end, annualised."""
+"""The covariance panel: Ledoit-Wolf on the trailing 252 sessions at month-ends and risk dates, annualised."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ for each. Variances stay those of Ledoit-Wolf.
 
 
 class CovariancePanel(NamedTuple):
-    """A covariance per month-end, its shrinkage, and the month-ends that needed a ridge."""
+    """A covariance per date, its shrinkage, and the dates that needed a ridge."""
 
     covariance: Mapping[date, Covariance]
     shrinkage: Mapping[date, float]
@@ -33,9 +33,15 @@ class CovariancePanel(NamedTuple):
 
 
 def build_covariance(
-    symbols: tuple[str, ...], sessions: tuple[date, ...], simple: Floats, rows: Sequence[int]
+    universe: tuple[str, ...],
+    sessions: tuple[date, ...],
+    simple: Floats,
+    rows: Sequence[int],
+    members: Mapping[int, NDArray[np.intp]] | None = None,
 ) -> CovariancePanel:
     """Estimate the covariance of simple returns (T, n) over the 252 sessions up to each of the rows.
+
+    `members` gives, for the rows that do not have the whole universe, the places of the names they have.
 
     The factor form is positive semidefinite by construction and positive definite if every specific variance is
     positive; should shrinkage vanish, the ridge 1e-8 (λmin being 0 or more) is added to them. More names than the
@@ -47,12 +53,17 @@ def build_covariance(
     """
     estimates, shrinkage, ridged = {}, {}, []
     for row in rows:
-        day = sessions[row]
+        day, symbols = sessions[row], universe
         if row < WINDOW:
             raise SourceError(
                 "prices", f"{row} returns before {day}, the covariance needs {WINDOW}", mend="add earlier prices"
             )
         window = simple[row - WINDOW + 1 : row + 1]
+        if members is not None and row in members:
+            window, symbols = (
+                np.ascontiguousarray(window[:, members[row]]),
+                tuple(universe[place] for place in members[row]),
+            )
         missing = np.isnan(window).sum(axis=0)
         if missing.any():
             place = int(np.argmax(missing))

@@ -43,9 +43,10 @@ class PanelReport:
     gaps, jumps : see `PriceGap` and `Jump`.
     short_history : symbols with fewer observations than a regression needs.
     absent_signals : per view signal, the number of (month-end, symbol) pairs where it could not be computed.
-    stale_shares : symbols whose shares were older than two reporting years at a month-end: the greatest age in days.
-    shrinkage : Ledoit-Wolf intensity per month-end (ISO date).
-    ridged : month-ends (ISO dates) whose covariance needed a ridge.
+    stale_shares : symbols whose shares were older than two reporting years at a month-end or risk date: the greatest
+        age in days.
+    shrinkage : Ledoit-Wolf intensity per month-end and risk date (ISO date).
+    ridged : month-ends and risk dates (ISO dates) whose covariance needed a ridge.
     notes : sentences for the reader, those of the sources first.
     """
 

@@ -20,7 +20,16 @@ import pyarrow.parquet as pq
 
 from finskillbench.engines.risk.covariance import Covariance
 from finskillbench.errors import EditionError, FinSkillBenchError, InputError
-from finskillbench.panels import benchmark_weights, factor_exposures, prices, returns, views
+from finskillbench.panels import (
+    benchmark_weights,
+    factor_exposures,
+    factors,
+    liquidity,
+    macro,
+    prices,
+    returns,
+    views,
+)
 from finskillbench.panels.columns import Column, column_of
 from finskillbench.panels.report import PanelReport
 from finskillbench.panels.tables import Panels
@@ -29,9 +38,12 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
     {
         "prices": prices.COLUMNS,
         "returns": returns.COLUMNS,
+        "factors": factors.COLUMNS,
         "factor_exposures": factor_exposures.COLUMNS,
         "benchmark_weights": benchmark_weights.COLUMNS,
         "views": views.COLUMNS,
+        "liquidity": liquidity.COLUMNS,
+        "macro": macro.COLUMNS,
     }
 )
 DENSE_LIMIT = 252
@@ -44,9 +56,9 @@ _COVARIANCE = Column("decimal squared per year", "252 sessions trailing", "loadi
 def write_panels(panels: Panels, folder: Path) -> None:
     """Write a folder of panels, beside its place first and then renamed.
 
-    `<table>.parquet` for five tables, each field with `unit`, `horizon` and `meaning` in its metadata;
+    `<table>.parquet` for each of `TABLES`, each field with `unit`, `horizon` and `meaning` in its metadata;
     `covariance/YYYY-MM-DD.npz` with `symbols`, `loadings`, `specific` and, for at most 252 names, the dense `cov`
-    (numpy.load without pickle); `panels.json` with symbols, sectors, month-ends, rates and the report.
+    (numpy.load without pickle); `panels.json` with symbols, sectors, month-ends, regimes, rates and the report.
 
     Raises
     ------
@@ -84,7 +96,7 @@ def read_panels(folder: Path) -> Panels:
     tables = {name: _guarded(folder / f"{name}.parquet", pl.read_parquet) for name in TABLES}
     covariance = {
         day: _guarded(folder / "covariance" / f"{day}.npz", lambda path: read_covariance(path.read_bytes()))
-        for day in rest["month_ends"]
+        for day in sorted({*rest["month_ends"], *rest["regimes"]})
     }
     return Panels(covariance=covariance, **rest, **tables)
 
@@ -118,6 +130,7 @@ def _rest(panels: Panels) -> dict[str, Any]:
         "symbols": list(panels.symbols),
         "sectors": dict(panels.sectors),
         "month_ends": [day.isoformat() for day in panels.month_ends],
+        "regimes": {day.isoformat(): regime for day, regime in panels.regimes.items()},
         "risk_free": {
             **_RATES._asdict(),
             "values": {day.isoformat(): rate for day, rate in panels.risk_free.items()},
@@ -134,6 +147,7 @@ def _read_rest(path: Path) -> dict[str, Any]:
         "symbols": tuple(rest["symbols"]),
         "sectors": rest["sectors"],
         "month_ends": tuple(date.fromisoformat(text) for text in rest["month_ends"]),
+        "regimes": {date.fromisoformat(day): rest["regimes"][day] for day in sorted(rest["regimes"])},
         "risk_free": {date.fromisoformat(day): rate for day, rate in rest["risk_free"]["values"].items()},
         "report": PanelReport.from_json(rest["report"]),
     }

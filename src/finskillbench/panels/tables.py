@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from finskillbench.engines.portfolio.risk_model import RiskModel
+from finskillbench.engines.risk.book import Market
 from finskillbench.engines.risk.covariance import Covariance
 from finskillbench.errors import InputError
 from finskillbench.panels.factor_exposures import FACTORS
@@ -28,8 +30,13 @@ class Panels:
     sectors : symbol to sector.
     month_ends : the 12 month-ends, trading sessions, of the last calendar year covered whole.
     prices : wide, `date` and `field:SYMBOL`. returns : long (symbol, date, simple, log, volatility_21d, drawdown).
-    factor_exposures : long, all month-ends with 252 sessions of history. benchmark_weights, views : long, `month_ends`.
-    covariance, risk_free : per month-end of `month_ends`, annualised decimals.
+    factors : wide, `date`, the six factors and rf, per session. factor_exposures : long, all month-ends with 252
+        sessions of history. views : long, `month_ends`. liquidity : long (symbol, date, average_daily_volume_usd), risk
+        dates. macro : wide, `date` and a column per FRED series, as released by the session.
+    benchmark_weights, covariance : long, and annualised per date: all names at `month_ends`, those of `symbols_at` at
+        risk dates.
+    risk_free : per month-end of `month_ends`, annual decimals.
+    regimes : market regime of each risk date, in order of date.
     report : what the build found.
     """
 
@@ -38,12 +45,46 @@ class Panels:
     month_ends: tuple[date, ...]
     prices: pl.DataFrame
     returns: pl.DataFrame
+    factors: pl.DataFrame
     factor_exposures: pl.DataFrame
     benchmark_weights: pl.DataFrame
     views: pl.DataFrame
+    liquidity: pl.DataFrame
+    macro: pl.DataFrame
     covariance: Mapping[date, Covariance]
     risk_free: Mapping[date, float]
+    regimes: Mapping[date, str]
     report: PanelReport
+
+    @property
+    def risk_dates(self) -> tuple[date, ...]:
+        """The dates of the risk subtasks, increasing."""
+        return tuple(self.regimes)
+
+    def symbols_at(self, as_of: date) -> tuple[str, ...]:
+        """The names of a risk date or month-end, sorted: those with every figure on it; InputError if it is neither."""
+        if as_of not in self.covariance:
+            raise InputError(f"panels: {as_of} is neither a month-end of the last full year nor a risk date")
+        return self.covariance[as_of].symbols
+
+    def snapshot(self, as_of: date) -> Market:
+        """Everything the risk engines need of a risk date, for `symbols_at`; returns (252, n) included.
+
+        Raises InputError if it is no risk date.
+        """
+        if as_of not in self.regimes:
+            raise InputError(f"panels: {as_of} is not a risk date")
+        tickers, covariance = self.symbols_at(as_of), self.covariance[as_of]
+        place = {symbol: at for at, symbol in enumerate(self.symbols)}
+        return Market(
+            tickers=tickers,
+            sectors=tuple(self.sectors[symbol] for symbol in tickers),
+            betas=self.exposures(as_of),
+            benchmark=self.weights(as_of),
+            risk=RiskModel.from_factors(covariance.loadings, covariance.specific),
+            dollar_volume=self._vector(self.liquidity, as_of, "average_daily_volume_usd"),
+            returns=self.window_returns(as_of)[1][:, [place[symbol] for symbol in tickers]],
+        )
 
     def prices_of(self, field: str) -> pl.DataFrame:
         """One field of the prices: `date` and a column per symbol."""
@@ -79,11 +120,11 @@ class Panels:
         return tuple(chosen.to_list()), np.column_stack(columns)
 
     def exposures(self, as_of: date) -> Floats:
-        """Betas (n, 6) on `FACTORS` at a month-end; InputError if a name has none."""
+        """Betas (n, 6) on `FACTORS` at a month-end, of `symbols_at` at a risk date; InputError if a name has none."""
         return np.column_stack([self._vector(self.factor_exposures, as_of, factor) for factor in FACTORS])
 
     def weights(self, as_of: date) -> Floats:
-        """Benchmark weights (n,), summing to 1, at one of `month_ends`."""
+        """Benchmark weights (n,), summing to 1, at one of `month_ends` or, of `symbols_at`, at a risk date."""
         return self._vector(self.benchmark_weights, as_of, "weight")
 
     def expected_returns(self, as_of: date) -> Floats:
@@ -93,7 +134,8 @@ class Panels:
     def _vector(self, frame: pl.DataFrame, as_of: date, column: str) -> Floats:
         at = frame.filter(pl.col("date") == as_of).select("symbol", column).drop_nulls()
         values = dict(at.iter_rows())
-        missing = [symbol for symbol in self.symbols if symbol not in values]
+        symbols = self.symbols_at(as_of) if as_of in self.regimes else self.symbols
+        missing = [symbol for symbol in symbols if symbol not in values]
         if missing:
             raise InputError(f"panels: no {column} of {missing[0]} at {as_of}")
-        return np.array([values[symbol] for symbol in self.symbols], dtype=np.float64)
+        return np.array([values[symbol] for symbol in symbols], dtype=np.float64)

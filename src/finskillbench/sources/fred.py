@@ -1,6 +1,6 @@
 """FRED series, from `fredgraph.csv` downloads or plain date,value files, and the choice among vintages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -31,6 +31,12 @@ SERIES = (
     "DTWEXBGS",
 )
 """Series the panels use; the policy rate may be DFF or FEDFUNDS."""
+
+NEVER_REVISED = frozenset({"DFF", "DGS3MO", "DGS2", "DGS10", "T10Y2Y", "VIXCLS", "BAMLH0A0HYM2"})
+"""Daily market quotes: two downloads differ in what they cover only, so they are joined. The others are averages,
+surveys and indices that later vintages restate, and a join of two vintages would be neither."""
+ROUNDING = 0.005
+"""Half of the last digit that FRED prints for the series of `NEVER_REVISED`: extracts may differ by so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +79,11 @@ def parse_fred(path: Path, *, start: date = DEFAULT_START) -> FredFile:
 def load_fred(
     folder: Path, *, start: date = DEFAULT_START
 ) -> tuple[Mapping[str, pl.DataFrame], tuple[str, ...], Mapping[str, Path]]:
-    """Every known series of the folder, one vintage each; notes on what was chosen or is missing; the file of each.
+    """Every known series of the folder; notes on what was chosen, joined or is missing; the file of each.
 
-    fredgraph's own files win over extracts, then the latest last observation, then the first path.
+    Of the vintages of a series fredgraph's own files win over extracts, then the latest last observation, then the
+    first path. A series of `NEVER_REVISED` also takes from each other vintage the dates it lacks, provided that the two
+    agree on every date both have; of a series that is revised one vintage is kept. The file is the one that ends last.
 
     Raises
     ------
@@ -103,10 +111,43 @@ def load_fred(
             if other not in vintages:
                 notes.append(f"FRED {series}: no file, the series is left out.")
             continue
+        if series in NEVER_REVISED:
+            chosen[series], paths[series], found = _joined(files)
+            notes += found
+            continue
         chosen[series], paths[series] = files[0].frame, files[0].path
         if len(files) > 1:
-            notes.append(
-                f"FRED {series}: {files[0].path.parent.name} ({files[0].frame['date'][0]} to "
-                f"{files[0].frame['date'][-1]}) was taken of {len(files)} vintages."
-            )
+            notes.append(f"FRED {series}: {_span(files[0])} was taken of {len(files)} vintages; it is revised.")
     return chosen, tuple(notes), paths
+
+
+def _joined(files: Sequence[FredFile]) -> tuple[pl.DataFrame, Path, list[str]]:
+    """The first vintage with the dates that those agreeing with it add, the file that ends last, and notes."""
+    first = files[0]
+    frame, path, notes = first.frame, first.path, []
+    for other in files[1:]:
+        common = frame.join(other.frame, on="date", how="inner", suffix="_other")
+        apart = common.filter((pl.col("value") - pl.col("value_other")).abs() > ROUNDING + 1e-9)
+        if common.is_empty() or not apart.is_empty():
+            what = "shares no date with the others"
+            if not apart.is_empty():
+                day, kept, given = apart.row(0)
+                what = f"differs on {apart.height} of {common.height} shared dates ({day}: {given:g}, not {kept:g})"
+            notes.append(f"FRED {first.series}: {_span(other)} {what} and is left out; {_span(first)} is kept.")
+            continue
+        added = other.frame.join(frame, on="date", how="anti")
+        if added.is_empty():
+            continue
+        if added["date"][-1] > frame["date"][-1]:
+            path = other.path
+        frame = pl.concat([frame, added]).sort("date")
+        notes.append(
+            f"FRED {first.series}: {_span(first)} is joined by {added.height} dates from {added['date'][0]} to "
+            f"{added['date'][-1]} of {_span(other)}, equal on {common.height} shared dates."
+        )
+    return frame, path, notes
+
+
+def _span(file: FredFile) -> str:
+    """How a note names a vintage."""
+    return f"{file.path.parent.name} ({file.frame['date'][0]} to {file.frame['date'][-1]})"

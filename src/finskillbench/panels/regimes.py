@@ -1,0 +1,78 @@
+"""The risk dates: month-ends in market regimes, on which the portfolios of the risk subtasks stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+REGIMES: Mapping[str, tuple[date, date]] = {
+    "2018_selloff": (date(2018, 10, 1), date(2018, 12, 31)),
+    "2020_covid": (date(2020, 2, 1), date(2020, 6, 30)),
+    "2022_tightening": (date(2022, 1, 1), date(2022, 10, 31)),
+    "2023_24_rebound": (date(2023, 1, 1), date(2024, 12, 31)),
+}
+NORMAL = "normal"
+"""Every other month-end, and all of the last full year, whatever it was like: it comes after all there is to replay."""
+DATES_PER_REGIME = 8
+FEWEST_NAMES = 25
+"""A date has so many names, or 5/6 of a smaller universe, and never less than half of the universe."""
+
+
+class RiskDates(NamedTuple):
+    """Regime per risk date, in order; the places (n_d,) of the names complete on it; what was left out, and why."""
+
+    regimes: Mapping[date, str]
+    members: Mapping[date, NDArray[np.intp]]
+    notes: tuple[str, ...]
+
+
+def choose_risk_dates(days: Sequence[date], complete: NDArray[np.bool_], last_year: Sequence[date]) -> RiskDates:
+    """At most `DATES_PER_REGIME` dates a regime, evenly spread over those with enough names.
+
+    Half of the normal dates are of the last full year, so that they lie after every window that is replayed.
+
+    Parameters
+    ----------
+    days : month-ends, in order. complete : (len(days), n) which names have every figure on each. last_year : the
+        month-ends of the last full year; one that lacks a name cannot be a risk date, for its panels cover all names.
+    """
+    names = complete.shape[1]
+    least = max(-(-names // 2), min(FEWEST_NAMES, -(-5 * names // 6)))
+    count = dict(zip(days, complete.sum(axis=1).tolist(), strict=True))
+    final = set(last_year)
+    groups: dict[str, list[date]] = {name: [] for name in (*REGIMES, NORMAL)}
+    for day in days:
+        groups[NORMAL if day in final else _regime(day)].append(day)
+    chosen: dict[date, str] = {}
+    notes = []
+    for regime, all_days in groups.items():
+        fit = [day for day in all_days if count[day] >= (names if day in final else least)]
+        if not fit:
+            most = max((count[day] for day in all_days), default=0)
+            why = f"at most {most} of {names} names are complete, {least} are needed" if most else "no data cover it"
+            notes.append(f"Regime {regime} has no risk date: {why}.")
+        recent = _spread([day for day in fit if day in final], DATES_PER_REGIME // 2)
+        others = _spread([day for day in fit if day not in final], DATES_PER_REGIME - len(recent))
+        chosen |= dict.fromkeys((*others, *recent), regime)
+    ordered = sorted(chosen)
+    place = {day: row for row, day in enumerate(days)}
+    return RiskDates(
+        regimes={day: chosen[day] for day in ordered},
+        members={day: np.flatnonzero(complete[place[day]]) for day in ordered},
+        notes=tuple(notes),
+    )
+
+
+def _regime(day: date) -> str:
+    return next((name for name, (first, last) in REGIMES.items() if first <= day <= last), NORMAL)
+
+
+def _spread(days: Sequence[date], count: int) -> list[date]:
+    """So many of the days, the first and the last among them, evenly apart; all if there are fewer."""
+    if len(days) <= count:
+        return list(days)
+    return [days[place] for place in np.linspace(0, len(days) - 1, count).round().astype(int)]
