@@ -1,0 +1,116 @@
+"""What the risk engines measure: a portfolio (the book) and the market that it stands in on one date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
+from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.errors import DimensionError, InputError
+
+T = TypeVar("T")
+
+FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
+"""The factors of every beta and shock, in the order of the arrays."""
+SECTORS = (
+    "Technology",
+    "Financial Services",
+    "Industrials",
+    "Healthcare",
+    "Consumer Cyclical",
+    "Consumer Defensive",
+    "Energy",
+    "Real Estate",
+    "Basic Materials",
+    "Utilities",
+    "Communication Services",
+)
+"""The one sector vocabulary; a scenario may name no other, whichever of them the universe has on its date."""
+HELD = 1e-9
+"""A name is held where its weight is larger than this in size."""
+COUNTED = HOLDING_THRESHOLD
+"""Smallest weight, in size, that a limit on the number of holdings counts (10 basis points of NAV)."""
+
+
+@dataclass(frozen=True)
+class Market:
+    """The universe of n names on one date; an optional field is None where the task does not give it.
+
+    Attributes
+    ----------
+    tickers, sectors : n symbols, the order of every array, and the sector of each.
+    betas : (n, 6) slopes on `FACTORS`.
+    benchmark : (n,) weights, sum 1.
+    risk : covariance, annualised.
+    dollar_volume : (n,) average daily volume, USD.
+    returns : (T, n) simple returns per session, oldest first.
+    """
+
+    tickers: tuple[str, ...]
+    sectors: tuple[str, ...]
+    betas: Array
+    benchmark: Array | None = None
+    risk: RiskModel | None = None
+    dollar_volume: Array | None = None
+    returns: Array | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.tickers)
+        sizes = {"sectors": len(self.sectors), "betas": self.betas.shape[0] if self.betas.ndim == 2 else 0}
+        sizes |= {} if self.benchmark is None else {"benchmark": self.benchmark.size}
+        sizes |= {} if self.risk is None else {"risk": self.risk.size}
+        sizes |= {} if self.dollar_volume is None else {"dollar_volume": self.dollar_volume.size}
+        sizes |= {} if self.returns is None else {"returns": self.returns.shape[-1]}
+        wrong = [f"{name} ({size})" for name, size in sizes.items() if size != n]
+        if wrong or self.betas.shape[1] != len(FACTORS):
+            raise DimensionError(f"market of {n} names: give {', '.join(wrong) or 'betas'} for each name and factor")
+
+    @cached_property
+    def sector_names(self) -> tuple[str, ...]:
+        """The distinct sectors, sorted: the order of every array by sector."""
+        return tuple(sorted(set(self.sectors)))
+
+    @cached_property
+    def membership(self) -> Array:
+        """(n, sectors) 1 where a name belongs to a sector, else 0."""
+        return np.array([[float(own == name) for name in self.sector_names] for own in self.sectors])
+
+    @cached_property
+    def betas_by_sector(self) -> Array:
+        """(n, sectors, 7) the betas of a name, and a 1, in the column of its sector, 0 in the others."""
+        of_name = np.hstack([self.betas, np.ones((len(self.tickers), 1))])
+        return self.membership[:, :, None] * of_name[:, None, :]
+
+
+@dataclass(frozen=True)
+class Book:
+    """A portfolio: signed weights and cash as fractions of NAV (they sum to 1), NAV in USD.
+
+    `traded` is the one-way turnover already made this month, a fraction of NAV.
+    """
+
+    weights: Array
+    cash: float
+    nav: float
+    traded: float = 0.0
+
+
+def turnover_of(trades: Array) -> float:
+    """One-way turnover of (n,) signed weight changes; cash mirrors their sum, so it counts as a trade too."""
+    return float((np.abs(trades).sum() + abs(trades.sum())) / 2)
+
+
+def required(value: T | None, field: str) -> T:
+    """What a measure needs from an optional field of the market; it is never skipped.
+
+    Raises
+    ------
+    InputError : when the task does not give the field.
+    """
+    if value is None:
+        raise InputError(f"{field} is missing; inject it from the task data")
+    return value

@@ -1,0 +1,127 @@
+"""Results as JSON: ranked exposures, risk figures, stress attributions, trades."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.engines.risk.book import HELD, Book, Market, turnover_of
+from finskillbench.engines.risk.exposures import (
+    Exposure,
+    days_to_liquidate,
+    factor_exposures,
+    hhi,
+    illiquid_share,
+    sector_weights,
+    top,
+)
+from finskillbench.engines.risk.mandate import Mandate
+from finskillbench.engines.risk.monitor import constraint_report
+from finskillbench.engines.risk.remediation import Remedy, Stage, after
+from finskillbench.engines.risk.stress import StressResult
+from finskillbench.engines.risk.value_at_risk import portfolio_returns, value_at_risk
+
+LEAST_TRADE = 1e-7
+"""A weight that changes by no more has not been traded: the accuracy of a solver."""
+SOLVER_TOLERANCE = 1e-6
+"""Excess over a limit, or weight of a name given up, that an optimal portfolio may be left with."""
+
+
+def exposure_list(exposures: Sequence[Exposure]) -> list[dict[str, Any]]:
+    """Ranked exposures as risk identification answers them."""
+    return [
+        {
+            "rank": rank,
+            "type": exposure.type.value,
+            "subject": exposure.subject,
+            "detail": exposure.detail,
+            "magnitude": exposure.magnitude,
+        }
+        for rank, exposure in enumerate(exposures, start=1)
+    ]
+
+
+def risk_figures(book: Book, market: Market) -> dict[str, Any]:
+    """Tail risk, liquidity and concentration; `days_to_liquidate` of a holding that nobody trades is null.
+
+    Raises
+    ------
+    DimensionError : the market gives no returns or no volumes.
+    """
+    held = np.flatnonzero(np.abs(book.weights) > HELD)
+    days = days_to_liquidate(book, market).tolist()
+    return {
+        "tail_risk": asdict(value_at_risk(portfolio_returns(book, market))),
+        "days_to_liquidate": {market.tickers[i]: days[i] if math.isfinite(days[i]) else None for i in held},
+        "illiquid_share": illiquid_share(book, market),
+        "hhi": hhi(book.weights),
+        "five_largest": top(book.weights, 5),
+        "sector_weights": sector_weights(book.weights, market),
+        "factor_betas": factor_exposures(book.weights, market),
+    }
+
+
+def stress_answer(result: StressResult) -> dict[str, Any]:
+    """P&L and both attributions as stress testing answers them."""
+    return {
+        "estimated_pnl_pct": result.pnl,
+        "attribution": {
+            "by_sector": [
+                {"sector": sector, "contribution_pct": amount} for sector, amount in result.by_sector.items()
+            ],
+            "by_factor": [
+                {"factor": factor, "contribution_pct": amount} for factor, amount in result.by_factor.items()
+            ],
+        },
+    }
+
+
+def traded(remedy: Remedy) -> Array:
+    """(n,) the trades of a remedy, 0 where no more is left of a name than what the solver cannot tell from it."""
+    return np.where(np.abs(remedy.trades) <= LEAST_TRADE, 0.0, remedy.trades)
+
+
+def trade_list(book: Book, trades: Array, market: Market) -> list[dict[str, Any]]:
+    """One entry for each name whose weight changes, in ticker order; `trades` (n,) are signed weight changes."""
+    return [
+        {
+            "symbol": ticker,
+            "action": "buy" if change > 0 else "sell",
+            "current_weight": current,
+            "target_weight": current + change,
+            "trade_pct": change,
+        }
+        for ticker, current, change in zip(market.tickers, book.weights.tolist(), trades.tolist(), strict=True)
+        if change
+    ]
+
+
+def remedy_answer(remedy: Remedy, book: Book, mandate: Mandate, market: Market) -> dict[str, Any]:
+    """The trades as risk remediation answers them, the mandate measured after them, and the proof of each program."""
+    trades = traded(remedy)
+    return {
+        "trades": trade_list(book, trades, market),
+        "total_turnover": turnover_of(trades),
+        "post_trade_compliant": remedy.compliant,
+        "checks": constraint_report(after(book, trades), mandate, market, SOLVER_TOLERANCE)["constraints"],
+        "proof": {
+            "unique": not remedy.stages or remedy.stages[-1].certified.uniqueness.outcome.proved,
+            "stages": [_proof(stage) for stage in remedy.stages],
+        },
+    }
+
+
+def _proof(stage: Stage) -> dict[str, Any]:
+    """What a program minimised, its value, the proved gap and the largest violation."""
+    found = stage.certified
+    return {
+        "goal": stage.aim.goal.value,
+        "value": found.value,
+        "gap": found.optimality.gap,
+        "violation": found.optimality.violation,
+    }

@@ -1,0 +1,173 @@
+"""What a scenario does to a portfolio: P&L, and two attributions that each add up to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from finskillbench.engines.fields import listed, mapping, number, shown
+from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.engines.risk.batch import Batch
+from finskillbench.engines.risk.book import FACTORS, SECTORS, Book, Market
+from finskillbench.errors import InputError
+
+KINDS = ("historical_replay", "hypothetical")
+SECTOR_SENSITIVITY = "sector_sensitivity"
+"""The seventh entry of the attribution by factor: what the sectors' own sensitivities contribute."""
+BY_FACTOR = (*FACTORS, SECTOR_SENSITIVITY)
+CONVENTIONS: Mapping[str, str] = {
+    "pnl": "estimated P&L as a decimal of NAV: sum over holdings of weight_i x (sum over the six factors f of "
+    "beta_i,f x factor_shocks_f + sector_sensitivities of the holding's sector); betas by factor_exposures; cash 0",
+    "by_sector": "one entry per sector held: the sum above over the holdings of the sector",
+    "by_factor": "one entry per factor f: (sum over holdings of weight x beta_f) x factor_shocks_f; and one entry "
+    f'"{SECTOR_SENSITIVITY}": sum over holdings of weight x sector_sensitivities of its sector',
+    "additivity": "either attribution adds up to the P&L",
+    "units": "factor_shocks and sector_sensitivities are decimals (-0.2 is -20 %); market_shocks only describe",
+}
+"""The definitions of the P&L, as the agent reads them."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Decimal shocks of the six `FACTORS` (6,), and decimal sensitivities of sectors."""
+
+    scenario_id: str
+    kind: str
+    name: str
+    factor_shocks: Array
+    sector_sensitivities: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class StressResult:
+    """P&L, a decimal of NAV, and its split by sector held and by `BY_FACTOR`; a loss is negative."""
+
+    pnl: float
+    by_sector: Mapping[str, float]
+    by_factor: Mapping[str, float]
+
+
+def scenario_from(data: Any) -> Scenario:
+    """Read a stress scenario; every one of the six factors needs a shock, 0 where there is none.
+
+    Raises
+    ------
+    InputError : an unknown type, factor or sector, a factor without shock, a number of the wrong kind.
+    """
+    if not isinstance(data, Mapping):
+        raise InputError("stress_scenario must be an object; inject it from the task data")
+    identity, kind, name = (data.get(field, "") for field in ("scenario_id", "type", "name"))
+    if not isinstance(identity, str) or not isinstance(name, str):
+        raise InputError("stress_scenario: scenario_id and name must be text")
+    if kind not in KINDS:
+        raise InputError(f"stress_scenario: type must be one of {', '.join(KINDS)}, not {shown(kind)}")
+    shocks, sensitivities = (mapping(data, field) for field in ("factor_shocks", "sector_sensitivities"))
+    for field, table, known in (
+        ("factor_shocks", shocks, FACTORS),
+        ("sector_sensitivities", sensitivities, SECTORS),
+    ):
+        unknown = sorted(str(key) for key in set(table) - set(known))
+        if unknown:
+            raise InputError(f"stress_scenario: {field} names {listed(unknown[:5])}; known: {', '.join(known)}")
+    return Scenario(
+        scenario_id=identity,
+        kind=kind,
+        name=name,
+        factor_shocks=np.array([number(shocks, factor, "factor_shocks") for factor in FACTORS]),
+        sector_sensitivities={
+            sector: number(sensitivities, sector, "sector_sensitivities")
+            for sector in SECTORS
+            if sector in sensitivities
+        },
+    )
+
+
+def apply(book: Book, scenario: Scenario, market: Market) -> StressResult:
+    """P&L of one book under one scenario.
+
+    Raises
+    ------
+    InputError : the scenario gives no sensitivity for a sector held.
+    """
+    batch = Batch.within(market, book.weights[None, :], np.array([book.cash]), np.array([book.traded]))
+    first = np.zeros(1, dtype=int)
+    pnl, by_factor, by_sector = apply_pairs(batch, first, (scenario,), first)
+    return StressResult(
+        pnl=float(pnl[0]),
+        by_sector={
+            sector: amount
+            for sector, amount, own in zip(
+                batch.sector_names, by_sector[0].tolist(), batch.sectors_held[0], strict=True
+            )
+            if own
+        },
+        by_factor=dict(zip(BY_FACTOR, by_factor[0].tolist(), strict=True)),
+    )
+
+
+def apply_all(weights: Array, scenarios: Sequence[Scenario], market: Market) -> tuple[Array, Array, Array]:
+    """P&L of p portfolios of one market under s scenarios.
+
+    Parameters
+    ----------
+    weights : (p, n) signed fractions of NAV.
+
+    Returns
+    -------
+    pnl : (p, s). by_factor : (p, s, 7) in the order of `BY_FACTOR`. by_sector : (p, s, sectors) in the order of
+    `market.sector_names`, 0 for a sector not held.
+
+    Raises
+    ------
+    InputError : a scenario gives no sensitivity for a sector that one of the portfolios holds.
+    """
+    count = len(weights)
+    batch = Batch.within(market, weights, 1.0 - weights.sum(axis=1), np.zeros(count))
+    rows, columns = (places.ravel() for places in np.indices((count, len(scenarios))))
+    pnl, by_factor, by_sector = apply_pairs(batch, rows, scenarios, columns)
+    shape = count, len(scenarios)
+    return (
+        pnl.reshape(shape),
+        by_factor.reshape(*shape, len(BY_FACTOR)),
+        by_sector.reshape(*shape, len(batch.sector_names)),
+    )
+
+
+def apply_pairs(batch: Batch, rows: Array, scenarios: Sequence[Scenario], columns: Array) -> tuple[Array, Array, Array]:
+    """P&L of m pairs, each of a portfolio of the batch and one of s scenarios.
+
+    Every portfolio is reduced to its exposures by sector once; all scenarios are then matrix products of these.
+
+    Parameters
+    ----------
+    rows, columns : (m,) the portfolio and the scenario of each pair.
+
+    Returns
+    -------
+    pnl : (m,). by_factor : (m, 7) in the order of `BY_FACTOR`. by_sector : (m, sectors) in the order of
+    `batch.sector_names`, 0 for a sector not held.
+
+    Raises
+    ------
+    InputError : a scenario gives no sensitivity for a sector that the portfolio of its pair holds.
+    """
+    names = batch.sector_names
+    shocks = np.array([scenario.factor_shocks for scenario in scenarios]).reshape(-1, len(FACTORS))
+    given = [[scenario.sector_sensitivities.get(sector, np.nan) for sector in names] for scenario in scenarios]
+    sensitivities = np.array(given).reshape(-1, len(names))
+    unknown = np.isnan(sensitivities)
+    if unknown.any():
+        for pair, sector in np.argwhere(batch.sectors_held[rows] & unknown[columns]).tolist():
+            lacking = scenarios[int(columns[pair])].scenario_id
+            raise InputError(f"stress_scenario {lacking}: sector_sensitivities lacks {names[sector]}, which is held")
+        sensitivities[unknown] = 0.0
+    by_factor = np.empty((len(rows), len(BY_FACTOR)))
+    by_factor[:, :-1] = batch.exposures[rows] * shocks[columns]
+    by_factor[:, -1] = (batch.sector_weights @ sensitivities.T)[rows, columns]
+    # (p, sectors, s): what the betas of a sector's holdings make of the shocks, and its weight of its own move.
+    by_sector = batch.by_sector[:, :, :-1] @ shocks.T + batch.sector_weights[:, :, None] * sensitivities.T
+    pnl = (batch.exposures @ shocks.T)[rows, columns] + by_factor[:, -1]
+    return pnl, by_factor, by_sector[rows, :, columns]

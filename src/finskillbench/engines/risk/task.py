@@ -1,0 +1,135 @@
+"""From the JSON of a risk task or of a tool call to a market and a book, with every field checked on the way in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from finskillbench.engines.fields import (
+    LARGEST,
+    covered,
+    exposures_from,
+    listed,
+    mapping,
+    number,
+    shown,
+    tickers_of,
+    values_from,
+    weights_from,
+)
+from finskillbench.engines.portfolio.mandate import covariance_from
+from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.engines.risk.book import FACTORS, Book, Market, turnover_of
+from finskillbench.errors import InputError
+
+SUM_TOLERANCE = 1e-6
+"""How far weights and cash may be from 1 in total: what rounding a list of weights leaves."""
+BENCHMARK_TOLERANCE = 1e-3
+"""The same for benchmark weights, which may be thousands, each rounded."""
+MOST_DOLLARS = 1e15
+"""No portfolio and no day's trading in a name is larger, in USD."""
+
+
+def market_from(task_input: Mapping[str, Any], *, risk: RiskModel | None = None) -> Market:
+    """Read the universe of a resolved task input; what the task does not give stays None.
+
+    The order of tickers is that of `covariance_matrix`, else of `returns`, else of `sector_mapping`; every map must
+    cover every ticker, except `benchmark_weights`, where an absent name weighs nothing. A caller that holds the risk
+    model passes it, and only the tickers of the covariance are read.
+
+    Raises
+    ------
+    InputError : one line naming the field and the mend.
+    """
+    by_ticker = mapping(task_input, "sector_mapping")
+    given = {name for name, value in task_input.items() if value is not None}
+    ordered = next((field for field in ("covariance_matrix", "returns") if field in given), None)
+    tickers = tuple(by_ticker) if ordered is None else tickers_of(task_input, ordered)
+    if not tickers:
+        raise InputError("sector_mapping is empty; inject it from the task data")
+    sectors = tuple(covered(by_ticker, ticker, "sector_mapping") for ticker in tickers)
+    if not all(isinstance(sector, str) and sector for sector in sectors):
+        raise InputError("sector_mapping must map every ticker to the name of a sector")
+    betas = exposures_from(mapping(task_input, "factor_exposures"), tickers, FACTORS)
+    volume = None
+    if "average_daily_volume_usd" in given:
+        volume = values_from(
+            task_input["average_daily_volume_usd"], tickers, "average_daily_volume_usd", largest=MOST_DOLLARS
+        )
+        if not (volume >= 0).all():
+            raise InputError("average_daily_volume_usd holds a negative number; inject the field")
+    return Market(
+        tickers=tickers,
+        sectors=sectors,
+        betas=betas,
+        benchmark=_benchmark(task_input, tickers) if "benchmark_weights" in given else None,
+        risk=(covariance_from(task_input) if risk is None else risk) if "covariance_matrix" in given else None,
+        dollar_volume=volume,
+        returns=_returns(task_input, tickers) if "returns" in given else None,
+    )
+
+
+def book_from(task_input: Mapping[str, Any], market: Market) -> Book:
+    """Read `portfolio`: holdings, cash, NAV and the trades of this month; a name not held weighs nothing.
+
+    Raises
+    ------
+    InputError : one line naming the field and the mend.
+    """
+    table = mapping(task_input, "portfolio")
+    weights = _holdings(table.get("holdings"), market)
+    cash = number(table, "cash_weight", "portfolio")
+    total = float(weights.sum()) + cash
+    if abs(total - 1.0) > SUM_TOLERANCE:
+        raise InputError(f"portfolio: holdings and cash_weight sum to {total:.8g}; give fractions of NAV that sum to 1")
+    nav = number(table, "total_nav", "portfolio", largest=MOST_DOLLARS)
+    if nav <= 0:
+        raise InputError(f"portfolio: total_nav must be a positive number of USD, not {shown(nav)}")
+    if table.get("trades_this_month") is None:
+        raise InputError("portfolio: trades_this_month is missing; inject it, or give {} where nothing was traded")
+    trades = weights_from(table["trades_this_month"], market.tickers, "trades_this_month", "the universe")
+    return Book(weights=weights, cash=cash, nav=nav, traded=turnover_of(trades))
+
+
+def _holdings(rows: Any, market: Market) -> Array:
+    if not isinstance(rows, Sequence) or isinstance(rows, str):
+        raise InputError("portfolio: holdings must be a list of {symbol, weight} objects")
+    place = {ticker: index for index, ticker in enumerate(market.tickers)}
+    weights = np.zeros(len(place))
+    seen: set[str] = set()
+    for index, row in enumerate(rows):
+        where = f"portfolio: holdings[{index}]"
+        symbol = row.get("symbol") if isinstance(row, Mapping) else None
+        if not isinstance(symbol, str):
+            raise InputError(f"{where} must be an object with a symbol and a weight")
+        if symbol not in place:
+            raise InputError(f"{where} names {listed([symbol[:60]])}, which the universe of the task does not have")
+        if symbol in seen:
+            raise InputError(f"{where} names {symbol} a second time; give one weight for each name")
+        seen.add(symbol)
+        weights[place[symbol]] = number(row, "weight", where)
+    return weights
+
+
+def _benchmark(task_input: Mapping[str, Any], tickers: tuple[str, ...]) -> Array:
+    weights = weights_from(mapping(task_input, "benchmark_weights"), tickers, "benchmark_weights", "the universe")
+    total = float(weights.sum())
+    if abs(total - 1.0) > BENCHMARK_TOLERANCE:
+        raise InputError(f"benchmark_weights sum to {total:.8g}; inject the field, fractions that sum to 1")
+    return weights
+
+
+def _returns(task_input: Mapping[str, Any], tickers: tuple[str, ...]) -> Array:
+    """(T, n) in the order of the market's tickers."""
+    columns = {ticker: index for index, ticker in enumerate(tickers_of(task_input, "returns"))}
+    try:
+        matrix = np.asarray(mapping(task_input, "returns").get("matrix"), dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("returns.matrix holds something that is not a number; inject the field") from None
+    if matrix.ndim != 2 or matrix.shape[0] < 2 or matrix.shape[1] != len(columns):
+        raise InputError(f"returns.matrix has shape {matrix.shape} for {len(columns)} tickers; inject the field")
+    if not (np.abs(matrix) <= LARGEST).all():
+        raise InputError("returns.matrix holds a number that is not finite; inject the field, in decimals per session")
+    return matrix[:, [covered(columns, ticker, "returns") for ticker in tickers]]
