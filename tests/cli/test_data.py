@@ -98,16 +98,21 @@ def test_validate_shows_findings_and_fails_with_exit_code_1(
         Check("portfolio_construction", "coverage", State.PASS, {"episodes": 3}),
         Check("portfolio_construction", "truth", State.FAIL, {"episodes": 7}, findings),
         Check("portfolio_construction", "prices", State.SKIP, {}, reason="no panels"),
+        Check("risk_management", "dates", State.SKIP, {}, reason="no episodes"),
+        Check("risk_management", "stress", State.SKIP, {}, reason="no episodes"),
     )
     monkeypatch.setattr(editions.validate, "validate_edition", lambda *_: ValidationReport("d", checks))
     assert cli.main(["data", "validate", str(edition)]) == 1
     assert capsys.readouterr().out.splitlines() == [
+        "portfolio construction",
         "PASS  coverage       episodes 3",
         "FAIL  truth          episodes 7",
         *[f"      FAIL pc_{number}: turnover is 0.3, allowed 0.2" for number in range(5)],
         "      and 2 more; --json prints all",
         "SKIP  prices         no panels",
-        "1 PASS, 1 FAIL, 1 SKIP",
+        "risk management",
+        "SKIP  all 2          no episodes",
+        "1 PASS, 1 FAIL, 3 SKIP",
     ]
     assert cli.main(["data", "validate", str(edition), "--json"]) == 1
     assert len(orjson.loads(capsys.readouterr().out)["checks"][1]["findings"]) == 7

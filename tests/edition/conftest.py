@@ -65,3 +65,10 @@ def workshop(slim: Edition, tmp_path: Path) -> Workshop:
     """A copy of the slim edition."""
     shutil.copytree(slim.path, tmp_path / "edition")
     return Workshop(tmp_path / "edition")
+
+
+@pytest.fixture
+def whole(edition: Edition, tmp_path: Path) -> Workshop:
+    """A copy of the edition with all its episodes: a few of them need not hold a replay."""
+    shutil.copytree(edition.path, tmp_path / "whole")
+    return Workshop(tmp_path / "whole")

@@ -95,7 +95,7 @@ def test_cheats_text_is_refused_or_at_least_parses_to_what_it_says(solve) -> Non
 
 def test_cheat_tries_every_exploit_and_gets_nothing_after_submitting(solve) -> None:
     answers = set()
-    for salt in range(60):
+    for salt in range(120):
         trace = solve("baseline/cheat", "unconstrained_optimization", salt=salt)
         assert [record.fate for record in trace.tool_calls] == ["ok", "not_run", "not_run"]
         answers.add(trace.answer)

@@ -76,6 +76,14 @@ def test_matrices_become_shapes_and_floats_three_figures(episode) -> None:
         (True, True),
         (None, None),
         ({"tickers": ["A", "B"], "matrix": [[1.0, 2.0], [3.0, 4.0]]}, '2x2 matrix; full precision: get_task_data("f")'),
+        (
+            {"tickers": ["A", "B"], "ref": "panels/returns.parquet", "end": "2020-03-20", "sessions": 252},
+            '252x2 matrix; full precision: get_task_data("f")',
+        ),
+        (
+            {"tickers": ["A", "B"], "dates": ["2020-03-20"], "matrix": [[1.0, 2.0]]},
+            '1x2 matrix; full precision: get_task_data("f")',
+        ),
         ([[1.23456] * 5] * 4, '4x5 matrix; full precision: get_task_data("f")'),
         ([[1.23456, 2.0], [1, 2]], [[1.23, 2.0], [1, 2]]),
         ([["a", 1]] * 20, [["a", 1]] * 20),

@@ -98,7 +98,10 @@ def test_the_right_answer_scores_one_in_every_profile(edition: Edition) -> None:
     for episode in edition.episodes():
         answer = dict(edition.truth(episode.task_id).expected_output)
         for profile in Profile:
-            assert scored(edition, episode, answer, profile).value == pytest.approx(1.0, abs=1e-9), episode.task_id
+            value = scored(edition, episode, answer, profile).value
+            # The published scorer of ranked lists is not clipped: repeated types lift even the right list over 1.
+            published = profile is Profile.PAPER and episode.sub_task == "risk_identification"
+            assert (min(value, 1.0) if published else value) == pytest.approx(1.0, abs=1e-9), episode.task_id
 
 
 @pytest.mark.parametrize("digits", [4, 6])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from finskillbench.errors import InputError
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
+    from finskillbench.edition.validate import Check
 
 app = typer.Typer(help="Build, describe, validate and import editions of the benchmark.")
 
@@ -100,15 +102,26 @@ def validate(
     if as_json:
         typer.echo(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2).decode())
     else:
-        for check in report.checks:
-            typer.echo(f"{check.state:<5} {check.name:<14} {check.reason or _in_words(check.figures)}")
-            for finding in check.findings[:_SHOWN_FINDINGS]:
-                typer.echo(f"      {finding.state} {finding.where}: {finding.message}")
-            if (hidden := len(check.findings) - _SHOWN_FINDINGS) > 0:
-                typer.echo(f"      and {hidden} more; --json prints all")
+        for domain, checks in groupby(report.checks, key=lambda check: check.domain):
+            typer.echo(domain.replace("_", " "))
+            _show_checks(list(checks))
         typer.echo(", ".join(f"{count} {state}" for state, count in report.counts.items() if count))
     if not report.passed:
         raise typer.Exit(1)
+
+
+def _show_checks(checks: Sequence[Check]) -> None:
+    """The checks of one domain, a line each; one line for all if the edition has nothing for any of them."""
+    reasons = {check.reason for check in checks if not check.findings}
+    if len(checks) > 1 and len(reasons) == 1 and all(check.state == "SKIP" for check in checks):
+        typer.echo(f"{checks[0].state:<5} {f'all {len(checks)}':<14} {reasons.pop()}")
+        return
+    for check in checks:
+        typer.echo(f"{check.state:<5} {check.name:<14} {check.reason or _in_words(check.figures)}")
+        for finding in check.findings[:_SHOWN_FINDINGS]:
+            typer.echo(f"      {finding.state} {finding.where}: {finding.message}")
+        if (hidden := len(check.findings) - _SHOWN_FINDINGS) > 0:
+            typer.echo(f"      and {hidden} more; --json prints all")
 
 
 @app.command("import", epilog="Example: finskillbench data import downloads/release --out editions/published")

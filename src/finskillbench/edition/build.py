@@ -26,12 +26,14 @@ from finskillbench.panels import build_panels, write_panels
 from finskillbench.sources.market import load_market
 from finskillbench.sources.synthetic import write_collection
 from finskillbench.subtasks import SUBTASKS
-from finskillbench.subtasks.building import BuildContext
+from finskillbench.subtasks.building import BuildContext, load_catalog
+from finskillbench.subtasks.risk import pool_sizes
 
 DEFAULT_SEED = 1
 DEFAULT_NAMES = 30
 _LIBRARIES = ("numpy", "scipy", "polars", "clarabel", "scikit-learn")
 _RAW_FOLDERS = ("prices", "famafrench", "fred", "statements_derived", "constituents")
+_RISK_CATALOGS = ("risk", "mandates", "scenarios")
 _SMALLEST, _LARGEST = 30, 3000
 
 Progress = Callable[[str], None]
@@ -124,7 +126,11 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
             "universe": list(panels.symbols),
             "as_of_dates": [day.isoformat() for day in panels.month_ends],
             "counts": counts,
-            "parameters": {"portfolio": context.catalog},
+            "parameters": {
+                "portfolio": context.catalog,
+                **{name: load_catalog(f"{name}.json") for name in _RISK_CATALOGS},
+                "risk_pools": pool_sizes(context),
+            },
             "notes": [*panels.report.notes, *context.notes],
             "versions": versions(),
         },

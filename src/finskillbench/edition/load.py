@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 
 from finskillbench.edition.manifest import check_manifest
+from finskillbench.edition.references import References
 from finskillbench.edition.store import (
     FORMAT,
     MANIFEST,
@@ -33,7 +33,6 @@ class Edition:
 
     path: Path
     manifest: JsonObject
-    _arrays: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     @property
     def digest(self) -> str:
@@ -101,33 +100,15 @@ class Edition:
         return {row["task_id"]: row["certificate"] for row in rows}
 
     def full_input(self, episode: Episode) -> dict[str, Any]:
-        """The input at full precision: every `{"tickers", "ref"}` that resolves replaced by its arrays.
+        """The input at full precision: every reference to a covariance or to returns replaced by its arrays.
 
         A reference that does not resolve (imported releases without their arrays) stays as it is.
         """
-        return {name: self._resolved(value) for name, value in episode.input.items()}
+        return {name: self._references.resolved(value) for name, value in episode.input.items()}
 
-    def _resolved(self, value: Any) -> Any:
-        if not isinstance(value, Mapping) or not isinstance(value.get("ref"), str):
-            return value
-        ref = value["ref"]
-        if ref not in self.manifest["files"]:
-            return value
-        if ref not in self._arrays:
-            self._arrays[ref] = read_covariance(self.path / ref)
-        return self._arrays[ref]
-
-
-def read_covariance(path: Path) -> dict[str, Any]:
-    """A covariance file as JSON: tickers with the dense matrix, or with loadings and specific variances."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            tickers = [str(symbol) for symbol in arrays["symbols"]]
-            if "cov" in arrays:
-                return {"tickers": tickers, "matrix": arrays["cov"].tolist()}
-            return {name: arrays[name].tolist() for name in ("loadings", "specific")} | {"tickers": tickers}
-    except (OSError, ValueError, KeyError) as error:
-        raise EditionError(f"{path}: no covariance ({error}); rebuild the edition") from None
+    @cached_property
+    def _references(self) -> References:
+        return References(self.path, self.manifest["files"])
 
 
 def load_edition(path: Path | str) -> Edition:

@@ -83,11 +83,17 @@ def _omitted(value: Any, field: str) -> str:
 
 
 def _shape_of_object(value: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Shape of `{"tickers": [...], "ref" or "matrix": ...}`, the one form in which editions hold a matrix."""
+    """Shape of a matrix as editions hold it: `{"tickers": [...], "ref" or "matrix": ...}`.
+
+    Square over the tickers, unless it says how many `sessions` it has, or which `dates`: returns have a row for each.
+    """
     tickers = value.get("tickers")
-    if isinstance(tickers, list | tuple) and ("ref" in value or "matrix" in value):
-        return len(tickers), len(tickers)
-    return None
+    if not isinstance(tickers, list | tuple) or not ("ref" in value or "matrix" in value):
+        return None
+    sessions, dates = value.get("sessions"), value.get("dates")
+    if isinstance(dates, list | tuple):
+        return len(dates), len(tickers)
+    return (sessions if isinstance(sessions, int) else len(tickers)), len(tickers)
 
 
 def _shape_of_rows(value: Sequence[Any]) -> tuple[int, int] | None:

@@ -18,6 +18,13 @@ PRELOAD: tuple[str, ...] = (
     "finskillbench.engines.portfolio.optimise",
     "finskillbench.engines.portfolio.rebalance",
     "finskillbench.engines.portfolio.report",
+    "finskillbench.engines.risk.exposures",
+    "finskillbench.engines.risk.mandate",
+    "finskillbench.engines.risk.monitor",
+    "finskillbench.engines.risk.remediation",
+    "finskillbench.engines.risk.report",
+    "finskillbench.engines.risk.stress",
+    "finskillbench.engines.risk.task",
     "finskillbench.skills.script",
 )
 

@@ -3,14 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Literal
 
 from pydantic import Field
 
-from finskillbench.episode import JsonObject, Profile, Score, Truth
-from finskillbench.scoring.measures import share
-from finskillbench.scoring.values import boolean, objects, text
+from finskillbench.engines.risk.monitor import PASS_TOLERANCE, constraint_report
+from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.scoring.measures import mean, share
+from finskillbench.scoring.values import boolean, number, objects, text
 from finskillbench.subtasks.base import Answer, Subtask
+from finskillbench.subtasks.building import BuildContext, Task
+from finskillbench.subtasks.risk import (
+    CONVENTIONS,
+    EPISODES,
+    PRECISION,
+    SKILL,
+    agreed,
+    closeness,
+    drawn,
+    mandate_fields,
+    metadata,
+    pool_sizes,
+    rederived,
+    resolved_covariance,
+    same,
+    shuffled,
+)
+from finskillbench.subtasks.risk_objects import MonitoringPair, risk_context
+from finskillbench.subtasks.risk_second import monitored
+
+NAME = "constraint_monitoring"
+METHOD = "exact_match"
+GREY_BAND = 1e-5
+"""A status that hangs on less than this, in the unit of its limit, is a test of rounding and no episode."""
+MONITORING = {
+    "status": f"FAIL where the measured value lies beyond the limit by more than {PASS_TOLERANCE:.0e}, else PASS",
+    "value": "the measured value of the definition, signed; for a range the value compared with both ends; for "
+    "long_only the least weight of a holding; of a maximum over names, sectors or factors that maximum",
+    "violation_magnitude": "how far the value lies beyond the limit, in the unit of the limit (whole names for "
+    "name_count); only for FAIL",
+    "summary": "overall_compliant: every status is PASS; violations_count: number of FAIL",
+}
+"""What monitoring adds to the definitions of the constraints."""
 
 _ALIASES = {
     alias: name
@@ -32,9 +67,11 @@ class MonitoredConstraint(Answer):
 
     type: str = Field(description="The constraint's type, as the mandate names it.")
     status: Literal["PASS", "FAIL"] = Field(description="PASS if the portfolio meets the constraint, else FAIL.")
-    value: float | bool = Field(
-        description="The portfolio's own value, in the unit of the limit: weights, turnover and tracking error as "
-        "fractions (0.05 is 5 %), beta as a ratio, signed, long_only as a boolean."
+    value: float = Field(
+        description="The portfolio's own measured value, in the unit of the limit: weights, cash, turnover, gross "
+        "exposure and tracking error (annualised) as fractions (0.05 is 5 %), beta as a signed ratio, a factor "
+        "exposure as its absolute value, HHI as a sum of squares, name_count as a number of holdings; for long_only "
+        "the least weight of a holding, signed."
     )
     limit: float | bool | None = Field(None, description="The mandate's limit, in its own unit; absent for a range.")
     min: float | None = Field(None, description="Lower end of a range, in its own unit.")
@@ -51,7 +88,9 @@ class ConstraintMonitoring(Answer):
 
     overall_compliant: bool = Field(description="true if every constraint passes.")
     violations_count: int = Field(description="Number of constraints that fail, >= 0.")
-    constraints: list[MonitoredConstraint] = Field(description="One entry per constraint of the mandate.")
+    constraints: list[MonitoredConstraint] = Field(
+        description="Exactly one entry per constraint of the mandate, in the mandate's order."
+    )
 
 
 def normal_type(name: str) -> str:
@@ -89,6 +128,50 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return _score(bool(by_type) and _compliance_agrees(answer, truth), statuses, truth)
 
 
+def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """Balanced credit over PASS and FAIL x (0.8 + 0.2 [overall_compliant and violations_count both right]).
+
+    A constraint earns its status times the ramp of its value: full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on.
+    Credit is averaged within each of the two classes that the truth holds, then over the classes, so that one answer
+    for all earns no more than what it knows. Entries beyond one per constraint divide the whole; where entries of one
+    type contradict each other the worst of them counts.
+    """
+    del task_input
+    given = _entries(answer)
+    expected = {kind: items[0] for kind, items in _entries(truth.expected_output).items()}
+    credit: dict[str, float] = {}
+    classes: dict[str, list[float]] = {}
+    for kind, (status, value) in expected.items():
+        credit[kind] = min((_credit(item, status, value) for item in given.get(kind, ())), default=0.0)
+        classes.setdefault(status or "", []).append(credit[kind])
+    balanced = mean([mean(earned) for earned in classes.values()])
+    entries = sum(map(len, given.values()))
+    alone = share(len(expected), max(len(expected), entries))
+    count = number(truth.expected_output.get("violations_count"))
+    summary = _compliance_agrees(answer, truth) and number(answer.get("violations_count")) == count
+    details = {"balanced": balanced, "credit": credit, "entries": entries, "summary": summary}
+    return Score(balanced * alone * (0.8 + 0.2 * summary), details)
+
+
+def _entries(source: JsonObject) -> dict[str, list[tuple[str | None, float | None]]]:
+    """The distinct (status, value) of each normalised type; saying the same twice is no contradiction."""
+    found: dict[str, list[tuple[str | None, float | None]]] = {}
+    for item in objects(source.get("constraints")):
+        kind = text(item.get("type"))
+        if kind is not None:
+            entry = normal_status(text(item.get("status"))), number(item.get("value"))
+            entries = found.setdefault(normal_type(kind), [])
+            if entry not in entries:
+                entries.append(entry)
+    return found
+
+
+def _credit(entry: tuple[str | None, float | None], status: str | None, value: float | None) -> float:
+    if status is None or value is None or entry[0] != status:
+        return 0.0
+    return closeness(entry[1], value, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4)
+
+
 def _score(compliant: bool, statuses: dict[str, str | None], truth: Truth) -> Score:
     expected = {kind: given[-1] for kind, given in _by_type(truth.expected_output).items()}
     right = {kind: status is not None and statuses.get(kind) == status for kind, status in sorted(expected.items())}
@@ -111,11 +194,76 @@ def _by_type(source: JsonObject) -> dict[str, Sequence[str | None]]:
     return dict(found)
 
 
+def build(context: BuildContext) -> list[Task]:
+    """Half compliant and half not, each drawn by tier, portfolio type, regime and mandate."""
+    pool = risk_context(context).monitoring
+    pool_sizes(context)[NAME] = {"pairs": len(pool), "compliant": sum(pair.compliant for pair in pool)}
+    tasks: list[Task] = []
+    for compliant in (True, False):
+        side = [pair for pair in pool if pair.compliant is compliant]
+        rng = context.generator(NAME, "draw", compliant)
+        tasks += drawn(side, _traits, EPISODES // 2, rng, _task)
+    return shuffled(tasks, context.generator(NAME, "order"))
+
+
+def _traits(pair: MonitoringPair) -> tuple[str, ...]:
+    return pair.tier, pair.case.type, pair.case.regime, pair.mandate.mandate_id
+
+
+def _task(pair: MonitoringPair) -> Task | None:
+    """The episode of a pair, or None where a verdict hangs on less than `GREY_BAND`."""
+    case, mandate, market = pair.case, pair.mandate, pair.case.market
+    if pair.margin < GREY_BAND:
+        return None
+    task_id = f"{SUBTASK.prefix}_{case.as_of}_{case.portfolio_id}_{mandate.mandate_id}"
+    task_input = {
+        "portfolio": case.to_json(),
+        "mandate": mandate.to_json(),
+        **mandate_fields(market, case.as_of),
+        "conventions": CONVENTIONS | MONITORING,
+    }
+    report = constraint_report(case.book, mandate, market)
+    second = monitored(task_input | {"covariance_matrix": resolved_covariance(market)})
+    pairs = [(f"{row['type']} value", row["value"], second[row["type"]].value) for row in report["constraints"]]
+    for row in report["constraints"]:
+        same(task_id, f"{row['type']} status", row["status"], second[row["type"]].status)
+        if "violation_magnitude" in row:
+            excess = second[row["type"]].excess
+            pairs.append((f"{row['type']} violation_magnitude", row["violation_magnitude"], excess))
+    prompt = Prompt(
+        f"Check the portfolio as of {case.as_of} against every constraint of its mandate. Measure each on the data of "
+        "the task as its definition says, compare it with its limit, and say whether the whole portfolio complies.",
+        "Submit a JSON object with overall_compliant, violations_count and constraints (one entry per constraint of "
+        f"the mandate: type, status, value, and for one that fails violation_magnitude). {PRECISION}",
+    )
+    return Task(
+        Episode(
+            task_id,
+            SKILL,
+            NAME,
+            case.as_of,
+            pair.tier,
+            task_input,
+            prompt,
+            metadata(case, tier=pair.tier, mandate=mandate.mandate_id),
+        ),
+        Truth(
+            task_id,
+            NAME,
+            report,
+            {"method": METHOD, "metrics": ["constraint_accuracy", "violation_detection_recall"]},
+            rederived(agreed(task_id, pairs), len(pairs)),
+        ),
+        {"kind": "rederived", "second": {kind: asdict(finding) for kind, finding in second.items()}},
+    )
+
+
 SUBTASK = Subtask(
-    name="constraint_monitoring",
-    skill="risk_management",
+    name=NAME,
+    skill=SKILL,
     prefix="rm_cm",
-    method="exact_match",
+    method=METHOD,
     answer=ConstraintMonitoring,
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict},
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    build=build,
 )

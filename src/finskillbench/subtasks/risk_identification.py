@@ -2,16 +2,52 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.episode import JsonObject, Profile, Score, Truth
+from finskillbench.engines.risk.book import required
+from finskillbench.engines.risk.exposures import CONVENTIONS, KEPT, PORTFOLIO, Exposure, candidates, ranked
+from finskillbench.engines.risk.report import exposure_list
+from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import dcg, overlap, share
 from finskillbench.scoring.values import number, objects, parameter, text
 from finskillbench.subtasks.base import Answer, Subtask
+from finskillbench.subtasks.building import BuildContext, Task
+from finskillbench.subtasks.risk import (
+    EPISODES,
+    PRECISION,
+    SKILL,
+    UNITS,
+    agreed,
+    by_ticker,
+    drawn,
+    factor_exposures,
+    metadata,
+    pool_sizes,
+    rederived,
+    returns_field,
+    same,
+    sector_mapping,
+    shuffled,
+)
+from finskillbench.subtasks.risk_objects import risk_context
+from finskillbench.subtasks.risk_portfolios import PortfolioCase
+from finskillbench.subtasks.risk_second import exposures
+
+NAME = "risk_identification"
+METHOD = "ranked_list_recall"
+TOLERANCE = 0.05
+"""Relative error of a magnitude, and of the order of two, that is still right."""
+TIE = 1e-9
+"""Exposures whose magnitudes differ by no more are interchangeable."""
+LONGEST = 20
+"""Entries of a list that are read."""
 
 _Items = Sequence[Mapping[str, Any]]
 
@@ -23,10 +59,15 @@ class RiskExposure(Answer):
     type: Literal["factor_tilt", "sector_concentration", "single_name", "concentration", "liquidity_risk"] = Field(
         description="Kind of risk."
     )
-    detail: str = Field(description="What it is an exposure to (factor, sector or ticker) and its size, in words.")
+    subject: str = Field(
+        description="What it is an exposure to: the factor (factor_tilt), the sector (sector_concentration), the "
+        'ticker (single_name), or "portfolio" (concentration, liquidity_risk).'
+    )
+    detail: str = Field(description="The exposure and its size in words.")
     magnitude: float = Field(
-        description="Size of the exposure, >= 0: absolute beta of a factor, weight of a sector or name as a fraction "
-        "(0.15 is 15 %), Herfindahl index (sum of squared weights) of the portfolio."
+        description="Size of the exposure, >= 0: factor_tilt the absolute beta of the portfolio, for mkt_rf its "
+        "distance from 1; sector_concentration and single_name a weight as a fraction of NAV (0.15 is 15 %); "
+        "concentration the Herfindahl index (sum of squared weights); liquidity_risk the illiquid share of NAV."
     )
 
 
@@ -76,6 +117,93 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(min(1.0, score.value), score.details)
 
 
+def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """Exposures that are right in type, subject and magnitude (5 %), over the longer of the two lists.
+
+    Exposures of equal magnitude are interchangeable: which of four names at 15 % is named does not matter. What comes
+    in another than descending order of its own magnitudes costs a fifth. Of a list longer than 20 the rest is not read.
+    """
+    market = market_from(task_input)
+    book = book_from(task_input, market)
+    known = candidates(book, market)
+    listed = ranked(book, market, len(known))
+    k = max(1, int(parameter(truth.verification, "top_k", 5)))
+    wanted = _exposures(truth.expected_output)[:k]
+    labelled = {(item["type"], item["subject"]) for item in wanted}
+    spare = [candidate for candidate in listed if (candidate.type, candidate.subject) not in labelled]
+    expected = [_slot(item, spare) for item in wanted]
+    given = _exposures(answer)[:LONGEST]
+    named: list[Exposure | None] = []
+    for item in given:
+        candidate = _named(item, known)
+        named.append(None if candidate in named else candidate)  # the same exposure again earns nothing
+    right = _assigned([[] if c is None else [j for j, slot in enumerate(expected) if slot(c)] for c in named])
+    sizes = [_magnitude(given[place]) for place in right]
+    descending = all(later <= earlier * (1 + TOLERANCE) for earlier, later in pairwise(sizes))
+    value = share(len(sizes), max(len(expected), len(given))) * (1.0 if descending else 0.8)
+    return Score(value, {"matched": len(sizes), "given": len(given), "descending": descending})
+
+
+def _slot(item: Mapping[str, Any], spare: Sequence[Exposure]) -> Callable[[Exposure], bool]:
+    """Whether a candidate may stand in the place of one expected exposure.
+
+    It is that exposure; or it ties with it and is of its type (another of four names at 15 %), or ties with it and
+    is one of the `spare` that rank behind the list (the sixth that is as large as the fifth).
+    """
+    kind, size = item["type"], item["magnitude"]
+
+    def fits(candidate: Exposure) -> bool:
+        tied = abs(candidate.magnitude - size) <= TIE
+        return tied and (candidate.type == kind or candidate in spare)
+
+    return fits
+
+
+def _named(item: Mapping[str, Any], known: Sequence[Exposure]) -> Exposure | None:
+    """The candidate that an entry names by type, subject and magnitude, or None.
+
+    Without a `subject`, the only one of the type that the `detail` names; the portfolio itself needs no naming.
+    """
+    kind, size = text(item.get("type")), number(item.get("magnitude"))
+    if kind is None or size is None:
+        return None
+    of_type = [candidate for candidate in known if candidate.type == kind.strip().lower()]
+    subject, detail = text(item.get("subject")), text(item.get("detail")) or ""
+    if subject is not None:
+        named = [candidate for candidate in of_type if _plain(candidate.subject) == _plain(subject)]
+    else:
+        named = [c for c in of_type if c.subject == PORTFOLIO or _mentions(detail, c.subject)]
+    if len(named) != 1 or abs(size - named[0].magnitude) > TOLERANCE * named[0].magnitude:
+        return None
+    return named[0]
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def _mentions(detail: str, subject: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(subject)}(?![\w-])", detail) is not None
+
+
+def _assigned(choices: Sequence[Sequence[int]]) -> list[int]:
+    """Places of the entries in a largest one-to-one assignment to the slots that each may take, in order."""
+    taken: dict[int, int] = {}
+
+    def place(entry: int, tried: set[int]) -> bool:
+        for slot in choices[entry]:
+            if slot not in tried:
+                tried.add(slot)
+                if slot not in taken or place(taken[slot], tried):
+                    taken[slot] = entry
+                    return True
+        return False
+
+    for entry in range(len(choices)):
+        place(entry, set())
+    return sorted(taken.values())
+
+
 def _lists(answer: JsonObject, truth: Truth) -> tuple[_Items, _Items]:
     k = max(1, int(parameter(truth.verification, "top_k", 5)))
     return _exposures(answer)[:k], _exposures(truth.expected_output)[:k]
@@ -105,11 +233,75 @@ def _ratio(gains: Sequence[float], ideal: Sequence[float]) -> float:
     return dcg(value / top for value in gains) / best if best > 0 else 0.0
 
 
+def build(context: BuildContext) -> list[Task]:
+    """Portfolios drawn by type, regime, difficulty and the types of exposure in their lists."""
+    pool = [(case, ranked(case.book, case.market)) for case in risk_context(context).identification]
+    kinds = Counter(f"listing_{kind}" for _, listed in pool for kind in {one.type.value for one in listed})
+    pool_sizes(context)[NAME] = {"portfolios": len(pool), **dict(sorted(kinds.items()))}
+    tasks = drawn(pool, _traits, EPISODES, context.generator(NAME, "draw"), _task)
+    return shuffled(tasks, context.generator(NAME, "order"))
+
+
+_Case = tuple[PortfolioCase, tuple[Exposure, ...]]
+
+
+def _traits(item: _Case) -> tuple[str, ...]:
+    case, listed = item
+    return case.type, case.regime, _difficulty(listed)
+
+
+def _difficulty(listed: Sequence[Exposure]) -> str:
+    """By how many kinds of arithmetic the list needs: betas, sectors, names, squares, volumes."""
+    kinds = len({one.type for one in listed})
+    return "easy" if kinds <= 3 else "medium" if kinds == 4 else "hard"
+
+
+def _task(item: _Case) -> Task:
+    case, listed = item
+    market = case.market
+    task_id = f"{SUBTASK.prefix}_{case.as_of}_{case.portfolio_id}"
+    task_input = {
+        "portfolio": case.to_json(),
+        "sector_mapping": sector_mapping(market),
+        "factor_exposures": factor_exposures(market),
+        "average_daily_volume_usd": by_ticker(market, required(market.dollar_volume, "average daily volume")),
+        "returns": returns_field(market, case.as_of),
+        "conventions": {"units": UNITS, **CONVENTIONS},
+    }
+    second = exposures(task_input)
+    same(task_id, "the list", [(one.type.value, one.subject) for one in listed], [one[:2] for one in second])
+    pairs = [(f"{one.type} {one.subject}", one.magnitude, other[2]) for one, other in zip(listed, second, strict=True)]
+    prompt = Prompt(
+        f"Find the largest risk exposures of the portfolio as of {case.as_of}: factor tilts, sector concentration, the "
+        "largest single name, overall concentration and liquidity. conventions defines the magnitude of each, from "
+        f"which size on it is listed, and how the list is ranked; give the first {KEPT}, or all if there are fewer.",
+        "Submit a JSON object with top_risk_exposures, ranked by magnitude in descending order (rank, type, subject, "
+        f"detail, magnitude). {PRECISION}",
+    )
+    return Task(
+        Episode(task_id, SKILL, NAME, case.as_of, _difficulty(listed), task_input, prompt, metadata(case)),
+        Truth(
+            task_id,
+            NAME,
+            {"top_risk_exposures": exposure_list(listed)},
+            {
+                "method": METHOD,
+                "top_k": KEPT,
+                "partial_credit": True,
+                "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
+            },
+            rederived(agreed(task_id, pairs), len(pairs)),
+        ),
+        {"kind": "rederived", "second": [list(one) for one in second]},
+    )
+
+
 SUBTASK = Subtask(
-    name="risk_identification",
-    skill="risk_management",
+    name=NAME,
+    skill=SKILL,
     prefix="rm_ri",
-    method="ranked_list_recall",
+    method=METHOD,
     answer=RiskIdentification,
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict},
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    build=build,
 )

@@ -2,12 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
 from pydantic import Field
 
-from finskillbench.episode import JsonObject, Profile, Score, Truth
+from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.engines.risk.report import stress_answer
+from finskillbench.engines.risk.stress import CONVENTIONS, apply, apply_pairs, scenario_from
+from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import clip, mean, mean_absolute_error, ramp
-from finskillbench.scoring.values import array, keyed_numbers, mapping, number, parameter
+from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, parameter, text
 from finskillbench.subtasks.base import Answer, Subtask
+from finskillbench.subtasks.building import BuildContext, Task
+from finskillbench.subtasks.risk import (
+    EPISODES,
+    PRECISION,
+    SKILL,
+    UNITS,
+    agreed,
+    closeness,
+    drawn,
+    factor_exposures,
+    metadata,
+    pool_sizes,
+    rederived,
+    same,
+    sector_mapping,
+    shuffled,
+)
+from finskillbench.subtasks.risk_objects import StressPair, batched, risk_context
+from finskillbench.subtasks.risk_scenarios import REPLAY, SEVERE
+from finskillbench.subtasks.risk_second import stressed
+
+NAME = "stress_testing"
+METHOD = "absolute_error"
+LEAST_PNL = 0.005
+"""A P&L nearer to zero than half a percent of NAV makes no episode: relative errors mean nothing there."""
 
 
 class SectorContribution(Answer):
@@ -22,17 +55,22 @@ class SectorContribution(Answer):
 class FactorContribution(Answer):
     """One factor's part of the P&L."""
 
-    factor: str = Field(description="Factor or shock name, as the scenario spells it.")
+    factor: str = Field(
+        description='Factor name, as the scenario\'s factor_shocks spell it, or "sector_sensitivity" for what the '
+        "scenario's sector_sensitivities contribute."
+    )
     contribution_pct: float = Field(
         description="The factor's contribution to portfolio P&L, decimal (-0.01 is -1 % of NAV); a loss is negative."
     )
 
 
 class Attribution(Answer):
-    """The P&L, split twice; each split sums to it."""
+    """The P&L, split twice; each split adds up to it."""
 
     by_sector: list[SectorContribution] = Field(description="One entry per sector held.")
-    by_factor: list[FactorContribution] = Field(description="One entry per factor shocked.")
+    by_factor: list[FactorContribution] = Field(
+        description="One entry per factor of factor_shocks, and one for sector_sensitivity."
+    )
 
 
 class StressTesting(Answer):
@@ -71,6 +109,60 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(0.7 * pnl + 0.3 * sectors, {"pnl": pnl, "by_sector": sectors})
 
 
+def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """0.5 P&L + 0.25 attribution by sector + 0.25 by factor.
+
+    P&L: full within 0.2 % (or 2e-5), nothing from 5 % (or 5e-4) on. Attribution: see `_attributed`.
+    """
+    del task_input
+    wanted = number(truth.expected_output.get("estimated_pnl_pct"))
+    if wanted is None:
+        return Score(0.0, {"pnl": 0.0, "by_sector": 0.0, "by_factor": 0.0})
+    given = number(answer.get("estimated_pnl_pct"))
+    parts = {
+        "pnl": closeness(given, wanted, full=0.002, full_floor=2e-5, zero=0.05, zero_floor=5e-4),
+        "by_sector": _attributed(answer, truth, "by_sector", "sector", given, wanted),
+        "by_factor": _attributed(answer, truth, "by_factor", "factor", given, wanted),
+    }
+    return Score(0.5 * parts["pnl"] + 0.25 * (parts["by_sector"] + parts["by_factor"]), parts)
+
+
+def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitted: float | None, pnl: float) -> float:
+    """Mean ramp of the entries that matter, if the split adds up to the submitted P&L; else 0.
+
+    An entry matters from 1 % of the P&L on: there, leaving it out or giving 0 earns nothing. A smaller one earns
+    nothing either, but counts as one more that is missed when it is given and wrong, as an invented name does, and a
+    name that comes twice with different numbers.
+    """
+    expected = {name: amounts[0] for name, amounts in _contributions(truth.expected_output, split, key).items()}
+    given = _contributions(answer, split, key)
+    total = sum(amount for amounts in given.values() for amount in amounts)
+    if submitted is None or not abs(total - submitted) <= max(1e-4, 0.01 * abs(submitted)):
+        return 0.0
+    matters = max(0.01 * abs(pnl), 5e-5)
+    right = {
+        name: closeness(amounts[0], expected.get(name, 0.0), full=0.002, full_floor=2e-5, zero=0.05, zero_floor=matters)
+        if len(amounts) == 1
+        else 0.0
+        for name, amounts in given.items()
+    }
+    material = [name for name, amount in expected.items() if abs(amount) >= matters]
+    astray = sum(1.0 - credit for name, credit in right.items() if name not in material)
+    return sum(right.get(name, 0.0) for name in material) / (len(material) + astray) if material else 0.0
+
+
+def _contributions(source: JsonObject, split: str, key: str) -> dict[str, list[float]]:
+    """The distinct amounts given for each name, names in lower case with `_` for `-` and space."""
+    found: dict[str, list[float]] = {}
+    for item in objects(mapping(source.get("attribution")).get(split)):
+        name, amount = text(item.get(key)), number(item.get("contribution_pct"))
+        if name is not None and amount is not None:
+            amounts = found.setdefault(name.strip().lower().replace("-", "_").replace(" ", "_"), [])
+            if amount not in amounts:
+                amounts.append(amount)
+    return found
+
+
 def _tolerance(truth: Truth) -> float:
     return parameter(truth.verification, "tolerance_pct", 1.0) / 100.0
 
@@ -87,11 +179,89 @@ def _by_sector(source: JsonObject) -> dict[str, float]:
     return keyed_numbers(mapping(source.get("attribution")).get("by_sector"), "sector", "contribution_pct")
 
 
+def build(context: BuildContext) -> list[Task]:
+    """Portfolios under scenarios, drawn by scenario, difficulty, type and regime, none with a P&L near zero."""
+    pool = risk_context(context).stress
+    losses = labels(pool)[0]
+    pool_sizes(context)[NAME] = {"pairs": len(pool), "large_enough": int((np.abs(losses) >= LEAST_PNL).sum())}
+    moving = [pair for pair, pnl in zip(pool, losses, strict=True) if abs(pnl) >= LEAST_PNL]
+    tasks = drawn(moving, _traits, EPISODES, context.generator(NAME, "draw"), _task)
+    return shuffled(tasks, context.generator(NAME, "order"))
+
+
+def labels(pool: Sequence[StressPair]) -> tuple[Array, Array, Array]:
+    """P&L (m,), its split by factor (m, 7) and by sector (m, sectors) of m pairs; see `apply_pairs`."""
+    batch, rows = batched([pair.case for pair in pool])
+    scenarios = {pair.scenario["scenario_id"]: pair.scenario for pair in pool}
+    column = {name: place for place, name in enumerate(scenarios)}
+    columns = np.array([column[pair.scenario["scenario_id"]] for pair in pool])
+    return apply_pairs(batch, rows, [scenario_from(scenario) for scenario in scenarios.values()], columns)
+
+
+def _traits(pair: StressPair) -> tuple[str, ...]:
+    return _difficulty(pair.scenario), pair.scenario["scenario_id"], pair.case.type, pair.case.regime
+
+
+def _difficulty(scenario: Mapping[str, Any]) -> str:
+    """Round shocks are easy, the same at a multiple medium, and those of a replay, derived from panels, hard."""
+    if scenario["type"] == REPLAY:
+        return "hard"
+    return "medium" if scenario["scenario_id"].endswith(SEVERE) else "easy"
+
+
+def _task(pair: StressPair) -> Task:
+    case, scenario, market = pair.case, pair.scenario, pair.case.market
+    task_id = f"{SUBTASK.prefix}_{case.as_of}_{case.portfolio_id}_{scenario['scenario_id']}"
+    task_input = {
+        "portfolio": case.to_json(),
+        "stress_scenario": dict(scenario),
+        "sector_mapping": sector_mapping(market),
+        "factor_exposures": factor_exposures(market),
+        "conventions": {"units": UNITS, **CONVENTIONS},
+    }
+    result = apply(case.book, scenario_from(scenario), market)
+    second = stressed(task_input)
+    same(task_id, "the sectors held", set(result.by_sector), set(second.by_sector))
+    pairs = [("P&L", result.pnl, second.pnl)]
+    pairs += [(f"P&L of {name}", amount, second.by_sector[name]) for name, amount in result.by_sector.items()]
+    pairs += [(f"P&L by {name}", amount, second.by_factor[name]) for name, amount in result.by_factor.items()]
+    pairs += [("the sum of by_sector", sum(result.by_sector.values()), result.pnl)]
+    pairs += [("the sum of by_factor", sum(result.by_factor.values()), result.pnl)]
+    prompt = Prompt(
+        f"Estimate what the portfolio as of {case.as_of} would make or lose under the stress scenario "
+        f"{scenario['name']!r}, and attribute the P&L by sector and by factor. conventions defines the P&L and both "
+        "attributions exactly.",
+        "Submit a JSON object with estimated_pnl_pct and attribution (by_sector: sector, contribution_pct; by_factor: "
+        f"factor, contribution_pct). {PRECISION}",
+    )
+    return Task(
+        Episode(
+            task_id,
+            SKILL,
+            NAME,
+            case.as_of,
+            _difficulty(scenario),
+            task_input,
+            prompt,
+            metadata(case, scenario_type=scenario["type"], scenario=scenario["scenario_id"]),
+        ),
+        Truth(
+            task_id,
+            NAME,
+            stress_answer(result),
+            {"method": METHOD, "tolerance_pct": 1.0, "metrics": ["pnl_absolute_error", "sector_attribution_mae"]},
+            rederived(agreed(task_id, pairs), len(pairs)),
+        ),
+        {"kind": "rederived", "second": asdict(second)},
+    )
+
+
 SUBTASK = Subtask(
-    name="stress_testing",
-    skill="risk_management",
+    name=NAME,
+    skill=SKILL,
     prefix="rm_st",
-    method="absolute_error",
+    method=METHOD,
     answer=StressTesting,
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict},
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    build=build,
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from finskillbench.edition.load import read_covariance
+from finskillbench.edition.references import read_covariance
 from finskillbench.edition.release.read import Published
 from finskillbench.edition.release.report import EpisodeImport, Problem, Reason
 from finskillbench.edition.store import digest_file

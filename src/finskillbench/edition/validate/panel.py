@@ -37,7 +37,7 @@ def prices(subject: Subject, findings: Findings) -> None:
     panels = subject.panels(findings)
     if panels is None:
         return
-    days, simple = _simple_returns(panels)
+    days, simple = simple_returns(panels)
     adjusted = panels.prices_of("adj_close").drop("date").to_numpy()
     volume = panels.prices_of("volume").drop("date").to_numpy()
     present = ~np.isnan(adjusted)
@@ -131,7 +131,7 @@ def trading_days(subject: Subject, findings: Findings) -> None:
     stated = [date.fromisoformat(text) for text in subject.edition.manifest["as_of_dates"]]
     findings.expect(stated == list(panels.month_ends), "manifest.json", "as_of_dates are not those of the panels")
     findings.expect(all(a < b for a, b in pairwise(stated)), "manifest.json", "as_of_dates are not in order")
-    calendar = _nyse(min([days[0], *stated]), max([days[-1], *stated]))
+    calendar = nyse(min([days[0], *stated]), max([days[-1], *stated]))
     closed = [day for day in days if day not in calendar]
     for day in closed:
         findings.fail(day, "the panels have prices on a day without trading")
@@ -150,7 +150,8 @@ def trading_days(subject: Subject, findings: Findings) -> None:
     findings.figures |= {"as_of_dates": len(stated), "sessions": len(days), "episodes": len(subject.episodes)}
 
 
-def _nyse(first: date, last: date) -> set[date]:
+def nyse(first: date, last: date) -> set[date]:
+    """Sessions of the exchange from a month before the first date to a month after the last."""
     # Imported here: the calendar library costs half a second that loading an edition need not pay.
     import exchange_calendars
 
@@ -171,10 +172,10 @@ def point_in_time(subject: Subject, findings: Findings) -> None:
                 f"{symbol} {day}", f"{column} {end} is known only {REPORTING_LAG_DAYS} days later, after the date"
             )
         findings.figures[column] = table.height - table[column].null_count()
-    days, simple = _simple_returns(panels)
+    days, simple = simple_returns(panels)
     for day, estimate in panels.covariance.items():
         with examining(f"covariance {day}", findings):
-            shift = _best_shift(simple, days.index(day), estimate)
+            shift = best_shift(simple[:, _places(panels, estimate)], days.index(day), estimate)
             later = "looks ahead" if shift > 0 else "is stale"
             findings.expect(shift == 0, f"covariance {day}", f"its window ends {shift:+d} sessions off: it {later}")
     at: dict[date, dict[str, Any]] = {}
@@ -191,7 +192,7 @@ def point_in_time(subject: Subject, findings: Findings) -> None:
     findings.figures |= {"reporting_lag_days": REPORTING_LAG_DAYS, "episodes": len(subject.episodes)}
 
 
-def _simple_returns(panels: Panels) -> tuple[list[date], np.ndarray]:
+def simple_returns(panels: Panels) -> tuple[list[date], np.ndarray]:
     """Sessions and simple returns (T, n) by the prices; NaN where undefined."""
     adjusted = panels.prices_of("adj_close").drop("date").to_numpy()
     simple = np.full_like(adjusted, np.nan)
@@ -200,7 +201,13 @@ def _simple_returns(panels: Panels) -> tuple[list[date], np.ndarray]:
     return panels.prices["date"].to_list(), simple
 
 
-def _best_shift(simple: np.ndarray, end: int, estimate: Covariance) -> int:
+def _places(panels: Panels, estimate: Covariance) -> list[int]:
+    """Where the names of a covariance stand among those of the panels."""
+    at = {symbol: place for place, symbol in enumerate(panels.symbols)}
+    return [at[symbol] for symbol in estimate.symbols]
+
+
+def best_shift(simple: np.ndarray, end: int, estimate: Covariance) -> int:
     """By how many sessions the window that fits the estimate best ends after the row `end`.
 
     Shrinkage and a ridge change the diagonal and the scale, so the off-diagonal row sums are compared, normalised.
@@ -242,7 +249,7 @@ def covariance(subject: Subject, findings: Findings) -> None:
     panels = subject.panels(findings)
     if panels is None:
         return
-    for day in panels.month_ends:
+    for day in sorted({*panels.month_ends, *panels.risk_dates}):
         where = f"covariance {day}"
         if day not in panels.covariance:
             findings.fail(where, "is missing")
@@ -256,7 +263,8 @@ def covariance(subject: Subject, findings: Findings) -> None:
 
 def _check_estimate(subject: Subject, panels: Panels, day: date, where: str, findings: Findings) -> None:
     estimate = panels.covariance[day]
-    findings.expect(estimate.symbols == panels.symbols, where, "covers other symbols than the panels")
+    if day in panels.month_ends:
+        findings.expect(estimate.symbols == panels.symbols, where, "covers other symbols than the panels")
     volatility = np.sqrt(estimate.variances())
     least, most = float(volatility.min()), float(volatility.max())
     findings.expect(
@@ -266,15 +274,15 @@ def _check_estimate(subject: Subject, panels: Panels, day: date, where: str, fin
     )
     findings.figures["least_volatility"] = min(findings.figures.get("least_volatility", math.inf), least)
     findings.widest("greatest_volatility", most)
-    days, simple = _simple_returns(panels)
+    days, simple = simple_returns(panels)
     end = days.index(day)
-    expected = _ledoit_wolf(simple[end - WINDOW + 1 : end + 1])
+    expected = _ledoit_wolf(simple[end - WINDOW + 1 : end + 1, _places(panels, estimate)])
     scale = float(expected[:, 0].max())
     off = float(np.abs(_probed(estimate) - expected).max()) / scale
     findings.widest("greatest_relative_difference", off)
     findings.expect(off <= 1e-7, where, f"differs from Ledoit-Wolf on the {WINDOW} sessions by {off:.1e} of its scale")
     bound = estimate.least_eigenvalue_bound()
-    if len(panels.symbols) <= DENSE_LIMIT:
+    if len(estimate.symbols) <= DENSE_LIMIT:
         path = subject.edition.path / "panels" / "covariance" / f"{day}.npz"
         with np.load(path, allow_pickle=False) as arrays:
             dense = arrays["cov"]
@@ -332,9 +340,11 @@ def benchmark(subject: Subject, findings: Findings) -> None:
     if panels is None:
         return
     close = panels.prices_of("close")
-    for day in panels.month_ends:
+    days = sorted({*panels.month_ends, *panels.risk_dates})
+    for day in days:
         rows = panels.benchmark_weights.filter(pl.col("date") == day).sort("symbol")
-        findings.expect(rows["symbol"].to_list() == sorted(panels.symbols), day, "does not cover every name once")
+        names = panels.symbols if day in panels.month_ends else panels.symbols_at(day)
+        findings.expect(rows["symbol"].to_list() == sorted(names), day, "does not cover every name once")
         weights, caps = rows["weight"].to_numpy(), rows["market_cap_usd"].to_numpy()
         findings.expect(abs(weights.sum() - 1) <= _ROUNDING, day, f"weights sum to {weights.sum():.9f}")
         findings.expect((weights >= 0).all(), day, "a weight is negative")
@@ -360,4 +370,4 @@ def benchmark(subject: Subject, findings: Findings) -> None:
                         episode.task_id,
                         f"{name} sums to {weights.sum():.9f} with least weight {weights.min(initial=1.0):.2e}",
                     )
-    findings.figures |= {"dates": len(panels.month_ends), "symbols": len(panels.symbols)}
+    findings.figures |= {"dates": len(days), "symbols": len(panels.symbols)}

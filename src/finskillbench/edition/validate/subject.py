@@ -17,18 +17,34 @@ from finskillbench.errors import FinSkillBenchError
 from finskillbench.panels import Panels, read_panels
 from finskillbench.subtasks import SUBTASKS, Subtask
 
-DOMAIN = "portfolio_construction"
-SUBTASKS_OF_DOMAIN: tuple[Subtask, ...] = tuple(subtask for subtask in SUBTASKS if subtask.skill == DOMAIN)
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, np.linalg.LinAlgError)
 
 
-class Subject:
-    """The edition with its portfolio episodes, their inputs as an agent gets them, and its panels."""
+class Shelf:
+    """What the domains of one edition share: its panels, read once."""
 
     def __init__(self, edition: Edition) -> None:
         self.edition = edition
-        names = [subtask.name for subtask in SUBTASKS_OF_DOMAIN if subtask.name in edition.sub_tasks]
-        self.episodes: tuple[Episode, ...] = edition.episodes(names) if names else ()
+
+    @cached_property
+    def panels(self) -> Panels | FinSkillBenchError:
+        """The panels, or why they cannot be read."""
+        try:
+            return read_panels(self.edition.path / "panels")
+        except FinSkillBenchError as error:
+            return error
+
+
+class Subject:
+    """One domain of an edition: its episodes, their inputs as an agent gets them, and the panels."""
+
+    def __init__(self, shelf: Shelf, domain: str) -> None:
+        self.edition = shelf.edition
+        self.domain = domain
+        self.subtasks: tuple[Subtask, ...] = tuple(subtask for subtask in SUBTASKS if subtask.skill == domain)
+        names = [subtask.name for subtask in self.subtasks if subtask.name in self.edition.sub_tasks]
+        self.episodes: tuple[Episode, ...] = self.edition.episodes(names) if names else ()
+        self._shelf = shelf
 
     @property
     def built(self) -> bool:
@@ -40,32 +56,18 @@ class Subject:
         return tuple(episode for episode in self.episodes if episode.sub_task == sub_task)
 
     def input_of(self, episode: Episode) -> dict[str, Any]:
-        """The input with its references resolved."""
-        if episode.task_id not in self._inputs:
-            self._inputs[episode.task_id] = self.edition.full_input(episode)
-        return self._inputs[episode.task_id]
-
-    @cached_property
-    def _inputs(self) -> dict[str, dict[str, Any]]:
-        return {}
+        """The input with its references resolved; the edition keeps what it resolved last."""
+        return self.edition.full_input(episode)
 
     def panels(self, findings: Findings) -> Panels | None:
         """The panels, or None with the check marked as skipped (there are none) or failed (they cannot be read)."""
-        folder = self.edition.path / "panels"
-        if not folder.is_dir():
+        if not (self.edition.path / "panels").is_dir():
             findings.skip("the edition has no panels")
             return None
-        if isinstance(self._panels, FinSkillBenchError):
-            findings.fail("panels", str(self._panels))
+        if isinstance(self._shelf.panels, FinSkillBenchError):
+            findings.fail("panels", str(self._shelf.panels))
             return None
-        return self._panels
-
-    @cached_property
-    def _panels(self) -> Panels | FinSkillBenchError:
-        try:
-            return read_panels(self.edition.path / "panels")
-        except FinSkillBenchError as error:
-            return error
+        return self._shelf.panels
 
 
 @contextmanager

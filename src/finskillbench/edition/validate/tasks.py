@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from finskillbench.edition.store import read_lines
+from finskillbench.edition.validate.definitions import examine_definitions
 from finskillbench.edition.validate.report import Findings
-from finskillbench.edition.validate.subject import DOMAIN, SUBTASKS_OF_DOMAIN, Subject, examining
+from finskillbench.edition.validate.subject import Subject, examining
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode
 from finskillbench.panels.factor_exposures import FACTORS
@@ -21,12 +22,26 @@ _OF_THE_TRUTH = frozenset({"expected_output", "verification", "proof", "certific
 
 def coverage(subject: Subject, findings: Findings) -> None:
     """Every subtask has its episodes, dates and strata; episodes, truth and certificates are of the same tasks."""
+    episodes_and_files(subject, findings, "portfolio")
+    for subtask in subject.subtasks:
+        objectives = {episode.input.get("objective") for episode in subject.of(subtask.name)} - {None}
+        if subject.built and objectives and objectives != set(Objective):
+            missing = ", ".join(sorted(set(Objective) - objectives))
+            findings.warn(subtask.name, f"no episode has the objective {missing}")
+    findings.figures["as_of_dates"] = len(subject.edition.manifest["as_of_dates"])
+
+
+def episodes_and_files(subject: Subject, findings: Findings, settings: str) -> None:
+    """What every domain promises: the episodes that the manifest counts, and files of the same tasks.
+
+    `settings` names the part of the manifest's parameters that says how many episodes a subtask should have.
+    """
     counts = subject.edition.manifest["counts"]
-    wanted = subject.edition.manifest["parameters"].get("portfolio", {}).get("episodes_per_subtask")
+    wanted = subject.edition.manifest["parameters"].get(settings, {}).get("episodes_per_subtask")
     seen = Counter(episode.task_id for episode in subject.episodes)
     for task_id, count in seen.items():
         findings.expect(count == 1, task_id, f"is the id of {count} episodes")
-    for subtask in SUBTASKS_OF_DOMAIN:
+    for subtask in subject.subtasks:
         if subtask.name not in counts:
             (findings.fail if subject.built else findings.warn)(subtask.name, "has no episodes")
             continue
@@ -40,13 +55,8 @@ def coverage(subject: Subject, findings: Findings) -> None:
             findings.warn(subtask.name, f"{len(episodes)} episodes of {wanted}: the pool has no more that discriminate")
         for episode in episodes:
             _check_identity(subtask, episode, findings)
-        _check_files(subject, subtask.name, episodes, findings)
+        _check_files(subject, subtask, episodes, findings)
         findings.figures[subtask.name] = _figures(episodes)
-        objectives = {episode.input.get("objective") for episode in episodes} - {None}
-        if subject.built and objectives and objectives != set(Objective):
-            missing = ", ".join(sorted(set(Objective) - objectives))
-            findings.warn(subtask.name, f"no episode has the objective {missing}")
-    findings.figures["as_of_dates"] = len(subject.edition.manifest["as_of_dates"])
 
 
 def _figures(episodes: tuple[Episode, ...]) -> dict[str, Any]:
@@ -62,14 +72,14 @@ def _figures(episodes: tuple[Episode, ...]) -> dict[str, Any]:
 def _check_identity(subtask: Subtask, episode: Episode, findings: Findings) -> None:
     task_id = episode.task_id
     findings.expect(task_id.startswith(f"{subtask.prefix}_"), task_id, f"does not begin with {subtask.prefix}_")
-    findings.expect(episode.skill == DOMAIN, task_id, f"is of the skill {episode.skill}")
+    findings.expect(episode.skill == subtask.skill, task_id, f"is of the skill {episode.skill}")
     told = bool(episode.prompt.task_description and episode.prompt.output_instructions)
     findings.expect(told, task_id, "has no task description or no output instructions")
 
 
-def _check_files(subject: Subject, name: str, episodes: tuple[Episode, ...], findings: Findings) -> None:
+def _check_files(subject: Subject, subtask: Subtask, episodes: tuple[Episode, ...], findings: Findings) -> None:
     """The files of one subtask, line by line: truth and certificates of the same tasks, and no truth in episodes."""
-    folder = subject.edition.path
+    folder, name = subject.edition.path, subtask.name
     for row in read_lines(folder / "episodes" / f"{name}.jsonl"):
         found = sorted(set(_keys(row)) & _OF_THE_TRUTH)
         findings.expect(not found, row.get("task_id", name), f"an episode carries {', '.join(found)}")
@@ -93,7 +103,7 @@ def _keys(value: Any) -> Iterator[str]:
 
 
 def taxonomy(subject: Subject, findings: Findings) -> None:
-    """One vocabulary of sectors and one of factors, from the panels to the tool calls."""
+    """One vocabulary of sectors and of factors, from the panels to the tool calls; definitions are the engine's."""
     panels = subject.panels(Findings())
     sectors = dict(panels.sectors) if panels is not None else {}
     for symbol, sector in sectors.items():
@@ -108,6 +118,7 @@ def taxonomy(subject: Subject, findings: Findings) -> None:
     for episode in subject.episodes:
         with examining(episode.task_id, findings):
             _check_episode(subject, episode, sectors, present, findings)
+            examine_definitions(episode, findings, built=subject.built)
     findings.figures |= {"sectors": dict(sorted(Counter(sectors.values()).items())), "episodes": len(subject.episodes)}
 
 

@@ -23,6 +23,8 @@ from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.engines.portfolio.rebalance import rebalance
 from finskillbench.episode import Episode, Truth
 from finskillbench.errors import EditionError
+from finskillbench.subtasks import by_name
+from finskillbench.subtasks.merit import trivial_value
 from finskillbench.subtasks.optimizer_call import agreement, effective_parameters
 from finskillbench.subtasks.rebalancing import LEAST_TRADE
 from finskillbench.subtasks.tool_use_parameterization import TRIVIAL_CALL
@@ -31,6 +33,8 @@ _KEPT = 1e-9
 """A label exceeds a limit by no more than this."""
 _SAME_VALUE = 1e-9
 """Two objectives per year are equal when they differ by no more than this."""
+_SAME_ZERO = 1e-7
+"""The zero of `certified` comes from a portfolio that is only as near to a limit as a solver brings it."""
 _SAME_WEIGHT = 1e-5
 """Weights of two proved optima may differ by more than their values do, where the optimum is flat."""
 _TRADED = 1e-9
@@ -46,6 +50,8 @@ def truth(subject: Subject, findings: Findings) -> None:
     for episode in subject.episodes:
         with examining(episode.task_id, findings, fatal=subject.built):
             label = subject.edition.truth(episode.task_id)
+            method = by_name(episode.sub_task).method
+            findings.expect(label.verification.get("method") == method, episode.task_id, f"is not judged by {method}")
             task_input = _resolved(subject, episode)
             _DERIVATIONS[episode.sub_task](task_input, label, findings)
             findings.add(episode.sub_task)
@@ -88,12 +94,14 @@ def _optimisation(task_input: Mapping[str, Any], label: Truth, findings: Finding
         findings.expect(set(flags) == names, where, "its flags are not one for each limit that is set")
         for name in names & set(flags):
             findings.expect(flags[name] is (over[name] <= _KEPT), where, f"its flag {name} is {flags[name]}")
-    best = optimise(problem_from(task_input))
+    problem = problem_from(task_input)
+    best = optimise(problem)
     value = limits.objective(task_input, sigma, weights)
     _close(value, best.value, where, "objective of the weights", findings)
     _compare_weights(weights, best.weights, where, findings)
     if "optimal_value" in known:
         _close(known["optimal_value"], value, where, "optimal value", findings)
+        _close(known["trivial_value"], trivial_value(problem), where, "trivial value", findings, within=_SAME_ZERO)
         _check_zero(task_input, sigma, label, value, findings)
 
 
@@ -118,7 +126,8 @@ def _rebalancing(task_input: Mapping[str, Any], label: Truth, findings: Findings
         )
     traded = limits.turnover(task_input, weights)
     _close(output["turnover"], traded, where, "turnover", findings)
-    result = rebalance(problem_from(task_input), task_input["objective_tolerance"])
+    problem = problem_from(task_input)
+    result = rebalance(problem, task_input["objective_tolerance"])
     best = result.target.value
     accepted = best + task_input["objective_tolerance"] * abs(best)
     value = limits.objective(task_input, sigma, weights)
@@ -128,6 +137,11 @@ def _rebalancing(task_input: Mapping[str, Any], label: Truth, findings: Findings
     _compare_weights(weights, result.weights, where, findings)
     if "accepted_value" in known:
         _close(known["accepted_value"], accepted, where, "accepted value", findings)
+        unmoved = limits.objective(task_input, sigma, current)
+        trivial = min(unmoved, trivial_value(problem, problem.inverse_variance))
+        _close(known["trivial_value"], trivial, where, "trivial value", findings, within=_SAME_ZERO)
+        direct = limits.turnover(task_input, result.target.weights)
+        _close(known["stage_1_turnover"], direct, where, "turnover of stage 1", findings, within=_SAME_WEIGHT)
         _check_zero(task_input, sigma, label, accepted, findings)
         _close(known["least_turnover"], traded, where, "stated least turnover", findings)
 
@@ -152,6 +166,10 @@ def _black_litterman(task_input: Mapping[str, Any], label: Truth, findings: Find
     _compare_weights(weights, best.weights, where, findings)
     if "optimal_value" in known:
         _close(known["optimal_value"], value, where, "optimal value", findings)
+        equal = np.full(len(sigma), 1 / len(sigma))
+        market = limits.vector(task_input["market_cap_weights"], tickers)
+        trivial = min(limits.objective(stated, sigma, at_hand, mean) for at_hand in (equal, market))
+        _close(known["trivial_value"], trivial, where, "trivial value", findings, within=_SAME_ZERO)
         _check_zero(stated, sigma, label, value, findings, mean)
 
 

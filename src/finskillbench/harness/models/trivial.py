@@ -55,20 +55,27 @@ _METRICS = (
     "operating_margin",
     "ebitda",
 )
-_MONITORED = (
+MONITORED = (
+    "long_only",
     "position_limit_max",
     "position_limit_min",
     "sector_limit_max",
     "tracking_error_max",
     "beta_range",
-    "long_only",
+    "factor_exposure_max",
+    "turnover_max_monthly",
+    "cash_max",
+    "gross_exposure_max",
+    "hhi_max",
+    "name_count",
 )
+"""Every type of constraint that a risk mandate may hold."""
 _EXPOSURES = (
-    ("factor_tilt", "mkt_rf beta +1.000", 1.0),
-    ("sector_concentration", "Technology sector 30.0%", 0.3),
-    ("factor_tilt", "hml beta +0.200", 0.2),
-    ("single_name", "largest holding at 10.0%", 0.1),
-    ("concentration", "HHI=0.0600", 0.06),
+    ("factor_tilt", "hml", "hml beta +0.400", 0.4),
+    ("sector_concentration", "Technology", "Technology sector 30.0%", 0.3),
+    ("single_name", "AAPL", "AAPL at 10.0%", 0.1),
+    ("concentration", "portfolio", "HHI 0.0600", 0.06),
+    ("liquidity_risk", "portfolio", "illiquid share 5.0%", 0.05),
 )
 
 _CONSTANT: Mapping[str, dict[str, Any]] = MappingProxyType(
@@ -80,12 +87,12 @@ _CONSTANT: Mapping[str, dict[str, Any]] = MappingProxyType(
         "constraint_monitoring": {
             "overall_compliant": True,
             "violations_count": 0,
-            "constraints": [{"type": name, "status": "PASS"} for name in _MONITORED],
+            "constraints": [{"type": name, "status": "PASS"} for name in MONITORED],
         },
         "risk_identification": {
             "top_risk_exposures": [
-                {"rank": rank, "type": kind, "detail": detail, "magnitude": magnitude}
-                for rank, (kind, detail, magnitude) in enumerate(_EXPOSURES, start=1)
+                {"rank": rank, "type": kind, "subject": subject, "detail": detail, "magnitude": magnitude}
+                for rank, (kind, subject, detail, magnitude) in enumerate(_EXPOSURES, start=1)
             ]
         },
         "stress_testing": {"estimated_pnl_pct": 0.0, "attribution": {"by_sector": [], "by_factor": []}},

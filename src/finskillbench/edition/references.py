@@ -1,0 +1,152 @@
+"""What episodes hold by reference: a covariance, or the returns of a window, resolved to JSON at full precision."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from finskillbench.errors import EditionError
+
+_KEPT_NUMBERS = 4_000_000
+"""Resolved numbers kept between episodes, some 130 MB as JSON values: every date of 30 names, a few of 3,000."""
+
+
+class References:
+    """The files of one edition that inputs refer to, each read once; what was resolved last is kept.
+
+    `files` are the names that the manifest lists: a reference to anything else stays as it is.
+    """
+
+    def __init__(self, folder: Path, files: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._files = files
+        self._resolved: OrderedDict[object, dict[str, Any]] = OrderedDict()
+        self._numbers = 0
+        self._returns: dict[str, _Returns] = {}
+
+    def resolved(self, value: Any) -> Any:
+        """A field of an input with its arrays, if it is a reference that resolves, else the field itself.
+
+        `{"tickers", "ref"}` names a covariance; with `end` and `sessions` it names the simple returns
+        (sessions, tickers) up to and including the session `end`, and becomes `{"tickers", "dates", "matrix"}`.
+
+        Raises
+        ------
+        EditionError : naming the file, and the symbol or date that it lacks.
+        """
+        if not isinstance(value, Mapping) or not isinstance(value.get("ref"), str) or value["ref"] not in self._files:
+            return value
+        key = self._key(value)
+        if key in self._resolved:
+            self._resolved.move_to_end(key)
+            return self._resolved[key]
+        found = self._window(value) if "end" in value else read_covariance(self._folder / value["ref"])
+        self._resolved[key] = found
+        self._numbers += _numbers(found)
+        while self._numbers > _KEPT_NUMBERS and len(self._resolved) > 1:
+            _, oldest = self._resolved.popitem(last=False)
+            self._numbers -= _numbers(oldest)
+        return found
+
+    def _key(self, value: Mapping[str, Any]) -> object:
+        if "end" not in value:
+            return value["ref"]
+        tickers = value.get("tickers")
+        return value["ref"], str(value["end"]), str(value.get("sessions")), tuple(map(str, tickers or ()))
+
+    def _window(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        ref, tickers = value["ref"], value.get("tickers")
+        path = self._folder / ref
+        sessions = value.get("sessions")
+        if not isinstance(tickers, list) or not isinstance(sessions, int) or isinstance(sessions, bool):
+            raise EditionError(f"{path}: referred to without tickers or a number of sessions; rebuild the edition")
+        if ref not in self._returns:
+            self._returns[ref] = _Returns(path)
+        dates, matrix = self._returns[ref].window(list(map(str, tickers)), str(value["end"]), sessions)
+        return {"tickers": list(tickers), "dates": [day.isoformat() for day in dates], "matrix": matrix.tolist()}
+
+
+def _numbers(resolved: Mapping[str, Any]) -> int:
+    """How many numbers a resolved reference holds."""
+    tables = [table for name, table in resolved.items() if name in {"matrix", "loadings"}]
+    return sum(len(table) * len(table[0]) for table in tables if table)
+
+
+class _Grid(NamedTuple):
+    """Sessions in order, the column of each symbol, and simple returns (T, n), NaN where there is none."""
+
+    sessions: list[date]
+    columns: dict[str, int]
+    simple: NDArray[np.float64]
+
+
+class _Returns:
+    """The returns panel as one array, read when the first window is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def window(self, tickers: list[str], end: str, sessions: int) -> tuple[list[date], NDArray[np.float64]]:
+        """Dates and simple returns (sessions, tickers) up to and including `end`.
+
+        Raises
+        ------
+        EditionError : `end` is no session, too few precede it, or a ticker lacks a return.
+        """
+        grid = self._grid
+        try:
+            last = date.fromisoformat(end)
+        except ValueError:
+            raise EditionError(f"{self._path}: {end!r} is no date; rebuild the edition") from None
+        stop = bisect_right(grid.sessions, last)
+        if not stop or grid.sessions[stop - 1] != last:
+            raise EditionError(f"{self._path}: {end} is no session; rebuild the edition")
+        if not 0 < sessions <= stop:
+            raise EditionError(f"{self._path}: {stop} sessions up to {end}, {sessions} asked for; rebuild the edition")
+        missing = next((ticker for ticker in tickers if ticker not in grid.columns), None)
+        if missing is not None:
+            raise EditionError(f"{self._path}: no returns of {missing}; rebuild the edition")
+        dates = grid.sessions[stop - sessions : stop]
+        matrix = grid.simple[stop - sessions : stop][:, [grid.columns[ticker] for ticker in tickers]]
+        rows, columns = np.nonzero(np.isnan(matrix))
+        if len(rows):
+            raise EditionError(
+                f"{self._path}: no return of {tickers[columns[0]]} on {dates[rows[0]]}; rebuild the edition"
+            )
+        return dates, matrix
+
+    @cached_property
+    def _grid(self) -> _Grid:
+        try:
+            table = pl.read_parquet(self._path, columns=["symbol", "date", "simple"])
+            sessions = table["date"].unique().sort()
+            symbols = table["symbol"].unique().sort()
+            simple = np.full((len(sessions), len(symbols)), np.nan)
+            row = sessions.search_sorted(table["date"]).to_numpy()
+            column = symbols.search_sorted(table["symbol"]).to_numpy()
+            simple[row, column] = table["simple"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        except (OSError, ValueError, TypeError, IndexError, pl.exceptions.PolarsError) as error:
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise EditionError(f"{self._path}: no returns ({reason}); rebuild the edition") from None
+        return _Grid(sessions.to_list(), {symbol: at for at, symbol in enumerate(symbols.to_list())}, simple)
+
+
+def read_covariance(path: Path) -> dict[str, Any]:
+    """A covariance file as JSON: tickers with the dense matrix, or with loadings and specific variances."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            tickers = [str(symbol) for symbol in arrays["symbols"]]
+            if "cov" in arrays:
+                return {"tickers": tickers, "matrix": arrays["cov"].tolist()}
+            return {name: arrays[name].tolist() for name in ("loadings", "specific")} | {"tickers": tickers}
+    except (OSError, ValueError, KeyError) as error:
+        raise EditionError(f"{path}: no covariance ({error}); rebuild the edition") from None

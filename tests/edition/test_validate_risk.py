@@ -1,0 +1,360 @@
+"""Validation of risk management: each planted defect fails its own check and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from finskillbench.edition import Edition
+from finskillbench.edition.validate import CHECKS, State, ValidationReport, risk_measures, validate_edition
+from finskillbench.edition.validate.risk_data import TYPES
+from finskillbench.engines.risk import exposures, mandate
+from finskillbench.subtasks.risk_portfolios import LEAST
+from finskillbench.subtasks.risk_portfolios import TYPES as PLANTED
+
+RISK = "risk_management"
+Row = dict[str, Any]
+Change = Callable[[Row], Any]
+
+
+def failed(report: ValidationReport) -> set[tuple[str, str]]:
+    return {(check.domain, check.name) for check in report.checks if check.state is State.FAIL}
+
+
+def told(report: ValidationReport) -> list[tuple[str, str, str]]:
+    return [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
+
+
+def test_a_built_edition_passes_all_eleven_checks(edition: Edition) -> None:
+    report = validate_edition(edition)
+    checks = {check.name: check for check in report.checks if check.domain == RISK}
+    assert list(checks) == list(CHECKS[RISK])
+    assert told(report) == []
+    assert {check.state for check in checks.values()} <= {State.PASS, State.WARN}
+    figures = {name: check.figures for name, check in checks.items()}
+    assert {name: figures[name]["labels"] for name in ("monitoring", "identification", "stress", "remediation")} == {
+        "monitoring": 40,
+        "identification": 40,
+        "stress": 40,
+        "remediation": 40,
+    }
+    assert figures["remediation"]["mended"] + figures["remediation"]["beyond_mending"] == 40
+    assert figures["mandates"]["mandates"] >= 10
+    assert figures["dates"]["dates"] >= 20
+    assert len(figures["dates"]["regimes"]) == 5
+    assert set(figures["planted_risks"]) >= set(TYPES)
+    assert figures["point_in_time"]["greatest_beta_difference"] <= 1e-9
+
+
+def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
+    """It shares no code with them, so that its constants are written twice."""
+    assert set(TYPES) == set(PLANTED)
+    assert set(risk_measures.FACTORS) == set(exposures.FACTORS)
+    assert (risk_measures.TILT, risk_measures.SECTOR) == (exposures.LEAST_TILT, exposures.LEAST_SECTOR)
+    assert (risk_measures.ILLIQUID, risk_measures.LISTED) == (exposures.LEAST_ILLIQUID, exposures.KEPT)
+    assert (risk_measures.DAYS, risk_measures.PARTICIPATION) == (exposures.HORIZON, exposures.PARTICIPATION)
+    assert LEAST["tilt"] >= risk_measures.TILT
+    assert LEAST["illiquid"] >= risk_measures.ILLIQUID
+    assert len(mandate.Kind) == 12
+
+
+def _at(
+    part: str, sub_task: str, change: Change, which: Callable[[Row], Any] = lambda episode: True
+) -> Callable[[Any], None]:
+    """Change a row of a part: that of the first episode of the subtask for which `which` holds."""
+
+    def plant(workshop: Any) -> None:
+        rows = workshop.rows("episodes", sub_task)
+        index = next(place for place, row in enumerate(rows) if which(row))
+        workshop.edit(part, sub_task, change, index)
+
+    return plant
+
+
+def _rename(workshop: Any) -> None:
+    for part in ("episodes", "truth", "certificates"):
+        workshop.edit(part, "stress_testing", lambda row: row.update(task_id="pc_con_1"))
+
+
+def _of(*types: str) -> Callable[[Row], bool]:
+    return lambda row: row["metadata"]["portfolio_type"] in types
+
+
+def _is(kind: str) -> Callable[[Row], bool]:
+    return lambda row: row["input"]["stress_scenario"]["type"] == kind
+
+
+def _not_held(row: Row) -> str:
+    held = {item["symbol"] for item in row["input"]["portfolio"]["holdings"]}
+    return next(ticker for ticker in row["input"]["sector_mapping"] if ticker not in held)
+
+
+def _more_volume(row: Row) -> None:
+    row["input"]["average_daily_volume_usd"][_not_held(row)] *= 1.01
+
+
+def _not_concentrated(row: Row) -> bool:
+    given = row["input"]
+    totals: dict[str, float] = {}
+    for item in given["portfolio"]["holdings"]:
+        sector = given["sector_mapping"][item["symbol"]]
+        totals[sector] = totals.get(sector, 0.0) + item["weight"]
+    largest = max(abs(item["weight"]) for item in given["portfolio"]["holdings"])
+    return max(totals.values()) < LEAST["sector"] or largest < LEAST["name"]
+
+
+def _flip_status(row: Row) -> None:
+    entry = row["expected_output"]["constraints"][0]
+    entry["status"] = "FAIL" if entry["status"] == "PASS" else "PASS"
+
+
+def _add(*path: Any, amount: float) -> Change:
+    """Add to a number that the path leads to."""
+
+    def change(row: Row) -> None:
+        value: Any = row
+        for key in path[:-1]:
+            value = value[key]
+        value[path[-1]] += amount
+
+    return change
+
+
+def _swap_ranks(row: Row) -> None:
+    listed = row["expected_output"]["top_risk_exposures"]
+    listed[0], listed[1] = listed[1], listed[0]
+
+
+def _rank_one_twice(row: Row) -> None:
+    listed = row["expected_output"]["top_risk_exposures"]
+    listed[1] = listed[0] | {"rank": 2}
+
+
+def _perturb(row: Row) -> None:
+    stage = row["certificate"]["least_turnover"]
+    stage["multipliers"] = [value + 0.01 for value in stage["multipliers"]]
+
+
+def _define_otherwise(row: Row) -> None:
+    row["input"]["mandate"]["constraints"][0]["definition"] = "no more than most"
+
+
+OUTPUT = "expected_output"
+DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "coverage: truth inside an episode": (
+        "coverage",
+        _at("episodes", "stress_testing", lambda row: row["input"].update(expected_output={"estimated_pnl_pct": 0.1})),
+    ),
+    "coverage: a task of another prefix": ("coverage", _rename),
+    "coverage: fewer episodes than counted": (
+        "coverage",
+        lambda workshop: workshop.edit_json("manifest.json", lambda m: m["counts"].update(risk_identification=6)),
+    ),
+    "dates: of another regime": (
+        "dates",
+        _at("episodes", "risk_identification", lambda row: row["metadata"].update(regime="calm")),
+    ),
+    "dates: a Saturday": (
+        "dates",
+        _at(
+            "episodes",
+            "stress_testing",
+            lambda row: row.update(as_of_date="2026-01-03"),
+            _of("concentrated", "factor_tilted", "mandate_violating"),
+        ),
+    ),
+    "point_in_time: the volume of another day": (
+        "point_in_time",
+        _at("episodes", "risk_identification", _more_volume),
+    ),
+    "point_in_time: returns of another window": (
+        "point_in_time",
+        _at("episodes", "risk_identification", lambda row: row["input"]["returns"].update(sessions=251)),
+    ),
+    "portfolios: no NAV": (
+        "portfolios",
+        _at(
+            "episodes",
+            "stress_testing",
+            lambda row: row["input"]["portfolio"].update(total_nav=-1.0),
+            lambda row: not _of("liquidity_stressed")(row),
+        ),
+    ),
+    "portfolios: cash that does not add up": (
+        "portfolios",
+        _at("episodes", "stress_testing", _add("input", "portfolio", "cash_weight", amount=0.01)),
+    ),
+    "portfolios: an id that tells the type": (
+        "portfolios",
+        _at(
+            "episodes",
+            "risk_identification",
+            lambda row: row["input"]["portfolio"].update(portfolio_id="portfolio_concentrated_000"),
+        ),
+    ),
+    "mandates: another definition": ("mandates", _at("episodes", "constraint_monitoring", _define_otherwise)),
+    "scenarios: a story that its shocks do not tell": (
+        "scenarios",
+        _at(
+            "episodes",
+            "stress_testing",
+            _add("input", "stress_scenario", "market_shocks", "equity_change_pct", amount=1.0),
+        ),
+    ),
+    "planted_risks: a risk that is not there": (
+        "planted_risks",
+        _at(
+            "episodes",
+            "risk_identification",
+            lambda row: row["metadata"].update(portfolio_type="concentrated"),
+            _not_concentrated,
+        ),
+    ),
+    "monitoring: another value": (
+        "monitoring",
+        _at("truth", "constraint_monitoring", _add(OUTPUT, "constraints", 0, "value", amount=1e-6)),
+    ),
+    "monitoring: another status": ("monitoring", _at("truth", "constraint_monitoring", _flip_status)),
+    "monitoring: another count": (
+        "monitoring",
+        _at("truth", "constraint_monitoring", _add(OUTPUT, "violations_count", amount=1)),
+    ),
+    "monitoring: another definition": (
+        "monitoring",
+        _at("episodes", "constraint_monitoring", lambda row: row["input"]["conventions"].update(units="percent")),
+    ),
+    "identification: another magnitude": (
+        "identification",
+        _at("truth", "risk_identification", _add(OUTPUT, "top_risk_exposures", 0, "magnitude", amount=1e-6)),
+    ),
+    "identification: another order": ("identification", _at("truth", "risk_identification", _swap_ranks)),
+    "identification: an exposure twice": ("identification", _at("truth", "risk_identification", _rank_one_twice)),
+    "stress: another P&L": (
+        "stress",
+        _at("truth", "stress_testing", _add(OUTPUT, "estimated_pnl_pct", amount=1e-6)),
+    ),
+    "stress: another attribution": (
+        "stress",
+        _at("truth", "stress_testing", _add(OUTPUT, "attribution", "by_factor", 0, "contribution_pct", amount=1e-6)),
+    ),
+    "stress: a sector left out": (
+        "stress",
+        _at("truth", "stress_testing", lambda row: row[OUTPUT]["attribution"]["by_sector"].pop()),
+    ),
+    "remediation: another trade": (
+        "remediation",
+        _at("truth", "risk_remediation", _add(OUTPUT, "trades", 0, "trade_pct", amount=0.001)),
+    ),
+    "remediation: another turnover": (
+        "remediation",
+        _at("truth", "risk_remediation", _add(OUTPUT, "total_turnover", amount=0.001)),
+    ),
+    "remediation: the wrong verdict": (
+        "remediation",
+        _at(
+            "truth",
+            "risk_remediation",
+            lambda row: row[OUTPUT].update(post_trade_compliant=not row[OUTPUT]["post_trade_compliant"]),
+        ),
+    ),
+    "remediation: a least that is not the certified one": (
+        "remediation",
+        _at("truth", "risk_remediation", _add("verification", "least_turnover", amount=-0.001)),
+    ),
+    "remediation: other multipliers": ("remediation", _at("certificates", "risk_remediation", _perturb)),
+    "remediation: a value that is not proved": (
+        "remediation",
+        _at("certificates", "risk_remediation", _add("certificate", "least_turnover", "objective", amount=0.001)),
+    ),
+    "remediation: violations that are none": (
+        "remediation",
+        _at("episodes", "risk_remediation", lambda row: row["input"].update(violations=[])),
+    ),
+}
+"""What is planted: the check that must fail, alone, and how."""
+
+
+@pytest.mark.parametrize(("check", "plant"), DEFECTS.values(), ids=DEFECTS)
+def test_a_planted_defect_fails_its_check_alone(check: str, plant: Callable[[Any], None], workshop: Any) -> None:
+    plant(workshop)
+    report = validate_edition(workshop.reload())
+    assert failed(report) == {(RISK, check)}, told(report)
+
+
+def test_every_check_has_its_defect() -> None:
+    assert {check for check, _ in DEFECTS.values()} == set(CHECKS[RISK])
+
+
+def _messages(workshop: Any, check: str) -> list[str]:
+    report = validate_edition(workshop.reload())
+    return [message for name, _, message in told(report) if name == check]
+
+
+def test_a_replay_of_what_is_still_to_come(whole: Any) -> None:
+    """Its market is then of another date too, so that more than one check sees it."""
+
+    def back(row: Row) -> None:
+        row["as_of_date"] = "2018-10-31"
+
+    _at("episodes", "stress_testing", back, _is("historical_replay"))(whole)
+    assert any("replays up to" in message for message in _messages(whole, "dates"))
+
+
+def test_a_mandate_that_nobody_can_keep(workshop: Any) -> None:
+    def tighten(row: Row) -> None:
+        row["input"]["mandate"]["constraints"] = [
+            {"type": "hhi_max", "value": 0.001, "definition": mandate.DEFINITIONS[mandate.Kind.HHI_MAX]},
+            {"type": "cash_max", "value": 0.0, "definition": mandate.DEFINITIONS[mandate.Kind.CASH_MAX]},
+        ]
+
+    _at("episodes", "constraint_monitoring", tighten)(workshop)
+    assert any("exclude each other" in message for message in _messages(workshop, "mandates"))
+
+
+def test_a_replay_that_the_panels_do_not_show(whole: Any) -> None:
+    path = whole.folder / "panels" / "factors.parquet"
+    table = pl.read_parquet(path)
+    table.with_columns(pl.col("smb") + np.float64(1e-4)).write_parquet(path)
+    assert any("the shock to smb" in message for message in _messages(whole, "scenarios"))
+
+
+def test_a_wider_spread_that_pays(workshop: Any) -> None:
+    def widen(row: Row) -> None:
+        row["input"]["stress_scenario"]["market_shocks"]["credit_spread_change_bp"] = 400.0
+        row["input"]["stress_scenario"]["sector_sensitivities"] = dict.fromkeys(
+            row["input"]["stress_scenario"]["sector_sensitivities"], 0.01
+        )
+
+    _at("episodes", "stress_testing", widen, _is("hypothetical"))(workshop)
+    assert any("where spreads widen" in message for message in _messages(workshop, "scenarios"))
+
+
+@pytest.mark.parametrize("sub_task", ["constraint_monitoring", "risk_identification", "stress_testing"])
+def test_a_malformed_label_is_a_finding(sub_task: str, workshop: Any) -> None:
+    workshop.edit("truth", sub_task, lambda row: row[OUTPUT].clear())
+    report = validate_edition(workshop.reload())
+    assert not report.passed
+    where = workshop.rows("truth", sub_task)[0]["task_id"]
+    assert all(finding[1] == where for finding in told(report))
+
+
+def test_malformed_inputs_are_findings(workshop: Any) -> None:
+    for sub_task in ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation"):
+        workshop.edit("episodes", sub_task, lambda row: row["input"].clear())
+    report = validate_edition(workshop.reload())
+    assert {name for domain, name in failed(report) if domain == RISK} >= {"portfolios", "stress"}
+
+
+def test_an_edition_without_the_domain_skips_its_checks(workshop: Any) -> None:
+    for sub_task in ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation"):
+        for part in ("episodes", "truth", "certificates"):
+            (workshop.folder / part / f"{sub_task}.jsonl").unlink()
+        workshop.edit_json("manifest.json", lambda m, name=sub_task: m["counts"].pop(name))
+    report = validate_edition(workshop.reload())
+    skipped = [check for check in report.checks if check.state is State.SKIP]
+    assert [(check.domain, check.name) for check in skipped] == [(RISK, name) for name in CHECKS[RISK]]
+    assert {check.reason for check in skipped} == {"the edition has no episodes of risk management"}

@@ -1,0 +1,482 @@
+"""The risk-management package: its documents, and its scripts against the definitions written out in plain Python."""
+
+import asyncio
+import copy
+import importlib.util
+import json
+import math
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from finskillbench.episode import Episode, JsonObject, Prompt
+from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.models import get_model
+from finskillbench.harness.models.arithmetic import by_hand
+from finskillbench.harness.models.reading import ANSWER_KEYS
+from finskillbench.harness.models.reference import Recipe, find_recipe
+from finskillbench.skills.lint import lint
+from finskillbench.skills.loader import PACKAGES, curated, load_package
+from finskillbench.skills.runner import ScriptRunner
+from finskillbench.skills.script import cli
+
+ROOT = PACKAGES / "risk-management"
+SUB_TASKS = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")
+FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
+TICKERS = tuple(f"N{number:02d}" for number in range(12))
+SECTORS = {ticker: ("Energy", "Technology", "Utilities", "Healthcare")[i % 4] for i, ticker in enumerate(TICKERS)}
+SESSIONS = 252
+
+Mend = Callable[[JsonObject], None]
+
+
+def script(name: str) -> ModuleType:
+    """A script of the package as a module."""
+    spec = importlib.util.spec_from_file_location(f"risk_{name}", ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def task() -> JsonObject:
+    """The resolved input of a portfolio of 8 of 12 names that breaks three of its limits."""
+    rng = np.random.default_rng(7)
+    weights = [0.31, 0.22, 0.13, 0.10, 0.08, 0.05, 0.03, 0.02]
+    loadings = rng.normal(0.0, 0.08, (3, 12))
+    covariance = loadings.T @ loadings + np.diag(rng.uniform(0.02, 0.06, 12))
+    betas = rng.normal(0.0, 0.3, (12, 6)) + np.array([1.0, 0, 0, 0, 0, 0])
+    return {
+        "portfolio": {
+            "portfolio_id": "P001",
+            "holdings": [{"symbol": t, "weight": w} for t, w in zip(TICKERS, weights, strict=False)],
+            "cash_weight": 0.06,
+            "total_nav": 5e8,
+            "trades_this_month": {"N00": 0.02, "N05": -0.01},
+        },
+        "mandate": {
+            "mandate_id": "M1",
+            "name": "Core",
+            "constraints": [
+                {"type": "long_only", "value": True},
+                {"type": "position_limit_max", "value": 0.2},
+                {"type": "position_limit_min", "value": 0.01},
+                {"type": "sector_limit_max", "value": 0.35},
+                {"type": "tracking_error_max", "value": 0.3},
+                {"type": "beta_range", "min": 0.5, "max": 1.5},
+                {"type": "factor_exposure_max", "factors": ["smb", "hml"], "value": 0.6},
+                {"type": "turnover_max_monthly", "value": 0.4},
+                {"type": "cash_max", "value": 0.05},
+                {"type": "gross_exposure_max", "value": 1.0},
+                {"type": "hhi_max", "value": 0.2},
+                {"type": "name_count", "min": 6, "max": 12},
+            ],
+        },
+        "stress_scenario": {
+            "scenario_id": "S1",
+            "type": "hypothetical",
+            "name": "Selloff",
+            "description": "Everything falls.",
+            "market_shocks": {"equity_pct": -20.0},
+            "factor_shocks": dict(zip(FACTORS, (-0.2, -0.05, 0.03, 0.02, 0.01, -0.04), strict=True)),
+            "sector_sensitivities": {"Energy": -0.1, "Technology": 0.02, "Utilities": 0.0, "Healthcare": 0.03},
+        },
+        "sector_mapping": SECTORS,
+        "factor_exposures": {t: dict(zip(FACTORS, map(float, betas[i]), strict=True)) for i, t in enumerate(TICKERS)},
+        "benchmark_weights": dict.fromkeys(TICKERS, 1 / 12),
+        "covariance_matrix": {"tickers": list(TICKERS), "matrix": covariance.tolist()},
+        "average_daily_volume_usd": {t: float(v) for t, v in zip(TICKERS, rng.uniform(1e7, 2e8, 12), strict=True)},
+        "returns": {
+            "tickers": list(TICKERS),
+            "dates": [f"2024-{1 + i // 28:02d}-{1 + i % 28:02d}" for i in range(SESSIONS)],
+            "matrix": (0.01 * rng.standard_t(4, (SESSIONS, 12))).tolist(),
+        },
+        "conventions": {},
+        "violations": [],
+    }
+
+
+def recipe_of(sub_task: str) -> Recipe:
+    """The table's row for a subtask, read as the reference program reads it."""
+    found = find_recipe(load_package(ROOT).body, sub_task)
+    assert found is not None
+    return found
+
+
+def payload_of(sub_task: str, task: JsonObject) -> JsonObject:
+    """What the runner hands the script: the injected fields and nothing else."""
+    return {field: task[field] for field in recipe_of(sub_task).fields}
+
+
+def run(sub_task: str, task: JsonObject) -> JsonObject:
+    """The script of a subtask on its own fields, the result through JSON."""
+    module = script(Path(recipe_of(sub_task).script).stem)
+    return json.loads(json.dumps(module.main(payload_of(sub_task, task)), allow_nan=False))
+
+
+def weights_of(task: JsonObject) -> dict[str, float]:
+    """Ticker to weight of the names held."""
+    return {item["symbol"]: item["weight"] for item in task["portfolio"]["holdings"]}
+
+
+def beta_of(task: JsonObject, factor: str) -> float:
+    """Portfolio beta on a factor."""
+    return sum(w * task["factor_exposures"][t][factor] for t, w in weights_of(task).items())
+
+
+def by_sector(task: JsonObject) -> dict[str, float]:
+    """Signed weight per sector held."""
+    totals: dict[str, float] = {}
+    for ticker, weight in weights_of(task).items():
+        totals[SECTORS[ticker]] = totals.get(SECTORS[ticker], 0.0) + weight
+    return totals
+
+
+def test_the_package_is_clean() -> None:
+    assert lint(ROOT) == []
+
+
+@pytest.mark.parametrize("sub_task", SUB_TASKS)
+def test_the_table_names_a_script_and_the_answers_keys(sub_task: str) -> None:
+    recipe = recipe_of(sub_task)
+    assert recipe.script in load_package(ROOT).scripts
+    assert recipe.keys == ANSWER_KEYS[sub_task]
+
+
+def test_monitoring_measures_every_constraint(task: JsonObject) -> None:
+    answer = run("constraint_monitoring", task)
+    weights, benchmark = weights_of(task), task["benchmark_weights"]
+    active = [weights.get(t, 0.0) - benchmark[t] for t in TICKERS]
+    matrix = task["covariance_matrix"]["matrix"]
+    variance = sum(active[i] * matrix[i][j] * active[j] for i in range(12) for j in range(12))
+    expected = {
+        "long_only": 0.02,
+        "position_limit_max": 0.31,
+        "position_limit_min": 0.02,
+        "sector_limit_max": 0.39,
+        "tracking_error_max": math.sqrt(variance),
+        "beta_range": beta_of(task, "mkt_rf"),
+        "factor_exposure_max": max(abs(beta_of(task, "smb")), abs(beta_of(task, "hml"))),
+        "turnover_max_monthly": 0.02,
+        "cash_max": 0.06,
+        "gross_exposure_max": 0.94,
+        "hhi_max": sum(w * w for w in weights.values()),
+        "name_count": 8.0,
+    }
+    entries = {entry["type"]: entry for entry in answer["constraints"]}
+    assert [entry["type"] for entry in answer["constraints"]] == list(expected)
+    assert {kind: entry["value"] for kind, entry in entries.items()} == pytest.approx(expected, abs=1e-12)
+    failed = {kind: entry["violation_magnitude"] for kind, entry in entries.items() if entry["status"] == "FAIL"}
+    assert failed == pytest.approx({"position_limit_max": 0.11, "sector_limit_max": 0.04, "cash_max": 0.01})
+    assert (answer["overall_compliant"], answer["violations_count"]) == (False, 3)
+    assert entries["position_limit_max"]["worst_symbol"] == "N00"
+    assert entries["sector_limit_max"]["worst_sector"] == "Energy"
+
+
+def test_identification_ranks_what_the_definitions_list(task: JsonObject) -> None:
+    answer = run("risk_identification", task)
+    weights, nav = weights_of(task), task["portfolio"]["total_nav"]
+    tilts = {f: abs(beta_of(task, f) - (f == "mkt_rf")) for f in FACTORS}
+    volumes = task["average_daily_volume_usd"]
+    illiquid = sum(max(0.0, w - 5 * 0.2 * volumes[t] / nav) for t, w in weights.items())
+    sectors = by_sector(task)
+    listed = [("factor_tilt", f, size) for f, size in tilts.items() if size >= 0.30]
+    listed += [("sector_concentration", s, w) for s, w in sectors.items() if w >= 0.30 or w == max(sectors.values())]
+    listed += [("single_name", "N00", 0.31), ("concentration", "portfolio", sum(w * w for w in weights.values()))]
+    listed += [("liquidity_risk", "portfolio", illiquid)] if illiquid >= 0.05 else []
+    listed = sorted(listed, key=lambda item: -item[2])[:5]
+    given = answer["top_risk_exposures"]
+    assert [(item["type"], item["subject"]) for item in given] == [item[:2] for item in listed]
+    assert [item["rank"] for item in given] == list(range(1, len(listed) + 1))
+    assert [item["magnitude"] for item in given] == pytest.approx([item[2] for item in listed], abs=1e-12)
+    assert answer["illiquid_share"] == pytest.approx(illiquid, abs=1e-12)
+    assert answer["hhi"] == pytest.approx(sum(w * w for w in weights.values()))
+    assert answer["sector_weights"] == pytest.approx(sectors)
+    days = {t: w * nav / (0.2 * volumes[t]) for t, w in weights.items()}
+    assert answer["days_to_liquidate"] == pytest.approx(days)
+
+
+def test_tail_risk_is_that_of_the_definitions(task: JsonObject) -> None:
+    tail = run("risk_identification", task)["tail_risk"]
+    weights = weights_of(task)
+    daily = [sum(weights.get(t, 0.0) * r for t, r in zip(TICKERS, row, strict=True)) for row in _returns(task)]
+    worst = sorted((-r for r in daily), reverse=True)[:13]
+    assert tail["cvar_historical"] == pytest.approx(sum(worst) / 13, abs=1e-12)
+    assert tail["var_historical"] == pytest.approx(worst[-1], abs=1e-12)
+    normal = statistics.NormalDist()
+    quantile = normal.inv_cdf(0.95)
+    assert tail["var_parametric"] == pytest.approx(
+        quantile * statistics.stdev(daily) - statistics.fmean(daily), rel=1e-12
+    )
+    assert tail["cvar_parametric"] == pytest.approx(
+        statistics.stdev(daily) * normal.pdf(quantile) / 0.05 - statistics.fmean(daily), rel=1e-12
+    )
+
+
+def _returns(task: JsonObject) -> list[list[float]]:
+    return task["returns"]["matrix"]
+
+
+def test_stress_adds_up_in_both_splits(task: JsonObject) -> None:
+    answer = run("stress_testing", task)
+    scenario, weights = task["stress_scenario"], weights_of(task)
+    pnl = {
+        t: sum(task["factor_exposures"][t][f] * scenario["factor_shocks"][f] for f in FACTORS)
+        + scenario["sector_sensitivities"][SECTORS[t]]
+        for t in weights
+    }
+    total = sum(w * pnl[t] for t, w in weights.items())
+    assert answer["estimated_pnl_pct"] == pytest.approx(total, abs=1e-14)
+    sectors = {item["sector"]: item["contribution_pct"] for item in answer["attribution"]["by_sector"]}
+    assert sectors == pytest.approx(
+        {s: sum(w * pnl[t] for t, w in weights.items() if SECTORS[t] == s) for s in by_sector(task)}, abs=1e-14
+    )
+    factors = {item["factor"]: item["contribution_pct"] for item in answer["attribution"]["by_factor"]}
+    own = {f: beta_of(task, f) * scenario["factor_shocks"][f] for f in FACTORS}
+    own["sector_sensitivity"] = sum(w * scenario["sector_sensitivities"][SECTORS[t]] for t, w in weights.items())
+    assert factors == pytest.approx(own, abs=1e-14)
+
+
+def after_trades(task: JsonObject, answer: JsonObject) -> JsonObject:
+    """The task with the answer's trades made; also checks that each trade agrees with itself."""
+    weights = weights_of(task)
+    for trade in answer["trades"]:
+        before = weights.get(trade["symbol"], 0.0)
+        assert trade["current_weight"] == before
+        assert trade["trade_pct"] == pytest.approx(trade["target_weight"] - before, abs=1e-15)
+        assert abs(trade["trade_pct"]) > 1e-9
+        assert trade["action"] == ("buy" if trade["trade_pct"] > 0 else "sell")
+        weights[trade["symbol"]] = trade["target_weight"]
+    traded = copy.deepcopy(task)
+    traded["portfolio"]["holdings"] = [{"symbol": t, "weight": w} for t, w in weights.items() if w]
+    traded["portfolio"]["cash_weight"] = 1.0 - sum(weights.values())
+    return traded
+
+
+def turnover(trades: list[JsonObject]) -> float:
+    """One-way turnover of a trade list."""
+    changes = [trade["trade_pct"] for trade in trades]
+    return (sum(map(abs, changes)) + abs(sum(changes))) / 2
+
+
+def test_remediation_cures_the_whole_mandate_at_the_cost_it_reports(task: JsonObject) -> None:
+    answer = run("risk_remediation", task)
+    assert answer["post_trade_compliant"] is True
+    assert answer["total_turnover"] == pytest.approx(turnover(answer["trades"]), abs=1e-7)
+    # 0.11 above the position limit has to go, and that also cures cash and sector: nothing cheaper is thinkable.
+    assert answer["total_turnover"] >= 0.11 - 1e-7
+    assert {check["status"] for check in answer["checks"]} == {"PASS"}
+    report = run("constraint_monitoring", after_trades(task, answer))
+    excesses = [item.get("violation_magnitude", 0.0) for item in report["constraints"]]
+    assert max(excesses) <= 1e-6
+    assert all(abs(stage["gap"]) <= 1e-6 for stage in answer["proof"]["stages"])
+
+
+def test_a_compliant_portfolio_needs_no_trades(task: JsonObject) -> None:
+    task["mandate"]["constraints"] = [{"type": "position_limit_max", "value": 0.4}, {"type": "cash_max", "value": 0.1}]
+    answer = run("risk_remediation", task)
+    assert (answer["trades"], answer["post_trade_compliant"]) == ([], True)
+    assert answer["total_turnover"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_budget_too_small_is_an_answer_and_not_an_error(task: JsonObject) -> None:
+    task["mandate"]["constraints"] = [
+        {"type": "long_only", "value": True},
+        {"type": "position_limit_max", "value": 0.2},
+        {"type": "turnover_max_monthly", "value": 0.07},
+    ]
+    answer = run("risk_remediation", task)
+    assert answer["post_trade_compliant"] is False
+    assert answer["total_turnover"] <= 0.05 + 1e-7
+    assert {check["type"]: check["status"] for check in answer["checks"]}["position_limit_max"] == "FAIL"
+
+
+def test_the_order_of_holdings_changes_nothing(task: JsonObject) -> None:
+    before = [run(sub_task, task) for sub_task in ("constraint_monitoring", "stress_testing")]
+    task["portfolio"]["holdings"].reverse()
+    after = [run(sub_task, task) for sub_task in ("constraint_monitoring", "stress_testing")]
+    assert after == before
+
+
+def refusal(sub_task: str, task: JsonObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line that the command line of a script ends with, code 2."""
+    file = tmp_path / "in.json"
+    file.write_text(json.dumps(payload_of(sub_task, task)))
+    with pytest.raises(SystemExit) as ended:
+        cli(script(Path(recipe_of(sub_task).script).stem).main, ["--input", str(file)])
+    assert ended.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def set_at(*path: Any, value: Any) -> Mend:
+    """A change of one field of the task."""
+
+    def change(task: JsonObject) -> None:
+        place: Any = task
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+
+    return change
+
+
+HELD = ("portfolio", "holdings", 0)
+
+
+@pytest.mark.parametrize("sub_task", SUB_TASKS)
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (set_at("portfolio", "cash_weight", value=0.2), "sum"),
+        (set_at(*HELD, "symbol", value="ZZZ"), "ZZZ"),
+        (set_at(*HELD, "weight", value="much"), "weight"),
+        (set_at(*HELD, "symbol", value="N01"), "N01"),
+        (set_at("portfolio", "total_nav", value=0.0), "nav"),
+        (set_at("portfolio", value=None), "portfolio"),
+        (set_at("portfolio", "trades_this_month", value={"ZZZ": 0.1}), "ZZZ"),
+        (set_at("sector_mapping", value=None), "sector_mapping"),
+        (set_at("factor_exposures", value={"N00": {"mkt_rf": 1.0}}), "factor_exposures"),
+    ],
+)
+def test_a_bad_portfolio_is_one_line_and_code_2(
+    sub_task: str, change: Mend, named: str, task: JsonObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(task)
+    assert named in refusal(sub_task, task, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("sub_task", ["constraint_monitoring", "risk_remediation"])
+@pytest.mark.parametrize(
+    ("constraints", "named"),
+    [
+        ([{"type": "leverage_max", "value": 1.0}], "leverage_max"),
+        ([{"type": "hhi_max", "value": 0.1}] * 2, "hhi_max"),
+        ([{"type": "hhi_max"}], "hhi_max"),
+        ([{"type": "hhi_max", "value": "low"}], "hhi_max"),
+        ([{"type": "factor_exposure_max", "factors": ["quality"], "value": 0.2}], "quality"),
+        ([{"type": "beta_range", "min": 1.1, "max": 0.9}], "beta_range"),
+        (
+            [{"type": "position_limit_max", "value": 0.05}, {"type": "position_limit_min", "value": 0.1}],
+            "position_limit_min",
+        ),
+        ([{"type": "position_limit_max", "value": 0.05}, {"type": "cash_max", "value": 0.1}], "position_limit_max"),
+        ([{"type": "name_count", "min": 13, "max": None}], "name_count"),
+    ],
+)
+def test_a_bad_mandate_is_one_line_and_code_2(
+    sub_task: str,
+    constraints: list[JsonObject],
+    named: str,
+    task: JsonObject,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    task["mandate"]["constraints"] = constraints
+    assert named in refusal(sub_task, task, tmp_path, capsys)
+
+
+SCENARIO = "stress_scenario"
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (set_at(SCENARIO, "factor_shocks", "quality", value=-0.1), "quality"),
+        (set_at(SCENARIO, "factor_shocks", "hml", value=None), "hml"),
+        (set_at(SCENARIO, "sector_sensitivities", "Shipping", value=-0.1), "Shipping"),
+        (
+            set_at(SCENARIO, "sector_sensitivities", value={"Energy": -0.1, "Utilities": 0.0, "Healthcare": 0.0}),
+            "Technology",
+        ),
+        (set_at(SCENARIO, value=None), SCENARIO),
+    ],
+)
+def test_a_bad_scenario_is_one_line_and_code_2(
+    change: Mend, named: str, task: JsonObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(task)
+    assert named in refusal("stress_testing", task, tmp_path, capsys)
+
+
+def test_a_script_runs_from_the_command_line(task: JsonObject, tmp_path: Path) -> None:
+    file = tmp_path / "in.json"
+    file.write_text(json.dumps(payload_of("stress_testing", task)))
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "stress_test.py", "--input", file], capture_output=True, check=True
+    )
+    assert json.loads(done.stdout) == run("stress_testing", task)
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[ScriptRunner]:
+    """A runner as the harness starts it."""
+    with ScriptRunner() as runner:
+        yield runner
+
+
+@pytest.mark.parametrize("sub_task", SUB_TASKS)
+def test_the_runner_returns_what_the_script_returns(sub_task: str, task: JsonObject, warm: ScriptRunner) -> None:
+    payload = json.dumps(payload_of(sub_task, task)).encode()
+    result = asyncio.run(warm.run(ROOT / recipe_of(sub_task).script, payload))
+    assert result.error is None
+    assert result.output == run(sub_task, task)
+
+
+def solved(sub_task: str, task: JsonObject, condition: Condition, warm: ScriptRunner, scratch: Path) -> JsonObject:
+    """What `baseline/reference` submits, through the real loop, tools and runner."""
+    episode = Episode(
+        task_id=f"{sub_task}_test",
+        skill="risk_management",
+        sub_task=sub_task,
+        as_of_date=date(2024, 12, 31),
+        difficulty="medium",
+        input=task,
+        prompt=Prompt("Do it.", "Respond with a JSON object."),
+        metadata={},
+    )
+    trace = asyncio.run(
+        run_episode(
+            get_model("baseline/reference"),
+            episode,
+            f"Subtask: {sub_task}\nDo it.",
+            lambda: task,
+            mount(condition, curated()),
+            Surroundings(runner=warm, scratch_root=scratch),
+        )
+    )
+    assert trace.ended == "submitted"
+    assert trace.answer is not None
+    return json.loads(trace.answer)
+
+
+@pytest.mark.parametrize("sub_task", SUB_TASKS)
+def test_the_reference_program_follows_the_table(
+    sub_task: str, task: JsonObject, warm: ScriptRunner, tmp_path: Path
+) -> None:
+    answer = solved(sub_task, task, Condition.CURATED, warm, tmp_path)
+    assert answer == {key: run(sub_task, task)[key] for key in ANSWER_KEYS[sub_task]}
+
+
+@pytest.mark.parametrize("condition", [Condition.NO_SKILL, Condition.SELF_GENERATED])
+@pytest.mark.parametrize("sub_task", SUB_TASKS)
+def test_without_the_package_it_answers_by_hand(
+    sub_task: str, condition: Condition, task: JsonObject, warm: ScriptRunner, tmp_path: Path
+) -> None:
+    answer = solved(sub_task, task, condition, warm, tmp_path)
+    assert answer == by_hand(sub_task, task)
+    assert tuple(answer) == ANSWER_KEYS[sub_task]

@@ -1,0 +1,574 @@
+"""The `certified` scorers of the risk subtasks, on a market small enough to be worked by hand."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.scoring.strategies import hostile_answers, wrong_types
+
+from finskillbench.engines.risk.exposures import ranked
+from finskillbench.engines.risk.mandate import mandate_from
+from finskillbench.engines.risk.monitor import constraint_report
+from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.episode import Profile, Score, Truth
+from finskillbench.subtasks import by_name
+
+Json = dict[str, Any]
+FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
+TICKERS = ("AAA", "BBB", "CCC", "DDD", "EEE", "FFF")
+SECTORS = dict(zip(TICKERS, ["Technology", "Technology", "Energy", "Energy", "Utilities", "Healthcare"], strict=True))
+BETAS = {
+    ticker: dict(zip(FACTORS, (0.9 + 0.1 * i, 0.1 * i, 0.4 - 0.1 * i, 0.05, -0.02 * i, 0.2), strict=True))
+    for i, ticker in enumerate(TICKERS)
+}
+MARKET: Json = {
+    "sector_mapping": SECTORS,
+    "factor_exposures": BETAS,
+    "benchmark_weights": dict.fromkeys(TICKERS, 1 / 6),
+    "covariance_matrix": {"tickers": list(TICKERS), "matrix": (0.04 * np.eye(6) + 0.01).tolist()},
+}
+WORDS = {
+    "constraint_monitoring": ("overall_compliant", "violations_count", "constraints"),
+    "risk_identification": ("top_risk_exposures",),
+    "stress_testing": ("estimated_pnl_pct", "attribution"),
+    "risk_remediation": ("trades", "total_turnover", "post_trade_compliant"),
+}
+
+
+def portfolio(**weights: float) -> Json:
+    return {
+        "portfolio_id": "P001",
+        "holdings": [{"symbol": symbol, "weight": weight} for symbol, weight in weights.items()],
+        "cash_weight": 1 - math.fsum(weights.values()),
+        "total_nav": 1e9,
+        "trades_this_month": {"AAA": 0.03, "BBB": -0.01},
+    }
+
+
+def mandate(*constraints: Json) -> Json:
+    return {"mandate_id": "m", "name": "M", "constraints": list(constraints)}
+
+
+def judged(sub_task: str, answer: Any, truth: Truth, task_input: Json) -> Score:
+    score = by_name(sub_task).scorers[Profile.CERTIFIED](answer, truth, task_input)
+    assert isinstance(score.value, float)
+    assert 0.0 <= score.value <= 1.0  # False for NaN
+    return score
+
+
+Case = tuple[Truth, Json]
+
+
+def monitoring() -> Case:
+    task_input = MARKET | {
+        "portfolio": portfolio(AAA=0.5, BBB=0.1, CCC=0.1, DDD=0.1, EEE=0.1, FFF=0.05),
+        "mandate": mandate(
+            {"type": "long_only", "value": True},
+            {"type": "position_limit_max", "value": 0.3},
+            {"type": "sector_limit_max", "value": 0.55},
+            {"type": "tracking_error_max", "value": 0.2},
+            {"type": "turnover_max_monthly", "value": 0.2},
+            {"type": "cash_max", "value": 0.1},
+            {"type": "name_count", "min": 4, "max": None},
+        ),
+    }
+    market = market_from(task_input)
+    report = constraint_report(book_from(task_input, market), mandate_from(task_input["mandate"]), market)
+    return Truth("rm_cm_t", "constraint_monitoring", report, {"method": "exact_match"}, {"kind": "hand"}), task_input
+
+
+def identification(*, fifth: bool = True, **weights: float) -> Case:
+    task_input = {
+        "portfolio": portfolio(**(weights or {"AAA": 0.45, "BBB": 0.15, "CCC": 0.2, "EEE": 0.15})),
+        "sector_mapping": SECTORS,
+        "factor_exposures": BETAS,
+        "average_daily_volume_usd": dict.fromkeys(TICKERS, 2e8 if fifth else 1e12),
+    }
+    market = market_from(task_input)
+    found = ranked(book_from(task_input, market), market)
+    listed = [
+        {"rank": i, "type": one.type.value, "subject": one.subject, "detail": one.detail, "magnitude": one.magnitude}
+        for i, one in enumerate(found, 1)
+    ]
+    expected = {"top_risk_exposures": listed}
+    return Truth("rm_ri_t", "risk_identification", expected, {"top_k": 5}, {"kind": "hand"}), task_input
+
+
+def stress() -> Case:
+    by_sector = {"Technology": -0.05, "Energy": 0.01, "Utilities": 0.0, "Healthcare": -0.0601}
+    by_factor = {"mkt_rf": -0.08, "smb": -0.01, "hml": 0.004, "rmw": 0.0, "cma": -0.0001, "mom": 0.0}
+    pnl = math.fsum(by_sector.values())
+    by_factor["sector_sensitivity"] = pnl - math.fsum(by_factor.values())
+    expected = stress_answer(pnl, by_sector, by_factor)
+    return Truth("rm_st_t", "stress_testing", expected, {"method": "absolute_error"}, {"kind": "hand"}), {}
+
+
+def stress_answer(pnl: float | None, by_sector: dict[str, float], by_factor: dict[str, float]) -> Json:
+    return {
+        "estimated_pnl_pct": pnl,
+        "attribution": {
+            "by_sector": [{"sector": name, "contribution_pct": x} for name, x in by_sector.items()],
+            "by_factor": [{"factor": name, "contribution_pct": x} for name, x in by_factor.items()],
+        },
+    }
+
+
+BOOK = {"AAA": 0.5, "BBB": 0.1, "CCC": 0.1, "DDD": 0.1, "EEE": 0.1, "FFF": 0.1}
+
+
+def remediation(*, curable: bool = True) -> Case:
+    """AAA has to fall from 50 % to 30 %, at most 10 % in cash: turnover 0.2. With 0.12 left V falls to 4/15."""
+    limits = [
+        {"type": "long_only", "value": True},
+        {"type": "position_limit_max", "value": 0.3},
+        {"type": "position_limit_min", "value": 0.02},
+        {"type": "cash_max", "value": 0.1},
+        {"type": "turnover_max_monthly", "value": 0.5 if curable else 0.15},
+    ]
+    task_input = MARKET | {"portfolio": portfolio(**BOOK), "mandate": mandate(*limits), "violations": []}
+    if curable:
+        known = {"least_turnover": 0.2, "reference_turnover": 1 / 3}
+        expected = cure(AAA=-0.2, BBB=0.2)
+    else:
+        known = {"least_excess": 0.08 / 0.3, "excess_before": 0.2 / 0.3}
+        expected = cure(AAA=-0.12, BBB=0.06, CCC=0.06) | {"post_trade_compliant": False}
+    return Truth("rm_rr_t", "risk_remediation", expected, known, {"kind": "hand"}), task_input
+
+
+def cure(**trades: float) -> Json:
+    net = math.fsum(trades.values())
+    return {
+        "trades": [
+            {
+                "symbol": symbol,
+                "action": "buy" if trade > 0 else "sell",
+                "current_weight": BOOK[symbol],
+                "target_weight": BOOK[symbol] + trade,
+                "trade_pct": trade,
+            }
+            for symbol, trade in trades.items()
+        ],
+        "total_turnover": (math.fsum(map(abs, trades.values())) + abs(net)) / 2,
+        "post_trade_compliant": True,
+    }
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "constraint_monitoring": monitoring,
+    "risk_identification": identification,
+    "stress_testing": stress,
+    "risk_remediation": remediation,
+}
+
+
+# --- every subtask -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sub_task", CASES)
+def test_the_truth_earns_one_and_nothing_earns_nothing(sub_task: str) -> None:
+    truth, task_input = CASES[sub_task]()
+    assert judged(sub_task, truth.expected_output, truth, task_input).value == 1.0
+    assert judged(sub_task, {}, truth, task_input).value == 0.0
+    nulls = dict.fromkeys(WORDS[sub_task])
+    assert judged(sub_task, nulls, truth, task_input).value == 0.0
+
+
+def rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return round(value, 6) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("sub_task", CASES)
+def test_six_decimals_are_enough(sub_task: str) -> None:
+    truth, task_input = CASES[sub_task]()
+    assert judged(sub_task, rounded(truth.expected_output), truth, task_input).value == 1.0
+
+
+@pytest.mark.parametrize("sub_task", CASES)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(data=st.data())
+def test_any_object_gets_a_score_in_range(sub_task: str, data: st.DataObject) -> None:
+    truth, task_input = CASES[sub_task]()
+    judged(sub_task, data.draw(hostile_answers(dict(truth.expected_output))), truth, task_input)
+
+
+@pytest.mark.parametrize("sub_task", CASES)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(data=st.data())
+def test_wrong_types_earn_nothing(sub_task: str, data: st.DataObject) -> None:
+    truth, task_input = CASES[sub_task]()
+    answer = {key: data.draw(wrong_types(value)) for key, value in truth.expected_output.items()}
+    assert judged(sub_task, answer, truth, task_input).value == 0.0
+
+
+@pytest.mark.parametrize("sub_task", CASES)
+@pytest.mark.parametrize("value", [1e308, -1e308, 5e-324, 2**63, -(10**300)])
+def test_an_absurd_number_anywhere_is_judged(sub_task: str, value: float) -> None:
+    truth, task_input = CASES[sub_task]()
+
+    def absurd(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: absurd(item) for key, item in part.items()}
+        if isinstance(part, list):
+            return [absurd(item) for item in part]
+        return value if isinstance(part, int | float) and not isinstance(part, bool) else part
+
+    assert judged(sub_task, absurd(truth.expected_output), truth, task_input).value == 0.0
+
+
+# --- constraint monitoring ---------------------------------------------------------------------------------------
+
+CM = "constraint_monitoring"
+
+
+def monitored(change: Callable[[Json], None]) -> float:
+    truth, task_input = monitoring()
+    answer = copy.deepcopy(dict(truth.expected_output))
+    change(answer)
+    return judged(CM, answer, truth, task_input).value
+
+
+def test_monitoring_has_two_classes_to_balance() -> None:
+    statuses = [row["status"] for row in monitoring()[0].expected_output["constraints"]]
+    assert (statuses.count("FAIL"), statuses.count("PASS")) == (2, 5)
+
+
+@pytest.mark.parametrize(("status", "most"), [("PASS", 0.4), ("FAIL", 0.4)])
+def test_one_verdict_for_all_earns_half_even_with_every_value(status: str, most: float) -> None:
+    def same(answer: Json) -> None:
+        for row in answer["constraints"]:
+            row["status"] = status
+        answer["overall_compliant"] = status == "PASS"
+        answer["violations_count"] = 0 if status == "PASS" else 7
+
+    assert monitored(same) == pytest.approx(most)
+
+
+def test_a_status_without_its_value_earns_nothing() -> None:
+    def valueless(answer: Json) -> None:
+        for row in answer["constraints"]:
+            del row["value"]
+
+    assert monitored(valueless) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("error", "credit"), [(0.0009, 1.0), (-0.0009, 1.0), (0.0055, 0.5), (0.0099, 0.01 / 0.9), (0.01, 0.0), (0.2, 0.0)]
+)
+def test_a_value_earns_by_its_error(error: float, credit: float) -> None:
+    def off(answer: Json) -> None:
+        answer["constraints"][1]["value"] += error  # 0.5, one of two that fail: full to 0.001, nothing from 0.01
+
+    assert monitored(off) == pytest.approx((1 + (1 + credit) / 2) / 2, abs=1e-9)
+
+
+def test_a_value_of_nothing_still_has_to_be_given() -> None:
+    def zeros(answer: Json) -> None:
+        for row in answer["constraints"]:
+            row["value"] = 0.0
+
+    assert monitored(zeros) == 0.0
+
+
+@pytest.mark.parametrize("field", ["overall_compliant", "violations_count"])
+def test_the_summary_is_worth_a_fifth_and_only_as_a_whole(field: str) -> None:
+    assert monitored(lambda answer: answer.pop(field)) == pytest.approx(0.8)
+
+
+def test_the_summary_alone_earns_nothing() -> None:
+    assert monitored(lambda answer: answer.pop("constraints")) == 0.0
+
+
+def test_entries_that_the_mandate_does_not_have_dilute() -> None:
+    extra = {"type": "hhi_max", "status": "FAIL", "value": 0.3}
+    assert monitored(lambda answer: answer["constraints"].append(extra)) == pytest.approx(7 / 8)
+
+
+def test_contradictory_duplicates_lose_the_type_and_dilute_while_a_repeat_is_nothing() -> None:
+    def both(answer: Json) -> None:
+        answer["constraints"].append(answer["constraints"][1] | {"status": "PASS"})
+
+    assert monitored(both) == pytest.approx((1 + 1 / 2) / 2 * 7 / 8)
+    assert monitored(lambda answer: answer["constraints"].extend(list(answer["constraints"]))) == 1.0
+
+
+def test_types_and_statuses_may_be_spelt_in_other_ways() -> None:
+    def spelt(answer: Json) -> None:
+        answer["constraints"].reverse()
+        for row in answer["constraints"]:
+            row["type"] = row["type"].upper().replace("_", " ")
+            row["status"] = {"PASS": "ok", "FAIL": "breach"}[row["status"]]
+
+    assert monitored(spelt) == 1.0
+
+
+# --- risk identification -----------------------------------------------------------------------------------------
+
+RI = "risk_identification"
+
+
+def identified(change: Callable[[list[Json]], list[Json]], case: Case | None = None) -> float:
+    truth, task_input = case or identification()
+    answer = copy.deepcopy(truth.expected_output["top_risk_exposures"])
+    return judged(RI, {"top_risk_exposures": change(answer)}, truth, task_input).value
+
+
+def test_the_list_worked_by_hand() -> None:
+    listed = identification()[0].expected_output["top_risk_exposures"]
+    assert [(row["type"], row["subject"], pytest.approx(row["magnitude"])) for row in listed] == [
+        ("sector_concentration", "Technology", 0.6),
+        ("single_name", "AAA", 0.45),
+        ("concentration", "portfolio", 0.2875),
+        ("liquidity_risk", "portfolio", 0.25),  # all of AAA beyond the 20 % of NAV that five sessions take
+    ]
+
+
+def test_types_without_subject_or_size_earn_nothing() -> None:
+    assert identified(lambda rows: [{"type": row["type"]} for row in rows]) == 0.0
+    assert identified(lambda rows: [row | {"magnitude": row["magnitude"] * 1.06} for row in rows]) == 0.0
+    assert identified(lambda rows: [row | {"magnitude": row["magnitude"] * 1.04} for row in rows]) == 1.0
+
+
+def test_another_subject_is_another_exposure() -> None:
+    def renamed(rows: list[Json]) -> list[Json]:
+        return [row | {"subject": "BBB"} if row["type"] == "single_name" else row for row in rows]
+
+    count = len(identification()[0].expected_output["top_risk_exposures"])
+    assert identified(renamed) == pytest.approx((count - 1) / count)
+
+
+def test_the_subject_may_stand_in_the_detail_if_it_is_one() -> None:
+    assert identified(lambda rows: [{k: v for k, v in row.items() if k != "subject"} for row in rows]) == 1.0
+
+    def every_name(rows: list[Json]) -> list[Json]:
+        bare = [{k: v for k, v in row.items() if k != "subject"} for row in rows]
+        return [row | {"detail": " ".join(TICKERS)} if row["type"] == "single_name" else row for row in bare]
+
+    count = len(identification()[0].expected_output["top_risk_exposures"])
+    assert identified(every_name) == pytest.approx((count - 1) / count)
+
+
+def test_repeats_and_padding_only_lower_the_score() -> None:
+    count = len(identification()[0].expected_output["top_risk_exposures"])
+    assert identified(lambda rows: rows[:1] * count) == pytest.approx(1 / count)
+    assert identified(lambda rows: rows + rows) == pytest.approx(1 / 2)
+    assert identified(lambda rows: rows + [{"type": "single_name"}] * 100) == pytest.approx(count / 20)
+    assert identified(lambda rows: rows[:-1]) == pytest.approx((count - 1) / count)
+
+
+def test_the_order_is_worth_a_fifth() -> None:
+    assert identified(lambda rows: rows[::-1]) == pytest.approx(0.8)
+
+
+def test_tied_names_are_interchangeable_but_count_once() -> None:
+    case = identification(fifth=False, AAA=0.25, CCC=0.25, EEE=0.25, FFF=0.25)
+
+    def other(rows: list[Json]) -> list[Json]:
+        return [row | {"subject": "FFF"} if row["type"] == "single_name" else row for row in rows]
+
+    def two(rows: list[Json]) -> list[Json]:
+        return [row for row in rows if row["type"] != "single_name"] + [
+            {"type": "single_name", "subject": symbol, "magnitude": 0.25} for symbol in ("AAA", "FFF")
+        ]
+
+    count = len(case[0].expected_output["top_risk_exposures"])
+    assert identified(other, case) == 1.0
+    assert identified(two, case) == pytest.approx(count / (count + 1))
+
+    def instead_of_a_sector(rows: list[Json]) -> list[Json]:
+        sector = next(row for row in rows if row["type"] == "sector_concentration")
+        return [{"type": "single_name", "subject": "FFF", "magnitude": 0.25} if row is sector else row for row in rows]
+
+    assert identified(instead_of_a_sector, case) == pytest.approx((count - 1) / count)
+
+
+def test_one_of_two_tied_sectors_given_twice_counts_once() -> None:
+    case = identification(fifth=False, AAA=0.35, CCC=0.35, EEE=0.2)
+
+    def repeated(rows: list[Json]) -> list[Json]:
+        return [row | {"subject": "Energy"} if row["type"] == "sector_concentration" else row for row in rows]
+
+    sectors = [r for r in case[0].expected_output["top_risk_exposures"] if r["type"] == "sector_concentration"]
+    count = len(case[0].expected_output["top_risk_exposures"])
+    assert [row["subject"] for row in sectors] == ["Energy", "Technology"]
+    assert identified(repeated, case) == pytest.approx((count - 1) / count)
+
+
+# --- stress testing ----------------------------------------------------------------------------------------------
+
+ST = "stress_testing"
+
+
+def stressed(change: Callable[[float, dict[str, float], dict[str, float]], Json]) -> float:
+    truth, task_input = stress()
+    output = truth.expected_output
+    sectors = {row["sector"]: row["contribution_pct"] for row in output["attribution"]["by_sector"]}
+    factors = {row["factor"]: row["contribution_pct"] for row in output["attribution"]["by_factor"]}
+    return judged(ST, change(output["estimated_pnl_pct"], sectors, factors), truth, task_input).value
+
+
+def test_zeros_and_market_beta_alone_earn_little() -> None:
+    def zeros(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
+        return stress_answer(0.0, dict.fromkeys(sectors, 0.0), dict.fromkeys(factors, 0.0))
+
+    def market(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
+        share = {name: factors["mkt_rf"] / len(sectors) for name in sectors}
+        return stress_answer(factors["mkt_rf"], share, {"mkt_rf": factors["mkt_rf"]})
+
+    assert stressed(zeros) == 0.0
+    assert stressed(market) < 0.1
+
+
+def test_pnl_alone_is_worth_half_and_the_splits_nothing_without_it() -> None:
+    assert stressed(lambda pnl, s, f: {"estimated_pnl_pct": pnl}) == 0.5
+    assert stressed(lambda pnl, s, f: stress_answer(None, s, f)) == 0.0
+    assert stressed(lambda pnl, s, f: stress_answer(pnl, s, {})) == 0.75
+    assert stressed(lambda pnl, s, f: stress_answer(pnl, {}, f)) == 0.75
+
+
+@pytest.mark.parametrize(("error", "earned"), [(0.0019, 1.0), (0.026, 0.5), (0.049, 1 / 48), (0.051, 0.0)])
+def test_pnl_earns_by_its_relative_error(error: float, earned: float) -> None:
+    off = stressed(lambda pnl, s, f: {"estimated_pnl_pct": pnl * (1 + error)})
+    assert off == pytest.approx(0.5 * earned, abs=1e-9)
+
+
+def test_a_split_that_does_not_add_up_earns_nothing() -> None:
+    assert stressed(lambda pnl, s, f: stress_answer(pnl, s | {"Energy": 0.0}, f)) == 0.75
+    assert stressed(lambda pnl, s, f: stress_answer(pnl, s, f | {"smb": 0.0})) == 0.75
+
+
+def test_invented_names_and_contradictions_count_against() -> None:
+    def moved(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
+        return stress_answer(pnl, sectors | {"Gold": 0.01, "Silver": -0.01}, factors)
+
+    def twice(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
+        answer = stress_answer(pnl, sectors, factors)
+        rows = answer["attribution"]["by_sector"]
+        rows += [{"sector": "Energy", "contribution_pct": 0.0}]
+        return answer
+
+    assert stressed(moved) == pytest.approx(0.75 + 0.25 * 3 / 5)  # three sectors matter
+    assert stressed(twice) == pytest.approx(0.75 + 0.25 * 2 / 3)
+
+
+def test_entries_near_zero_are_neither_free_nor_demanded() -> None:
+    def without(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
+        small = ("rmw", "mom")
+        return stress_answer(pnl, sectors, {name: x for name, x in factors.items() if name not in small})
+
+    def wrong(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
+        return stress_answer(pnl, sectors, factors | {"rmw": 0.02, "mom": -0.02})
+
+    assert stressed(without) == 1.0
+    assert stressed(wrong) == pytest.approx(0.75 + 0.25 * 4 / 6)  # four factors matter
+
+
+# --- risk remediation --------------------------------------------------------------------------------------------
+
+RR = "risk_remediation"
+
+
+def remedied(answer: Json, *, curable: bool = True) -> float:
+    return judged(RR, answer, *remediation(curable=curable)).value
+
+
+def test_any_equally_cheap_list_earns_one() -> None:
+    assert remedied(cure(AAA=-0.2, CCC=0.1)) == 1.0  # the rest stays in cash
+    assert remedied(cure(AAA=-0.2, BBB=0.05, CCC=0.05, DDD=0.05, FFF=0.05)) == 1.0
+    assert remedied({**cure(AAA=-0.2, BBB=0.2), "trades": cure(AAA=-0.2, BBB=0.2)["trades"][::-1]}) == 1.0
+
+
+def test_turnover_beyond_the_least_costs_in_proportion() -> None:
+    halfway = 0.2 + (1 / 3 - 0.2) / 2
+    assert remedied(cure(AAA=-halfway, BBB=halfway / 2, CCC=halfway / 2)) == pytest.approx(0.5)
+    assert remedied(cure(AAA=-0.35, BBB=0.2, CCC=0.15)) == 0.0
+
+
+@pytest.mark.parametrize(
+    "trades",
+    [
+        {},
+        {"AAA": -0.199},  # still above the limit, beyond the tolerance
+        {"AAA": -0.2},  # too much cash
+        {"AAA": -0.2, "BBB": 0.25},  # another name too large
+        {"AAA": -0.2, "BBB": 0.2, "CCC": 0.2},  # cash below 0
+        {"AAA": -0.2, "BBB": -0.09, "CCC": 0.2},  # BBB below the least position
+        {"AAA": -0.2, "BBB": -0.11, "CCC": 0.2, "DDD": 0.05},  # short
+        {"AAA": -0.51, "BBB": 0.2, "CCC": 0.2},  # beyond the turnover that is left
+    ],
+)
+def test_what_breaks_the_mandate_earns_nothing(trades: dict[str, float]) -> None:
+    assert remedied(cure(**trades)) == 0.0
+
+
+def test_rounding_to_four_decimals_and_dust_are_forgiven() -> None:
+    assert remedied(cure(AAA=-0.19996, BBB=0.2)) == 1.0
+    rest = {"AAA": -0.2, "BBB": 0.2, "CCC": -0.09998}  # CCC sold but for a rounding: dearer, yet compliant
+    assert remedied(cure(**rest, DDD=0.1)) == pytest.approx(1 - 0.1 / (1 / 3 - 0.2), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"total_turnover": 0.21},
+        {"total_turnover": None},
+        {"post_trade_compliant": False},
+        {"post_trade_compliant": None},
+    ],
+)
+def test_a_report_that_disagrees_costs_a_third(change: Json) -> None:
+    assert remedied(cure(AAA=-0.2, BBB=0.2) | change) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"action": "buy"},
+        {"action": None},
+        {"target_weight": 0.4},
+        {"target_weight": None},
+        {"current_weight": 0.4},
+    ],
+)
+def test_a_trade_that_contradicts_itself_costs_a_third(change: Json) -> None:
+    answer = cure(AAA=-0.2, BBB=0.2)
+    answer["trades"][0] |= change
+    assert remedied(answer) == pytest.approx(2 / 3)
+
+
+def test_a_trade_can_be_read_from_its_target_and_duplicates_add_up_but_disagree() -> None:
+    answer = cure(AAA=-0.2, BBB=0.2)
+    del answer["trades"][0]["trade_pct"]
+    assert remedied(answer) == 1.0
+    halves = cure(AAA=-0.1, BBB=0.2)
+    halves["trades"].append(copy.deepcopy(halves["trades"][0]))
+    assert remedied(halves | {"total_turnover": 0.2}) == pytest.approx(2 / 3)
+
+
+def test_a_name_outside_the_universe_earns_nothing() -> None:
+    answer = cure(AAA=-0.2, BBB=0.2)
+    answer["trades"].append({"symbol": "ZZZ", "action": "buy", "target_weight": 0.0, "trade_pct": 0.0})
+    assert remedied(answer) == 0.0
+
+
+def test_where_no_cure_exists_the_least_excess_is_asked_for() -> None:
+    def honest(**trades: float) -> float:
+        return remedied(cure(**trades) | {"post_trade_compliant": False}, curable=False)
+
+    assert honest(AAA=-0.12, BBB=0.12) == 1.0
+    assert honest(AAA=-0.12, BBB=0.04, CCC=0.04) == 1.0
+    assert honest(AAA=-0.06, BBB=0.06) == pytest.approx(0.5)
+    assert honest(BBB=-0.05, CCC=0.05) == 0.0  # nothing gained
+    assert honest(AAA=-0.13, BBB=0.13) == 0.0  # beyond the budget
+    assert remedied(cure(AAA=-0.12, BBB=0.12), curable=False) == pytest.approx(2 / 3)  # says it is compliant
+    assert remedied(cure(AAA=-0.2, BBB=0.2), curable=False) == 0.0

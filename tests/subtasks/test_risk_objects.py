@@ -1,0 +1,260 @@
+"""The constructed risk objects: mandates that can be kept, planted risks that are there, statuses in balance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from finskillbench.engines.risk.mandate import Kind
+from finskillbench.engines.risk.monitor import measure
+from finskillbench.engines.risk.remediation import nearest, remediate
+from finskillbench.engines.risk.stress import scenario_from
+from finskillbench.engines.risk.task import book_from
+from finskillbench.panels import build_panels
+from finskillbench.panels.tables import Panels
+from finskillbench.sources.market import load_market
+from finskillbench.sources.synthetic import write_collection
+from finskillbench.subtasks import risk_objects
+from finskillbench.subtasks.building import BuildContext, load_catalog
+from finskillbench.subtasks.risk_mandates import fitted_at
+from finskillbench.subtasks.risk_objects import RiskObjects, risk_context
+from finskillbench.subtasks.risk_portfolios import LEAST, TYPES, clear_of_limits
+
+BAND = load_catalog("risk.json")["grey_band"]
+SETTINGS = load_catalog("risk.json")
+
+
+@pytest.fixture(scope="module")
+def synthetic_panels(tmp_path_factory: pytest.TempPathFactory) -> Panels:
+    raw = tmp_path_factory.mktemp("raw")
+    write_collection(raw, seed=1, names=30)
+    return build_panels(load_market(raw, names=30))
+
+
+@pytest.fixture(scope="module")
+def real_panels(realdata: Path) -> Panels:
+    return build_panels(load_market(realdata))
+
+
+@pytest.fixture(scope="module", params=["synthetic", pytest.param("real", marks=pytest.mark.slow)])
+def panels(request: pytest.FixtureRequest) -> Panels:
+    return request.getfixturevalue(f"{request.param}_panels")
+
+
+@pytest.fixture(scope="module")
+def context(panels: Panels) -> BuildContext:
+    return BuildContext(panels, 1)
+
+
+@pytest.fixture(scope="module")
+def objects(context: BuildContext) -> RiskObjects:
+    # The truths of remediation have tests of their own, and take most of the time.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(risk_objects, "_remediated", lambda *_: ())
+        return risk_context(context)
+
+
+def test_every_mandate_can_be_kept_at_every_risk_date(objects: RiskObjects) -> None:
+    assert {date_ for _, date_ in objects.fitted} == set(objects.markets)
+    for (name, as_of), fitted in objects.fitted.items():
+        market = objects.markets[as_of]
+        proof = nearest(fitted.mandate, market, np.asarray(market.benchmark))
+        assert proof.optimality.violation <= 1e-9, (name, as_of)
+        fitted.mandate.check(len(market.tickers))
+
+
+def test_the_mandates_use_every_constraint_and_none_twice(objects: RiskObjects) -> None:
+    used: set[Kind] = set()
+    for fitted in objects.fitted.values():
+        kinds = [limit.kind for limit in fitted.mandate.constraints]
+        assert len(set(kinds)) == len(kinds)
+        used |= set(kinds)
+    assert used == set(Kind)
+    assert Counter(objects.mandate_tiers.values()) == {"easy": 3, "medium": 4, "hard": 5}
+
+
+def test_a_mandate_is_as_the_catalog_states_it_or_wider_with_a_note(
+    objects: RiskObjects, context: BuildContext
+) -> None:
+    widened = {
+        (fitted.mandate.mandate_id, change.kind) for fitted in objects.fitted.values() for change in fitted.widened
+    }
+    noted = [note for note in context.notes if note.startswith("The mandate ")]
+    assert len(noted) >= len(widened)
+    for name, kind in widened:
+        assert any(f"The mandate {name} has {kind} " in note for note in noted)
+
+
+def test_a_mandate_that_the_universe_cannot_hold_is_widened(synthetic_panels: Panels) -> None:
+    context, as_of = BuildContext(synthetic_panels, 1), synthetic_panels.risk_dates[-1]
+    market = synthetic_panels.snapshot(as_of)
+    impossible: dict[str, Any] = {
+        "mandate_id": "narrow",
+        "name": "Narrow",
+        "tier": "hard",
+        "constraints": [
+            {"type": "long_only", "value": True},
+            {"type": "position_limit_max", "value": 0.03},
+            {"type": "sector_limit_max", "value": 0.07},
+            {"type": "tracking_error_max", "value": 0.001},
+            {"type": "beta_range", "min": 1.9, "max": 2.0},
+            {"type": "hhi_max", "value": 0.02},
+            {"type": "name_count", "min": 40, "max": None},
+        ],
+    }
+    context.shared("risk/mandates", lambda: {"narrow": impossible})
+    fitted = fitted_at(context, "narrow", as_of, market)
+    assert {change.kind for change in fitted.widened} >= {Kind.TRACKING_ERROR_MAX, Kind.HHI_MAX, Kind.NAME_COUNT}
+    assert nearest(fitted.mandate, market, np.asarray(market.benchmark)).optimality.violation <= 1e-9
+
+
+def test_two_hundred_portfolios_of_five_types_over_regimes_and_dates(objects: RiskObjects, panels: Panels) -> None:
+    assert [case.portfolio_id for case in objects.portfolios] == [f"P{i:03d}" for i in range(1, 201)]
+    assert Counter(case.type for case in objects.portfolios) == dict.fromkeys(TYPES, 40)
+    regimes = set(panels.regimes.values())
+    cells = Counter((case.type, case.regime) for case in objects.portfolios)
+    assert len(cells) == len(TYPES) * len(regimes)
+    assert max(cells.values()) - min(cells.values()) <= 1
+    for regime in regimes:
+        dates = {day for day, of in panels.regimes.items() if of == regime}
+        drawn = {case.as_of for case in objects.portfolios if case.regime == regime}
+        assert drawn == dates, regime
+    # Runs of one type would let an id tell it: 200 shuffled entries of five types repeat one in five times.
+    repeats = sum(a.type == b.type for a, b in zip(objects.portfolios, objects.portfolios[1:], strict=False))
+    assert 20 <= repeats <= 65
+
+
+def test_every_planted_risk_is_there_by_plain_arithmetic(objects: RiskObjects) -> None:
+    for case in objects.portfolios:
+        market, weights = case.market, case.book.weights
+        sectors: dict[str, float] = {}
+        for sector, weight in zip(market.sectors, weights, strict=True):
+            sectors[sector] = sectors.get(sector, 0.0) + float(weight)
+        if case.type == "concentrated":
+            assert max(sectors.values()) >= 0.40
+            assert weights.max() >= 0.10
+        elif case.type == "factor_tilted":
+            exposures = weights @ market.betas
+            exposures[0] -= 1.0
+            assert np.abs(exposures).max() >= 0.50
+        elif case.type == "liquidity_stressed":
+            volume = np.asarray(market.dollar_volume)
+            assert np.maximum(np.abs(weights) - 5 * 0.2 * volume / case.book.nav, 0).sum() >= 0.10
+            days = np.sort(np.abs(weights) * case.book.nav / (0.2 * volume))
+            assert days[-3] >= 10
+        elif case.type == "mandate_violating":
+            home = objects.mandate_at(case.home, case.as_of)
+            assert sum(not one.passed for one in measure(case.book, home, market)) >= 3
+        else:
+            losses = []
+            for scenario in map(scenario_from, objects.scenarios.hypothetical):
+                of_name = market.betas @ scenario.factor_shocks
+                of_name += [scenario.sector_sensitivities[sector] for sector in market.sectors]
+                losses.append((float(weights @ of_name), float(np.asarray(market.benchmark) @ of_name)))
+            worst = min(losses)
+            assert worst[1] - worst[0] >= LEAST["worse"]
+
+
+def test_a_portfolio_is_what_its_json_says(objects: RiskObjects) -> None:
+    low, high = SETTINGS["nav_usd"][0], SETTINGS["largest_nav_usd"]
+    for case in objects.portfolios:
+        shown = case.to_json()
+        again = book_from({"portfolio": shown}, case.market)
+        assert (again.weights == case.book.weights).all()
+        assert again.traded == pytest.approx(case.book.traded, abs=1e-15)
+        assert 15 <= len(shown["holdings"]) <= 25
+        assert sum(round(1e6 * row["weight"]) for row in shown["holdings"]) + round(1e6 * shown["cash_weight"]) == 10**6
+        assert 0 <= case.book.cash <= 0.12 + 1e-5
+        assert low <= case.book.nav <= high
+        assert case.type not in str(shown)
+    turnovers = [case.book.traded for case in objects.portfolios if case.type != "mandate_violating"]
+    assert max(turnovers) <= 0.10 + 1e-4
+    assert any((case.book.weights < 0).any() for case in objects.portfolios)
+
+
+def test_no_status_hangs_on_rounding(objects: RiskObjects) -> None:
+    for pair in objects.monitoring:
+        assert clear_of_limits(pair.case.book, pair.mandate, pair.case.market, BAND)
+
+
+def test_each_portfolio_is_monitored_under_its_home_and_one_mandate_of_each_tier(objects: RiskObjects) -> None:
+    assert len(objects.monitoring) == 600
+    for index, case in enumerate(objects.portfolios):
+        pairs = objects.monitoring[3 * index : 3 * index + 3]
+        assert all(pair.case is case for pair in pairs)
+        assert pairs[0].mandate.mandate_id == case.home
+        assert {pair.tier for pair in pairs} == {"easy", "medium", "hard"}
+        assert not (case.placed and pairs[0].violations)
+
+
+def test_statuses_are_balanced(objects: RiskObjects, capsys: pytest.CaptureFixture[str]) -> None:
+    compliant = [pair for pair in objects.monitoring if pair.compliant]
+    by_tier = Counter(pair.tier for pair in compliant)
+    passed, failed = Counter[Kind](), Counter[Kind]()
+    for pair in objects.monitoring:
+        for limit in pair.mandate.constraints:
+            (failed if limit.kind in pair.violations else passed)[limit.kind] += 1
+    with capsys.disabled():
+        print(f"\ncompliant {len(compliant)} of 600, by tier {dict(by_tier)}")
+        for kind in Kind:
+            print(f"  {kind}: PASS {passed[kind]} FAIL {failed[kind]}")
+    # Half of 40 episodes, spread over the tiers, can be drawn compliant, and half not.
+    assert 0.2 <= len(compliant) / 600 <= 0.6
+    assert min(by_tier[tier] for tier in ("easy", "medium", "hard")) >= 7
+    for kind in Kind:
+        assert passed[kind] >= 5, kind
+        assert failed[kind] >= 5, kind
+    share = sum(passed.values()) / (sum(passed.values()) + sum(failed.values()))
+    assert 0.4 <= share <= 0.7
+
+
+def test_twelve_scenarios_each_and_replays_only_later(objects: RiskObjects) -> None:
+    assert len(objects.stress) == 12 * 200
+    ends = objects.scenarios.ends
+    for index, case in enumerate(objects.portfolios):
+        shown = [pair.scenario for pair in objects.stress[12 * index : 12 * index + 12]]
+        names = [one["scenario_id"] for one in shown]
+        assert len(set(names)) == 12
+        replays = {name for name in names if name in ends}
+        assert replays == {name for name, end in ends.items() if end < case.as_of}
+        assert {one["scenario_id"] for one in objects.scenarios_for(case.as_of)} <= set(names)
+
+
+def test_objects_depend_on_the_seed_and_on_nothing_else(synthetic_panels: Panels) -> None:
+    def portfolios(seed: int, *, before: bool = False) -> list[tuple[dict[str, Any], date, str, str]]:
+        context = BuildContext(synthetic_panels, seed)
+        if before:  # another order of calls
+            as_of = synthetic_panels.risk_dates[-1]
+            fitted_at(context, "quant", as_of, synthetic_panels.snapshot(as_of))
+            context.generator("something else").random(5)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(risk_objects, "_remediated", lambda *_: ())
+            made = risk_context(context)
+        return [(case.to_json(), case.as_of, case.type, case.home) for case in made.portfolios]
+
+    first = portfolios(1)
+    assert portfolios(1, before=True) == first
+    other = portfolios(2)
+    assert sum(a == b for a, b in zip(first, other, strict=True)) == 0
+
+
+def test_remediation_pairs_break_their_mandate_and_a_fifth_is_beyond_mending(synthetic_panels: Panels) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        # Forty of them: the whole pool is proved by the subtask's own tests.
+        patch.setattr(risk_objects, "load_catalog", lambda name: load_catalog(name) | {"remediation_pairs": 40})
+        pairs = risk_context(BuildContext(synthetic_panels, 1)).remediation
+    assert len(pairs) == 40
+    assert sum(not pair.remedy.compliant for pair in pairs) == 8
+    for pair in pairs:
+        assert pair.violations
+        assert Kind.TURNOVER_MAX_MONTHLY not in pair.violations
+        limit = pair.mandate.limit(Kind.TURNOVER_MAX_MONTHLY)
+        assert limit is None or pair.case.book.traded + pair.remedy.turnover <= limit + 1e-7
+    compliant = next(pair for pair in pairs if pair.remedy.compliant)
+    done = remediate(compliant.case.book, compliant.mandate, compliant.case.market)
+    assert (done.trades == compliant.remedy.trades).all()

@@ -1,0 +1,127 @@
+"""The scenarios: economically signed, rendered from their numbers, replays measured on the panels."""
+
+from __future__ import annotations
+
+import copy
+import math
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from finskillbench.engines.risk.book import FACTORS
+from finskillbench.engines.risk.stress import scenario_from
+from finskillbench.panels import build_panels
+from finskillbench.panels.tables import Panels
+from finskillbench.sources.market import load_market
+from finskillbench.sources.synthetic import write_collection
+from finskillbench.subtasks.building import BuildContext, load_catalog
+from finskillbench.subtasks.risk_scenarios import ScenarioBook, economics, scenario_book
+
+
+@pytest.fixture(scope="module", params=["synthetic", pytest.param("real", marks=pytest.mark.slow)])
+def panels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Panels:
+    if request.param == "real":
+        folder: Path = request.getfixturevalue("realdata")
+        return build_panels(load_market(folder))
+    raw = tmp_path_factory.mktemp("raw")
+    write_collection(raw, seed=1, names=30)
+    return build_panels(load_market(raw, names=30))
+
+
+@pytest.fixture(scope="module")
+def book(panels: Panels) -> ScenarioBook:
+    return scenario_book(BuildContext(panels, 1))
+
+
+def test_four_replays_and_eight_hypothetical_scenarios(book: ScenarioBook) -> None:
+    assert len(book.replays) == 4
+    assert len(book.hypothetical) == len(book.severe) == 8
+    names = [one["scenario_id"] for one in (*book.replays, *book.hypothetical, *book.severe)]
+    assert len(set(names)) == 20
+
+
+def test_every_scenario_keeps_the_rules_of_economics(book: ScenarioBook) -> None:
+    for scenario in (*book.replays, *book.hypothetical, *book.severe):
+        assert economics(scenario) == []
+        scenario_from(scenario)
+
+
+def test_each_hypothetical_scenario_has_tables_of_its_own_in_the_one_vocabulary(book: ScenarioBook) -> None:
+    sectors = set(load_catalog("universe.json")["sectors"])
+    for table in ("factor_shocks", "sector_sensitivities"):
+        assert len({tuple(one[table].values()) for one in book.hypothetical}) == 8
+    for one in book.hypothetical:
+        assert set(one["sector_sensitivities"]) == sectors
+        assert tuple(one["factor_shocks"]) == FACTORS
+        assert all(shock != 0 for shock in one["factor_shocks"].values())
+
+
+def test_a_severe_version_is_one_and_a_half_times_the_scenario(book: ScenarioBook) -> None:
+    for usual, severe in zip(book.hypothetical, book.severe, strict=True):
+        assert severe["scenario_id"] == usual["scenario_id"] + "_x1.5"
+        assert "1.5 times" in severe["name"]
+        for table in ("market_shocks", "factor_shocks", "sector_sensitivities"):
+            assert severe[table] == pytest.approx({name: 1.5 * value for name, value in usual[table].items()})
+    crash = next(one for one in book.severe if one["scenario_id"].startswith("equity_crash"))
+    assert "-30.0 %" in crash["description"]
+    assert "{" not in crash["description"] + crash["name"]
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "key", "value"),
+    [
+        ("credit_crisis", "sector_sensitivities", "Financial Services", 0.03),
+        ("rates_up_200", "sector_sensitivities", "Utilities", 0.01),
+        ("rates_down_100", "sector_sensitivities", "Real Estate", -0.15),
+        ("rates_down_100", "sector_sensitivities", "Financial Services", 0.03),
+        ("equity_crash_20", "factor_shocks", "mkt_rf", 0.2),
+        ("strong_dollar", "sector_sensitivities", "Technology", 0.02),
+        ("stagflation", "sector_sensitivities", "Energy", -0.06),
+        ("sector_rotation", "factor_shocks", "hml", 0.02),
+        ("correlation_spike", "sector_sensitivities", "Energy", math.nan),
+    ],
+)
+def test_a_wrong_sign_is_found(book: ScenarioBook, name: str, table: str, key: str, value: float) -> None:
+    scenario: Any = copy.deepcopy(next(one for one in book.hypothetical if one["scenario_id"] == name))
+    scenario[table][key] = value
+    assert economics(scenario)
+
+
+def test_a_replay_is_what_the_panels_say_happened(book: ScenarioBook, panels: Panels) -> None:
+    covid = next(one for one in book.replays if one["scenario_id"] == "replay_2020_covid")
+    start, end = date(2020, 2, 19), date(2020, 3, 23)
+    inside = panels.factors.filter(pl.col("date").is_between(start, end)).sort("date")
+    shocks = {f: math.prod(1 + x for x in inside[f].to_list()) - 1 for f in FACTORS}
+    assert covid["factor_shocks"] == pytest.approx(shocks, abs=1e-12)
+    riskless = math.prod(1 + x for x in inside["rf"].to_list()) - 1
+    base = panels.factor_exposures.filter(pl.col("date") == date(2020, 1, 31))
+    betas = {row["symbol"]: row for row in base.iter_rows(named=True)}
+    residuals: dict[str, list[float]] = {}
+    for symbol in panels.symbols:
+        own = panels.returns.filter((pl.col("symbol") == symbol) & pl.col("date").is_between(start, end))
+        returns = own["simple"].drop_nulls().to_list()
+        if symbol in betas and len(returns) == inside.height:
+            explained = sum(betas[symbol][f] * shocks[f] for f in FACTORS)
+            total = math.prod(1 + x for x in returns) - 1
+            residuals.setdefault(panels.sectors[symbol], []).append(total - riskless - explained)
+    expected = {sector: sum(values) / len(values) for sector, values in residuals.items()}
+    assert covid["sector_sensitivities"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_replay_is_applied_only_after_its_window(book: ScenarioBook) -> None:
+    names = [one["scenario_id"] for one in book.at(date(2020, 3, 23))]
+    assert "replay_2018_selloff" in names
+    assert "replay_2020_covid" not in names
+    assert "replay_2020_covid" in [one["scenario_id"] for one in book.at(date(2020, 3, 31))]
+
+
+def test_a_replay_that_the_panels_do_not_cover_is_left_out_with_a_note(panels: Panels) -> None:
+    from dataclasses import replace
+
+    late = replace(panels, factor_exposures=panels.factor_exposures.filter(pl.col("date") >= date(2019, 6, 1)))
+    context = BuildContext(late, 1)
+    assert len(scenario_book(context).replays) == 3
+    assert any("replay_2018_selloff is left out" in note for note in context.notes)
