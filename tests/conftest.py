@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 # Before NumPy is imported: two test processes on two cores, and BLAS threads would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -37,8 +38,30 @@ def release_sample() -> Path:
 
 
 @pytest.fixture(scope="session")
-def edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
+def synthetic_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
     """The synthetic edition of seed 1, built once; copy its folder before altering anything."""
-    from finskillbench.edition import build_edition  # not all tests should pay for the engines
+    return _built_once(tmp_path_factory, "synthetic", seed=1)
 
-    return build_edition(seed=1, out=tmp_path_factory.mktemp("editions") / "synthetic")
+
+@pytest.fixture(scope="session")
+def real_edition(tmp_path_factory: pytest.TempPathFactory, realdata: Path) -> Edition:
+    """The edition of the real collection, built once; copy its folder before altering anything."""
+    return _built_once(tmp_path_factory, "real", source="raw-dir", raw_dir=realdata, seed=1)
+
+
+@pytest.fixture(scope="session")
+def edition(synthetic_edition: Edition) -> Edition:
+    """The edition that most tests look at."""
+    return synthetic_edition
+
+
+def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) -> Edition:
+    """One edition for all processes of a test run: the first that needs it builds it, the others wait."""
+    from finskillbench.edition import build_edition, load_edition  # not all tests should pay for the engines
+
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = shared / "editions" / name
+        return load_edition(folder) if folder.exists() else build_edition(out=folder, **arguments)

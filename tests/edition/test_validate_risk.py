@@ -68,7 +68,12 @@ def _at(
     """Change a row of a part: that of the first episode of the subtask for which `which` holds."""
 
     def plant(workshop: Any) -> None:
-        rows = workshop.rows("episodes", sub_task)
+        rows = [
+            label | episode
+            for label, episode in zip(
+                workshop.rows("truth", sub_task), workshop.rows("episodes", sub_task), strict=True
+            )
+        ]
         index = next(place for place, row in enumerate(rows) if which(row))
         workshop.edit(part, sub_task, change, index)
 
@@ -81,7 +86,7 @@ def _rename(workshop: Any) -> None:
 
 
 def _of(*types: str) -> Callable[[Row], bool]:
-    return lambda row: row["metadata"]["portfolio_type"] in types
+    return lambda row: row["verification"]["portfolio_type"] in types
 
 
 def _is(kind: str) -> Callable[[Row], bool]:
@@ -105,6 +110,11 @@ def _not_concentrated(row: Row) -> bool:
         totals[sector] = totals.get(sector, 0.0) + item["weight"]
     largest = max(abs(item["weight"]) for item in given["portfolio"]["holdings"])
     return max(totals.values()) < LEAST["sector"] or largest < LEAST["name"]
+
+
+def _bought_too_much(row: Row) -> None:
+    held = row["input"]["portfolio"]["holdings"][0]
+    row["input"]["portfolio"]["trades_this_month"][held["symbol"]] = held["weight"] + 0.01
 
 
 def _flip_status(row: Row) -> None:
@@ -156,7 +166,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
     ),
     "dates: of another regime": (
         "dates",
-        _at("episodes", "risk_identification", lambda row: row["metadata"].update(regime="calm")),
+        _at("truth", "risk_identification", lambda row: row["verification"].update(regime="calm")),
     ),
     "dates: a Saturday": (
         "dates",
@@ -205,12 +215,20 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
             _add("input", "stress_scenario", "market_shocks", "equity_change_pct", amount=1.0),
         ),
     ),
+    "coverage: a type told by the metadata": (
+        "coverage",
+        _at("episodes", "stress_testing", lambda row: row["metadata"].update(portfolio_type="concentrated")),
+    ),
+    "planted_risks: bought more than is held": (
+        "planted_risks",
+        _at("episodes", "risk_identification", _bought_too_much),
+    ),
     "planted_risks: a risk that is not there": (
         "planted_risks",
         _at(
-            "episodes",
+            "truth",
             "risk_identification",
-            lambda row: row["metadata"].update(portfolio_type="concentrated"),
+            lambda row: row["verification"].update(portfolio_type="concentrated"),
             _not_concentrated,
         ),
     ),

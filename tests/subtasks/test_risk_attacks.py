@@ -116,6 +116,34 @@ def test_a_report_padded_with_every_type_earns_no_more(edition: Edition) -> None
             assert scored(edition, episode, answer | {"constraints": padded}).value < 1.0, episode.task_id
 
 
+@pytest.mark.parametrize(
+    "invented",
+    [{"violation_magnitude": -123.0}, {"limit": 99.0}, {"worst_symbol": "NOBODY"}, {"worst_sector": "NOWHERE"}],
+)
+def test_a_report_with_invented_limits_excesses_or_names_earns_nothing(edition: Edition, invented: Json) -> None:
+    for episode in edition.episodes(["constraint_monitoring"]):
+        answer = _right(edition, episode)
+        answer["constraints"] = [row | invented for row in answer["constraints"]]
+        assert scored(edition, episode, answer).value == 0.0, episode.task_id
+
+
+def test_leaving_small_contributions_out_never_pays(edition: Edition) -> None:
+    for episode in edition.episodes(["stress_testing"]):
+        answer = _right(edition, episode)
+        for rows in answer["attribution"].values():
+            rows.remove(min(rows, key=lambda row: abs(row["contribution_pct"])))
+        assert scored(edition, episode, answer).value < 1.0, episode.task_id
+
+
+def test_ranks_that_are_no_places_earn_less(edition: Edition) -> None:
+    for episode in edition.episodes(["risk_identification"]):
+        rows = _right(edition, episode)["top_risk_exposures"]
+        same = [row | {"rank": 1} for row in rows]
+        assert scored(edition, episode, {"top_risk_exposures": same}).value <= 0.8, episode.task_id
+        guessed = [row | {"magnitude": row["magnitude"] * 1.0275} for row in rows]
+        assert scored(edition, episode, {"top_risk_exposures": guessed}).value <= 0.51, episode.task_id
+
+
 def test_exposures_repeated_or_padded_earn_no_more(edition: Edition) -> None:
     for episode in edition.episodes(["risk_identification"]):
         rows = _right(edition, episode)["top_risk_exposures"]

@@ -13,12 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.scoring.strategies import hostile_answers, wrong_types
 
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.risk.exposures import ranked
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.task import book_from, market_from
 from finskillbench.episode import Profile, Score, Truth
 from finskillbench.subtasks import by_name
+from finskillbench.subtasks.risk_remediation import LIMIT_TOLERANCE, REMEDIATION, WEIGHT_TOLERANCE
 
 Json = dict[str, Any]
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
@@ -302,6 +304,104 @@ def test_contradictory_duplicates_lose_the_type_and_dilute_while_a_repeat_is_not
     assert monitored(lambda answer: answer["constraints"].extend(list(answer["constraints"]))) == 1.0
 
 
+def _rows(answer: Json, status: str) -> list[Json]:
+    return [row for row in answer["constraints"] if row["status"] == status]
+
+
+@pytest.mark.parametrize(
+    ("factor", "credit"), [(1.0, 1.0), (1.002, 1.0), (1.011, 0.5), (1.021, 0.0), (-123.0, 0.0), (None, 0.0)]
+)
+def test_what_fails_earns_by_its_distance_beyond_the_limit_too(factor: float | None, credit: float) -> None:
+    def off(answer: Json) -> None:
+        for row in _rows(answer, "FAIL"):
+            row["violation_magnitude"] = factor and row["violation_magnitude"] * factor
+
+    assert monitored(off) == pytest.approx((1 + credit) / 2, abs=1e-3)
+
+
+def test_what_passes_has_no_distance_beyond_the_limit() -> None:
+    def every(magnitude: float | None) -> float:
+        def set_all(answer: Json) -> None:
+            for row in _rows(answer, "PASS"):
+                row["violation_magnitude"] = magnitude
+
+        return monitored(set_all)
+
+    assert every(None) == every(0.0) == 1.0
+    assert every(-123.0) == every(0.01) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("field", ["limit", "min", "max", "worst_symbol", "worst_sector"])
+def test_a_report_may_leave_out_what_the_mandate_and_the_portfolio_say(field: str) -> None:
+    def without(answer: Json) -> None:
+        for row in answer["constraints"]:
+            row.pop(field, None)
+
+    def null(answer: Json) -> None:
+        for row in answer["constraints"]:
+            row[field] = None
+
+    assert monitored(without) == monitored(null) == 1.0
+
+
+@pytest.mark.parametrize(
+    "contradiction",
+    [
+        {"limit": 99.0},
+        {"limit": "a lot"},
+        {"limit": True},
+        {"min": 0.1},
+        {"max": 0.31},
+        {"worst_symbol": "NOBODY"},
+        {"worst_symbol": "BBB"},
+        {"worst_sector": "Gold"},
+    ],
+)
+def test_what_is_given_and_contradicts_the_mandate_or_the_portfolio_forfeits_the_entry(contradiction: Json) -> None:
+    def contradict(answer: Json) -> None:
+        assert answer["constraints"][1]["type"] == "position_limit_max"  # one of two that fail
+        answer["constraints"][1] |= contradiction
+
+    assert monitored(contradict) == pytest.approx((1 + 1 / 2) / 2)
+
+
+def test_every_entry_is_held_against_the_mandate() -> None:
+    def everywhere(field: str, stated: Any) -> float:
+        def set_all(answer: Json) -> None:
+            for row in answer["constraints"]:
+                row[field] = stated
+
+        return monitored(set_all)
+
+    assert everywhere("limit", 99.0) == everywhere("min", 99.0) == everywhere("max", 99.0) == 0.0
+    assert everywhere("worst_symbol", "NOBODY") == everywhere("worst_sector", "Gold") == 0.0
+
+
+def test_limits_may_be_stated_in_any_way_that_says_the_same() -> None:
+    def stated(answer: Json) -> None:
+        rows = {row["type"]: row for row in answer["constraints"]}
+        rows["long_only"] |= {"limit": True, "min": 0}
+        rows["position_limit_max"] |= {"limit": 0.3001, "max": 0.3, "worst_symbol": "AAA", "worst_sector": ""}
+        rows["sector_limit_max"] |= {"worst_sector": "Technology", "worst_symbol": "AAA"}
+        rows["name_count"] |= {"limit": 4, "min": 4}
+
+    assert monitored(stated) == 1.0
+
+
+@pytest.mark.parametrize(("symbol", "credit"), [("BBB", 1.0), ("EEE", 1.0), ("AAA", 0.0)])
+def test_of_several_worst_names_any_will_do(symbol: str, credit: float) -> None:
+    task_input = MARKET | {
+        "portfolio": portfolio(AAA=0.5, BBB=0.1, EEE=0.1),
+        "mandate": mandate({"type": "position_limit_min", "value": 0.2}),
+    }
+    market = market_from(task_input)
+    report = constraint_report(book_from(task_input, market), mandate_from(task_input["mandate"]), market)
+    truth = Truth("rm_cm_t", CM, report, {"method": "exact_match"}, {"kind": "hand"})
+    answer = copy.deepcopy(report)
+    answer["constraints"][0]["worst_symbol"] = symbol
+    assert judged(CM, answer, truth, task_input).value == credit
+
+
 def test_types_and_statuses_may_be_spelt_in_other_ways() -> None:
     def spelt(answer: Json) -> None:
         answer["constraints"].reverse()
@@ -336,7 +436,14 @@ def test_the_list_worked_by_hand() -> None:
 def test_types_without_subject_or_size_earn_nothing() -> None:
     assert identified(lambda rows: [{"type": row["type"]} for row in rows]) == 0.0
     assert identified(lambda rows: [row | {"magnitude": row["magnitude"] * 1.06} for row in rows]) == 0.0
-    assert identified(lambda rows: [row | {"magnitude": row["magnitude"] * 1.04} for row in rows]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("error", "credit"), [(0.0049, 1.0), (-0.0049, 1.0), (0.0275, 0.5), (-0.0275, 0.5), (0.0499, 0.0), (0.06, 0.0)]
+)
+def test_a_magnitude_earns_by_its_relative_error(error: float, credit: float) -> None:
+    off = identified(lambda rows: [row | {"magnitude": row["magnitude"] * (1 + error)} for row in rows])
+    assert off == pytest.approx(credit, abs=3e-3)
 
 
 def test_another_subject_is_another_exposure() -> None:
@@ -360,14 +467,25 @@ def test_the_subject_may_stand_in_the_detail_if_it_is_one() -> None:
 
 def test_repeats_and_padding_only_lower_the_score() -> None:
     count = len(identification()[0].expected_output["top_risk_exposures"])
-    assert identified(lambda rows: rows[:1] * count) == pytest.approx(1 / count)
-    assert identified(lambda rows: rows + rows) == pytest.approx(1 / 2)
+    ranked_on = [row | {"rank": None} for row in identification()[0].expected_output["top_risk_exposures"]]
+    assert identified(lambda rows: ranked_on[:1] * count) == pytest.approx(1 / count)
+    assert identified(lambda rows: ranked_on + ranked_on) == pytest.approx(1 / 2)
     assert identified(lambda rows: rows + [{"type": "single_name"}] * 100) == pytest.approx(count / 20)
     assert identified(lambda rows: rows[:-1]) == pytest.approx((count - 1) / count)
 
 
 def test_the_order_is_worth_a_fifth() -> None:
-    assert identified(lambda rows: rows[::-1]) == pytest.approx(0.8)
+    unranked = [row | {"rank": None} for row in identification()[0].expected_output["top_risk_exposures"]]
+    assert identified(lambda rows: unranked[::-1]) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("ranks", [(2, 1, 3, 4), (1, 1, 1, 1), (0, 1, 2, 3), (1, 2, 3, "4"), (7, None, None, None)])
+def test_a_rank_that_is_not_the_place_costs_the_same_fifth(ranks: tuple[Any, ...]) -> None:
+    def renumbered(rows: list[Json]) -> list[Json]:
+        return [row | {"rank": rank} for row, rank in zip(rows, ranks, strict=True)]
+
+    assert identified(renumbered) == pytest.approx(0.8)
+    assert identified(lambda rows: [{k: v for k, v in row.items() if k != "rank"} for row in rows]) == 1.0
 
 
 def test_tied_names_are_interchangeable_but_count_once() -> None:
@@ -377,7 +495,7 @@ def test_tied_names_are_interchangeable_but_count_once() -> None:
         return [row | {"subject": "FFF"} if row["type"] == "single_name" else row for row in rows]
 
     def two(rows: list[Json]) -> list[Json]:
-        return [row for row in rows if row["type"] != "single_name"] + [
+        return [row | {"rank": None} for row in rows if row["type"] != "single_name"] + [
             {"type": "single_name", "subject": symbol, "magnitude": 0.25} for symbol in ("AAA", "FFF")
         ]
 
@@ -457,11 +575,11 @@ def test_invented_names_and_contradictions_count_against() -> None:
         rows += [{"sector": "Energy", "contribution_pct": 0.0}]
         return answer
 
-    assert stressed(moved) == pytest.approx(0.75 + 0.25 * 3 / 5)  # three sectors matter
+    assert stressed(moved) == pytest.approx(0.75 + 0.25 * 4 / 6)  # four sectors are expected
     assert stressed(twice) == pytest.approx(0.75 + 0.25 * 2 / 3)
 
 
-def test_entries_near_zero_are_neither_free_nor_demanded() -> None:
+def test_small_entries_are_worth_having_but_only_beside_the_large_ones() -> None:
     def without(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
         small = ("rmw", "mom")
         return stress_answer(pnl, sectors, {name: x for name, x in factors.items() if name not in small})
@@ -469,8 +587,13 @@ def test_entries_near_zero_are_neither_free_nor_demanded() -> None:
     def wrong(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
         return stress_answer(pnl, sectors, factors | {"rmw": 0.02, "mom": -0.02})
 
-    assert stressed(without) == 1.0
-    assert stressed(wrong) == pytest.approx(0.75 + 0.25 * 4 / 6)  # four factors matter
+    def small_alone(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
+        return stress_answer(pnl, {"Utilities": 0.0, "Energy": pnl}, {"smb": pnl, "rmw": 0.0, "mom": 0.0, "cma": 0.0})
+
+    assert stressed(lambda pnl, s, f: stress_answer(pnl, s, f)) == 1.0
+    assert stressed(without) == pytest.approx(0.75 + 0.25 * 5 / 7)  # seven factors are expected
+    assert stressed(wrong) == pytest.approx(0.75 + 0.25 * 5 / 7)
+    assert stressed(small_alone) == 0.5
 
 
 # --- risk remediation --------------------------------------------------------------------------------------------
@@ -513,7 +636,7 @@ def test_what_breaks_the_mandate_earns_nothing(trades: dict[str, float]) -> None
 
 def test_rounding_to_four_decimals_and_dust_are_forgiven() -> None:
     assert remedied(cure(AAA=-0.19996, BBB=0.2)) == 1.0
-    rest = {"AAA": -0.2, "BBB": 0.2, "CCC": -0.09998}  # CCC sold but for a rounding: dearer, yet compliant
+    rest = {"AAA": -0.2, "BBB": 0.2, "CCC": -0.099995}  # CCC sold but for a rounding: dearer, yet compliant
     assert remedied(cure(**rest, DDD=0.1)) == pytest.approx(1 - 0.1 / (1 / 3 - 0.2), abs=1e-3)
 
 
@@ -572,3 +695,48 @@ def test_where_no_cure_exists_the_least_excess_is_asked_for() -> None:
     assert honest(AAA=-0.13, BBB=0.13) == 0.0  # beyond the budget
     assert remedied(cure(AAA=-0.12, BBB=0.12), curable=False) == pytest.approx(2 / 3)  # says it is compliant
     assert remedied(cure(AAA=-0.2, BBB=0.2), curable=False) == 0.0
+
+
+def kept_within(constraint: Json, book: dict[str, float]) -> bool:
+    """Whether a book passes a limit as one that a submission leads to; its own merit is nothing here."""
+    task_input = MARKET | {"portfolio": portfolio(**book), "mandate": mandate(constraint), "violations": []}
+    truth = Truth(
+        "rm_rr_t", RR, {"post_trade_compliant": True}, {"least_turnover": 0.2, "reference_turnover": 0.5}, {"kind": "x"}
+    )
+    answer = {"trades": [{"symbol": "AAA", "action": "buy", "target_weight": book["AAA"], "trade_pct": 0.0}]}
+    return not judged(RR, answer, truth, task_input).details["broken"]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "weight", "passes"),
+    [
+        ({"type": "cash_max", "value": 0.2}, 0.7996, True),  # 5e-4 at most
+        ({"type": "cash_max", "value": 0.2}, 0.7994, False),
+        ({"type": "cash_max", "value": 0.04}, 0.95981, True),  # 0.5 % of the limit: 2e-4
+        ({"type": "cash_max", "value": 0.04}, 0.9597, False),
+        ({"type": "cash_max", "value": 0.0}, 0.99996, True),  # of 0 as of 1 %: 5e-5
+        ({"type": "cash_max", "value": 0.0}, 0.99994, False),
+        ({"type": "hhi_max", "value": 0.01}, 0.10024, True),  # 0.5 % of the limit: 5e-5
+        ({"type": "hhi_max", "value": 0.01}, 0.1004, False),
+        ({"type": "position_limit_min", "value": 0.05}, 0.049995, True),  # 1e-5 of a weight
+        ({"type": "position_limit_min", "value": 0.05}, 0.04998, False),
+        ({"type": "position_limit_min", "value": 0.05}, 5e-6, True),  # not held
+        ({"type": "position_limit_min", "value": 0.05}, 2e-5, False),
+        ({"type": "long_only", "value": True}, -5e-6, True),
+        ({"type": "long_only", "value": True}, -2e-5, False),
+        ({"type": "name_count", "min": 1, "max": None}, 0.000995, True),
+        ({"type": "name_count", "min": 1, "max": None}, 0.00098, False),
+        ({"type": "name_count", "min": None, "max": 0}, 0.001005, True),
+        ({"type": "name_count", "min": None, "max": 0}, 0.00102, False),
+    ],
+)
+def test_each_limit_has_a_tolerance_of_its_own_size(constraint: Json, weight: float, passes: bool) -> None:
+    assert kept_within(constraint, {"AAA": weight}) is passes
+
+
+def test_the_tolerances_are_told() -> None:
+    told = REMEDIATION["tolerance"]
+    for number in (f"{LIMIT_TOLERANCE:.1%}", str(FEASIBILITY_TOLERANCE), f"{WEIGHT_TOLERANCE:.5f}", "0.01"):
+        assert number in told
+    for kind in ("long_only", "name_count", "position_limit_min"):
+        assert kind in told

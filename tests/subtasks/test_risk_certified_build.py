@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.subtasks.test_risk_certified import MARKET, identification, mandate, monitoring, portfolio
 
+from finskillbench.engines.risk import stress
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.stress import apply, scenario_from
@@ -19,7 +20,7 @@ from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.errors import InternalError
 from finskillbench.subtasks import risk_second
 from finskillbench.subtasks.building import Task
-from finskillbench.subtasks.risk import agreed, closeness, drawn, same, shuffled
+from finskillbench.subtasks.risk import UNITS, agreed, closeness, conventions, drawn, same, shuffled
 
 Json = dict[str, Any]
 
@@ -39,6 +40,15 @@ def test_closeness_is_full_then_linear_then_nothing() -> None:
     assert at(4e-5, expected=0.0) == 1.0  # the floors rule near zero
     assert at(5.1e-4, expected=0.0) == 0.0
     assert closeness(None, 0.0, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4) == 0.0
+
+
+def test_definitions_are_merged_only_where_none_hides_another() -> None:
+    assert conventions({"a": "1"}, {"b": "2"}, {"c": "3"}) == {"a": "1", "b": "2", "c": "3"}
+    with pytest.raises(InternalError, match="conventions: b is defined twice"):
+        conventions({"a": "1", "b": "2"}, {"b": "2"})
+    shown = conventions({"units": UNITS}, stress.CONVENTIONS)
+    assert shown["units"] == UNITS
+    assert "market_shocks only describe" in shown["shocks"]
 
 
 def test_two_derivations_that_disagree_stop_the_build() -> None:

@@ -40,7 +40,7 @@ def test_forty_episodes_spread_over_types_regimes_and_dates(cases: Any, name: st
     episodes = [episode for episode, _, _ in cases[name]]
     assert len({episode.task_id for episode in episodes}) == 40
     for trait, least in (("portfolio_type", 4), ("regime", 4)):
-        counts = Counter(episode.metadata[trait] for episode in episodes)
+        counts = Counter(truth.verification[trait] for _, truth, _ in cases[name])
         assert len(counts) == 5
         assert min(counts.values()) >= least
     assert len({episode.as_of_date for episode in episodes}) >= 15
@@ -51,7 +51,7 @@ def test_verdicts_are_balanced(cases: Any) -> None:
     compliant = [truth.expected_output["overall_compliant"] for _, truth, _ in cases["constraint_monitoring"]]
     assert (compliant.count(True), compliant.count(False)) == (20, 20)
     mended = [truth.expected_output["post_trade_compliant"] for _, truth, _ in cases["risk_remediation"]]
-    assert (mended.count(True), mended.count(False)) == (32, 8)
+    assert (mended.count(True), mended.count(False)) == (28, 12)
     listed = {
         row["type"] for _, t, _ in cases["risk_identification"] for row in t.expected_output["top_risk_exposures"]
     }
@@ -61,13 +61,62 @@ def test_verdicts_are_balanced(cases: Any) -> None:
     assert all(abs(t.expected_output["estimated_pnl_pct"]) >= 0.005 for _, t, _ in cases["stress_testing"])
 
 
+def test_no_kind_of_limit_alone_tells_compliance(cases: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    agreed: dict[str, list[bool]] = {}
+    broken: list[set[str]] = []
+    for _, truth, _ in cases["constraint_monitoring"]:
+        label = truth.expected_output
+        for row in label["constraints"]:
+            agreed.setdefault(row["type"], []).append((row["status"] == "PASS") is label["overall_compliant"])
+        if not label["overall_compliant"]:
+            broken.append({row["type"] for row in label["constraints"] if row["status"] == "FAIL"})
+    with capsys.disabled():
+        print()
+        for kind, hits in agreed.items():
+            print(f"  {kind} passes as the whole does: {sum(hits)} of {len(hits)}")
+    for kind, hits in agreed.items():
+        # Of a kind that few mandates have, one episode more or less is no pattern.
+        assert sum(hits) <= 0.76 * len(hits) + 1, kind
+    assert sum("position_limit_max" not in kinds for kinds in broken) >= 10
+
+
+def test_whether_turnover_is_limited_does_not_tell_whether_a_mandate_can_be_met(cases: Any) -> None:
+    tally = Counter(
+        (
+            truth.expected_output["post_trade_compliant"],
+            any(limit["type"] == "turnover_max_monthly" for limit in episode.input["mandate"]["constraints"]),
+        )
+        for episode, truth, _ in cases["risk_remediation"]
+    )
+    assert tally == {(False, True): 12, (True, True): 17, (True, False): 11}
+
+
+def test_remediation_uses_no_portfolio_of_monitoring(cases: Any) -> None:
+    used = [
+        {episode.input["portfolio"]["portfolio_id"] for episode, _, _ in cases[name]}
+        for name in ("constraint_monitoring", "risk_remediation")
+    ]
+    assert not used[0] & used[1]
+
+
+def test_few_lists_of_exposures_take_weights_alone(cases: Any) -> None:
+    lists = [
+        {row["type"] for row in truth.expected_output["top_risk_exposures"]}
+        for _, truth, _ in cases["risk_identification"]
+    ]
+    assert sum(not kinds & {"factor_tilt", "liquidity_risk"} for kinds in lists) <= 8
+    assert sum("factor_tilt" in kinds for kinds in lists) >= 15
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_shown_tells_type_regime_or_verdict(cases: Any, name: str) -> None:
-    for episode, _, _ in cases[name]:
+    for episode, truth, _ in cases[name]:
         shown = task_prompt(episode, by_name(name).answer) + episode.task_id + json.dumps(episode.input)
         assert not [kind for kind in TYPES if kind in shown]
         replay = episode.metadata.get("scenario", "").startswith("replay_")  # names its own window, not the date's
-        assert replay or episode.metadata["regime"] == "normal" or episode.metadata["regime"] not in shown
+        regime = truth.verification["regime"]
+        assert replay or regime == "normal" or regime not in shown
+        assert not {"portfolio_type", "regime"} & set(episode.metadata)
         assert ("violations" in episode.input) == (name == "risk_remediation")
 
 
@@ -174,6 +223,21 @@ def test_trades_that_sum_to_more_cost_more(cases: Any) -> None:
         answer["total_turnover"] += 0.05
         assert judged("risk_remediation", answer, truth, task_input) == pytest.approx(2 / 3)
         assert episode.input["violations"]
+
+
+def test_difficulty_follows_from_what_the_input_shows(cases: Any) -> None:
+    """It stands in the prompt: it may tell nothing of the label."""
+    for name in ("risk_identification", "stress_testing"):
+        for episode, _, _ in cases[name]:
+            weights = [row["weight"] for row in _holdings(episode)]
+            if name == "stress_testing":
+                replayed = episode.input["stress_scenario"]["type"] == "historical_replay"
+                expected = "hard" if replayed else "easy" if len(weights) <= 21 else "medium"
+            elif min(weights) < 0 or len(weights) > 23:
+                expected = "hard"
+            else:
+                expected = "easy" if len(weights) <= 21 else "medium"
+            assert episode.difficulty == expected, episode.task_id
 
 
 @pytest.mark.parametrize("name", NAMES)

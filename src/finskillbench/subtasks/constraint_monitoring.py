@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Literal
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from pydantic import Field
 
+from finskillbench.engines.risk.book import HELD
+from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
 from finskillbench.engines.risk.monitor import PASS_TOLERANCE, constraint_report
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import mean, share
@@ -21,9 +24,10 @@ from finskillbench.subtasks.risk import (
     SKILL,
     agreed,
     closeness,
+    conventions,
     drawn,
     mandate_fields,
-    metadata,
+    planted,
     pool_sizes,
     rederived,
     resolved_covariance,
@@ -37,6 +41,8 @@ NAME = "constraint_monitoring"
 METHOD = "exact_match"
 GREY_BAND = 1e-5
 """A status that hangs on less than this, in the unit of its limit, is a test of rounding and no episode."""
+TIE = 1e-9
+"""Names, or sectors, whose weights differ by no more are equally the worst."""
 MONITORING = {
     "status": f"FAIL where the measured value lies beyond the limit by more than {PASS_TOLERANCE:.0e}, else PASS",
     "value": "the measured value of the definition, signed; for a range the value compared with both ends; for "
@@ -73,7 +79,9 @@ class MonitoredConstraint(Answer):
         "exposure as its absolute value, HHI as a sum of squares, name_count as a number of holdings; for long_only "
         "the least weight of a holding, signed."
     )
-    limit: float | bool | None = Field(None, description="The mandate's limit, in its own unit; absent for a range.")
+    limit: float | bool | None = Field(
+        None, description="The mandate's limit, in its own unit, 0 for long_only; absent for a range."
+    )
     min: float | None = Field(None, description="Lower end of a range, in its own unit.")
     max: float | None = Field(None, description="Upper end of a range, in its own unit.")
     worst_symbol: str | None = Field(None, description="Ticker nearest to or furthest beyond a position limit.")
@@ -131,19 +139,23 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """Balanced credit over PASS and FAIL x (0.8 + 0.2 [overall_compliant and violations_count both right]).
 
-    A constraint earns its status times the ramp of its value: full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on.
-    Credit is averaged within each of the two classes that the truth holds, then over the classes, so that one answer
-    for all earns no more than what it knows. Entries beyond one per constraint divide the whole; where entries of one
-    type contradict each other the worst of them counts.
+    A constraint earns its status times the ramp of its value (full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on);
+    one that fails also times the ramp of its violation_magnitude. A limit, end of a range or worst name that is given
+    and contradicts the mandate or the portfolio forfeits the credit; absent it costs nothing. Credit is averaged within
+    each of the two classes that the truth holds, then over the classes, so that one answer for all earns no more than
+    what it knows. Entries beyond one per constraint divide the whole; where entries of one type contradict each other
+    the worst of them counts.
     """
-    del task_input
     given = _entries(answer)
     expected = {kind: items[0] for kind, items in _entries(truth.expected_output).items()}
+    limits = {normal_type(limit.kind): limit for limit in mandate_from(task_input["mandate"]).constraints}
+    worst = _worst(task_input)
     credit: dict[str, float] = {}
     classes: dict[str, list[float]] = {}
-    for kind, (status, value) in expected.items():
-        credit[kind] = min((_credit(item, status, value) for item in given.get(kind, ())), default=0.0)
-        classes.setdefault(status or "", []).append(credit[kind])
+    for kind, wanted in expected.items():
+        earned = [_credit(entry, wanted) * _agrees(entry.stated, limits[kind], worst) for entry in given.get(kind, ())]
+        credit[kind] = min(earned, default=0.0)
+        classes.setdefault(wanted.status or "", []).append(credit[kind])
     balanced = mean([mean(earned) for earned in classes.values()])
     entries = sum(map(len, given.values()))
     alone = share(len(expected), max(len(expected), entries))
@@ -153,23 +165,90 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     return Score(balanced * alone * (0.8 + 0.2 * summary), details)
 
 
-def _entries(source: JsonObject) -> dict[str, list[tuple[str | None, float | None]]]:
-    """The distinct (status, value) of each normalised type; saying the same twice is no contradiction."""
-    found: dict[str, list[tuple[str | None, float | None]]] = {}
+@dataclass(frozen=True)
+class _Entry:
+    """One constraint as an answer has it; `stated` is what it repeats of the mandate and the portfolio."""
+
+    status: str | None
+    value: float | None
+    beyond: float | None
+    stated: Mapping[str, Any]
+
+
+_STATED = ("limit", "min", "max", "worst_symbol", "worst_sector")
+
+
+def _entries(source: JsonObject) -> dict[str, list[_Entry]]:
+    """The distinct entries of each normalised type; saying the same twice is no contradiction."""
+    found: dict[str, list[_Entry]] = {}
     for item in objects(source.get("constraints")):
         kind = text(item.get("type"))
         if kind is not None:
-            entry = normal_status(text(item.get("status"))), number(item.get("value"))
+            status, value = normal_status(text(item.get("status"))), number(item.get("value"))
+            stated = {name: item[name] for name in _STATED if item.get(name) not in (None, "")}
+            entry = _Entry(status, value, number(item.get("violation_magnitude")), stated)
             entries = found.setdefault(normal_type(kind), [])
             if entry not in entries:
                 entries.append(entry)
     return found
 
 
-def _credit(entry: tuple[str | None, float | None], status: str | None, value: float | None) -> float:
-    if status is None or value is None or entry[0] != status:
+def _credit(entry: _Entry, wanted: _Entry) -> float:
+    if wanted.status is None or wanted.value is None or entry.status != wanted.status:
         return 0.0
-    return closeness(entry[1], value, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4)
+    credit = _near(entry.value, wanted.value)
+    if wanted.beyond is not None:
+        return credit * _near(entry.beyond, wanted.beyond)
+    return credit if entry.beyond is None else credit * _near(entry.beyond, 0.0)
+
+
+def _near(given: float | None, wanted: float) -> float:
+    return closeness(given, wanted, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4)
+
+
+_WorstOf = Mapping[Kind | None, set[str]]
+
+
+def _worst(task_input: JsonObject) -> _WorstOf:
+    """The names, or sectors, that a constraint on them is nearest to breaking, ties included; None: all there are."""
+    mapped = task_input["sector_mapping"]
+    holdings = {row["symbol"]: row["weight"] for row in task_input["portfolio"]["holdings"]}
+    held = {symbol: weight for symbol, weight in holdings.items() if abs(weight) > HELD}
+    sectors = dict.fromkeys(mapped.values(), 0.0)
+    for symbol, weight in held.items():
+        sectors[mapped[symbol]] += weight
+    return {
+        Kind.LONG_ONLY: _least(held),
+        Kind.POSITION_LIMIT_MAX: _least({symbol: -weight for symbol, weight in held.items()}),
+        Kind.POSITION_LIMIT_MIN: _least({symbol: abs(weight) for symbol, weight in held.items()}),
+        Kind.SECTOR_LIMIT_MAX: _least({sector: -weight for sector, weight in sectors.items()}),
+        None: set(held) | set(sectors),
+    }
+
+
+def _least(sizes: Mapping[str, float]) -> set[str]:
+    least = min(sizes.values(), default=0.0)
+    return {name for name, size in sizes.items() if size <= least + TIE}
+
+
+def _agrees(stated: Mapping[str, Any], limit: Constraint, worst: _WorstOf) -> bool:
+    """Whether nothing that an entry repeats contradicts the mandate or the portfolio.
+
+    A limit may be rounded to three significant figures, as a prompt shows it. Of several worst names any will do; where
+    the constraint has none, any that there is.
+    """
+    low, high = limit.bounds
+    for field, ends in {"limit": (low, high), "min": (low,), "max": (high,)}.items():
+        flag = field == "limit" and limit.kind is Kind.LONG_ONLY and stated.get(field) is True  # as the mandate has it
+        if field in stated and not flag and not any(_rounded(number(stated[field]), end) for end in ends):
+            return False
+    own = "worst_sector" if limit.kind is Kind.SECTOR_LIMIT_MAX else "worst_symbol"
+    names = {"worst_symbol": worst[None], "worst_sector": worst[None], own: worst.get(limit.kind, worst[None])}
+    return all(text(stated[field]) in known for field, known in names.items() if field in stated)
+
+
+def _rounded(given: float | None, end: float) -> bool:
+    return given is not None and math.isfinite(end) and abs(given - end) <= max(5e-5, 0.005 * abs(end))
 
 
 def _score(compliant: bool, statuses: dict[str, str | None], truth: Truth) -> Score:
@@ -194,20 +273,53 @@ def _by_type(source: JsonObject) -> dict[str, Sequence[str | None]]:
     return dict(found)
 
 
+_EVENED = (
+    Kind.POSITION_LIMIT_MAX,
+    Kind.SECTOR_LIMIT_MAX,
+    Kind.TRACKING_ERROR_MAX,
+    Kind.BETA_RANGE,
+    Kind.HHI_MAX,
+)
+"""The kinds that most mandates have: none of them alone is to tell whether a portfolio complies."""
+_FEW = 2
+_GROUPS = {"compliant": EPISODES // 2, "position": 5, "tracking error": 4, "others": EPISODES // 2 - 13, "many": 4}
+"""Episodes of portfolios that keep their mandate; that break up to `_FEW` of its limits, among them that on positions,
+or that on tracking error, or neither (random portfolios break these two so often that they would tell); or more.
+"""
+
+
 def build(context: BuildContext) -> list[Task]:
-    """Half compliant and half not, each drawn by tier, portfolio type, regime and mandate."""
+    """Half compliant and half not, most of these for one or two limits; drawn by tier, type, regime and mandate."""
+    return list(context.shared("risk/monitored", lambda: _drawn(context)))
+
+
+def asked_about(context: BuildContext) -> frozenset[str]:
+    """Ids of the portfolios that the episodes hold against a mandate; another subtask must not tell their verdicts."""
+    return frozenset(str(task.episode.input["portfolio"]["portfolio_id"]) for task in build(context))
+
+
+def _drawn(context: BuildContext) -> list[Task]:
     pool = risk_context(context).monitoring
     pool_sizes(context)[NAME] = {"pairs": len(pool), "compliant": sum(pair.compliant for pair in pool)}
     tasks: list[Task] = []
-    for compliant in (True, False):
-        side = [pair for pair in pool if pair.compliant is compliant]
-        rng = context.generator(NAME, "draw", compliant)
-        tasks += drawn(side, _traits, EPISODES // 2, rng, _task)
+    for group, count in _GROUPS.items():
+        side = [pair for pair in pool if _group(pair) == group]
+        tasks += drawn(side, _traits, count, context.generator(NAME, "draw", group), _task)
     return shuffled(tasks, context.generator(NAME, "order"))
 
 
+def _group(pair: MonitoringPair) -> str:
+    if pair.compliant or len(pair.violations) > _FEW:
+        return "compliant" if pair.compliant else "many"
+    if Kind.POSITION_LIMIT_MAX in pair.violations:
+        return "position"
+    return "tracking error" if Kind.TRACKING_ERROR_MAX in pair.violations else "others"
+
+
 def _traits(pair: MonitoringPair) -> tuple[str, ...]:
-    return pair.tier, pair.case.type, pair.case.regime, pair.mandate.mandate_id
+    """What the draw evens out: the strata, and whether each of the usual kinds fails."""
+    failing = [f"{kind} fails: {kind in pair.violations}" for kind in _EVENED]
+    return pair.tier, pair.case.type, pair.case.regime, pair.mandate.mandate_id, *failing
 
 
 def _task(pair: MonitoringPair) -> Task | None:
@@ -220,7 +332,7 @@ def _task(pair: MonitoringPair) -> Task | None:
         "portfolio": case.to_json(),
         "mandate": mandate.to_json(),
         **mandate_fields(market, case.as_of),
-        "conventions": CONVENTIONS | MONITORING,
+        "conventions": conventions(CONVENTIONS, MONITORING),
     }
     report = constraint_report(case.book, mandate, market)
     second = monitored(task_input | {"covariance_matrix": resolved_covariance(market)})
@@ -245,13 +357,17 @@ def _task(pair: MonitoringPair) -> Task | None:
             pair.tier,
             task_input,
             prompt,
-            metadata(case, tier=pair.tier, mandate=mandate.mandate_id),
+            {"tier": pair.tier, "mandate": mandate.mandate_id},
         ),
         Truth(
             task_id,
             NAME,
             report,
-            {"method": METHOD, "metrics": ["constraint_accuracy", "violation_detection_recall"]},
+            {
+                "method": METHOD,
+                "metrics": ["constraint_accuracy", "violation_detection_recall"],
+                **planted(case),
+            },
             rederived(agreed(task_id, pairs), len(pairs)),
         ),
         {"kind": "rederived", "second": {kind: asdict(finding) for kind, finding in second.items()}},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, TypeVar
 
@@ -32,10 +32,27 @@ UNITS = (
 CONVENTIONS = {
     "units": UNITS,
     "portfolio": f"weights are signed (a short position is negative) and sum with cash_weight to 1; a holding is a "
-    f"name whose |weight| exceeds {HELD:.0e}; cash carries no risk, no beta and no P&L",
+    f"name whose |weight| exceeds {HELD:.0e}; holdings and "
+    "cash_weight are after trades_this_month; cash carries no risk, no beta and no P&L",
     "constraints": "each constraint of the mandate carries its own definition",
 }
 """What every task that holds a portfolio against a mandate says, beside the definitions of the constraints."""
+
+
+def conventions(*parts: Mapping[str, str]) -> dict[str, str]:
+    """The definitions of several sources side by side: `conventions` of an input.
+
+    Raises
+    ------
+    InternalError : two sources define the same key, so that one would hide the other.
+    """
+    merged: dict[str, str] = {}
+    for part in parts:
+        twice = sorted(merged.keys() & part.keys())
+        if twice:
+            raise InternalError(f"conventions: {', '.join(twice)} is defined twice; rename one of them")
+        merged |= part
+    return merged
 
 
 def closeness(
@@ -49,6 +66,11 @@ def closeness(
         return 0.0
     inner, outer = max(full * abs(expected), full_floor), max(zero * abs(expected), zero_floor)
     return clip((outer - abs(given - expected)) / (outer - inner))
+
+
+def holdings(case: PortfolioCase) -> int:
+    """Number of names held."""
+    return int((np.abs(case.book.weights) > HELD).sum())
 
 
 def by_ticker(market: Market, values: Array) -> dict[str, float]:
@@ -135,9 +157,9 @@ def rederived(difference: float, checked: int) -> dict[str, Any]:
     }
 
 
-def metadata(case: PortfolioCase, **more: str) -> dict[str, str]:
-    """Facts of an episode for stratified reports; never shown to an agent."""
-    return {"portfolio_type": case.type, "regime": case.regime, **more}
+def planted(case: PortfolioCase) -> dict[str, str]:
+    """What the portfolio is, for reports and checks: part of the truth, since an episode file would tell its risk."""
+    return {"portfolio_type": case.type, "regime": case.regime}
 
 
 def pool_sizes(context: BuildContext) -> dict[str, dict[str, int]]:

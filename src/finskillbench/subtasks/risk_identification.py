@@ -10,8 +10,16 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.engines.risk.book import required
-from finskillbench.engines.risk.exposures import CONVENTIONS, KEPT, PORTFOLIO, Exposure, candidates, ranked
+from finskillbench.engines.risk.book import HELD, required
+from finskillbench.engines.risk.exposures import (
+    CONVENTIONS,
+    KEPT,
+    PORTFOLIO,
+    Exposure,
+    ExposureType,
+    candidates,
+    ranked,
+)
 from finskillbench.engines.risk.report import exposure_list
 from finskillbench.engines.risk.task import book_from, market_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
@@ -26,9 +34,12 @@ from finskillbench.subtasks.risk import (
     UNITS,
     agreed,
     by_ticker,
+    closeness,
+    conventions,
     drawn,
     factor_exposures,
-    metadata,
+    holdings,
+    planted,
     pool_sizes,
     rederived,
     returns_field,
@@ -43,11 +54,17 @@ from finskillbench.subtasks.risk_second import exposures
 NAME = "risk_identification"
 METHOD = "ranked_list_recall"
 TOLERANCE = 0.05
-"""Relative error of a magnitude, and of the order of two, that is still right."""
+"""Relative error from which a magnitude is wrong, and up to which two may stand in either order."""
+FULL = 0.005
+"""Relative error of a magnitude up to which it earns in full."""
 TIE = 1e-9
 """Exposures whose magnitudes differ by no more are interchangeable."""
+PLAIN = 8
+"""Episodes whose list takes nothing but weights: no betas and no volumes."""
 LONGEST = 20
 """Entries of a list that are read."""
+FEW, MANY = 21, 23
+"""Most holdings of an easy episode, and of a medium one: about a third of the portfolios each."""
 
 _Items = Sequence[Mapping[str, Any]]
 
@@ -118,10 +135,11 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """Exposures that are right in type, subject and magnitude (5 %), over the longer of the two lists.
+    """Exposures that are right in type and subject, each times the ramp of its magnitude, over the longer list.
 
-    Exposures of equal magnitude are interchangeable: which of four names at 15 % is named does not matter. What comes
-    in another than descending order of its own magnitudes costs a fifth. Of a list longer than 20 the rest is not read.
+    A magnitude earns in full within 0.5 %, nothing from 5 % on. Exposures of equal magnitude are interchangeable: which
+    of four names at 15 % is named does not matter. What comes in another than descending order of its own magnitudes,
+    or with a rank that is not its place in the list, costs a fifth. Of a list longer than 20 the rest is not read.
     """
     market = market_from(task_input)
     book = book_from(task_input, market)
@@ -139,9 +157,20 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
         named.append(None if candidate in named else candidate)  # the same exposure again earns nothing
     right = _assigned([[] if c is None else [j for j, slot in enumerate(expected) if slot(c)] for c in named])
     sizes = [_magnitude(given[place]) for place in right]
+    credit = [_sized(size, named[place]) for place, size in zip(right, sizes, strict=True)]
     descending = all(later <= earlier * (1 + TOLERANCE) for earlier, later in pairwise(sizes))
-    value = share(len(sizes), max(len(expected), len(given))) * (1.0 if descending else 0.8)
-    return Score(value, {"matched": len(sizes), "given": len(given), "descending": descending})
+    ranks = all(item.get("rank") is None or number(item["rank"]) == place for place, item in enumerate(given, start=1))
+    longest = max(len(expected), len(given))
+    value = sum(credit) / longest * (1.0 if descending and ranks else 0.8) if longest else 0.0
+    details = {"matched": len(sizes), "given": len(given), "sizes": credit, "descending": descending, "ranks": ranks}
+    return Score(value, details)
+
+
+def _sized(size: float, exposure: Exposure | None) -> float:
+    """Credit of a submitted magnitude."""
+    if exposure is None:
+        return 0.0
+    return closeness(size, exposure.magnitude, full=FULL, full_floor=1e-6, zero=TOLERANCE, zero_floor=1e-5)
 
 
 def _slot(item: Mapping[str, Any], spare: Sequence[Exposure]) -> Callable[[Exposure], bool]:
@@ -234,11 +263,17 @@ def _ratio(gains: Sequence[float], ideal: Sequence[float]) -> float:
 
 
 def build(context: BuildContext) -> list[Task]:
-    """Portfolios drawn by type, regime, difficulty and the types of exposure in their lists."""
+    """Portfolios drawn by type, regime, difficulty and the set of types in their lists.
+
+    Of `PLAIN` episodes at most the list has neither a factor tilt nor illiquidity: it is told by the weights alone.
+    """
     pool = [(case, ranked(case.book, case.market)) for case in risk_context(context).identification]
     kinds = Counter(f"listing_{kind}" for _, listed in pool for kind in {one.type.value for one in listed})
     pool_sizes(context)[NAME] = {"portfolios": len(pool), **dict(sorted(kinds.items()))}
-    tasks = drawn(pool, _traits, EPISODES, context.generator(NAME, "draw"), _task)
+    tasks: list[Task] = []
+    for plain, count in ((False, EPISODES - PLAIN), (True, PLAIN)):
+        side = [item for item in pool if _plain_list(item[1]) is plain]
+        tasks += drawn(side, _traits, count, context.generator(NAME, "draw", plain), _task)
     return shuffled(tasks, context.generator(NAME, "order"))
 
 
@@ -247,13 +282,21 @@ _Case = tuple[PortfolioCase, tuple[Exposure, ...]]
 
 def _traits(item: _Case) -> tuple[str, ...]:
     case, listed = item
-    return case.type, case.regime, _difficulty(listed)
+    kinds = {one.type for one in listed}
+    tilts = sum(one.type is ExposureType.FACTOR_TILT for one in listed)
+    return case.type, case.regime, _difficulty(case), " ".join(sorted(kinds)), f"{min(tilts, 2)} tilts"
 
 
-def _difficulty(listed: Sequence[Exposure]) -> str:
-    """By how many kinds of arithmetic the list needs: betas, sectors, names, squares, volumes."""
-    kinds = len({one.type for one in listed})
-    return "easy" if kinds <= 3 else "medium" if kinds == 4 else "hard"
+def _plain_list(listed: Sequence[Exposure]) -> bool:
+    return not {ExposureType.FACTOR_TILT, ExposureType.LIQUIDITY_RISK} & {one.type for one in listed}
+
+
+def _difficulty(case: PortfolioCase) -> str:
+    """By the size of the book, never by its list: the prompt shows it. Short positions make it hard."""
+    if (case.book.weights < -HELD).any():
+        return "hard"
+    names = holdings(case)
+    return "easy" if names <= FEW else "medium" if names <= MANY else "hard"
 
 
 def _task(item: _Case) -> Task:
@@ -266,7 +309,7 @@ def _task(item: _Case) -> Task:
         "factor_exposures": factor_exposures(market),
         "average_daily_volume_usd": by_ticker(market, required(market.dollar_volume, "average daily volume")),
         "returns": returns_field(market, case.as_of),
-        "conventions": {"units": UNITS, **CONVENTIONS},
+        "conventions": conventions({"units": UNITS}, CONVENTIONS),
     }
     second = exposures(task_input)
     same(task_id, "the list", [(one.type.value, one.subject) for one in listed], [one[:2] for one in second])
@@ -279,7 +322,7 @@ def _task(item: _Case) -> Task:
         f"detail, magnitude). {PRECISION}",
     )
     return Task(
-        Episode(task_id, SKILL, NAME, case.as_of, _difficulty(listed), task_input, prompt, metadata(case)),
+        Episode(task_id, SKILL, NAME, case.as_of, _difficulty(case), task_input, prompt),
         Truth(
             task_id,
             NAME,
@@ -289,6 +332,7 @@ def _task(item: _Case) -> Task:
                 "top_k": KEPT,
                 "partial_credit": True,
                 "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
+                **planted(case),
             },
             rederived(agreed(task_id, pairs), len(pairs)),
         ),

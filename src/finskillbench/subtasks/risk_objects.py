@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -46,6 +46,16 @@ class MonitoringPair:
         return not self.violations
 
 
+_FEW = 2
+_FIRST: tuple[Callable[[MonitoringPair], bool], ...] = (
+    lambda pair: pair.compliant,
+    lambda pair: 0 < len(pair.violations) <= _FEW,
+    lambda pair: True,
+)
+_FIRST_UP_TO = (0.5, 0.8)
+"""What comes first among the mandates of a tier, and up to which uniform random number."""
+
+
 @dataclass(frozen=True, eq=False)
 class StressPair:
     """A portfolio under a scenario, which is kept as the input JSON shows it."""
@@ -60,6 +70,11 @@ class RemediationPair(MonitoringPair):
 
     remedy: Remedy
 
+    @property
+    def limited(self) -> bool:
+        """Whether the mandate limits the turnover of the month."""
+        return self.mandate.get(Kind.TURNOVER_MAX_MONTHLY) is not None
+
 
 @dataclass(frozen=True, eq=False)
 class RiskObjects:
@@ -72,7 +87,7 @@ class RiskObjects:
     scenarios : replays, hypothetical scenarios and their severe versions.
     monitoring : each portfolio with three mandates, its home first, one of each tier.
     stress : each portfolio with twelve scenarios, every replay that ended before its date among them.
-    remediation : pairs that break the mandate; about a fifth cannot be mended within the month's turnover.
+    remediation : pairs that break the mandate; a set share cannot be mended within the month's turnover.
     """
 
     portfolios: tuple[PortfolioCase, ...]
@@ -184,7 +199,10 @@ def _against_all(
 def _monitored(
     context: BuildContext, case: PortfolioCase, against: Mapping[str, MonitoringPair], band: float
 ) -> list[MonitoringPair]:
-    """The home mandate, then one mandate of each other tier; half the time one that is kept comes first.
+    """The home mandate, then one mandate of each other tier, one that is kept coming first in many of the cases.
+
+    In others one comes first of which no more than two limits are broken: else most kinds of limit, the largest weight
+    among them, which needs no arithmetic, would each tell compliance.
 
     A mandate under which some status hangs on less than `band` is taken only where its tier has no other.
     """
@@ -195,8 +213,8 @@ def _monitored(
             continue
         names = [name for name, one in against.items() if one.tier == tier]
         shuffled = [against[names[i]] for i in rng.permutation(len(names))]
-        kept_first = rng.random() < 0.5
-        best = min(shuffled, key=lambda one: (one.margin < band, kept_first and not one.compliant))
+        first = _FIRST[int(np.searchsorted(_FIRST_UP_TO, rng.random()))]
+        best = min(shuffled, key=lambda one: (one.margin < band, not first(one)))
         chosen.append(best if best.margin >= band else max(shuffled, key=lambda one: one.margin))
     return chosen
 
@@ -220,46 +238,71 @@ def _remediated(
     """Pairs that break their mandate although the month's trades so far keep its turnover limit.
 
     They are taken in a random order in which types and mandates take turns, so many of them beyond mending within the
-    month's turnover and the others not; a pair that cannot be decided, or whose ties cannot, is passed over.
+    month's turnover, so many mended under a limit on it, and the others without one, as also where the limited ones
+    run out; a pair that cannot be decided, or whose ties cannot, is passed over.
+
+    A universe of more than `large_universe` names gives fewer pairs, and none that need branching on names: each
+    program has as many variables, and least squares spread over hundreds of names break every least position.
     """
+    large = len(cases[0].market.tickers) > settings["large_universe"]
     strata: dict[tuple[str, str], list[MonitoringPair]] = {}
     for case in cases:
         for name, one in against[case.portfolio_id].items():
             clear = one.margin >= settings["grey_band"]
+            if large and any(one.mandate.get(kind) for kind in (Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT)):
+                continue
             if clear and one.violations and Kind.TURNOVER_MAX_MONTHLY not in one.violations:
                 strata.setdefault((case.type, name), []).append(one)
     rng = context.generator("risk", "remediation")
     queues = [[strata[key][i] for i in rng.permutation(len(strata[key]))] for key in sorted(strata)]
     queues = [queues[i] for i in rng.permutation(len(queues))]
-    count = settings["remediation_pairs"]
+    count = settings["large_remediation_pairs" if large else "remediation_pairs"]
     beyond = round(count * settings["beyond_mending_share"])
-    wanted = {False: beyond, True: count - beyond}
-    chosen: dict[bool, list[RemediationPair]] = {False: [], True: []}
+    limited = round(count * settings["mended_within_limit_share"])
+    wanted = {(False, True): beyond, (True, True): limited, (True, False): count - beyond - limited}
+    chosen: dict[tuple[bool, bool], list[RemediationPair]] = {group: [] for group in wanted}
+    spare: list[MonitoringPair] = []
     while any(queues) and any(len(chosen[key]) < wanted[key] for key in wanted):
         for queue in filter(None, queues):
             pair = queue.pop()
-            limited = pair.mandate.get(Kind.TURNOVER_MAX_MONTHLY) is not None
-            if not limited and len(chosen[True]) >= wanted[True]:
+            limits = pair.mandate.get(Kind.TURNOVER_MAX_MONTHLY) is not None
+            open_to = [group for group in wanted if group[1] is limits and len(chosen[group]) < wanted[group]]
+            if not open_to:
+                if not limits:
+                    spare.append(pair)
                 continue
-            mendable = _mendable(pair, settings["remediation_band"]) if limited else True
-            if mendable is None or len(chosen[mendable]) >= wanted[mendable]:
+            mendable = _mendable(pair, settings["remediation_band"]) if limits else True
+            if (mendable, limits) not in open_to:
                 continue
-            try:
-                remedy = remediate(pair.case.book, pair.mandate, pair.case.market)
-            except (InfeasibleError, UndecidedError):
-                continue
-            if remedy.settled and len(chosen[remedy.compliant]) < wanted[remedy.compliant]:
-                chosen[remedy.compliant].append(
-                    RemediationPair(pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, remedy)
-                )
+            remedied = _remedied(pair)
+            if remedied is not None and (remedied.remedy.compliant, limits) in open_to:
+                chosen[remedied.remedy.compliant, limits].append(remedied)
+    found = [pair for pairs in chosen.values() for pair in pairs]
+    for pair in [*spare, *(pair for queue in queues for pair in queue)]:
+        if len(found) >= count:
+            break
+        free = pair.mandate.get(Kind.TURNOVER_MAX_MONTHLY) is None
+        if free and (remedied := _remedied(pair)) is not None:
+            found.append(remedied)
     place = {case.portfolio_id: index for index, case in enumerate(cases)}
     names = list(mandate_catalog(context))
     return tuple(
         sorted(
-            chosen[True] + chosen[False],
+            found,
             key=lambda one: (place[one.case.portfolio_id], names.index(one.mandate.mandate_id)),
         )
     )
+
+
+def _remedied(pair: MonitoringPair) -> RemediationPair | None:
+    """The pair with its remedy; None where that cannot be decided to the end."""
+    try:
+        remedy = remediate(pair.case.book, pair.mandate, pair.case.market)
+    except (InfeasibleError, UndecidedError):
+        return None
+    if not remedy.settled:
+        return None
+    return RemediationPair(pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, remedy)
 
 
 def _mendable(pair: MonitoringPair, band: float) -> bool | None:

@@ -13,11 +13,12 @@ import numpy as np
 
 from finskillbench.engines.portfolio.program import Cone, ProgramBuilder, solve
 from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.engines.risk.book import FACTORS, Market
+from finskillbench.engines.risk.book import FACTORS, Book, Market
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
 from finskillbench.errors import InternalError
 
 _TOLERANCE = 1e-10
+_CLIPS = 50
 _UPPER = (
     Kind.POSITION_LIMIT_MAX,
     Kind.SECTOR_LIMIT_MAX,
@@ -118,6 +119,30 @@ def place(
     placed = np.zeros(len(market.tickers))
     placed[places] = solution.x[weights]
     return placed
+
+
+def clipped(book: Book, mandate: Mandate, market: Market) -> Array:
+    """The weights (n,) of the plainest cure: no shorts, cut positions and sectors at their limits, spread the rest.
+
+    What is cut off goes to the other holdings in proportion to their weights, and to cash where none has room.
+    """
+    cap, share = mandate.limit(Kind.POSITION_LIMIT_MAX), mandate.limit(Kind.SECTOR_LIMIT_MAX)
+    cap, share = 1.0 if cap is None else cap, 1.0 if share is None else share
+    weights = np.maximum(book.weights, 0.0) if mandate.get(Kind.LONG_ONLY) is not None else book.weights.copy()
+    invested = float(book.weights.sum())
+    for _ in range(_CLIPS):
+        weights = np.minimum(weights, cap)
+        totals = market.membership.T @ weights
+        weights *= market.membership @ np.minimum(1.0, share / np.maximum(totals, share))
+        full = market.membership @ (market.membership.T @ weights >= share - _TOLERANCE)
+        open_to = np.where((weights >= cap - _TOLERANCE) | (full > 0), 0.0, np.maximum(weights, 0.0))
+        short = invested - float(weights.sum())
+        if short <= _TOLERANCE or open_to.sum() <= 0:
+            break
+        weights += short * open_to / open_to.sum()
+    weights = np.minimum(weights, cap)
+    totals = market.membership.T @ weights
+    return weights * (market.membership @ np.minimum(1.0, share / np.maximum(totals, share)))
 
 
 def _linear(market: Market, places: Array, limits: dict[Kind, Constraint]) -> list[tuple[Array, float]]:

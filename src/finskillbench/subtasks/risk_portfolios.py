@@ -43,6 +43,21 @@ _TRIES_PER_HOME, _TRIES_WHERE_LIKELY = 2, 4
 """Draws for one home mandate before the next one is tried; more for what is hard to sell, which fits in any."""
 _SLOWEST = 3
 """So many of a liquidity-stressed portfolio's least liquid positions take more than ten days to sell."""
+_DROPPED = (
+    Kind.POSITION_LIMIT_MAX,
+    Kind.SECTOR_LIMIT_MAX,
+    Kind.TRACKING_ERROR_MAX,
+    Kind.BETA_RANGE,
+    Kind.FACTOR_EXPOSURE_MAX,
+    Kind.TURNOVER_MAX_MONTHLY,
+    Kind.CASH_MAX,
+    Kind.HHI_MAX,
+    Kind.NAME_COUNT,
+)
+"""Limits that a portfolio which nearly keeps its mandate may break."""
+_SPREADS = 60
+_OF_HOLDING, _OF_CASH = 0.95, 0.9
+"""Largest parts of a holding that was bought, and of cash that was received, within the month."""
 _NEUTRAL = NEUTRAL_BETA * (np.arange(len(FACTORS)) == 0)
 """(6,) exposure to each factor from which a tilt is measured."""
 _DECIMALS = 6
@@ -101,6 +116,8 @@ class Slot:
     as_of: date
     number: int
     placed: bool
+    nearly: bool
+    """Whether it keeps all but one or two limits of its home; of MANDATE_VIOLATING, every position limit."""
     tier: str
     """The tier in which its home mandate is looked for first."""
 
@@ -140,21 +157,22 @@ def slots(context: BuildContext, settings: Mapping[str, Any]) -> list[Slot]:
                 turns = ("hard", "medium", "hard") if kind == LIQUIDITY_STRESSED else TIERS
                 tier = turns[inside % len(turns)]
                 inside += placed or kind == MANDATE_VIOLATING
-                planned.append(Slot(kind, name, dates[number % len(dates)], number, placed, tier))
+                nearly = not placed and rng.random() < settings["nearly_share"]
+                planned.append(Slot(kind, name, dates[number % len(dates)], number, placed, nearly, tier))
     return planned
 
 
 def draw(context: BuildContext, slot: Slot, at: Mapping[date, Setting], settings: Mapping[str, Any]) -> PortfolioCase:
-    """The portfolio of a slot; on another date of its regime, or outside its home mandate, where there is no other way.
+    """The portfolio of a slot; on another date of its regime, or outside its home mandate's limits, where it must.
 
     Raises
     ------
     SourceError : where no date of the regime has such a portfolio.
     """
     others = [day for day, regime in context.panels.regimes.items() if regime == slot.regime and day != slot.as_of]
-    for placed in dict.fromkeys((slot.placed, False)):
+    for tried in dict.fromkeys((slot, replace(slot, placed=False, nearly=False))):
         for as_of in (slot.as_of, *others):
-            case = _draw_at(context, replace(slot, as_of=as_of, placed=placed), at[as_of], settings)
+            case = _draw_at(context, replace(tried, as_of=as_of), at[as_of], settings)
             if case is not None:
                 return case
     raise SourceError(
@@ -172,7 +190,7 @@ def _draw_at(context: BuildContext, slot: Slot, setting: Setting, settings: Mapp
     for attempt in range(_ATTEMPTS):
         rng = context.generator("risk", slot.type, slot.regime, slot.number, attempt)
         # Any mandate is home to a portfolio that need neither keep nor break it.
-        searched = slot.placed or slot.type == MANDATE_VIOLATING
+        searched = slot.placed or slot.nearly or slot.type == MANDATE_VIOLATING
         home = homes[attempt // tries % len(homes)] if searched else homes[0]
         drawn = _DRAW[slot.type](rng, slot, setting, setting.mandates[home].mandate, settings)
         if drawn is None:
@@ -280,7 +298,6 @@ def _mandate_violating(
     rng: np.random.Generator, slot: Slot, setting: Setting, home: Mandate, settings: Mapping[str, Any]
 ) -> _Drawn:
     """Uneven random weights, some sold short, and more trading than most mandates allow."""
-    del slot, home
     planted, n = settings["planted"][MANDATE_VIOLATING], len(setting.market.tickers)
     support = rng.permutation(n)[: _size(rng, settings, n)]
     cash = float(rng.uniform(*settings["cash"]))
@@ -292,7 +309,15 @@ def _mandate_violating(
         weights[shorts] = -rng.uniform(low, high, len(shorts))
     longs = support[len(shorts) :]
     parts = np.maximum(rng.dirichlet(np.full(len(longs), 0.8)), _SMALLEST)
-    weights[longs] = parts / parts.sum() * (1 - cash - weights.sum())
+    total = 1 - cash - weights.sum()
+    weights[longs] = parts / parts.sum() * total
+    if slot.nearly:
+        least = min(_cap(one.mandate) for one in setting.mandates.values())
+        ceilings = least * rng.uniform(0.9, 0.99, len(longs))
+        if ceilings.sum() < total:
+            return None
+        for _ in range(_SPREADS):  # what is cut off goes to the others; the last rest stays in cash
+            weights[longs] = np.minimum(weights[longs] * total / weights[longs].sum(), ceilings)
     return _book(rng, setting.market, weights, settings, settings["turnover_violating"])
 
 
@@ -323,12 +348,18 @@ def _filled(
     market, n = setting.market, len(setting.market.tickers)
     tight, size = None, _size(rng, settings, n)
     cash_range, turnover = list(settings["cash"]), list(settings["turnover"])
-    if slot.placed:
+    if slot.placed or slot.nearly:
         inside = settings["inside"]
-        tight = tightened(home, rng.uniform(*inside["share"]), inside["least"])
+        dropped = _dropped(rng, slot, home) if slot.nearly else ()
+        kept = replace(home, constraints=tuple(one for one in home.constraints if one.kind not in dropped))
+        tight = tightened(kept, rng.uniform(*inside["share"]), inside["least"])
         size = _size_within(rng, settings, tight, n)
         cash_range[1] = min(cash_range[1], _limit(tight, Kind.CASH_MAX))
         turnover[1] = min(turnover[1], _limit(tight, Kind.TURNOVER_MAX_MONTHLY))
+        if Kind.CASH_MAX in dropped:
+            cash_range[0] = min(_limit(home, Kind.CASH_MAX), cash_range[1])
+        if Kind.TURNOVER_MAX_MONTHLY in dropped:
+            turnover[0] = min(_limit(home, Kind.TURNOVER_MAX_MONTHLY), turnover[1])
     if tight is not None and tight.get(Kind.TRACKING_ERROR_MAX) is not None:
         # Nobody tracks a benchmark without its largest names.
         scores = 0.5 * scores + _standard(np.asarray(market.benchmark))
@@ -353,6 +384,15 @@ def _filled(
         demands=[*demands, *spread],
     )
     return None if weights is None else _book(rng, market, weights, settings, turnover)
+
+
+def _dropped(rng: np.random.Generator, slot: Slot, home: Mandate) -> tuple[Kind, ...]:
+    """One or two limits of the home that need not be kept; beside them those that leave what is planted no room."""
+    kinds = [one.kind for one in home.constraints if one.kind in _DROPPED]
+    tight = {Kind.SECTOR_LIMIT_MAX: LEAST["sector"], Kind.POSITION_LIMIT_MAX: LEAST["name"]}
+    crowded = [kind for kind, least in tight.items() if slot.type == CONCENTRATED and _limit(home, kind) <= least]
+    chosen = [kinds[i] for i in rng.permutation(len(kinds))[: int(rng.integers(1, 3))]]
+    return tuple(dict.fromkeys([*crowded, *chosen]))
 
 
 def _sector_spread(rng: np.random.Generator, market: Market, tight: Mandate | None) -> list[AtLeast]:
@@ -396,17 +436,31 @@ def _book(
     rounded = np.round(weights, _DECIMALS)
     low, high = settings["nav_usd"]
     nav = float(round(low * (high / low) ** rng.random(), -5))
-    trades = _trades(rng, market, rounded, float(rng.uniform(turnover[0], turnover[1])))
-    return Book(rounded, round(1 - float(rounded.sum()), _DECIMALS), nav, turnover_of(trades)), trades
+    cash = round(1 - float(rounded.sum()), _DECIMALS)
+    trades = _trades(rng, rounded, cash, float(rng.uniform(turnover[0], turnover[1])))
+    return Book(rounded, cash, nav, turnover_of(trades)), trades
 
 
-def _trades(rng: np.random.Generator, market: Market, weights: Array, turnover: float) -> Array:
-    """Signed weight changes (n,) of two to six holdings, with about the turnover."""
-    trades = np.zeros(len(market.tickers))
-    held = np.flatnonzero(weights)
-    chosen = rng.permutation(held)[: int(rng.integers(2, 7))]
-    trades[chosen] = rng.uniform(0.3, 1.0, len(chosen)) * rng.choice([-1.0, 1.0], len(chosen))
-    return np.round(trades * turnover / turnover_of(trades), _DECIMALS)
+def _trades(rng: np.random.Generator, weights: Array, cash: float, turnover: float) -> Array:
+    """Signed weight changes (n,) of a few long holdings, with about the turnover, that led to the weights and cash.
+
+    What was bought is part of what is held now, and what was sold was worth no more than the purchases and most of the
+    cash that is left: before the month's trades no long holding was short and no cash was owed.
+    """
+    trades = np.zeros(len(weights))
+    longs = rng.permutation(np.flatnonzero(weights > 0))
+    # One-way turnover is the larger of purchases and sales.
+    least = max(0.0, turnover - _OF_CASH * cash)
+    sold_more = rng.random() < 0.5
+    bought = float(rng.uniform(least, turnover)) if sold_more else turnover
+    sold = turnover if sold_more else float(rng.uniform(0.3, 1.0)) * turnover
+    reach = _OF_HOLDING * np.cumsum(weights[longs])
+    enough = int(np.searchsorted(reach, bought)) + 1
+    size = min(max(enough, int(rng.integers(1, 4))), len(longs) - 1)
+    into, out_of = longs[:size], longs[size : size + int(rng.integers(1, 4))]
+    trades[into] = weights[into] * min(bought / float(weights[into].sum()), _OF_HOLDING)
+    trades[out_of] = -sold * rng.dirichlet(np.full(len(out_of), 2.0))
+    return np.round(trades, _DECIMALS)
 
 
 def _standard(values: Array) -> Array:
@@ -443,7 +497,9 @@ def _planted(slot: Slot, facts: Mapping[str, float]) -> bool:
         STRESS_VULNERABLE: ("worse",),
     }[slot.type]
     found = all(facts[name] >= LEAST[name] for name in wanted)
-    return found and not (slot.placed and facts["failing"])
+    if (slot.placed and facts["failing"]) or (slot.nearly and not facts["failing"]):
+        return False
+    return found
 
 
 def clear_of_limits(book: Book, mandate: Mandate, market: Market, band: float) -> bool:

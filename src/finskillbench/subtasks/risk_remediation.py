@@ -10,8 +10,8 @@ from pydantic import Field
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.risk.book import Book, Market, turnover_of
-from finskillbench.engines.risk.mandate import Kind, mandate_from
-from finskillbench.engines.risk.monitor import KEPT, LEAST_SCALE, measure
+from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
+from finskillbench.engines.risk.monitor import KEPT, LEAST_SCALE, Measure, limit_scales, measure
 from finskillbench.engines.risk.remediation import after, budget_left, reference_turnover, total_excess
 from finskillbench.engines.risk.report import SOLVER_TOLERANCE, trade_list, traded
 from finskillbench.engines.risk.task import book_from, market_from
@@ -20,28 +20,30 @@ from finskillbench.scoring.measures import clip, multiset_f1, set_f1
 from finskillbench.scoring.values import boolean, mapping, number, objects, parameter, text
 from finskillbench.subtasks.base import Answer, Subtask
 from finskillbench.subtasks.building import BuildContext, Task
+from finskillbench.subtasks.constraint_monitoring import asked_about
 from finskillbench.subtasks.merit import DEAD_ZONE
 from finskillbench.subtasks.proofs import certificate_of, proof_of
-from finskillbench.subtasks.rebalancing import LEAST_TRADE
 from finskillbench.subtasks.risk import (
     CONVENTIONS,
     EPISODES,
     PRECISION,
     SKILL,
+    conventions,
     drawn,
     mandate_fields,
-    metadata,
+    planted,
     pool_sizes,
     resolved_covariance,
     same,
     shuffled,
 )
 from finskillbench.subtasks.risk_objects import RemediationPair, risk_context
+from finskillbench.subtasks.risk_placement import clipped
 from finskillbench.subtasks.risk_second import Finding, monitored
 
 NAME = "risk_remediation"
 METHOD = "constraint_satisfaction_plus_cost"
-BEYOND = 8
+BEYOND = 12
 """Episodes whose mandate cannot be met within the turnover that is left."""
 GREY_BAND = 2e-3
 """Least distance between the certified least turnover and what is left: four times the tolerance of a submission."""
@@ -49,8 +51,18 @@ LEAST_TURNOVER = 0.01
 """A remedy of less is no test of trading."""
 LEAST_SPREAD = 0.02
 """How much dearer the reference portfolio is at least: the width of the score, forty times the tolerance."""
+NAIVE = 0.25
+"""Where cutting at the limits and spreading the rest costs so little of the spread above the least, it is no test."""
+LIMITED = 17
+"""Mendable episodes with a limit on the month's turnover: having one does not tell that the mandate is out of reach."""
 LEAST_EXCESS = 0.05
 """Total relative excess that the best attainable portfolio keeps, and that it sheds, at least."""
+LIMIT_TOLERANCE = 0.005
+"""How far beyond a limit, relative to it, a submission may be; never more than `FEASIBILITY_TOLERANCE`."""
+WEIGHT_TOLERANCE = 1e-5
+"""A tenth of a basis point of one weight: what rounding to five decimals, and a solver, leave of a name sold."""
+OF_WEIGHTS = frozenset({Kind.LONG_ONLY, Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT})
+"""The constraints that hold each weight against a threshold, within `WEIGHT_TOLERANCE`."""
 REMEDIATION = {
     "trades": "signed changes of weight t_i over any names of the universe; cash changes by minus their sum and never "
     "falls below 0",
@@ -62,7 +74,10 @@ REMEDIATION = {
     f"false and the trades keep {', '.join(sorted(KEPT))} and minimise the total relative excess over the other "
     "constraints, the sum of excess / |limit| (for a range the end that is exceeded; a limit counts as no smaller than "
     f"{LEAST_SCALE}); ties as above",
-    "tolerance": f"limits are checked on the portfolio after the submitted trades with a tolerance of "
+    "tolerance": "limits are checked on the portfolio after the submitted trades, each with a tolerance of "
+    f"{LIMIT_TOLERANCE:.1%} of the limit (which counts as no smaller than {LEAST_SCALE}), but of at most "
+    f"{FEASIBILITY_TOLERANCE}; for {', '.join(sorted(OF_WEIGHTS))} every single weight has a tolerance of "
+    f"{WEIGHT_TOLERANCE:.5f}; cash may fall below 0, and total_turnover and each target_weight be off, by at most "
     f"{FEASIBILITY_TOLERANCE}",
 }
 """What remediation adds to the definitions of the constraints."""
@@ -113,7 +128,7 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """The trades are applied and judged by what they do; three reports that must agree multiply.
 
-    Where the mandate can be met: every constraint kept within the tolerance gates
+    Where the mandate can be met: every constraint kept within its tolerance (`_kept`) gates
     clip(1 - (T - T*)/(T_reference - T*)), T the turnover of the trades, T* the certified least one and T_reference
     that of moving to the mandate's portfolio nearest to the benchmark. Where it cannot: the limits that are kept at
     any price (and cash not below 0) gate clip(1 - (V - V*)/(V_0 - V*)), V the total relative excess over the others.
@@ -131,9 +146,9 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     mandate = mandate_from(task_input["mandate"])
     known = truth.verification
     curable = truth.expected_output["post_trade_compliant"]
-    measures = measure(done, mandate, market, FEASIBILITY_TOLERANCE)
-    kept = measures if curable else [item for item in measures if item.kind in KEPT]
-    broken = [item.kind.value for item in kept if not item.passed]
+    checks = list(zip(mandate.constraints, measure(done, mandate, market, WEIGHT_TOLERANCE), strict=True))
+    binding = [check for check in checks if curable or check[0].kind in KEPT]
+    broken = [limit.kind.value for limit, found in binding if not _kept(limit, found)]
     if done.cash < -FEASIBILITY_TOLERANCE:
         broken.append("cash below 0")
     if curable:
@@ -150,6 +165,15 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     }
     value = merit * sum(agreements.values()) / len(agreements)
     return Score(value, {"merit": merit, "gap": gap, "broken": broken, "turnover": turnover, **agreements})
+
+
+def _kept(limit: Constraint, found: Measure) -> bool:
+    """Whether a constraint is kept within its tolerance; `found` is measured with `WEIGHT_TOLERANCE`."""
+    if limit.kind in OF_WEIGHTS:
+        return found.excess <= WEIGHT_TOLERANCE
+    below, above = limit_scales(limit)
+    scale = below if found.value < limit.bounds[0] else above
+    return found.excess <= min(FEASIBILITY_TOLERANCE, LIMIT_TOLERANCE * scale)
 
 
 def _applied(answer: JsonObject, book: Book, market: Market) -> tuple[Array, bool] | None:
@@ -178,7 +202,7 @@ def _applied(answer: JsonObject, book: Book, market: Market) -> tuple[Array, boo
             and target is not None
             and abs(held + traded - target) <= FEASIBILITY_TOLERANCE
             and (before is None or abs(before - held) <= FEASIBILITY_TOLERANCE)
-            and (abs(traded) <= LEAST_TRADE or _action(entry) == ("buy" if traded > 0 else "sell"))
+            and (abs(traded) <= WEIGHT_TOLERANCE or _action(entry) == ("buy" if traded > 0 else "sell"))
         )
         seen.add(symbol)
         trades[rows[symbol]] += traded
@@ -213,19 +237,20 @@ def _pairs(source: JsonObject) -> list[tuple[str, str]]:
 def build(context: BuildContext) -> list[Task]:
     """Certified pairs: `BEYOND` of the episodes cannot be mended within the month's turnover, the others can.
 
-    Drawn by tier, portfolio type, regime and mandate; a pair that constraint monitoring asks about is left to it, since
-    the violations listed here would tell its answer.
+    Drawn by tier, portfolio type, regime and mandate; a portfolio that constraint monitoring asks about is left to it,
+    since the violations listed here would tell its answer. Of the others `LIMITED` have a turnover limit.
     """
     objects = risk_context(context)
     pool = objects.remediation
     mended = sum(pair.remedy.compliant for pair in pool)
     pool_sizes(context)[NAME] = {"pairs": len(pool), "mended": mended, "beyond_mending": len(pool) - mended}
-    asked = {(pair.case.portfolio_id, pair.mandate.mandate_id) for pair in objects.monitoring}
+    asked = asked_about(context)
+    fresh = [pair for pair in pool if pair.case.portfolio_id not in asked]
+    counts = {(False, True): BEYOND, (True, True): LIMITED, (True, False): EPISODES - BEYOND - LIMITED}
     tasks: list[Task] = []
-    for compliant, count in ((True, EPISODES - BEYOND), (False, BEYOND)):
-        side = [pair for pair in pool if pair.remedy.compliant is compliant]
-        fresh = [pair for pair in side if (pair.case.portfolio_id, pair.mandate.mandate_id) not in asked]
-        tasks += drawn(fresh, _traits, count, context.generator(NAME, "draw", compliant), _task)
+    for group, count in counts.items():
+        side = [pair for pair in fresh if (pair.remedy.compliant, pair.limited) == group]
+        tasks += drawn(side, _traits, count, context.generator(NAME, "draw", *group), _task)
     return shuffled(tasks, context.generator(NAME, "order"))
 
 
@@ -243,7 +268,8 @@ def _task(pair: RemediationPair) -> Task | None:
         return None
     if remedy.compliant:
         known = {"least_turnover": least, "reference_turnover": reference_turnover(case.book, mandate, market)}
-        clear = least >= LEAST_TURNOVER and known["reference_turnover"] - least >= LEAST_SPREAD
+        spread = known["reference_turnover"] - least
+        clear = least >= LEAST_TURNOVER and spread >= LEAST_SPREAD and not _naive(pair, least + NAIVE * spread)
     else:
         before = total_excess(case.book, mandate, market)
         known = {"least_turnover": least, "least_excess": remedy.value, "excess_before": before}
@@ -257,7 +283,7 @@ def _task(pair: RemediationPair) -> Task | None:
         "mandate": mandate.to_json(),
         "violations": [kind.value for kind in pair.violations],
         **mandate_fields(market, case.as_of),
-        "conventions": CONVENTIONS | REMEDIATION,
+        "conventions": conventions(CONVENTIONS, REMEDIATION),
     }
     prompt = Prompt(
         f"The portfolio as of {case.as_of} breaks the constraints of its mandate that violations lists. Find the "
@@ -276,7 +302,7 @@ def _task(pair: RemediationPair) -> Task | None:
             pair.tier,
             task_input,
             prompt,
-            metadata(case, tier=pair.tier, mandate=mandate.mandate_id),
+            {"tier": pair.tier, "mandate": mandate.mandate_id},
         ),
         Truth(
             task_id,
@@ -291,12 +317,21 @@ def _task(pair: RemediationPair) -> Task | None:
                 "metrics": ["post_trade_compliant", "turnover_vs_optimal"],
                 "tolerance": {"turnover_excess_pct": 50},
                 **known,
+                **planted(case),
                 "ground_truth_source": "certified optimiser, in stages",
             },
             _proof(task_id, task_input, pair, left),
         ),
         {f"least_{stage.aim.goal}": certificate_of(stage.certified) for stage in remedy.stages},
     )
+
+
+def _naive(pair: RemediationPair, most: float) -> bool:
+    """Whether cutting at the limits on positions and sectors keeps the mandate, for a turnover of `most`."""
+    book, market = pair.case.book, pair.case.market
+    trades = clipped(book, pair.mandate, market) - book.weights
+    measures = measure(after(book, trades), pair.mandate, market, FEASIBILITY_TOLERANCE)
+    return turnover_of(trades) <= most and all(item.passed for item in measures)
 
 
 def _proof(task_id: str, task_input: JsonObject, pair: RemediationPair, left: float) -> dict[str, Any]:

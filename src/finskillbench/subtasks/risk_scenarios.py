@@ -25,6 +25,8 @@ _WIDER = 100.0
 """High-yield spreads wider by so many basis points are a credit event: equity and lenders lose."""
 _RATE_SHOCK = 100.0
 """Basis points of rates from which duration decides."""
+FEW = 3
+"""A sector of fewer names says little of itself: its replayed sensitivity is drawn half-way to that of all."""
 _EXPORTERS = ("Technology", "Industrials", "Basic Materials", "Energy")
 _DURATION = ("Real Estate", "Utilities")
 
@@ -103,7 +105,8 @@ def _replay(panels: Panels, entry: JsonObject, start: date, end: date, descripti
 
     Factor shocks are compounded factor returns. A sector's sensitivity is the mean over its names of the compounded
     return less the compounded risk-free return less the betas, as known at the month-end before, times the shocks.
-    Names without betas then, or without a return on every session of the window, do not enter.
+    Names without betas then, or without a return on every session of the window, do not enter. The mean of fewer than
+    `FEW` names is averaged with that of all names.
     """
     window = panels.factors.filter(pl.col("date").is_between(start, end)).select("date", *FACTORS, "rf")
     sessions = panels.prices["date"]
@@ -129,14 +132,19 @@ def _replay(panels: Panels, entry: JsonObject, start: date, end: date, descripti
     empty = [sector for sector, values in specific.items() if not values]
     if empty:
         return f"no name of {empty[0]} has betas before {start} and prices to {end}"
+    everyone = [value for values in specific.values() for value in values]
+    overall = math.fsum(everyone) / len(everyone)
+    means = {sector: math.fsum(values) / len(values) for sector, values in specific.items()}
     return {
         "scenario_id": entry["scenario_id"],
         "type": REPLAY,
         "name": f"{entry['name']} ({start} to {end})",
-        "description": description.format(start=start, end=end),
+        "description": description.format(start=start, end=end, few=FEW),
         "market_shocks": _narrative(panels, start, end, shocks["mkt_rf"]),
         "factor_shocks": shocks,
-        "sector_sensitivities": {sector: math.fsum(values) / len(values) for sector, values in specific.items()},
+        "sector_sensitivities": {
+            sector: (own + overall) / 2 if len(specific[sector]) < FEW else own for sector, own in means.items()
+        },
     }
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -24,9 +23,11 @@ from finskillbench.subtasks.risk import (
     UNITS,
     agreed,
     closeness,
+    conventions,
     drawn,
     factor_exposures,
-    metadata,
+    holdings,
+    planted,
     pool_sizes,
     rederived,
     same,
@@ -34,13 +35,15 @@ from finskillbench.subtasks.risk import (
     shuffled,
 )
 from finskillbench.subtasks.risk_objects import StressPair, batched, risk_context
-from finskillbench.subtasks.risk_scenarios import REPLAY, SEVERE
+from finskillbench.subtasks.risk_scenarios import REPLAY
 from finskillbench.subtasks.risk_second import stressed
 
 NAME = "stress_testing"
 METHOD = "absolute_error"
 LEAST_PNL = 0.005
 """A P&L nearer to zero than half a percent of NAV makes no episode: relative errors mean nothing there."""
+FEW = 21
+"""Most holdings of an easy episode: about half of the portfolios."""
 
 
 class SectorContribution(Answer):
@@ -128,11 +131,11 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
 
 
 def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitted: float | None, pnl: float) -> float:
-    """Mean ramp of the entries that matter, if the split adds up to the submitted P&L; else 0.
+    """Mean credit of the expected entries, if the split adds up to the submitted P&L; else 0.
 
-    An entry matters from 1 % of the P&L on: there, leaving it out or giving 0 earns nothing. A smaller one earns
-    nothing either, but counts as one more that is missed when it is given and wrong, as an invented name does, and a
-    name that comes twice with different numbers.
+    An entry earns its ramp: full within 0.2 % (or 2e-5), nothing from 5 % (or 1 % of the P&L) on, and nothing where it
+    is absent or comes twice with different numbers. One below 1 % of the P&L, which 0 would nearly match, earns in
+    proportion to the mean credit of the others. An invented name divides as one more that is missed.
     """
     expected = {name: amounts[0] for name, amounts in _contributions(truth.expected_output, split, key).items()}
     given = _contributions(answer, split, key)
@@ -146,9 +149,12 @@ def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitte
         else 0.0
         for name, amounts in given.items()
     }
-    material = [name for name, amount in expected.items() if abs(amount) >= matters]
-    astray = sum(1.0 - credit for name, credit in right.items() if name not in material)
-    return sum(right.get(name, 0.0) for name in material) / (len(material) + astray) if material else 0.0
+    credit = {name: right.get(name, 0.0) for name in expected}
+    material = [credit[name] for name, amount in expected.items() if abs(amount) >= matters]
+    small = [credit[name] for name, amount in expected.items() if abs(amount) < matters]
+    invented = sum(1.0 - earned for name, earned in right.items() if name not in expected)
+    earned = sum(material) + sum(small) * mean(material)
+    return earned / (len(expected) + invented) if expected else 0.0
 
 
 def _contributions(source: JsonObject, split: str, key: str) -> dict[str, list[float]]:
@@ -199,14 +205,14 @@ def labels(pool: Sequence[StressPair]) -> tuple[Array, Array, Array]:
 
 
 def _traits(pair: StressPair) -> tuple[str, ...]:
-    return _difficulty(pair.scenario), pair.scenario["scenario_id"], pair.case.type, pair.case.regime
+    return _difficulty(pair), pair.scenario["scenario_id"], pair.case.type, pair.case.regime
 
 
-def _difficulty(scenario: Mapping[str, Any]) -> str:
-    """Round shocks are easy, the same at a multiple medium, and those of a replay, derived from panels, hard."""
-    if scenario["type"] == REPLAY:
+def _difficulty(pair: StressPair) -> str:
+    """By what the input shows: a replay is hard, round shocks easy or medium by the size of the book."""
+    if pair.scenario["type"] == REPLAY:
         return "hard"
-    return "medium" if scenario["scenario_id"].endswith(SEVERE) else "easy"
+    return "easy" if holdings(pair.case) <= FEW else "medium"
 
 
 def _task(pair: StressPair) -> Task:
@@ -217,7 +223,7 @@ def _task(pair: StressPair) -> Task:
         "stress_scenario": dict(scenario),
         "sector_mapping": sector_mapping(market),
         "factor_exposures": factor_exposures(market),
-        "conventions": {"units": UNITS, **CONVENTIONS},
+        "conventions": conventions({"units": UNITS}, CONVENTIONS),
     }
     result = apply(case.book, scenario_from(scenario), market)
     second = stressed(task_input)
@@ -240,16 +246,21 @@ def _task(pair: StressPair) -> Task:
             SKILL,
             NAME,
             case.as_of,
-            _difficulty(scenario),
+            _difficulty(pair),
             task_input,
             prompt,
-            metadata(case, scenario_type=scenario["type"], scenario=scenario["scenario_id"]),
+            {"scenario_type": scenario["type"], "scenario": scenario["scenario_id"]},
         ),
         Truth(
             task_id,
             NAME,
             stress_answer(result),
-            {"method": METHOD, "tolerance_pct": 1.0, "metrics": ["pnl_absolute_error", "sector_attribution_mae"]},
+            {
+                "method": METHOD,
+                "tolerance_pct": 1.0,
+                "metrics": ["pnl_absolute_error", "sector_attribution_mae"],
+                **planted(case),
+            },
             rederived(agreed(task_id, pairs), len(pairs)),
         ),
         {"kind": "rederived", "second": asdict(second)},

@@ -84,6 +84,7 @@ def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
         (_set("portfolio", "holdings", to={}), "holdings must be a list"),
         (_set("portfolio", "holdings", 1, "weight", to=0.25), "sum to 1.06;"),
         (_set("portfolio", "cash_weight", to=0.05001), "sum to 1.00001;"),
+        (_set("portfolio", "cash_weight", to=-0.05), "cash_weight is -0.05; a portfolio does not borrow"),
         (_set("portfolio", "cash_weight", to=None), "cash_weight must be a number"),
         (_set("portfolio", "holdings", 1, "weight", to=math.nan), r"holdings\[1\]: weight must be a number"),
         (_set("portfolio", "holdings", 1, "weight", to="0.19"), r"holdings\[1\]: weight must be a number"),

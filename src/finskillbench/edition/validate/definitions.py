@@ -23,10 +23,10 @@ _SETTINGS: Mapping[str, Mapping[str, float]] = {
 }
 """Numbers of an input that are no draw: every episode of the subtask has them."""
 _OF_RISK: Mapping[str, Mapping[str, str]] = {
-    "constraint_monitoring": risk.CONVENTIONS | MONITORING,
-    "risk_identification": {"units": risk.UNITS, **exposures.CONVENTIONS},
-    "stress_testing": {"units": risk.UNITS, **stress.CONVENTIONS},
-    "risk_remediation": risk.CONVENTIONS | REMEDIATION,
+    "constraint_monitoring": risk.conventions(risk.CONVENTIONS, MONITORING),
+    "risk_identification": risk.conventions({"units": risk.UNITS}, exposures.CONVENTIONS),
+    "stress_testing": risk.conventions({"units": risk.UNITS}, stress.CONVENTIONS),
+    "risk_remediation": risk.conventions(risk.CONVENTIONS, REMEDIATION),
 }
 """The definitions of the risk subtasks, the same in every episode."""
 _UNDEFINED = frozenset({"tool_use_parameterization"})

@@ -34,30 +34,53 @@ _ROUNDING = 1e-9
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
+def planted(subject: Subject, episode: Episode, fact: str) -> str:
+    """What the truth says of a portfolio, `portfolio_type` or `regime`: an episode file must not tell it.
+
+    A release tells it in its metadata.
+    """
+    if not subject.built:
+        return str(episode.metadata.get(fact))
+    return str(subject.edition.truth(episode.task_id).verification.get(fact))
+
+
+def _known(subject: Subject) -> bool:
+    return subject.edition.has_truth or not subject.built
+
+
 def coverage(subject: Subject, findings: Findings) -> None:
     """Every subtask has its episodes, spread over types, regimes and tiers; no verdict is nearly always right."""
     episodes_and_files(subject, findings, "risk")
     if not subject.built:
         return
-    regimes = {episode.metadata.get("regime") for episode in subject.episodes}
+    telling = [episode.task_id for episode in subject.episodes if {"portfolio_type", "regime"} & set(episode.metadata)]
+    for where in telling:
+        findings.fail(where, "its metadata tell the portfolio's type or regime")
+    for subtask in subject.subtasks:
+        difficulties = len({episode.difficulty for episode in subject.of(subtask.name)})
+        _check_stratum(subtask.name, "difficulties", difficulties, 2, len(subject.of(subtask.name)), findings)
+    if subject.edition.has_truth:
+        _check_planted(subject, findings)
+        _check_verdicts(subject, findings)
+
+
+def _check_planted(subject: Subject, findings: Findings) -> None:
+    """Types and regimes of each subtask, as the truth tells them."""
+    regimes = {planted(subject, episode, "regime") for episode in subject.episodes}
     for subtask in subject.subtasks:
         episodes = subject.of(subtask.name)
-        strata: dict[str, tuple[list[Any], int]] = {
-            "portfolio types": ([episode.metadata.get("portfolio_type") for episode in episodes], len(TYPES)),
-            "regimes": ([episode.metadata.get("regime") for episode in episodes], len(regimes)),
-            "difficulties": ([episode.difficulty for episode in episodes], 2),
-        }
-        for name, (values, wanted) in strata.items():
-            found = len(set(values))
-            least = min(wanted, len(episodes) // _PER_STRATUM)
-            findings.expect(found >= least, subtask.name, f"shows {found} {name} of {wanted}")
-        unknown = sorted({str(kind) for kind in strata["portfolio types"][0]} - set(TYPES))
+        types = Counter(planted(subject, episode, "portfolio_type") for episode in episodes)
+        own = {planted(subject, episode, "regime") for episode in episodes}
+        _check_stratum(subtask.name, "portfolio types", len(types), len(TYPES), len(episodes), findings)
+        _check_stratum(subtask.name, "regimes", len(own), len(regimes), len(episodes), findings)
+        unknown = sorted(set(types) - set(TYPES))
         findings.expect(not unknown, subtask.name, f"portfolios of unknown types: {', '.join(unknown)}")
-        findings.figures.setdefault(subtask.name, {})["portfolio_types"] = dict(
-            sorted(Counter(map(str, strata["portfolio types"][0])).items())
-        )
-    if subject.edition.has_truth:
-        _check_verdicts(subject, findings)
+        findings.figures.setdefault(subtask.name, {})["portfolio_types"] = dict(sorted(types.items()))
+
+
+def _check_stratum(where: str, name: str, found: int, wanted: int, episodes: int, findings: Findings) -> None:
+    least = min(wanted, episodes // _PER_STRATUM)
+    findings.expect(found >= least, where, f"shows {found} {name} of {wanted}")
 
 
 def _check_verdicts(subject: Subject, findings: Findings) -> None:
@@ -96,8 +119,8 @@ def dates(subject: Subject, findings: Findings) -> None:
         day = episode.as_of_date
         if day not in allowed:
             findings.fail(episode.task_id, f"as of {day}, which is none of the panels' risk dates")
-        elif episode.metadata.get("regime") != panels.regimes[day]:
-            findings.fail(episode.task_id, f"is of {panels.regimes[day]}, not of {episode.metadata.get('regime')}")
+        elif _known(subject) and (told := planted(subject, episode, "regime")) != panels.regimes[day]:
+            findings.fail(episode.task_id, f"is of {panels.regimes[day]}, not of {told}")
     for subtask in subject.subtasks:
         seen = Counter(episode.as_of_date for episode in subject.of(subtask.name))
         if seen.total() >= _PER_STRATUM * len(TYPES):

@@ -13,7 +13,7 @@ import polars as pl
 
 from finskillbench.edition.validate import risk_measures
 from finskillbench.edition.validate.report import Findings
-from finskillbench.edition.validate.risk_data import replay_window
+from finskillbench.edition.validate.risk_data import planted, replay_window
 from finskillbench.edition.validate.risk_measures import FACTORS, Position
 from finskillbench.edition.validate.subject import Subject, examining
 from finskillbench.engines.risk.mandate import DEFINITIONS, mandate_from
@@ -25,7 +25,7 @@ from finskillbench.scoring.values import mapping
 from finskillbench.sources.constituents import SECTORS
 from finskillbench.subtasks.building import load_catalog
 from finskillbench.subtasks.risk_portfolios import LEAST
-from finskillbench.subtasks.risk_scenarios import HYPOTHETICAL, REPLAY, SEVERE, economics
+from finskillbench.subtasks.risk_scenarios import FEW, HYPOTHETICAL, REPLAY, SEVERE, economics
 
 _KEPT = 1e-9
 _SAME = 1e-9
@@ -141,8 +141,11 @@ def _check_replay(
         if np.isfinite(prices).all():
             beyond = prices[-1] / prices[0] - 1 - cash - float(np.array(row) @ shocks)
             moves.setdefault(panels.sectors[symbol], []).append(beyond)
+    overall = math.fsum(math.fsum(own) for own in moves.values()) / sum(map(len, moves.values()))
     for sector, stated in scenario["sector_sensitivities"].items():
-        derived = math.fsum(moves[sector]) / len(moves[sector]) if sector in moves else math.nan
+        own = moves.get(sector, [])
+        derived = math.fsum(own) / len(own) if own else math.nan
+        derived = (derived + overall) / 2 if len(own) < FEW else derived
         _same(where, stated, derived, f"the sensitivity of {sector}", findings)
     findings.add("replayed")
 
@@ -155,10 +158,15 @@ def _same(where: str, stated: float, derived: float, what: str, findings: Findin
 
 def planted_risks(subject: Subject, findings: Findings) -> None:
     """What a portfolio is planted with is there, by the numbers of its own input and of its date."""
+    for episode in subject.episodes:
+        with examining(episode.task_id, findings, fatal=subject.built):
+            _check_trades(episode, findings)
+    if subject.built and not subject.edition.has_truth:
+        return
     evidence = _Evidence(subject)
     for episode in subject.episodes:
         with examining(episode.task_id, findings, fatal=subject.built):
-            kind = str(episode.metadata.get("portfolio_type"))
+            kind = planted(subject, episode, "portfolio_type")
             verify = _PLANTED.get(kind)
             if verify is None:
                 findings.fail(episode.task_id, f"a portfolio of the unknown type {kind}")
@@ -169,6 +177,17 @@ def planted_risks(subject: Subject, findings: Findings) -> None:
             else:
                 findings.add(kind)
                 findings.expect(shown, episode.task_id, f"is called {kind}, which its weights do not show")
+
+
+def _check_trades(episode: Episode, findings: Findings) -> None:
+    """What was held before the month's trades was no short position of what is long now, and no cash was owed."""
+    held, given = risk_measures.position(episode.input), episode.input["portfolio"]
+    traded: Mapping[str, float] = given.get("trades_this_month") or {}
+    before = held.weights - np.array([traded.get(ticker, 0.0) for ticker in held.tickers])
+    short = sorted(held.tickers[i] for i in np.flatnonzero((before < -_KEPT) & (held.weights >= 0)))
+    findings.expect(not short, episode.task_id, f"was short of {', '.join(short)} before the month's trades")
+    cash = held.cash + math.fsum(traded.values())
+    findings.expect(cash >= -_KEPT, episode.task_id, f"its cash was {cash:.6f} before the month's trades")
 
 
 class _Evidence:

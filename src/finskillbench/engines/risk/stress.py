@@ -25,7 +25,7 @@ CONVENTIONS: Mapping[str, str] = {
     "by_factor": "one entry per factor f: (sum over holdings of weight x beta_f) x factor_shocks_f; and one entry "
     f'"{SECTOR_SENSITIVITY}": sum over holdings of weight x sector_sensitivities of its sector',
     "additivity": "either attribution adds up to the P&L",
-    "units": "factor_shocks and sector_sensitivities are decimals (-0.2 is -20 %); market_shocks only describe",
+    "shocks": "factor_shocks and sector_sensitivities are decimals (-0.2 is -20 %); market_shocks only describe",
 }
 """The definitions of the P&L, as the agent reads them."""
 

@@ -81,6 +81,8 @@ def book_from(task_input: Mapping[str, Any], market: Market) -> Book:
     table = mapping(task_input, "portfolio")
     weights = _holdings(table.get("holdings"), market)
     cash = number(table, "cash_weight", "portfolio")
+    if cash < -SUM_TOLERANCE:
+        raise InputError(f"portfolio: cash_weight is {cash:.8g}; a portfolio does not borrow, give cash of at least 0")
     total = float(weights.sum()) + cash
     if abs(total - 1.0) > SUM_TOLERANCE:
         raise InputError(f"portfolio: holdings and cash_weight sum to {total:.8g}; give fractions of NAV that sum to 1")

@@ -17,17 +17,16 @@ from finskillbench.engines.risk.book import Book, Market, required
 from finskillbench.errors import DimensionError, InputError
 
 LEVEL = 0.95
-CONVENTION = (
-    "value at risk and expected shortfall (CVaR) at 95 % over one session, from the 252 daily returns of the portfolio "
-    "at today's weights (cash 0); losses positive, decimals of NAV. Historical: CVaR is the mean of the "
-    "ceil(0.05 x 252) = 13 worst losses, VaR the 13th worst. Parametric: normal with the sample mean and standard "
-    "deviation (ddof 1). Cornish-Fisher: the normal quantile corrected for skewness and excess kurtosis (ddof 0)"
-)
 
 
 @dataclass(frozen=True, slots=True)
 class TailRisk:
-    """Loss at a level (VaR) and mean loss beyond it (CVaR), decimals of NAV per session, by three methods."""
+    """Loss at a level (VaR) and mean loss beyond it (CVaR), decimals of NAV per session, by three methods.
+
+    At 95 % over 252 sessions: historical, CVaR the mean of the ceil(0.05 x 252) = 13 worst losses and VaR the 13th
+    worst; parametric, normal with the sample mean and deviation (ddof 1); Cornish-Fisher, the normal quantile corrected
+    for skewness and excess kurtosis (ddof 0).
+    """
 
     var_historical: float
     cvar_historical: float
