@@ -8,12 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
 from finskillbench.engines.risk.covariance import ledoit_wolf
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels import PanelReport, Panels, build_panels, read_panels, write_panels
+from finskillbench.panels.fundamentals import FundamentalPanels
 from finskillbench.panels.report import Jump
 from finskillbench.panels.store import DENSE_LIMIT, TABLES, covariance_bytes, read_covariance
 from finskillbench.sources.market import MarketData
@@ -26,7 +28,18 @@ def panels(lab: SimpleNamespace, market: MarketData) -> Panels:
     built = build_panels(holed)
     report = replace(built.report, jumps=(Jump("N000", date(2023, 1, 4), -0.45),))
     assert report.gaps
-    return replace(built, report=report)
+    return replace(built, report=report, **_filed())
+
+
+def _filed() -> dict[str, pl.DataFrame]:
+    """A row of each fundamental panel: an instant that was derived, its filing, and a member of an axis."""
+    empty, end, filed = FundamentalPanels.empty(), date(2024, 3, 31), date(2024, 5, 2)
+    period = {"end": end, "filed": filed, "value": 5.0, "derived": True, "accession": "a"}
+    fact = period | {"symbol": "ZED", "metric": "total_liabilities", "fiscal_year": 2024, "parents": "a assets"}
+    member = period | {"symbol": "ZED", "axis": "product_segment", "segment": "Toys", "start": date(2024, 1, 1)}
+    filing = {"symbol": "ZED", "accession": "a", "form": "10-Q", "period_end": end, "filed": filed}
+    rows = {"facts": fact, "filings": filing, "segments": member}
+    return {name: pl.DataFrame([row], schema=getattr(empty, name).schema) for name, row in rows.items()}
 
 
 @pytest.fixture
@@ -73,6 +86,9 @@ def test_every_column_carries_unit_horizon_and_meaning(folder: Path) -> None:
     prices = pq.read_schema(folder / "prices.parquet")
     assert prices.field("adj_close:N003").metadata[b"unit"] == b"USD per share"
     assert prices.field("volume:N003").metadata[b"unit"] == b"shares"
+    facts, segments = (pq.read_schema(folder / f"{name}.parquet") for name in ("facts", "segments"))
+    assert facts.field("value").metadata[b"unit"] == b"as in the column unit"
+    assert segments.field("value").metadata[b"unit"] == b"USD"
     assert json.loads((folder / "panels.json").read_text())["risk_free"]["unit"] == "decimal per year"
 
 
@@ -88,6 +104,14 @@ def test_covariance_files_are_read_by_plain_numpy(panels: Panels, folder: Path) 
     content = covariance_bytes(large)
     assert len(content) < 8 * n * n
     np.testing.assert_array_equal(read_covariance(content).loadings, large.loadings)
+
+
+def test_a_market_without_filings_has_fundamental_panels_without_rows(market: MarketData, tmp_path: Path) -> None:
+    write_panels(build_panels(market), tmp_path / "panels")
+    again = read_panels(tmp_path / "panels")
+    for name in ("facts", "filings", "segments"):
+        assert getattr(again, name).equals(getattr(FundamentalPanels.empty(), name))
+        assert getattr(again, name).schema == getattr(FundamentalPanels.empty(), name).schema
 
 
 def test_the_report_is_json(panels: Panels) -> None:

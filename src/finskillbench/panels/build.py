@@ -12,6 +12,7 @@ from finskillbench.panels.benchmark_weights import WeightsPanel, build_benchmark
 from finskillbench.panels.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance
 from finskillbench.panels.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
 from finskillbench.panels.factors import build_factors
+from finskillbench.panels.fundamentals import FundamentalPanels, build_fundamentals
 from finskillbench.panels.known import REPORTING_LAG_DAYS
 from finskillbench.panels.liquidity import average_daily_volume, build_liquidity
 from finskillbench.panels.macro import build_macro, stale
@@ -23,16 +24,17 @@ from finskillbench.panels.risk_free import build_risk_free
 from finskillbench.panels.sessions import last_full_year, month_end_rows, refuse_short_series
 from finskillbench.panels.tables import Panels
 from finskillbench.panels.views import ViewsPanel, build_views
+from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.market import MarketData
 
 Floats = NDArray[np.float64]
 
 
-def build_panels(market: MarketData) -> Panels:
-    """Build every panel from one market.
+def build_panels(market: MarketData, filings: FilingsData | None = None) -> Panels:
+    """Build every panel from one market and, where there are any, its companies' filings.
 
     Everything dated d is computed from prices, factors and rates up to d and from statements whose period ended
-    `REPORTING_LAG_DAYS` or more before d.
+    `REPORTING_LAG_DAYS` or more before d; facts and segments carry the day they were filed.
 
     Raises
     ------
@@ -60,6 +62,7 @@ def build_panels(market: MarketData) -> Panels:
     views = build_views(symbols, sessions, adjusted, arrays.simple, caps, market.statements, rows)
     jumps = find_jumps(symbols, sessions, arrays.simple)
     macro = build_macro(sessions, market.macro)
+    fundamentals = build_fundamentals(filings) if filings is not None else FundamentalPanels.empty()
     return Panels(
         symbols=symbols,
         sectors={security.symbol: security.sector for security in market.securities},
@@ -72,6 +75,9 @@ def build_panels(market: MarketData) -> Panels:
         views=views.frame,
         liquidity=build_liquidity(symbols, sessions, grid.fields["close"], grid.fields["volume"], members),
         macro=macro,
+        facts=fundamentals.facts,
+        filings=fundamentals.filings,
+        segments=fundamentals.segments,
         regimes=risk.regimes,
         covariance=covariance.covariance,
         risk_free=build_risk_free(market.macro, month_ends),
@@ -82,7 +88,11 @@ def build_panels(market: MarketData) -> Panels:
             covariance,
             weights,
             views,
-            (*risk.notes, *(f"FRED {series} has no value after {day}." for series, day in stale(macro).items())),
+            (
+                *risk.notes,
+                *(f"FRED {series} has no value after {day}." for series, day in stale(macro).items()),
+                *fundamentals.notes,
+            ),
         ),
     )
 

@@ -24,6 +24,7 @@ from finskillbench.panels import (
     benchmark_weights,
     factor_exposures,
     factors,
+    fundamentals,
     liquidity,
     macro,
     prices,
@@ -44,6 +45,9 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
         "views": views.COLUMNS,
         "liquidity": liquidity.COLUMNS,
         "macro": macro.COLUMNS,
+        "facts": fundamentals.FACTS_COLUMNS,
+        "filings": fundamentals.FILINGS_COLUMNS,
+        "segments": fundamentals.SEGMENTS_COLUMNS,
     }
 )
 DENSE_LIMIT = 252

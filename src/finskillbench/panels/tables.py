@@ -33,6 +33,9 @@ class Panels:
     factors : wide, `date`, the six factors and rf, per session. factor_exposures : long, all month-ends with 252
         sessions of history. views : long, `month_ends`. liquidity : long (symbol, date, average_daily_volume_usd), risk
         dates. macro : wide, `date` and a column per FRED series, as released by the session.
+    facts, filings, segments : long, as filed, of every company of the collection's EDGAR files, which need not be those
+        of `symbols`; without rows where there are none. See `finskillbench.panels.fundamentals`; `FactStore` of
+        `finskillbench.panels.query` says what was public on a day.
     benchmark_weights, covariance : long, and annualised per date: all names at `month_ends`, those of `symbols_at` at
         risk dates.
     risk_free : per month-end of `month_ends`, annual decimals.
@@ -51,6 +54,9 @@ class Panels:
     views: pl.DataFrame
     liquidity: pl.DataFrame
     macro: pl.DataFrame
+    facts: pl.DataFrame
+    filings: pl.DataFrame
+    segments: pl.DataFrame
     covariance: Mapping[date, Covariance]
     risk_free: Mapping[date, float]
     regimes: Mapping[date, str]

@@ -45,12 +45,12 @@ def ticker_of(path: Path) -> str:
     return name.upper().replace(".", "-")
 
 
-def read_text(path: Path) -> str:
-    """The whole text of a plain or gzipped file, without a byte-order mark.
+def read_bytes(path: Path) -> bytes:
+    """The whole of a plain or gzipped file.
 
     Raises
     ------
-    SourceError : missing, empty, truncated or corrupt gzip, not UTF-8, or containing NUL bytes.
+    SourceError : missing, empty, or truncated or corrupt gzip.
     """
     try:
         data = path.read_bytes()
@@ -62,6 +62,17 @@ def read_text(path: Path) -> str:
         raise SourceError(path, f"the gzip data are truncated or damaged ({error})", mend="download it again") from None
     if not data.strip():
         raise SourceError(path, "the file is empty", line=1, mend="download it again")
+    return data
+
+
+def read_text(path: Path) -> str:
+    """The whole text of a plain or gzipped file, without a byte-order mark.
+
+    Raises
+    ------
+    SourceError : missing, empty, truncated or corrupt gzip, not UTF-8, or containing NUL bytes.
+    """
+    data = read_bytes(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

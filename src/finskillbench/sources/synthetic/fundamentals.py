@@ -21,6 +21,7 @@ class Fundamentals:
     quarterly, annual : field -> values at `quarter_ends` / `annual_ends`; balances and diluted_shares at `annual_ends`.
     Shares and per-share figures are restated for a split only as far back as the first report after it repeats them
     (three years of annual, two of quarterly figures), as the derived EDGAR statements show them.
+    shares : average diluted shares of each quarter, adjusted for the split; not in the derived statements.
     """
 
     quarter_ends: tuple[date, ...]
@@ -30,6 +31,7 @@ class Fundamentals:
     balances: dict[str, Floats]
     diluted_shares: Floats
     latest_shares: tuple[date, float]
+    shares: Floats
 
 
 def draw_fundamentals(
@@ -75,9 +77,8 @@ def draw_fundamentals(
         "ocf": np.round(income * 1.2 + revenue * 0.02, -3),
     }
     annual_ends, annual, balances, diluted = _annual(traits, quarters, fiscal, quarterly, count, split_year, ratio)
-    return Fundamentals(
-        quarters, quarterly, annual_ends, annual, balances, diluted, (days[-10], float(np.round(count[-1], -4)))
-    )
+    latest = (days[-10], float(np.round(count[-1], -4)))
+    return Fundamentals(quarters, quarterly, annual_ends, annual, balances, diluted, latest, count)
 
 
 def _annual(

@@ -16,6 +16,7 @@ class Stream(IntEnum):
     TRADING = 6
     CAPS = 7
     SECTORS = 8
+    FILINGS = 9
 
 
 def generator(seed: int, stream: Stream, index: int = 0) -> np.random.Generator:

@@ -1,7 +1,7 @@
 """The fictional market as one object: what is written to files, and what is true behind it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 
 import numpy as np
@@ -14,6 +14,7 @@ from finskillbench.sources.statements import Statements
 from finskillbench.sources.synthetic.calendar import quarter_ends, sessions
 from finskillbench.sources.synthetic.companies import Traits, company_returns, draw_traits, sector_returns
 from finskillbench.sources.synthetic.factors import draw_factors, volatility_multiplier
+from finskillbench.sources.synthetic.filers import Filer, draw_filer
 from finskillbench.sources.synthetic.fundamentals import Fundamentals, draw_fundamentals
 from finskillbench.sources.synthetic.identities import Company, invent_companies
 from finskillbench.sources.synthetic.macro import Series, draw_macro
@@ -49,6 +50,7 @@ class SyntheticTruth:
     risk_free: NDArray[np.float64]
     adjusted_close: NDArray[np.float64]
     macro: Mapping[str, Series]
+    _filers: dict[str, Filer] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def securities(self) -> tuple[Security, ...]:
@@ -67,10 +69,7 @@ class SyntheticTruth:
         ------
         InputError : unknown symbol.
         """
-        index = next((i for i, c in enumerate(self.companies) if c.security.symbol == symbol), None)
-        if index is None:
-            raise InputError(f"{symbol}: no such company in the simulated market of seed {self.seed}")
-        facts = self.fundamentals[index]
+        facts = self.fundamentals[self._index(symbol)]
 
         def table(ends: tuple[date, ...], values: NDArray[np.float64]) -> pl.DataFrame:
             return pl.DataFrame({"end": ends, "value": values}, schema={"end": pl.Date, "value": pl.Float64})
@@ -86,6 +85,38 @@ class SyntheticTruth:
             diluted_shares=table(facts.annual_ends, facts.diluted_shares),
             shares_outstanding=table((when,), np.array([latest])),
         )
+
+    def draw_filer(self, index: int) -> Filer:
+        """The filings of the company at `index` with the statements behind them, drawn anew: nothing is kept."""
+        company, sector = self.companies[index], self.companies[index].security.sector
+        rank = sum(other.security.sector == sector for other in self.companies[:index])
+        return draw_filer(self.seed, index, company, self.traits[index], self.fundamentals[index], rank=rank)
+
+    def filer(self, symbol: str) -> Filer:
+        """One company's filings and the true statements behind them, kept for the next call.
+
+        Raises
+        ------
+        InputError : unknown symbol.
+        """
+        if symbol not in self._filers:
+            self._filers[symbol] = self.draw_filer(self._index(symbol))
+        return self._filers[symbol]
+
+    def true_value(self, symbol: str, metric: str, start: date | None, end: date, as_of: date) -> float | None:
+        """What was public on `as_of` about a metric over a period (`start` None: at its end); see `Filer.true_value`.
+
+        Raises
+        ------
+        InputError : unknown symbol.
+        """
+        return self.filer(symbol).true_value(metric, start, end, as_of)
+
+    def _index(self, symbol: str) -> int:
+        index = next((i for i, c in enumerate(self.companies) if c.security.symbol == symbol), None)
+        if index is None:
+            raise InputError(f"{symbol}: no such company in the simulated market of seed {self.seed}")
+        return index
 
 
 def simulate(seed: int, names: int = 30) -> SyntheticTruth:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from finskillbench.errors import InputError
 from finskillbench.sources.constituents import GICS_SECTORS, SECTORS
 from finskillbench.sources.synthetic.calendar import dividend_sessions, new_york_offset
+from finskillbench.sources.synthetic.edgar_files import companyfacts_json, instances, submissions_json
 from finskillbench.sources.synthetic.fundamentals import Fundamentals
 from finskillbench.sources.synthetic.identities import Company
 from finskillbench.sources.synthetic.macro import Series, decimals
@@ -32,8 +33,8 @@ _CENTS = ("eps", "divPS")
 def write_collection(out: Path, *, seed: int, names: int = 30) -> None:
     """Write the raw collection of a seed into the new folder `out`.
 
-    Layout: universe.json, constituents/, prices/, famafrench/, fred/, statements_derived/. The folder appears complete
-    or not at all.
+    Layout: universe.json, constituents/, prices/, famafrench/, fred/, statements_derived/, companyfacts/, submissions/,
+    xbrl/<symbol>/. The folder appears complete or not at all.
 
     Raises
     ------
@@ -57,7 +58,8 @@ def write_collection(out: Path, *, seed: int, names: int = 30) -> None:
 
 
 def _write_all(folder: Path, truth: SyntheticTruth) -> None:
-    for name in ("constituents", "prices", "famafrench", "fred", "statements_derived"):
+    market = ("constituents", "prices", "famafrench", "fred", "statements_derived")
+    for name in (*market, "companyfacts", "submissions", "xbrl"):
         (folder / name).mkdir()
     _text(folder / "universe.json", _universe(truth))
     _text(folder / "constituents" / "constituents.csv", _constituents(truth.companies))
@@ -72,6 +74,12 @@ def _write_all(folder: Path, truth: SyntheticTruth) -> None:
         symbol = company.security.symbol
         price_frame(truth, i, stamps).write_csv(folder / "prices" / f"{symbol}.csv", line_terminator="\n")
         _text(folder / "statements_derived" / f"{symbol}.json", statements_json(truth, i))
+        filer = truth.draw_filer(i)
+        (folder / "companyfacts" / f"CIK{company.security.cik}.json").write_bytes(companyfacts_json(filer))
+        (folder / "submissions" / f"CIK{company.security.cik}.json").write_bytes(submissions_json(filer))
+        (folder / "xbrl" / symbol).mkdir()
+        for accession, instance in instances(filer):
+            (folder / "xbrl" / symbol / f"{accession}.xml").write_bytes(instance)
 
 
 def price_frame(truth: SyntheticTruth, index: int, stamps: list[str]) -> pl.DataFrame:

@@ -1,0 +1,429 @@
+"""Facts as filed: the canonical metrics of every company, bitemporal.
+
+One row per (symbol, metric, period, filing date) at which a figure was new: "as of d" means the latest row of a period
+with `filed` <= d. Restatements and amendments are rows of their own; a figure that a later filing repeats as a
+comparative is not. Quarters that nobody reported are year-to-date figures subtracted on their actual dates, and a
+derived row is filed when the last of its parents was. It is made again only once both of them have been restated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from statistics import median
+
+import polars as pl
+
+from finskillbench.sources.edgar.companyfacts import CompanyFacts
+from finskillbench.sources.edgar.metrics import CANONICAL, INSTANT, METRICS, Metric
+
+PANEL_SCHEMA = {
+    "symbol": pl.String,
+    "metric": pl.String,
+    "start": pl.Date,
+    "end": pl.Date,
+    "filed": pl.Date,
+    "value": pl.Float64,
+    "unit": pl.String,
+    "tag": pl.String,
+    "taxonomy": pl.String,
+    "form": pl.String,
+    "accession": pl.String,
+    "fiscal_year": pl.Int32,
+    "fiscal_period": pl.String,
+    "duration": pl.String,
+    "derived": pl.Boolean,
+    "parents": pl.String,
+}
+
+PERIODIC_FORMS = tuple(
+    form + suffix for form in ("10-Q", "10-K", "10-QT", "10-KT", "20-F", "40-F") for suffix in ("", "/A")
+)
+"""Reports whose figures may enter a label; a proxy statement repeats net income, an 8-K recasts years."""
+
+DURATIONS = {
+    "quarterly": (70, 125),  # 12 to 17 weeks
+    "half": (150, 200),
+    "nine_months": (235, 290),
+    "annual": (340, 380),
+}
+"""Lengths of periods in days, both ends counted: calendars of 52 and 53 weeks and quarters of 12 and 16 included."""
+
+_LONGER = {"half": "quarterly", "nine_months": "half", "annual": "nine_months"}
+"""Year-to-date period -> the one that ends a quarter earlier."""
+
+_KEY = ("symbol", "metric", "start", "end")
+_FALLBACK_RANK = 1000
+"""Behind every alias."""
+_MISSCALED = (1e3, 1e6)
+_SCALE_TOLERANCE = 0.005
+"""Two filings round one figure to four digits or more (they may be restated by less than a scale)."""
+_PRODUCT_TOLERANCE = 0.2
+"""Earnings per share have few digits, and preferred dividends come off net income."""
+_MIN_EPS = 0.05
+_FEWER = ((300.0, 3e3), (3e5, 3e6))
+"""How many times fewer shares than before speak of thousands or millions: no split is so large, and counts drift."""
+_RECENT_FILINGS = 8
+"""Two years of filings, of which the median cannot be one figure that is itself out of scale."""
+_MAX_EPS = 750.0
+"""Dollars a share in one period that only a filing's own earnings per share make credible (Berkshire's A share)."""
+_POSITIVE = ("total_assets",)
+"""Metrics that cannot be zero, besides numbers of shares: an empty cell was tagged."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactsPanel:
+    """The facts and what was left out of them.
+
+    frame : PANEL_SCHEMA, sorted by symbol, metric, end, start, filed. start is null for instants; tag and taxonomy are
+        empty for derived rows, whose parents read "accession metric start..end - accession metric start..end"; form,
+        accession, fiscal_year and fiscal_period describe the filing (of the parent filed last), not the period.
+    notes : one sentence each.
+    """
+
+    frame: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+def classify(start: pl.Expr, end: pl.Expr) -> pl.Expr:
+    """Class of a period from its dates: a key of DURATIONS, "instant" (no start) or "other"."""
+    days = (end - start).dt.total_days() + 1
+    kind = pl.when(start.is_null()).then(pl.lit("instant"))
+    for name, (shortest, longest) in DURATIONS.items():
+        kind = kind.when(days.is_between(shortest, longest)).then(pl.lit(name))
+    return kind.otherwise(pl.lit("other"))
+
+
+def build_facts(companies: Mapping[str, CompanyFacts]) -> FactsPanel:
+    """The panel of all companies; a company without one usable figure is left out and noted."""
+    notes = [f"{symbol}: {note}" for symbol in sorted(companies) for note in companies[symbol].notes]
+    raw = _canonical(companies, notes)
+    reported = _one_per_filing(raw)
+    reported = _without_misscaled(reported, notes)
+    for metric in METRICS.values():
+        reported = pl.concat([reported, _fallback_rows(reported, metric)])
+    versions = _versions(reported)
+    parts = [name for name, metric in METRICS.items() if metric.part]
+    versions = versions.filter(~pl.col("metric").is_in(parts))
+    columns = [pl.col(name).cast(kind) for name, kind in PANEL_SCHEMA.items()]
+    frame = pl.concat([part.select(columns) for part in (versions, _differences(versions))])
+    frame = frame.sort("symbol", "metric", "end", "start", "filed")
+    # A quarter that was first subtracted and then follows from an identity of a later filing says nothing new.
+    frame = frame.filter(~(pl.col("derived") & _same_as_before(frame, (*_KEY, "value"))))
+    present = set(frame["symbol"].unique())
+    notes += [
+        f"{symbol}: no usable fact of {len(METRICS)} metrics in {companies[symbol].file.name}: left out."
+        for symbol in sorted(companies)
+        if symbol not in present
+    ]
+    return FactsPanel(frame, tuple(notes))
+
+
+def _same_as_before(rows: pl.DataFrame, columns: tuple[str, ...]) -> pl.Series:
+    """Whether a row (of a sorted table) equals the row above it in some columns."""
+    keys = rows.select(pl.struct(columns)).to_series()
+    return (keys == keys.shift(1)).fill_null(False)
+
+
+def _canonical(companies: Mapping[str, CompanyFacts], notes: list[str]) -> pl.DataFrame:
+    """Rows of the metrics' tags from periodic reports, in the metrics' units and of their kind."""
+    aliases = pl.DataFrame(
+        [
+            (alias.taxonomy, alias.tag, name, rank, alias.weak, metric.unit, metric.kind == INSTANT)
+            for name, metric in METRICS.items()
+            for rank, alias in enumerate(metric.aliases)
+        ],
+        schema={
+            "taxonomy": pl.String,
+            "tag": pl.String,
+            "metric": pl.String,
+            "rank": pl.Int32,
+            "weak": pl.Boolean,
+            "wanted": pl.String,
+            "instant": pl.Boolean,
+        },
+        orient="row",
+    )
+    frames = [one.facts.with_columns(symbol=pl.lit(symbol)) for symbol, one in sorted(companies.items())]
+    if not frames:
+        empty = {name: PANEL_SCHEMA[name] for name in PANEL_SCHEMA} | {"rank": pl.Int32, "weak": pl.Boolean}
+        return pl.DataFrame(schema=empty)
+    everything = pl.concat(frames).filter(pl.col("form").is_in(PERIODIC_FORMS))
+    raw = everything.join(aliases, on=["taxonomy", "tag"])
+    foreign = raw.filter(pl.col("unit") != pl.col("wanted")).group_by("symbol", "wanted", "unit").len()
+    for symbol, wanted, unit, count in foreign.sort("symbol", "wanted", "unit").iter_rows():
+        notes.append(f"{symbol}: {count} figures in {unit} where {wanted} is expected: left out.")
+    raw = raw.filter(pl.col("unit") == pl.col("wanted"))
+    kindred = pl.col("start").is_null() == pl.col("instant")
+    for symbol, metric, count in raw.filter(~kindred).group_by("symbol", "metric").len().sort("symbol").iter_rows():
+        notes.append(f"{symbol}: {count} figures of {metric} over the wrong kind of period: left out.")
+    raw = raw.filter(kindred)
+    none = ((pl.col("wanted") == "shares") | pl.col("metric").is_in(_POSITIVE)) & (pl.col("value") <= 0)
+    for symbol, tag, accession, count in (
+        raw.filter(none).group_by("symbol", "tag", "accession").len().sort("symbol", "accession", "tag").iter_rows()
+    ):
+        notes.append(f"{symbol}: {count} figures of {tag} in {accession} are not positive: left out.")
+    raw = raw.filter(~none)
+    raw = raw.join(_parts_of_totals(everything), on=["symbol", "accession", "taxonomy", "tag"], how="anti")
+    return raw.with_columns(
+        duration=classify(pl.col("start"), pl.col("end")), derived=pl.lit(False), parents=pl.lit("")
+    ).select(*PANEL_SCHEMA, "rank", "weak")
+
+
+def _parts_of_totals(everything: pl.DataFrame) -> pl.DataFrame:
+    """symbol, accession, taxonomy, tag of the aliases that are only a part of the metric in a filing."""
+    found = [pl.DataFrame(schema=dict.fromkeys(("symbol", "accession", "taxonomy", "tag"), pl.String))]
+    filing = ["symbol", "accession"]
+    period = ["symbol", "accession", "unit", "start", "end"]
+    for metric in METRICS.values():
+        for alias in metric.aliases:
+            if not (alias.unless or alias.below):
+                continue
+            mine = everything.filter((pl.col("taxonomy") == alias.taxonomy) & (pl.col("tag") == alias.tag))
+            others = everything.filter(pl.col("tag").is_in(alias.unless))
+            found.append(mine.join(others, on=filing, how="semi").select(found[0].columns))
+            totals = everything.filter(pl.col("tag").is_in(alias.below)).select(*period, total="value")
+            less = pl.col("total") > pl.col("value")  # no tolerance: filings would change tags as they pass it
+            found.append(mine.join(totals, on=period, nulls_equal=True).filter(less).select(found[0].columns))
+    return pl.concat(found).unique()
+
+
+def _one_per_filing(raw: pl.DataFrame) -> pl.DataFrame:
+    """Per period and filing the figure of the first alias."""
+    return raw.sort("rank").unique([*_KEY, "accession"], keep="first", maintain_order=True)
+
+
+def _fallback_rows(reported: pl.DataFrame, metric: Metric) -> pl.DataFrame:
+    """The metric as a sum of terms of the same filing and period, where the filing does not state it."""
+    fallback = metric.fallback
+    if fallback is None:
+        return reported.clear()
+    of = reported.filter(~pl.col("derived"))
+    key = ["symbol", "start", "end", "accession"]
+    text = pl.format("{} {} {}", "accession", "metric", _period())
+    (first, sign), *others = fallback.terms.items()
+    rows = of.filter(pl.col("metric") == first).with_columns(value=sign * pl.col("value"), parents=text)
+    for term, sign in others:
+        part = of.filter(pl.col("metric") == term)
+        optional = term in fallback.optional
+        right = part.select(*key, other=sign * pl.col("value"), also=text, neighbour="weak")
+        rows = rows.join(right, on=key, how="left" if optional else "inner", nulls_equal=True)
+        if term in fallback.inside_weak:
+            rows = rows.with_columns(pl.when(~pl.col("weak")).then("other").alias("other"))
+        glue = pl.concat_str("parents", pl.lit(" + " if sign > 0 else " - "), "also")
+        rows = rows.with_columns(
+            value=pl.col("value") + pl.col("other").fill_null(0.0),
+            parents=pl.when(pl.col("other").is_null()).then(pl.col("parents")).otherwise(glue),
+            weak=pl.col("weak") | pl.col("neighbour").fill_null(False),
+        ).drop("other", "also", "neighbour")
+    stated = of.filter(pl.col("metric") == metric.name).select(key)
+    return (
+        rows.join(stated, on=key, how="anti", nulls_equal=True)
+        .with_columns(
+            metric=pl.lit(metric.name),
+            tag=pl.lit(""),
+            taxonomy=pl.lit(""),
+            derived=pl.lit(True),
+            rank=pl.lit(_FALLBACK_RANK, dtype=pl.Int32),
+            weak=pl.lit(True),
+        )
+        .select(reported.columns)
+    )
+
+
+def _period() -> pl.Expr:
+    start = pl.col("start").cast(pl.String)
+    return pl.when(start.is_null()).then("end").otherwise(pl.concat_str(start, pl.lit(".."), pl.col("end")))
+
+
+def _versions(reported: pl.DataFrame) -> pl.DataFrame:
+    """The rows at which a period's figure was new, one per filing date.
+
+    A figure under a lesser alias is no restatement of one under a better alias if it is weak, or if its filing uses
+    the better alias for other periods: it is then another concept.
+    """
+    daily = (
+        reported.sort("rank", "accession", descending=[False, True])
+        .unique([*_KEY, "filed"], keep="first", maintain_order=True)
+        .sort(*_KEY, "filed")
+        .with_columns(
+            period=pl.struct(_KEY).rle_id(),
+            best_in_filing=pl.col("rank").min().over("symbol", "metric", "accession"),
+        )
+        .with_columns(best_before=pl.col("rank").cum_min().shift(1).over("period"))
+    )
+    lesser = (pl.col("rank") > pl.col("best_before")) & (pl.col("weak") | (pl.col("best_in_filing") < pl.col("rank")))
+    kept = daily.filter(~lesser.fill_null(False))
+    return kept.filter(~_same_as_before(kept, (*_KEY, "value"))).drop("period", "best_before", "best_in_filing")
+
+
+def _without_misscaled(reported: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
+    """Leave out figures that a filer tagged in thousands or millions as if they were units, and name them.
+
+    Signs, none of which needs a later filing: the figure is a thousandth or a millionth of what an earlier filing says
+    of the same period; or net income is so many times earnings per share x diluted shares of the filing. Of the latter
+    the shares are wrong where the product is too small, the dollars where it is too large. Shares are wrong also where
+    they are so many times fewer than those of any period known before, or where net income would be an incredible
+    sum a share, unless the filing's earnings per share bear them out. A filing tags its shares in one scale: all
+    figures of a tag fall with one.
+    """
+    row = ["symbol", "metric", "accession", "start", "end"]
+    earlier = reported.select(*_KEY, before="filed", other="value")
+    pairs = reported.filter(pl.col("value") != 0).join(earlier, on=_KEY, nulls_equal=True)
+    shrunk = _near(pl.col("other") / pl.col("value"), _MISSCALED, _SCALE_TOLERANCE)
+    wrong = [pairs.filter(shrunk & (pl.col("before") < pl.col("filed"))).select(row)]
+    key = ["symbol", "accession", "start", "end"]
+    income, per_share, shares = (
+        reported.filter(pl.col("metric") == name).select(*key, pl.col("value").alias(name))
+        for name in ("net_income", "eps_diluted", "diluted_shares")
+    )
+    product = income.join(per_share.filter(pl.col("eps_diluted").abs() >= _MIN_EPS), on=key).join(shares, on=key)
+    ratios = product.group_by("symbol", "accession").agg(
+        ratio=(pl.col("net_income") / (pl.col("eps_diluted") * pl.col("diluted_shares"))).abs().median()
+    )
+    ratio = ratios.filter(
+        _near(pl.col("ratio"), (*_MISSCALED, *(1 / scale for scale in _MISSCALED)), _PRODUCT_TOLERANCE)
+    )
+    judged = reported.join(ratio, on=["symbol", "accession"])
+    few_shares = (pl.col("ratio") > 1) & (pl.col("metric") == "diluted_shares")
+    few_dollars = (pl.col("ratio") < 1) & (pl.col("unit") == "USD")
+    wrong.append(judged.filter(few_shares | few_dollars).select(row))
+    borne_out = ratios.filter(_near(pl.col("ratio"), (1.0,), _PRODUCT_TOLERANCE))
+    rich = income.join(shares, on=key).filter(pl.col("net_income").abs() > _MAX_EPS * pl.col("diluted_shares"))
+    rich = rich.join(borne_out, on=["symbol", "accession"], how="anti")
+    wrong.append(rich.select(row[0], pl.lit("diluted_shares").alias("metric"), *row[2:]))
+    counts = reported.filter(pl.col("unit") == "shares")
+    tags = _of_fewer_shares(counts, counts.join(pl.concat(wrong), on=row, how="semi", nulls_equal=True), borne_out)
+    bad = pl.concat([*wrong, counts.join(tags, on=tags.columns, how="semi").select(row)]).unique()
+    counted = bad.join(reported, on=row, nulls_equal=True).group_by("symbol", "tag", "accession").len()
+    for symbol, tag, accession, count in counted.sort("symbol", "accession", "tag").iter_rows():
+        notes.append(f"{symbol}: {count} figures of {tag} in {accession} are in thousands or millions: left out.")
+    return reported.join(bad, on=row, how="anti", nulls_equal=True)
+
+
+def _of_fewer_shares(counts: pl.DataFrame, wrong: pl.DataFrame, borne_out: pl.DataFrame) -> pl.DataFrame:
+    """symbol, metric, tag, accession whose numbers of shares are out of scale, filing after filing.
+
+    counts : the reported numbers of shares.
+    wrong : those known to be out of scale; they condemn their tag in the filing and are no measure of later filings.
+    borne_out : symbol, accession of filings whose earnings per share agree with their diluted shares.
+    """
+    key = ["symbol", "metric", "tag", "accession"]
+    condemned = set(wrong.select(key).iter_rows())
+    sound = set(borne_out["symbol", "accession"].iter_rows())
+    filings = (
+        counts.group_by(key)
+        .agg(pl.col("filed").max(), least=pl.col("value").min(), usual=pl.col("value").median())
+        .sort("symbol", "metric", "filed", "accession", "tag")
+    )
+    found: list[tuple[str, ...]] = []
+    for _, series in filings.group_by("symbol", "metric", maintain_order=True):
+        recent: list[float] = []
+        today: list[float] = []
+        day: date | None = None
+        for symbol, metric, tag, accession, filed, least, usual in series.iter_rows():
+            if filed != day:  # what is filed on one day is no measure of itself
+                recent, today, day = (recent + today)[-_RECENT_FILINGS:], [], filed
+            fewer = bool(recent) and any(low <= median(recent) / least <= high for low, high in _FEWER)
+            agrees = metric == "diluted_shares" and (symbol, accession) in sound
+            if (symbol, metric, tag, accession) in condemned or (fewer and not agrees):
+                found.append((symbol, metric, tag, accession))
+            else:
+                today.append(usual)
+    return pl.DataFrame(found, schema=dict.fromkeys(key, pl.String), orient="row")
+
+
+def _near(ratio: pl.Expr, scales: tuple[float, ...], tolerance: float) -> pl.Expr:
+    return pl.any_horizontal([(ratio / scale - 1).abs() < tolerance for scale in scales])
+
+
+def _differences(versions: pl.DataFrame) -> pl.DataFrame:
+    """Quarters as year-to-date figures subtracted, remade once both parents have been restated.
+
+    One restated parent less one that is not would put a year's restatement into one quarter. Parents under different
+    tags may be different concepts and are not subtracted. Where the quarter itself is reported, derived rows filed on
+    that day or later give way to it.
+    """
+    additive = [name for name in CANONICAL if METRICS[name].additive]
+    flows = versions.filter(pl.col("metric").is_in(additive) & (pl.col("duration") != "other"))
+    periods = flows.select(*_KEY, "duration").unique()
+    pairs = (
+        periods.filter(pl.col("duration").is_in(list(_LONGER)))
+        .with_columns(before=pl.col("duration").replace_strict(_LONGER))
+        .join(
+            periods.select("symbol", "metric", "start", earlier="end", before="duration"),
+            on=["symbol", "metric", "start", "before"],
+        )
+        .filter((pl.col("end") - pl.col("earlier")).dt.total_days().is_between(*DURATIONS["quarterly"]))
+        .select(*_KEY, "earlier")
+    )
+    key = [*_KEY, "earlier"]
+    sides = {
+        "long": pairs.join(flows, on=_KEY),
+        "short": pairs.join(flows.rename({"end": "earlier"}), on=["symbol", "metric", "start", "earlier"]),
+    }
+    events = pl.concat([side.select(*key, "filed") for side in sides.values()]).unique().sort("filed")
+    of_filing = ["accession", "form", "fiscal_year", "fiscal_period"]
+    for name, side in sides.items():
+        known = side.select(
+            *key,
+            "filed",
+            pl.col("filed").alias(f"filed_{name}"),
+            *(pl.col(column).alias(f"{column}_{name}") for column in ("value", "tag", "unit", *of_filing)),
+        )
+        events = events.join_asof(known.sort("filed"), on="filed", by=key, check_sortedness=False)
+    later = pl.col("filed_long") >= pl.col("filed_short")
+    rows = (
+        events.filter(pl.col("tag_long") == pl.col("tag_short"))
+        .with_columns(
+            pl.when(later).then(f"{column}_long").otherwise(f"{column}_short").alias(column) for column in of_filing
+        )
+        .with_columns(
+            value=pl.col("value_long") - pl.col("value_short"),
+            parents=pl.format(
+                "{} {} {}..{} - {} {} {}..{}",
+                *("accession_long", "metric", "start", "end"),
+                *("accession_short", "metric", "start", "earlier"),
+            ),
+            first="start",
+            start=pl.col("earlier") + pl.duration(days=1),
+            unit="unit_long",
+            tag=pl.lit(""),
+            taxonomy=pl.lit(""),
+            duration=pl.lit("quarterly"),
+            derived=pl.lit(True),
+        )
+    )
+    reported = (
+        versions.filter(pl.col("duration") == "quarterly")
+        .group_by("symbol", "metric", "end")
+        .agg(reported=pl.col("filed").min())
+    )
+    # Where two year-to-date chains end on one day, the longer one is the fiscal year's.
+    rows = (
+        rows.join(reported, on=["symbol", "metric", "end"], how="left")
+        .filter(pl.col("reported").is_null() | (pl.col("filed") < pl.col("reported")))
+        .sort(*_KEY, "first", "filed")
+    )
+    rows = rows.filter(_of_one_vintage(rows)).sort(*_KEY, "filed", "first")
+    rows = rows.unique([*_KEY, "filed"], keep="first", maintain_order=True)
+    return rows.filter(~_same_as_before(rows, (*_KEY, "value")))
+
+
+def _of_one_vintage(rows: pl.DataFrame) -> pl.Series:
+    """Whether a difference (sorted by chain and filing) is its chain's first, or both parents are newer than the last.
+
+    A chain is the differences of one pair of periods.
+    """
+    kept: list[bool] = []
+    last: date | None = None
+    chains = rows.select(pl.struct(*_KEY, "first").rle_id()).to_series().to_list()
+    before = -1
+    filings = rows.select("filed", pl.min_horizontal("filed_long", "filed_short")).iter_rows()
+    for chain, (filed, older) in zip(chains, filings, strict=True):
+        kept.append(chain != before or last is None or older > last)
+        if kept[-1]:
+            last = filed
+        before = chain
+    return pl.Series(kept, dtype=pl.Boolean)

@@ -1,0 +1,103 @@
+"""Readable names of XBRL members: documents carry element names, the labels are in a linkbase that few keep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_COUNTRIES = {
+    "AE": "United Arab Emirates",
+    "AR": "Argentina",
+    "AT": "Austria",
+    "AU": "Australia",
+    "BE": "Belgium",
+    "BM": "Bermuda",
+    "BR": "Brazil",
+    "CA": "Canada",
+    "CH": "Switzerland",
+    "CL": "Chile",
+    "CN": "China",
+    "CO": "Colombia",
+    "CZ": "Czechia",
+    "DE": "Germany",
+    "DK": "Denmark",
+    "EG": "Egypt",
+    "ES": "Spain",
+    "FI": "Finland",
+    "FR": "France",
+    "GB": "United Kingdom",
+    "GR": "Greece",
+    "HK": "Hong Kong",
+    "HU": "Hungary",
+    "ID": "Indonesia",
+    "IE": "Ireland",
+    "IL": "Israel",
+    "IN": "India",
+    "IT": "Italy",
+    "JP": "Japan",
+    "KR": "South Korea",
+    "KY": "Cayman Islands",
+    "KZ": "Kazakhstan",
+    "LU": "Luxembourg",
+    "MO": "Macau",
+    "MX": "Mexico",
+    "MY": "Malaysia",
+    "NG": "Nigeria",
+    "NL": "Netherlands",
+    "NO": "Norway",
+    "NZ": "New Zealand",
+    "PE": "Peru",
+    "PH": "Philippines",
+    "PL": "Poland",
+    "PR": "Puerto Rico",
+    "PT": "Portugal",
+    "QA": "Qatar",
+    "RO": "Romania",
+    "RU": "Russia",
+    "SA": "Saudi Arabia",
+    "SE": "Sweden",
+    "SG": "Singapore",
+    "TH": "Thailand",
+    "TR": "Turkey",
+    "TW": "Taiwan",
+    "UA": "Ukraine",
+    "US": "United States",
+    "VN": "Vietnam",
+    "ZA": "South Africa",
+}
+"""ISO 3166 codes that filers use in `country`, by their English short names."""
+
+_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_SMALL = frozenset({"and", "of", "the", "for", "in", "to", "or"})
+_KNOWN = {"NonUs": "Non-US", "US": "United States", "CorporateNonSegment": "Corporate"}
+
+
+def member_key(member: str) -> str:
+    """What identifies a member over the years: its local name, since prefixes move (`us-gaap` to `srt`)."""
+    prefix, _, local = member.rpartition(":")
+    return member if prefix == "country" else local
+
+
+def labels_of(members: Iterable[str]) -> dict[str, str]:
+    """Key (`member_key`) -> readable name, different for each of the members of one axis."""
+    keys = list(members)
+    labels = {key: _label(key, short=True) for key in keys}
+    if len(set(labels.values())) < len(keys):
+        labels = {key: _label(key, short=False) for key in keys}
+    return labels if len(set(labels.values())) == len(keys) else {key: key for key in keys}
+
+
+def _label(key: str, *, short: bool) -> str:
+    """`GreaterChinaSegmentMember` -> `Greater China`, with the word "Segment" unless `short`."""
+    if key.startswith("country:"):
+        code = key.partition(":")[2]
+        return _COUNTRIES.get(code, code)
+    name = key.removesuffix("Member").removesuffix("Domain")
+    if name in _KNOWN and short:
+        return _KNOWN[name]
+    if short:
+        name = name.removesuffix("Segments").removesuffix("Segment") or name
+    words = _WORDS.findall(name)
+    label = " ".join(word.lower() if place and word.lower() in _SMALL else word for place, word in enumerate(words))
+    # An element name starts with a capital, so that trade names with a small i lose it.
+    return re.sub(r"\bI (?=(?:Phone|Pad|Pod|Mac|Cloud|Tunes)\b)", "i", label) or key

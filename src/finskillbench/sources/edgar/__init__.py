@@ -1,0 +1,1 @@
+"""EDGAR files as the SEC serves them: company facts, submissions, XBRL instances."""

@@ -1,0 +1,239 @@
+"""The EDGAR part of a raw collection: company facts, submissions and XBRL instances by ticker."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from finskillbench.errors import SourceError
+from finskillbench.sources.constituents import parse_constituents
+from finskillbench.sources.edgar.companyfacts import CompanyFacts, parse_companyfacts
+from finskillbench.sources.edgar.instance import Instance, instance_files, parse_instance
+from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
+from finskillbench.sources.edgar.submissions import Submissions, parse_submissions
+from finskillbench.sources.files import ticker_of
+from finskillbench.sources.universe import load_universe
+
+__all__ = ["FilingsData", "InstanceFiles", "load_filings"]
+
+_SUFFIXES = (".json", ".json.gz")
+_CIK = re.compile(r"CIK(\d{10})", re.I)
+
+
+class InstanceFiles(Mapping[str, tuple[Instance, ...]]):
+    """Symbol -> its parsed instances, in path order, read when asked for and not kept.
+
+    A filer of ten years has forty instances, and 3,000 filers' facts with dimensions need not lie in memory at once.
+
+    Raises
+    ------
+    SourceError : on access, a file that cannot be read, or one whose filer is not the company it was sorted under.
+    """
+
+    def __init__(self, files: Mapping[str, tuple[Path, ...]], ciks: Mapping[str, int]) -> None:
+        self.files, self.ciks = files, ciks
+
+    def __getitem__(self, symbol: str) -> tuple[Instance, ...]:
+        found = tuple(parse_instance(path, tags=CANONICAL_TAGS) for path in self.files[symbol])
+        for one in found:
+            if one.cik is not None and one.cik != self.ciks.get(symbol, one.cik):
+                raise SourceError(
+                    one.path,
+                    f"the filer is CIK {one.cik}, but {symbol} is CIK {self.ciks[symbol]}",
+                    mend="move the file to the folder of its filer",
+                )
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class FilingsData:
+    """What the fundamental panels are built from; every mapping is by symbol, sorted.
+
+    companies : symbol -> raw facts under the canonical metrics' tags.
+    submissions : symbol -> its list of filings, where there is one.
+    instances : symbol -> its parsed XBRL instances, read on access; a company without any is absent.
+    notes : what is absent, left out or chosen between, one sentence each.
+    """
+
+    companies: Mapping[str, CompanyFacts]
+    submissions: Mapping[str, Submissions]
+    instances: Mapping[str, tuple[Instance, ...]]
+    notes: tuple[str, ...]
+
+
+def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> FilingsData:
+    """Read companyfacts/, submissions/ and xbrl/ of a raw collection, as far as they are there.
+
+    Parameters
+    ----------
+    raw_dir : the raw collection; files lie in those folders or any number of sub-folders deep, plain or gzipped. They
+        are named after the ticker or after the CIK (`CIK0000320193.json`); whose CIK it is say universe.json, the
+        submissions, constituents.csv and a collector's `ticker` in the file, in this order. Instances lie in a folder
+        named after the ticker, or say on their cover who filed them.
+    symbols : companies to read (`BF-B` style); None reads every one whose ticker is known.
+
+    Of several files of one company the company facts with the most figures and the submissions that reach furthest are
+    taken, and a note says so.
+
+    Raises
+    ------
+    SourceError : no such folder, a file that cannot be trusted, or files of two filers under one ticker.
+    """
+    raw_dir = Path(raw_dir)
+    if not raw_dir.is_dir():
+        raise SourceError(raw_dir, "no such folder", mend="name a raw collection")
+    wanted = None if symbols is None else frozenset(symbols)
+    notes = [
+        f"There is no folder {name}: {lacking}."
+        for name, lacking in (
+            ("companyfacts", "fundamental analysis is left out"),
+            ("submissions", "filings are those that the company facts name"),
+            ("xbrl", "revenue by segment is not covered"),
+        )
+        if not (raw_dir / name).is_dir()
+    ]
+    tickers = _known_tickers(raw_dir)
+    submissions = _submissions(raw_dir / "submissions", wanted, tickers, notes)
+    companies = _companies(raw_dir / "companyfacts", wanted, tickers, notes)
+    if wanted is not None and companies and (missing := sorted(wanted - set(companies))):
+        notes.append(f"Company facts are not there for {len(missing)} of {len(wanted)} names: {', '.join(missing)}.")
+    submissions = {symbol: filed for symbol, filed in submissions.items() if symbol in companies}
+    for parsed in (*submissions.values(), *companies.values()):
+        notes.extend(parsed.notes)
+    ciks = {symbol: facts.cik for symbol, facts in companies.items()}
+    return FilingsData(
+        companies=companies,
+        submissions=submissions,
+        instances=InstanceFiles(_instances(raw_dir / "xbrl", wanted, ciks, notes), ciks),
+        notes=tuple(notes),
+    )
+
+
+def _known_tickers(raw_dir: Path) -> dict[int, list[str]]:
+    """CIK -> tickers, from the lists of the collection; share classes of one filer are several."""
+    known: dict[int, list[str]] = {}
+    universe = load_universe(raw_dir)
+    for security in universe.securities.values():
+        if security.cik:
+            known.setdefault(int(security.cik), []).append(security.symbol)
+    constituents = raw_dir / "constituents" / "constituents.csv"
+    if constituents.is_file():
+        for one in parse_constituents(constituents).values():
+            if one.cik:
+                known.setdefault(int(one.cik), []).append(one.symbol)
+    return known
+
+
+def _json_files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name.lower().endswith(_SUFFIXES)]
+
+
+def _named(path: Path) -> tuple[int | None, str | None]:
+    """CIK or ticker in a file's name."""
+    found = _CIK.match(path.name)
+    return (int(found.group(1)), None) if found else (None, ticker_of(path))
+
+
+def _choose(candidates: Iterable[str], wanted: frozenset[str] | None) -> str | None:
+    """The ticker a filer goes by: the first that was asked for, else the first there is."""
+    listed = list(dict.fromkeys(candidates))
+    asked = [ticker for ticker in listed if wanted is None or ticker in wanted]
+    return asked[0] if asked else listed[0] if listed else None
+
+
+def _submissions(
+    folder: Path, wanted: frozenset[str] | None, tickers: dict[int, list[str]], notes: list[str]
+) -> dict[str, Submissions]:
+    """Submissions by symbol; the tickers they name are added to `tickers`."""
+    found: dict[str, list[Submissions]] = {}
+    for path in _json_files(folder):
+        cik, _ = _named(path)
+        if wanted is not None and cik in tickers and not wanted.intersection(tickers[cik]):
+            continue
+        one = parse_submissions(path)
+        tickers.setdefault(one.cik, []).extend(one.tickers)
+        symbol = _choose(tickers[one.cik], wanted)
+        if symbol is not None and (wanted is None or symbol in wanted):
+            found.setdefault(symbol, []).append(one)
+    chosen = {}
+    for symbol, several in sorted(found.items()):
+        _one_filer(symbol, several)
+        chosen[symbol] = max(several, key=lambda one: one.filings["filed"].max() or date.min)
+        if len(several) > 1:
+            notes.append(f"{symbol}: of {len(several)} submissions {chosen[symbol].file} reaches furthest and is used.")
+    return chosen
+
+
+def _companies(
+    folder: Path, wanted: frozenset[str] | None, tickers: Mapping[int, list[str]], notes: list[str]
+) -> dict[str, CompanyFacts]:
+    found: dict[str, list[CompanyFacts]] = {}
+    nameless = []
+    known = {cik: list(names) for cik, names in tickers.items()}
+    # Files named after a ticker first: they say whose CIK it is that another file is named after.
+    for path in sorted(_json_files(folder), key=lambda path: _named(path)[0] is not None):
+        cik, symbol = _named(path)
+        if cik is not None:
+            symbol = _choose(known.get(cik, ()), wanted)
+        if symbol is not None and wanted is not None and symbol not in wanted:
+            continue
+        one = parse_companyfacts(path)
+        symbol = symbol or one.ticker
+        known.setdefault(one.cik, []).extend([symbol] if symbol is not None else [])
+        if symbol is None:
+            nameless.append(path.name)
+        elif wanted is None or symbol in wanted:
+            found.setdefault(symbol, []).append(one)
+    if nameless:
+        notes.append(f"Nothing names the ticker of {', '.join(nameless)} in {folder.name}: left out.")
+    chosen = {}
+    for symbol, several in sorted(found.items()):
+        _one_filer(symbol, several)
+        chosen[symbol] = max(several, key=lambda one: one.facts.height)
+        if len(several) > 1:
+            notes.append(f"{symbol}: of {len(several)} company facts {chosen[symbol].file} has most and is used.")
+    return chosen
+
+
+def _one_filer(symbol: str, several: Collection[CompanyFacts] | Collection[Submissions]) -> None:
+    first, *others = several
+    for other in others:
+        if other.cik != first.cik:
+            raise SourceError(
+                other.file,
+                f"{symbol} is CIK {other.cik} here and CIK {first.cik} in {first.file}",
+                mend="rename or remove one",
+            )
+
+
+def _instances(
+    folder: Path, wanted: frozenset[str] | None, ciks: Mapping[str, int], notes: list[str]
+) -> dict[str, tuple[Path, ...]]:
+    """Instance files by symbol: the folder's name, else what the cover says; others are counted in a note."""
+    symbols = {cik: symbol for symbol, cik in ciks.items()}
+    found: dict[str, list[Path]] = {}
+    others = 0
+    for path in instance_files(folder):
+        above = [part.upper().replace(".", "-") for part in path.relative_to(folder).parts[:-1]]
+        named = [part for part in above if re.fullmatch(r"[A-Z][A-Z0-9-]*", part)]
+        symbol = next((part for part in reversed(named) if part in ciks), None)
+        if symbol is None and not above:
+            # Nothing but the document itself can say whose it is.
+            one = parse_instance(path, tags=frozenset())
+            symbol = symbols.get(one.cik) if one.cik is not None else None
+        if symbol is None:
+            others += 1
+        else:
+            found.setdefault(symbol, []).append(path)
+    if others and wanted is None:
+        notes.append(f"{others} XBRL documents are of companies without company facts: left out.")
+    return {symbol: tuple(paths) for symbol, paths in sorted(found.items())}

@@ -1,0 +1,322 @@
+"""A filer's records as EDGAR serves them: company facts, submissions and small XBRL instances."""
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+import orjson
+
+from finskillbench.sources.synthetic.calendar import LAST_SESSION
+from finskillbench.sources.synthetic.figures import GEOGRAPHY, INSTANTS, PRODUCT, PROFILES
+from finskillbench.sources.synthetic.filers import CASH_FLOWS, INCOME, Filer, Filing, business_day
+
+_CONTRACT_REVENUE = date(2017, 12, 15)  # fiscal years that begin later use the new revenue standard's tags
+_TAGS = {
+    "operating_income": "OperatingIncomeLoss",
+    "net_income": "NetIncomeLoss",
+    "sga": "SellingGeneralAndAdministrativeExpense",
+    "rnd": "ResearchAndDevelopmentExpense",
+    "income_tax": "IncomeTaxExpenseBenefit",
+    "gross_profit": "GrossProfit",
+    "eps_diluted": "EarningsPerShareDiluted",
+    "diluted_shares": "WeightedAverageNumberOfDilutedSharesOutstanding",
+    "operating_cash_flow": "NetCashProvidedByUsedInOperatingActivities",
+    "total_assets": "Assets",
+    "total_liabilities": "Liabilities",
+    "stockholders_equity": "StockholdersEquity",
+    "minority_interest": "MinorityInterest",
+    "current_assets": "AssetsCurrent",
+    "current_liabilities": "LiabilitiesCurrent",
+    "inventory": "InventoryNet",
+    "ppe_net": "PropertyPlantAndEquipmentNet",
+    "cash": "CashAndCashEquivalentsAtCarryingValue",
+}
+_CONTRACTS = "RevenueFromContractWithCustomerExcludingAssessedTax"
+_UNITS = {"eps_diluted": "USD/shares", "diluted_shares": "shares"}
+
+
+def tag_of(filer: Filer, metric: str, filing: Filing) -> str:
+    """The us-gaap tag a filing uses for a metric: companies choose one, and change it with the standards."""
+    choice = int(filer.company.security.cik[-4:]) if filer.company.security.cik else 0
+    sector = filer.company.security.sector
+    modern = filer.starts[filer.year_start(filing.quarter)] > _CONTRACT_REVENUE
+    match metric:
+        case "revenue" if sector in ("Financial Services", "Real Estate"):
+            return "Revenues"
+        case "revenue" if sector == "Utilities":
+            return "RevenueFromContractWithCustomerIncludingAssessedTax" if modern else "SalesRevenueNet"
+        case "revenue" if choice % 7 == 0:
+            return "Revenues"
+        case "revenue":
+            return _CONTRACTS if modern else "SalesRevenueNet"
+        case "cost_of_revenue":
+            return "CostOfGoodsAndServicesSold" if choice % 2 else "CostOfRevenue"
+        case "depreciation_amortization":
+            return "DepreciationAndAmortization" if choice % 3 == 0 else "DepreciationDepletionAndAmortization"
+        case "capex":
+            return f"PaymentsToAcquire{'ProductiveAssets' if choice % 5 == 0 else 'PropertyPlantAndEquipment'}"
+        case "interest_expense":
+            successor = filing.fiscal_year >= 2023 and choice % 2 == 0
+            return "InterestExpenseNonoperating" if successor else "InterestExpense"
+        case "receivables":
+            return "ReceivablesNetCurrent" if choice % 4 == 0 else "AccountsReceivableNetCurrent"
+        case "long_term_debt":
+            return "LongTermDebt" if choice % 4 == 1 else "LongTermDebtNoncurrent"
+        case _:
+            return _TAGS[metric]
+
+
+def companyfacts_json(filer: Filer) -> bytes:
+    """The company's `companyfacts` record: every figure of every filing, comparatives included."""
+    security, sector = filer.company.security, filer.company.security.sector
+    facts: dict[str, dict[str, dict[str, list[dict[str, object]]]]] = {"dei": {}, "us-gaap": {}}
+
+    def add(taxonomy: str, tag: str, unit: str, entry: dict[str, object]) -> None:
+        facts[taxonomy].setdefault(tag, {}).setdefault(unit, []).append(entry)
+
+    reported = [m for m in (*INCOME, *CASH_FLOWS, *INSTANTS) if m not in filer.quirks.unreported and filer.reports(m)]
+    for filing in filer.filings:
+        end = {
+            "accn": filing.accession,
+            "fy": filing.fiscal_year,
+            "fp": filing.fiscal_period,
+            "form": filing.form,
+            "filed": filing.filed.isoformat(),
+        }
+        for metric in reported:
+            tag, unit = tag_of(filer, metric, filing), _UNITS.get(metric, "USD")
+            for first, last in _columns(filing, metric):
+                value = filer.value(filing.vintage, metric, first, last)
+                period = {"end": filer.ends[last].isoformat(), "val": value if unit == "USD/shares" else round(value)}
+                if metric not in INSTANTS:
+                    period = {"start": filer.starts[first].isoformat(), **period}
+                add("us-gaap", tag, unit, {**period, **end})
+                if tag == "Revenues" and sector == "Real Estate":
+                    # Rents are leases: what is revenue from contracts is only a part of the total.
+                    add("us-gaap", _CONTRACTS, unit, {**period, "val": round(value * 0.3), **end})
+                if metric == "total_assets":
+                    add("us-gaap", "LiabilitiesAndStockholdersEquity", unit, {**period, **end})
+        cover = filing.filed - timedelta(days=7)
+        add(
+            "dei",
+            "EntityCommonStockSharesOutstanding",
+            "shares",
+            {"end": cover.isoformat(), "val": round(filer.outstanding(cover, filing.quarter)), **end},
+        )
+    for entry in _proxy_entries(filer):
+        add("us-gaap", "NetIncomeLoss", "USD", entry)
+    return orjson.dumps(
+        {
+            "cik": int(security.cik or 0),
+            "entityName": security.name,
+            "facts": {
+                taxonomy: {
+                    tag: {"label": tag, "description": "", "units": {u: _framed(e) for u, e in units.items()}}
+                    for tag, units in sorted(tags.items())
+                }
+                for taxonomy, tags in facts.items()
+            },
+        }
+    )
+
+
+def _columns(filing: Filing, metric: str) -> Iterator[tuple[int, int]]:
+    """The (first, last) quarters a filing prints of a metric, each once."""
+    if metric in INSTANTS:
+        yield from ((quarter, quarter) for quarter in filing.balances)
+    elif metric in CASH_FLOWS:
+        yield from filing.cash
+    else:
+        yield from filing.flows
+        if metric in filing.quarterly_metrics:
+            yield from ((q, q) for q in filing.quarterly if (q, q) not in filing.flows)
+
+
+def _framed(entries: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Entries by period and filing; the last one of each period carries the calendar frame, as EDGAR marks it."""
+    ordered = sorted(entries, key=lambda e: (str(e["end"]), str(e.get("start", "")), str(e["filed"]), str(e["accn"])))
+    for entry, following in zip(ordered, [*ordered[1:], None], strict=True):
+        period = (entry.get("start"), entry["end"])
+        if following is not None and (following.get("start"), following["end"]) == period:
+            continue
+        frame = _frame(entry.get("start"), str(entry["end"]))
+        if frame is not None:
+            entry["frame"] = frame
+    return ordered
+
+
+def _frame(start: object, end: str) -> str | None:
+    """`CY2019`, `CY2019Q1` or `CY2019Q1I`; None for a year to date."""
+    last = date.fromisoformat(end)
+    if start is None:
+        middle = last - timedelta(days=45)
+        return f"CY{middle.year}Q{(middle.month + 2) // 3}I"
+    days = (last - date.fromisoformat(str(start))).days + 1
+    middle = last - timedelta(days=days // 2)
+    if 335 <= days <= 395:
+        return f"CY{middle.year}"
+    return f"CY{middle.year}Q{(middle.month + 2) // 3}" if 61 <= days <= 121 else None
+
+
+def _proxies(filer: Filer) -> Iterator[tuple[Filing, str, date]]:
+    """(10-K, accession, day) of the yearly proxy statements, some three months after the year's end."""
+    cik = filer.company.security.cik
+    for filing in filer.filings:
+        day = business_day(filing.filed + timedelta(days=45))
+        if filing.form == "10-K" and day <= LAST_SESSION:
+            yield filing, f"{cik}-{day.year % 100:02d}-{900_000 + filing.fiscal_year:06d}", day
+
+
+def _proxy_entries(filer: Filer) -> Iterator[dict[str, object]]:
+    """Net income in pay-versus-performance tables (from fiscal 2022), in whole millions: not a statement's figure."""
+    if not filer.quirks.proxy:
+        return
+    for filing, accession, day in _proxies(filer):
+        if filing.fiscal_year < 2022:
+            continue
+        first, last = filing.flows[0]
+        income = filer.value(filing.vintage, "net_income", first, last)
+        yield {
+            "start": filer.starts[first].isoformat(),
+            "end": filer.ends[last].isoformat(),
+            "val": round(income / 1e6) * 1_000_000,
+            "accn": accession,
+            "fy": filing.fiscal_year,
+            "fp": "FY",
+            "form": "DEF 14A",
+            "filed": day.isoformat(),
+        }
+
+
+def submissions_json(filer: Filer) -> bytes:
+    """The company's `submissions` record: periodic reports, proxies and notices of late filing, newest first."""
+    security = filer.company.security
+    code, description = PROFILES[security.sector].sic
+    city, state = filer.company.headquarters.split(", ")
+    rows: list[tuple[date, str, str, str, str]] = []
+    for filing in filer.filings:
+        period = filer.ends[filing.quarter].isoformat()
+        rows.append((filing.filed, filing.form, filing.accession, period, filing.accepted))
+        if filer.quirks.late and not filing.form.endswith("/A"):
+            day = business_day(filer.ends[filing.quarter] + timedelta(days=41))
+            accession = f"{security.cik}-{day.year % 100:02d}-{800_000 + filing.quarter:06d}"
+            rows.append((day, f"NT {filing.form}", accession, period, f"{day.isoformat()}T17:00:00.000Z"))
+    for _, accession, day in _proxies(filer):
+        rows.append((day, "DEF 14A", accession, "", f"{day.isoformat()}T16:05:00.000Z"))
+    rows.sort(key=lambda row: (row[0], row[4], row[2]), reverse=True)
+    xbrl = [int(form.startswith("10-")) for _, form, *_ in rows]
+    record = {
+        "cik": security.cik,
+        "entityType": "operating",
+        "sic": str(code),
+        "sicDescription": description,
+        "name": security.name,
+        "tickers": [security.symbol],
+        "exchanges": [security.exchange],
+        "category": "Large accelerated filer",
+        "fiscalYearEnd": _year_end(filer),
+        "stateOfIncorporation": "DE",
+        "addresses": {"business": {"city": city.upper(), "stateOrCountryDescription": state}},
+        "formerNames": [],
+        "filings": {
+            "recent": {
+                "accessionNumber": [row[2] for row in rows],
+                "filingDate": [row[0].isoformat() for row in rows],
+                "reportDate": [row[3] for row in rows],
+                "acceptanceDateTime": [row[4] for row in rows],
+                "form": [row[1] for row in rows],
+                "isXBRL": xbrl,
+                "isInlineXBRL": [0] * len(rows),
+                "primaryDocument": [f"{row[2]}.htm" for row in rows],
+            },
+            "files": [],
+        },
+    }
+    return orjson.dumps(record)
+
+
+def _year_end(filer: Filer) -> str:
+    return next(filer.ends[f.quarter].strftime("%m%d") for f in reversed(filer.filings) if f.form == "10-K")
+
+
+def instances(filer: Filer) -> Iterator[tuple[str, bytes]]:
+    """(accession, XBRL instance) of each filing: cover data, totals, and revenue by product and by region."""
+    for filing in filer.filings:
+        yield filing.accession, _instance(filer, filing).encode()
+
+
+def _instance(filer: Filer, filing: Filing) -> str:
+    security = filer.company.security
+    prefix = security.symbol.lower()
+    entity = f'<entity><identifier scheme="http://www.sec.gov/CIK">{security.cik}</identifier>'
+    contexts: list[str] = []
+    facts: list[str] = []
+
+    def context(period: str, *members: tuple[str, str]) -> str:
+        name = f"c{len(contexts)}"
+        inside = "".join(
+            f'<xbrldi:explicitMember dimension="{axis}">{member}</xbrldi:explicitMember>' for axis, member in members
+        )
+        segment = f"<segment>{inside}</segment>" if inside else ""
+        contexts.append(f'<context id="{name}">{entity}{segment}</entity><period>{period}</period></context>')
+        return name
+
+    def amount(tag: str, where: str, value: float) -> None:
+        facts.append(f'<us-gaap:{tag} contextRef="{where}" unitRef="usd" decimals="-3">{round(value)}</us-gaap:{tag}>')
+
+    first, last = filer.year_start(filing.quarter), filing.quarter
+    cover = context(_duration(filer, first, last))
+    dei = {
+        "DocumentType": filing.form,
+        "AmendmentFlag": "true" if filing.form.endswith("/A") else "false",
+        "DocumentPeriodEndDate": filer.ends[last].isoformat(),
+        "DocumentFiscalYearFocus": str(filing.fiscal_year),
+        "DocumentFiscalPeriodFocus": filing.fiscal_period,
+        "EntityRegistrantName": security.name,
+        "EntityCentralIndexKey": security.cik,
+        "TradingSymbol": security.symbol,
+    }
+    facts.extend(f'<dei:{tag} contextRef="{cover}">{text}</dei:{tag}>' for tag, text in dei.items())
+    amount("NetIncomeLoss", cover, filer.value(filing.vintage, "net_income", first, last))
+    balance = context(f"<instant>{filer.ends[last]}</instant>")
+    amount("Assets", balance, filer.value(filing.vintage, "total_assets", last, last))
+
+    revenue = tag_of(filer, "revenue", filing)
+    money = filer.vintages[filing.vintage].money
+    axes = {PRODUCT: filer.quirks.axis or "", GEOGRAPHY: "srt:StatementGeographicalAxis"}
+    for first, last in filer.segment_columns(filing):
+        period = _duration(filer, first, last)
+        amount(revenue, context(period), filer.value(filing.vintage, "revenue", first, last))
+        sums: list[tuple[str, int]] = []
+        for axis, dimension in axes.items():
+            for part, member in filer.members(filing, axis, first, last):
+                value = int(money[part][first : last + 1].sum())
+                amount(revenue, context(period, (dimension, member)), value)
+                sums += [(member, value)] if axis == PRODUCT else []
+        if filer.quirks.subtotal and sums:
+            # Goods are printed again as a whole, as real filers do with us-gaap:ProductMember.
+            goods = sum(value for _, value in sums[:-1])
+            amount(revenue, context(period, (axes[PRODUCT], "us-gaap:ProductMember")), goods)
+        if filer.quirks.crossed and filer.quirks.geography and sums:
+            both = ((axes[PRODUCT], sums[0][0]), (axes[GEOGRAPHY], "country:US"))
+            amount(revenue, context(period, *both), _half(sums[0][1]))
+    year = max(2016, filing.filed.year) - (filing.filed.month < 6)
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<xbrl xmlns="http://www.xbrl.org/2003/instance" xmlns:xbrldi="http://xbrl.org/2006/xbrldi" '
+        'xmlns:iso4217="http://www.xbrl.org/2003/iso4217" '
+        f'xmlns:dei="http://xbrl.sec.gov/dei/{year}" xmlns:us-gaap="http://fasb.org/us-gaap/{year}" '
+        f'xmlns:srt="http://fasb.org/srt/{year}" xmlns:country="http://xbrl.sec.gov/country/{year}" '
+        f'xmlns:{prefix}="http://example.com/{filer.ends[filing.quarter]:%Y%m%d}">\n'
+        + "\n".join(contexts)
+        + '\n<unit id="usd"><measure>iso4217:USD</measure></unit>\n'
+        + "\n".join(facts)
+        + "\n</xbrl>\n"
+    )
+
+
+def _duration(filer: Filer, first: int, last: int) -> str:
+    return f"<startDate>{filer.starts[first]}</startDate><endDate>{filer.ends[last]}</endDate>"
+
+
+def _half(value: int) -> int:
+    return value // 2000 * 1000

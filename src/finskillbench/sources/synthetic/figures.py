@@ -1,0 +1,308 @@
+"""Full quarterly statements of a fictional company around its published revenue, income, equity and shares.
+
+Everything is whole dollars on a grid of thousands. Assets are equity, minority interest and liabilities; gross profit
+is revenue less its cost; operating cash flow is earnings before minorities plus depreciation and stock compensation
+less what receivables, inventory and payables tie up.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finskillbench.sources.synthetic.companies import Traits
+from finskillbench.sources.synthetic.fundamentals import Fundamentals
+
+Whole = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+PRODUCT, GEOGRAPHY = "product_segment", "geographic_segment"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is typical of a sector.
+
+    selling, research : expenses over revenue; 0 means that the line is not reported. receivables, inventory : over a
+    quarter's revenue. fixed, cash : over total assets; `fixed` is property, plant and equipment. liabilities : over
+    equity. products : names of the product segments; sic : the SEC's code and words.
+    """
+
+    selling: float
+    research: float
+    receivables: float
+    inventory: float
+    fixed: float
+    cash: float
+    liabilities: float
+    products: tuple[str, ...]
+    sic: tuple[int, str]
+
+
+PROFILES: dict[str, Profile] = {
+    "Technology": Profile(
+        *(0.16, 0.13, 0.6, 0.2, 0.12, 0.12, 0.9),
+        products=("Cloud", "Devices", "Licences", "Support"),
+        sic=(7372, "Prepackaged Software"),
+    ),
+    "Financial Services": Profile(
+        *(0.22, 0.0, 0.8, 0.0, 0.03, 0.1, 5.5),
+        products=("Lending", "WealthManagement", "Payments"),
+        sic=(6021, "National Commercial Banks"),
+    ),
+    "Industrials": Profile(
+        *(0.14, 0.03, 0.65, 0.55, 0.22, 0.07, 1.2),
+        products=("Machinery", "Components", "Aftermarket", "Controls"),
+        sic=(3560, "General Industrial Machinery"),
+    ),
+    "Healthcare": Profile(
+        *(0.2, 0.11, 0.65, 0.45, 0.15, 0.1, 1.0),
+        products=("Oncology", "Diagnostics", "Devices", "Vaccines"),
+        sic=(2834, "Pharmaceutical Preparations"),
+    ),
+    "Consumer Cyclical": Profile(
+        *(0.2, 0.01, 0.22, 0.55, 0.25, 0.09, 1.3),
+        products=("Apparel", "HomeGoods", "Leisure", "Online"),
+        sic=(5331, "Retail-Variety Stores"),
+    ),
+    "Consumer Defensive": Profile(
+        *(0.17, 0.02, 0.4, 0.45, 0.22, 0.06, 1.2),
+        products=("Snacks", "Beverages", "PersonalCare"),
+        sic=(2000, "Food and Kindred Products"),
+    ),
+    "Energy": Profile(
+        *(0.05, 0.0, 0.5, 0.25, 0.5, 0.05, 1.0),
+        products=("Upstream", "Refining", "Chemicals"),
+        sic=(1311, "Crude Petroleum & Natural Gas"),
+    ),
+    "Real Estate": Profile(
+        *(0.07, 0.0, 0.3, 0.0, 0.6, 0.04, 1.4),
+        products=("Logistics", "Offices", "Retail"),
+        sic=(6798, "Real Estate Investment Trusts"),
+    ),
+    "Basic Materials": Profile(
+        *(0.09, 0.02, 0.55, 0.5, 0.35, 0.06, 1.0),
+        products=("Coatings", "Aggregates", "SpecialtyAdditives"),
+        sic=(2800, "Chemicals & Allied Products"),
+    ),
+    "Utilities": Profile(
+        *(0.04, 0.0, 0.45, 0.1, 0.6, 0.03, 1.7),
+        products=("ElectricDelivery", "Gas", "Generation"),
+        sic=(4911, "Electric Services"),
+    ),
+    "Communication Services": Profile(
+        *(0.18, 0.03, 0.6, 0.05, 0.2, 0.08, 1.2),
+        products=("Broadcasting", "Streaming", "Advertising"),
+        sic=(4841, "Cable & Other Pay Television Services"),
+    ),
+}
+GEOGRAPHIES = ("country:US", "srt:EuropeMember", "srt:AsiaPacificMember")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """True quarterly figures of whole fiscal years and the begun one; every array is (Q,).
+
+    first : index of the first quarter in the company's `Fundamentals`. fiscal : fiscal year of each quarter.
+    money : canonical metric, or `product_segment:i` and `geographic_segment:i`, -> whole dollars; flows of the quarter
+        and instants at its end. shares : average diluted shares, adjusted for a later split.
+    """
+
+    first: int
+    fiscal: Whole
+    money: dict[str, Whole]
+    shares: Floats
+
+
+INSTANTS = (
+    "total_assets",
+    "total_liabilities",
+    "stockholders_equity",
+    "minority_interest",
+    "current_assets",
+    "current_liabilities",
+    "receivables",
+    "inventory",
+    "ppe_net",
+    "long_term_debt",
+    "cash",
+)
+
+
+def draw_figures(
+    traits: Traits, facts: Fundamentals, sector: str, *, minority: bool, rng: np.random.Generator
+) -> Figures:
+    """Statements whose revenue, net income, diluted shares and year-end equity are those of `facts`."""
+    profile = PROFILES[sector]
+    all_fiscal = np.array([end.year + (end.month > traits.fiscal_month) for end in facts.quarter_ends])
+    # Year-to-date figures need a year from its beginning; the last one may be unfinished.
+    first = int(np.flatnonzero(all_fiscal == all_fiscal[0] + (np.sum(all_fiscal == all_fiscal[0]) < 4))[0])
+    fiscal = all_fiscal[first:]
+    revenue = facts.quarterly["revenue"][first:]
+    income = facts.quarterly["netIncome"][first:]
+    count = len(fiscal)
+    smooth = _centred_mean(revenue)
+
+    equity = _equity(traits, facts, first, fiscal, income)
+    minorities = _grid(equity * 0.04 * _factor(rng, count, 0.05, 0.9)) if minority else np.zeros(count)
+    outside = _grid(income * 0.02) if minority else np.zeros(count)
+    leverage = profile.liabilities * (1 + 0.15 * float(np.clip(np.round(rng.standard_normal(), 6), -2, 2)))
+    liabilities = _grid((leverage * equity + 0.6 * smooth) * _factor(rng, count, 0.06, 0.85))
+    assets = equity + minorities + liabilities
+
+    receivables, inventory = _working_capital(profile, revenue, assets, rng)
+    cash = _grid(np.minimum(assets * profile.cash * _factor(rng, count, 0.25, 0.8), 0.2 * assets))
+    other_current = _grid(assets * 0.03 * _factor(rng, count, 0.2, 0.7))
+    current_assets = receivables + inventory + cash + other_current
+    fixed = _grid(np.minimum(assets * profile.fixed * _factor(rng, count, 0.10, 0.9), 0.92 * assets - current_assets))
+    share = float(np.round(rng.uniform(0.15, 0.24), 3))
+    current_liabilities = _grid(np.minimum(assets * share * _factor(rng, count, 0.12, 0.6), 0.6 * liabilities))
+    share = float(np.round(rng.uniform(0.30, 0.55), 3))
+    most = 0.9 * (liabilities - current_liabilities)
+    debt = _grid(np.minimum(liabilities * share * _factor(rng, count, 0.10, 0.9), most))
+
+    tax_rate = np.clip(float(np.round(rng.uniform(0.17, 0.25), 3)) + _wander(rng, count, 0.02, 0.5), 0.10, 0.32)
+    before_tax = _grid((income + outside) / (1 - tax_rate))
+    interest = _grid(debt * float(np.round(rng.uniform(0.008, 0.012), 4)) * _factor(rng, count, 0.05, 0.9))
+    other = _grid(revenue * _wander(rng, count, 0.004, 0.3))
+    operating = before_tax + interest - other
+    selling = smooth * profile.selling * _factor(rng, count, 0.07, 0.7)
+    research = smooth * profile.research * _factor(rng, count, 0.07, 0.8)
+    # Where the margin is wide, expenses leave at least 8 % of revenue to its cost.
+    room = np.maximum(0.92 * revenue - operating, 0.02 * revenue)
+    scale = np.minimum(1.0, room / (selling + research))
+    selling, research = _grid(selling * scale), _grid(research * scale)
+    gross = operating + selling + research
+
+    depreciation = _grid(fixed * 0.022 * _factor(rng, count, 0.07, 0.8) + smooth * 0.01)
+    capex = _grid(depreciation * float(np.round(rng.uniform(0.9, 1.5), 3)) * _factor(rng, count, 0.2, 0.5))
+    tied_up = np.diff(receivables + inventory - _grid(0.5 * current_liabilities), prepend=np.nan)
+    tied_up[0] = 0.0
+    compensation = _grid(0.015 * smooth)
+    cash_flow = income + outside + depreciation + compensation - tied_up
+
+    amounts = {
+        "revenue": revenue,
+        "cost_of_revenue": revenue - gross,
+        "gross_profit": gross,
+        "operating_income": operating,
+        "net_income": income,
+        "sga": selling,
+        "rnd": research,
+        "depreciation_amortization": depreciation,
+        "interest_expense": interest,
+        "income_tax": before_tax - income - outside,
+        "operating_cash_flow": cash_flow,
+        "capex": capex,
+        "total_assets": assets,
+        "total_liabilities": liabilities,
+        "stockholders_equity": equity,
+        "minority_interest": minorities,
+        "current_assets": current_assets,
+        "current_liabilities": current_liabilities,
+        "receivables": receivables,
+        "inventory": inventory,
+        "ppe_net": fixed,
+        "long_term_debt": debt,
+        "cash": cash,
+    }
+    money = {metric: np.rint(values).astype(np.int64) for metric, values in amounts.items()}
+    for axis, parts in ((PRODUCT, len(profile.products)), (GEOGRAPHY, len(GEOGRAPHIES))):
+        for i, values in enumerate(_segments(money["revenue"], parts, rng)):
+            money[f"{axis}:{i}"] = values
+    return Figures(first, fiscal.astype(np.int64), money, facts.shares[first:])
+
+
+def move_revenue(figures: Figures, origin: int, *, keep: float) -> Figures:
+    """Revenue of quarter `origin` shrinks to `keep` times itself and comes a quarter later; profits stay as they are.
+
+    Costs stay where they were, so gross profit and operating income move with revenue (other income bridges them to
+    the same net income); the year's totals do not change. `keep` of 0 is a quarter without revenue, below 0 one with a
+    negative figure.
+    """
+    money = {name: values.copy() for name, values in figures.money.items()}
+    moved = int(np.rint(figures.money["revenue"][origin] * (1 - keep) / 1000)) * 1000
+    for name in ("revenue", "gross_profit", "operating_income"):
+        money[name][origin] -= moved
+        money[name][origin + 1] += moved
+    for axis in (PRODUCT, GEOGRAPHY):
+        names = [name for name in money if name.startswith(f"{axis}:")]
+        before = int(figures.money["revenue"][origin])
+        left = moved
+        for name in names:
+            # The last part takes the rest, so that the parts still add up to the total.
+            part = left if name == names[-1] else int(np.rint(money[name][origin] * (moved / before) / 1000)) * 1000
+            money[name][origin] -= part
+            money[name][origin + 1] += part
+            left -= part
+    return replace(figures, money=money)
+
+
+def _equity(traits: Traits, facts: Fundamentals, first: int, fiscal: NDArray[np.int_], income: Floats) -> Floats:
+    """Equity at every quarter-end: exactly the published one at year-ends, retained earnings in between."""
+    equity = np.empty(len(fiscal))
+    year_ends = facts.balances["equity"]
+    opening = float(
+        year_ends[0] - facts.annual["netIncome"][0] + facts.annual["dividendsPaid"][0] + facts.annual["buybacks"][0]
+    )
+    for number, year in enumerate(sorted(set(fiscal.tolist()))):
+        rows = np.flatnonzero(fiscal == year)
+        earned = np.cumsum(income[rows])
+        if number < len(year_ends):
+            paid = float(facts.annual["dividendsPaid"][number] + facts.annual["buybacks"][number])
+            equity[rows] = opening + earned - _grid(paid * np.arange(1, 5) / 4)
+        else:
+            # The unfinished year: half of what is earned is paid out.
+            equity[rows] = opening + earned - _grid(0.5 * earned)
+        opening = float(equity[rows[-1]])
+    return equity
+
+
+def _working_capital(
+    profile: Profile, revenue: Floats, assets: Floats, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Receivables and inventory; in some years receivables run ahead of revenue, as when a quarter is stuffed."""
+    count = len(revenue)
+    scale = float(assets.mean() / revenue.mean())
+    days = min(profile.receivables, 0.16 * scale) * _factor(rng, count, 0.13, 0.4)
+    held = min(profile.inventory, 0.12 * scale) * _factor(rng, count, 0.10, 0.6)
+    for start in np.flatnonzero(rng.random(count) < 0.065):
+        days[start : start + int(rng.integers(2, 5))] *= float(np.round(rng.uniform(1.5, 2.4), 3))
+    return _grid(np.minimum(revenue * days, 0.34 * assets)), _grid(np.minimum(revenue * held, 0.2 * assets))
+
+
+def _segments(revenue: Whole, parts: int, rng: np.random.Generator) -> list[Whole]:
+    """Revenue in parts whose mix moves; the first part takes the rounding, so that they add up exactly."""
+    count = len(revenue)
+    weights = np.array([_factor(rng, count, 0.35, 0.97) * _factor(rng, count, 0.05, 0.2) for _ in range(parts)])
+    weights *= np.exp(np.round(0.5 * rng.standard_normal((parts, 1)), 6))
+    others = [_grid(revenue * weight).astype(np.int64) for weight in weights[1:] / weights.sum(axis=0)]
+    return [revenue - sum(others), *others]
+
+
+def _centred_mean(values: Floats) -> Floats:
+    """Mean over the quarter and its two neighbours on either side: expenses follow the level, not the season."""
+    padded = np.pad(values, 2, mode="edge")
+    return np.convolve(padded, np.full(5, 0.2), mode="valid")
+
+
+def _wander(rng: np.random.Generator, count: int, scale: float, persistence: float) -> Floats:
+    """A stationary first-order autoregression with standard deviation `scale`, on a grid of 1e-6."""
+    shocks = np.clip(rng.standard_normal(count), -3, 3) * (1 - persistence**2) ** 0.5
+    path = np.empty(count)
+    level = float(np.clip(rng.standard_normal(), -3, 3))
+    for i, shock in enumerate(shocks.tolist()):
+        level = persistence * level + shock
+        path[i] = level
+    return np.round(scale * path, 6)
+
+
+def _factor(rng: np.random.Generator, count: int, scale: float, persistence: float) -> Floats:
+    """exp of `_wander`; rounded again, because exponentials differ in the last bit between mathematical libraries."""
+    grown: Floats = np.exp(_wander(rng, count, scale, persistence))
+    return np.round(grown, 6)
+
+
+def _grid(values: Floats) -> Floats:
+    """Whole thousands of dollars."""
+    return np.round(values, -3)

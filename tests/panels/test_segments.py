@@ -1,0 +1,396 @@
+"""Revenue by segment: what adds up, derived quarters, later breakdowns, and figures of real filings by value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from pathlib import Path
+
+import orjson
+import polars as pl
+import pytest
+
+from finskillbench.panels.filings import FILINGS_SCHEMA
+from finskillbench.panels.members import labels_of
+from finskillbench.panels.segments import REVENUE_TAGS, SEGMENTS_SCHEMA, SegmentsPanel, build_segments
+from finskillbench.sources.edgar.instance import Dimensions, Instance, InstanceFact, instance_files, parse_instance
+from finskillbench.sources.files import read_bytes
+from finskillbench.sources.synthetic.edgar_files import instances as filed_instances
+from finskillbench.sources.synthetic.simulation import simulate
+
+PRODUCTS, SEGMENTS = "srt:ProductOrServiceAxis", "us-gaap:StatementBusinessSegmentsAxis"
+PLACES, ITEMS = "srt:StatementGeographicalAxis", "srt:ConsolidationItemsAxis"
+CONTRACTS = "RevenueFromContractWithCustomerExcludingAssessedTax"
+YEAR = (date(2024, 1, 1), date(2024, 12, 31))
+NINE_MONTHS = (date(2024, 1, 1), date(2024, 9, 30))
+THIRD = (date(2024, 7, 1), date(2024, 9, 30))
+FOURTH = (date(2024, 10, 1), date(2024, 12, 31))
+NO_FACTS = pl.DataFrame(
+    schema={
+        "symbol": pl.String,
+        "metric": pl.String,
+        "start": pl.Date,
+        "end": pl.Date,
+        "filed": pl.Date,
+        "value": pl.Float64,
+        "derived": pl.Boolean,
+    }
+)
+
+Amounts = Mapping[str, float]
+
+
+def figures(
+    period: tuple[date, date], axis: str, amounts: Amounts, *, tag: str = "Revenues", beside: Dimensions = ()
+) -> list[InstanceFact]:
+    """Revenue in millions by member of an axis; the member "" is the total, without dimensions."""
+    return [
+        InstanceFact(
+            "us-gaap", tag, "USD", *period, value * 1e6, tuple(sorted(((axis, name), *beside))) if name else (), -6
+        )
+        for name, value in amounts.items()
+    ]
+
+
+def filing(number: int, facts: list[InstanceFact], *, end: date = YEAR[1], unit: str = "USD") -> Instance:
+    """A filing with the accession number 0000000001-25-00000N."""
+    return Instance(
+        path=Path(f"0000000001-25-00000{number}.xml"),
+        accession=f"0000000001-25-00000{number}",
+        cik=1,
+        symbol="ACME",
+        entity="Acme",
+        form="10-K",
+        period_end=end,
+        fiscal_year=2024,
+        fiscal_period="FY",
+        contexts={},
+        facts=tuple(fact._replace(unit=unit) for fact in facts),
+        notes=(),
+    )
+
+
+def build(
+    *instances: Instance, days: tuple[int, ...] = (0, 30, 60, 90), facts: pl.DataFrame = NO_FACTS
+) -> SegmentsPanel:
+    """The panel of filings number 0, 1, ... filed so many days after 2025-01-01."""
+    rows = [
+        ("ACME", f"0000000001-25-00000{number}", "10-K", YEAR[1], date(2025, 1, 1) + timedelta(days=day))
+        for number, day in enumerate(days)
+    ]
+    return build_segments({"ACME": instances}, facts, pl.DataFrame(rows, schema=FILINGS_SCHEMA, orient="row"))
+
+
+def sets(panel: SegmentsPanel, axis: str = "product_segment") -> dict[tuple[date, date, str, bool], dict[str, float]]:
+    """(start, end, last digit of the accession, derived) -> revenue in millions by segment."""
+    found: dict[tuple[date, date, str, bool], dict[str, float]] = {}
+    for row in panel.frame.filter(pl.col("axis") == axis).iter_rows(named=True):
+        key = (row["start"], row["end"], row["accession"][-1], row["derived"])
+        found.setdefault(key, {})[row["segment"]] = row["value"] / 1e6
+    return found
+
+
+AB = {"acme:AMember": 60.0, "acme:BMember": 40.0, "": 100.0}
+
+
+def test_a_breakdown() -> None:
+    panel = build(
+        filing(0, figures(YEAR, PRODUCTS, AB) + figures(YEAR, PLACES, {"country:US": 70, "acme:RestMember": 30}))
+    )
+    assert panel.frame.schema == SEGMENTS_SCHEMA
+    assert panel.notes == ()
+    assert sets(panel) == {(*YEAR, "0", False): {"A": 60, "B": 40}}
+    assert sets(panel, "geographic_segment") == {(*YEAR, "0", False): {"United States": 70, "Rest": 30}}
+    assert panel.frame["filed"].unique().to_list() == [date(2025, 1, 1)]
+    assert panel.frame["duration"].unique().to_list() == ["annual"]
+
+
+@pytest.mark.parametrize(
+    ("amounts", "kept"),
+    [
+        ({"x:AMember": 60, "x:BMember": 39.5, "": 100}, {"A", "B"}),
+        ({"x:AMember": 60, "x:BMember": 38.9, "": 100}, None),
+        ({"x:AMember": 60, "x:BMember": 41.2, "": 100}, None),
+        # A subtotal of the same axis, and the total itself as a member.
+        ({"x:AMember": 61, "x:BMember": 13, "x:CMember": 26, "x:BCMember": 39, "": 100}, {"A", "B", "C"}),
+        ({"x:AMember": 61, "x:BMember": 39, "x:AllMember": 100, "": 100}, {"A", "B"}),
+        # Two breakdowns on one axis: the finer.
+        (
+            {"x:AMember": 61, "x:BMember": 13, "x:CMember": 26, "x:SMember": 57, "x:TMember": 43, "": 100},
+            {"A", "B", "C"},
+        ),
+        ({"x:AMember": 100, "": 100}, None),
+        ({"x:AMember": 100, "x:BMember": 0, "": 100}, None),
+        ({"x:AMember": 110, "x:EliminationsMember": -10, "": 100}, {"A", "Eliminations"}),
+        ({"x:AMember": 5, "x:BMember": -5, "": 0}, {"A", "B"}),
+        ({"x:AMember": -60, "x:BMember": -40, "": -100}, {"A", "B"}),
+        ({"x:AMember": 60, "x:BMember": 40}, None),
+    ],
+)
+def test_only_what_adds_up(amounts: Amounts, kept: set[str] | None) -> None:
+    found = sets(build(filing(0, figures(YEAR, PRODUCTS, amounts))))
+    assert [set(each) for each in found.values()] == ([] if kept is None else [kept])
+
+
+def test_what_adds_up_in_one_period_by_chance_is_not_taken() -> None:
+    """30 + 20 + 50 is 100 as well, but not in the year before."""
+    now = {"x:AMember": 60, "x:BMember": 40, "x:CMember": 30, "x:DMember": 20, "x:EMember": 50, "": 100}
+    before = {"x:AMember": 55, "x:BMember": 25, "x:CMember": 30, "x:DMember": 17, "x:EMember": 41, "": 80}
+    last_year = (date(2023, 1, 1), date(2023, 12, 31))
+    found = sets(build(filing(0, figures(YEAR, PRODUCTS, now) + figures(last_year, PRODUCTS, before))))
+    assert {key[0].year: set(each) for key, each in found.items()} == {2023: {"A", "B"}, 2024: {"A", "B"}}
+
+
+def test_a_period_without_revenue_is_broken_down_as_the_others_are() -> None:
+    members = {"x:AMember": 60, "x:BMember": 15, "x:CMember": 25, "x:BCMember": 40, "": 100}
+    nothing = figures(THIRD, PRODUCTS, dict.fromkeys(members, 0))
+    found = sets(build(filing(0, figures(YEAR, PRODUCTS, members) + nothing)))
+    assert found[*THIRD, "0", False] == {"A": 0, "B": 0, "C": 0}
+    assert set(sets(build(filing(0, nothing)))[*THIRD, "0", False]) == {"A", "B", "BC", "C"}
+
+
+def test_the_product_axis_wins_where_it_adds_up() -> None:
+    segments = figures(YEAR, SEGMENTS, {"x:CMember": 30, "x:DMember": 70})
+    assert sets(build(filing(0, figures(YEAR, PRODUCTS, AB) + segments))) == {(*YEAR, "0", False): {"A": 60, "B": 40}}
+    partial = figures(YEAR, PRODUCTS, {"x:AMember": 60, "": 100})
+    assert sets(build(filing(0, partial + segments))) == {(*YEAR, "0", False): {"C": 30, "D": 70}}
+
+
+def test_segments_before_eliminations_and_what_reconciles_them() -> None:
+    operating: Dimensions = ((ITEMS, "us-gaap:OperatingSegmentsMember"),)
+    facts = figures(YEAR, SEGMENTS, {"x:AMember": 90, "x:BMember": 40, "": 100}, beside=())
+    facts = [fact for fact in facts if not fact.dimensions] + [
+        fact._replace(dimensions=tuple(sorted((*fact.dimensions, *operating)))) for fact in facts if fact.dimensions
+    ]
+    assert sets(build(filing(0, facts))) == {}
+    items = {"us-gaap:CorporateNonSegmentMember": 5, "us-gaap:IntersegmentEliminationMember": -35}
+    items["us-gaap:OperatingSegmentsMember"] = 130
+    assert sets(build(filing(0, facts + figures(YEAR, ITEMS, items)))) == {
+        (*YEAR, "0", False): {"A": 90, "B": 40, "Corporate": 5, "Intersegment Elimination": -35}
+    }
+
+
+def test_a_constant_second_dimension() -> None:
+    streaming: Dimensions = ((PRODUCTS, "x:StreamingMember"),)
+    places = figures(YEAR, PLACES, {"srt:EuropeMember": 60, "x:RestMember": 40}, beside=streaming)
+    panel = build(filing(0, places + figures(YEAR, "", {"": 100})))
+    assert sets(panel, "geographic_segment") == {(*YEAR, "0", False): {"Europe": 60, "Rest": 40}}
+    assert sets(panel) == {}
+
+
+def test_members_under_two_tags_and_the_tag_of_the_total() -> None:
+    leases = figures(YEAR, PRODUCTS, {"x:LeasesMember": 20, "": 100})
+    sales = figures(YEAR, PRODUCTS, {"x:SalesMember": 80, "": 80}, tag=CONTRACTS)
+    assert sets(build(filing(0, leases + sales))) == {(*YEAR, "0", False): {"Leases": 20, "Sales": 80}}
+
+
+def test_the_total_may_come_from_the_facts_but_not_from_the_future() -> None:
+    rows = [("ACME", "revenue", *YEAR, date(2025, 1, 20), 100e6, False)]
+    facts = pl.DataFrame(rows, schema=NO_FACTS.schema, orient="row")
+    parts = figures(YEAR, PRODUCTS, {"x:AMember": 60, "x:BMember": 40})
+    assert sets(build(filing(0, parts), facts=facts)) == {}
+    assert sets(build(filing(1, parts), facts=facts)) == {(*YEAR, "1", False): {"A": 60, "B": 40}}
+
+
+NINE = {"acme:AMember": 44.0, "acme:BMember": 30.0, "": 74.0}
+
+
+def test_quarters_by_difference() -> None:
+    """The fourth quarter is known from the day of the annual report, whichever file comes first."""
+    quarterly = filing(0, figures(NINE_MONTHS, PRODUCTS, NINE), end=NINE_MONTHS[1])
+    annual = filing(1, figures(YEAR, PRODUCTS, AB))
+    for panel in (build(quarterly, annual), build(annual, quarterly)):
+        found = sets(panel)
+        assert found[*FOURTH, "1", True] == {"A": 16, "B": 10}
+        assert len(found) == 3
+        derived = panel.frame.filter("derived")
+        assert derived["filed"].unique().to_list() == [date(2025, 1, 31)]
+        assert derived["duration"].unique().to_list() == ["quarterly"]
+
+
+def test_a_printed_quarter_is_not_derived() -> None:
+    half = (date(2024, 1, 1), date(2024, 6, 30))
+    first = filing(0, figures(half, PRODUCTS, {"x:AMember": 30, "x:BMember": 20, "": 50}))
+    third = figures(THIRD, PRODUCTS, {"x:AMember": 15, "x:BMember": 9, "": 24})
+    second = filing(1, figures(NINE_MONTHS, PRODUCTS, NINE) + third)
+    assert [(key[0], key[3]) for key in sets(build(first, second))] == [
+        (half[0], False),
+        (NINE_MONTHS[0], False),
+        (THIRD[0], False),
+    ]
+    without = filing(1, figures(NINE_MONTHS, PRODUCTS, NINE))
+    assert sets(build(first, without))[*THIRD, "1", True] == {"A": 14, "B": 10}
+
+
+def test_no_quarter_of_parts_that_changed_or_of_reports_far_apart() -> None:
+    quarterly = filing(0, figures(NINE_MONTHS, PRODUCTS, NINE))
+    renamed = filing(1, figures(YEAR, PRODUCTS, {"acme:AMember": 60, "acme:CMember": 40, "": 100}))
+    assert all(not derived for *_, derived in sets(build(quarterly, renamed)))
+    annual = filing(1, figures(YEAR, PRODUCTS, AB))
+    assert all(not derived for *_, derived in sets(build(quarterly, annual, days=(0, 201))))
+    assert any(derived for *_, derived in sets(build(quarterly, annual, days=(0, 200))))
+
+
+def test_a_later_breakdown_replaces_and_a_repeated_one_does_not() -> None:
+    redrawn = {"acme:AMember": 60.0, "acme:CMember": 25.0, "acme:DMember": 15.0, "": 100.0}
+    amounts = (AB, AB, redrawn, redrawn)
+    found = sets(build(*(filing(i, figures(YEAR, PRODUCTS, amount)) for i, amount in enumerate(amounts))))
+    assert found == {(*YEAR, "0", False): {"A": 60, "B": 40}, (*YEAR, "2", False): {"A": 60, "C": 25, "D": 15}}
+
+
+def test_what_is_left_out_is_said() -> None:
+    unknown = filing(9, figures(YEAR, PRODUCTS, AB))
+    foreign = filing(0, figures(YEAR, PRODUCTS, AB), unit="EUR")
+    panel = build(unknown, foreign)
+    assert panel.frame.is_empty()
+    assert panel.notes == (
+        "ACME: 0000000001-25-000009.xml (10-K to 2024-12-31) is of no filing in the company's facts or submissions; "
+        "its segments are left out.",
+        "ACME: 0000000001-25-000000 states revenue in EUR; only USD is used.",
+    )
+
+
+def test_names() -> None:
+    names = {
+        "country:GB": "United Kingdom",
+        "country:ZZ": "ZZ",
+        "IPhoneMember": "iPhone",
+        "OEMAndOtherMember": "OEM and Other",
+        "GreaterChinaSegmentMember": "Greater China",
+        "NonUsMember": "Non-US",
+        "EMEAMember": "EMEA",
+    }
+    assert labels_of(names) == names
+    assert labels_of(["AmericasMember", "AmericasSegmentMember"]) == {
+        "AmericasMember": "Americas",
+        "AmericasSegmentMember": "Americas Segment",
+    }
+
+
+def test_fictional_filers_break_revenue_down_as_they_truly_did(tmp_path: Path) -> None:
+    """Every quarter and year to date of eight filers, as of each of their filings of the next two years."""
+    truth = simulate(1)
+    compared = 0
+    for symbol in [company.security.symbol for company in truth.companies][::4]:
+        filer = truth.filer(symbol)
+        parsed = []
+        for accession, text in filed_instances(filer):
+            (tmp_path / f"{accession}.xml").write_bytes(text)
+            parsed.append(parse_instance(tmp_path / f"{accession}.xml", tags=REVENUE_TAGS))
+        rows = [(symbol, one.accession, one.form, filer.ends[one.quarter], one.filed) for one in filer.filings]
+        filings = pl.DataFrame(rows, schema=FILINGS_SCHEMA, orient="row")
+        known: dict[tuple[str, date, date], dict[tuple[date, str], dict[str, float]]] = {}
+        for row in build_segments({symbol: parsed}, NO_FACTS, filings).frame.iter_rows(named=True):
+            versions = known.setdefault((row["axis"], row["start"], row["end"]), {})
+            versions.setdefault((row["filed"], row["accession"]), {})[row["segment"]] = row["value"]
+        for quarter, end in enumerate(filer.ends):
+            for start in {filer.starts[quarter], filer.starts[filer.year_start(quarter)]}:
+                for as_of in {one.filed for one in filer.filings if 0 < (one.filed - end).days < 730}:
+                    for axis in ("product_segment", "geographic_segment"):
+                        versions = known.get((axis, start, end), {})
+                        last = max((version for version in versions if version[0] <= as_of), default=None)
+                        seen = {} if last is None else versions[last]
+                        assert seen == filer.true_segments(axis, start, end, as_of), (symbol, axis, start, end, as_of)
+                        compared += bool(seen)
+    assert compared > 3000
+
+
+KNOWN = [
+    # (symbol, accession, axis, segment, start, end, USD millions), as tagged; all also read apart with ElementTree.
+    ("AAPL", "0000320193-23-000106", "product_segment", "iPhone", "2022-09-25", "2023-09-30", 200_583),
+    ("AAPL", "0000320193-23-000106", "product_segment", "Mac", "2022-09-25", "2023-09-30", 29_357),
+    ("AAPL", "0000320193-23-000106", "product_segment", "iPad", "2022-09-25", "2023-09-30", 28_300),
+    (
+        "AAPL",
+        "0000320193-23-000106",
+        "product_segment",
+        "Wearables Homeand Accessories",
+        "2022-09-25",
+        "2023-09-30",
+        39_845,
+    ),
+    ("AAPL", "0000320193-23-000106", "product_segment", "Service", "2022-09-25", "2023-09-30", 85_200),
+    ("AAPL", "0000320193-23-000106", "geographic_segment", "China", "2022-09-25", "2023-09-30", 72_559),
+    ("AAPL", "0000320193-24-000123", "product_segment", "iPhone", "2023-10-01", "2024-09-28", 201_183),
+    ("AAPL", "0000320193-24-000123", "product_segment", "Service", "2023-10-01", "2024-09-28", 96_169),
+    ("AAPL", "0000320193-24-000123", "geographic_segment", "United States", "2023-10-01", "2024-09-28", 142_196),
+    # Fourth quarters are differences: 200,583 - 156,778, and 85,200 - 62,886.
+    ("AAPL", "0000320193-23-000106", "product_segment", "iPhone", "2023-07-02", "2023-09-30", 43_805),
+    ("AAPL", "0000320193-23-000106", "product_segment", "Service", "2023-07-02", "2023-09-30", 22_314),
+    ("AAPL", "0000320193-23-000077", "product_segment", "iPhone", "2023-04-02", "2023-07-01", 39_669),
+    ("AAPL", "0000320193-25-000057", "product_segment", "Service", "2024-12-29", "2025-03-29", 26_645),
+    ("AMZN", "0001018724-23-000004", "product_segment", "Amazon Web Services", "2022-01-01", "2022-12-31", 80_096),
+    ("AMZN", "0001018724-23-000004", "geographic_segment", "Germany", "2022-01-01", "2022-12-31", 33_598),
+    ("AMZN", "0001018724-25-000004", "product_segment", "Advertising", "2024-01-01", "2024-12-31", 56_214),
+    ("KO", "0000021344-25-000011", "product_segment", "Concentrate Operations", "2024-01-01", "2024-12-31", 27_725),
+    ("KO", "0000021344-25-000011", "geographic_segment", "United States", "2024-01-01", "2024-12-31", 18_362),
+    ("NFLX", "0001065280-24-000030", "geographic_segment", "EMEA", "2023-01-01", "2023-12-31", 10_556.487),
+    ("NFLX", "0001065280-24-000287", "geographic_segment", "Asia Pacific", "2024-07-01", "2024-09-30", 1_127.869),
+    ("PG", "0000080424-25-000076", "product_segment", "Beauty", "2024-07-01", "2025-06-30", 14_964),
+    # 6,662 - 4,980.
+    ("PG", "0000080424-25-000076", "product_segment", "Grooming", "2025-04-01", "2025-06-30", 1_682),
+    ("XOM", "0000034088-25-000042", "product_segment", "Other Revenue", "2025-04-01", "2025-06-30", 567),
+    ("NVDA", "0001045810-25-000023", "product_segment", "Compute", "2024-01-29", "2025-01-26", 102_196),
+    ("GOOGL", "0001652044-25-000014", "product_segment", "Google Cloud", "2024-01-01", "2024-12-31", 43_229),
+    ("MSFT", "0001193125-15-272806", "product_segment", "Xbox", "2014-07-01", "2015-06-30", 9_121),
+    ("WMT", "0000104169-25-000021", "product_segment", "Walmart US", "2024-02-01", "2025-01-31", 465_009),
+    ("JNJ", "0000200406-25-000178", "product_segment", "Med Tech", "2025-03-31", "2025-06-29", 8_541),
+]
+
+
+@pytest.fixture(scope="module")
+def real(realdata: Path) -> SegmentsPanel:
+    """The panel of all real documents; accession numbers and dates straight from the company facts."""
+    instances: dict[str, list[Instance]] = {}
+    for path in instance_files(realdata / "xbrl"):
+        parsed = parse_instance(path, tags=REVENUE_TAGS)
+        instances.setdefault(str(parsed.symbol), []).append(parsed)
+    ends: dict[tuple[str, str, str, str], str] = {}
+    for symbol in instances:
+        path = realdata / "companyfacts" / "filtered_tags_2026-07" / f"{symbol}.json.gz"
+        for taxonomy in orjson.loads(read_bytes(path))["facts"].values() if path.exists() else ():
+            for tag in taxonomy.values():
+                for row in (row for unit in tag["units"].values() for row in unit):
+                    key = (symbol, row["accn"], row["form"], row["filed"])
+                    ends[key] = max(ends.get(key, ""), row["end"])
+    rows = [
+        (symbol, number, form, date.fromisoformat(end), date.fromisoformat(filed))
+        for (symbol, number, form, filed), end in ends.items()
+    ]
+    return build_segments(instances, NO_FACTS, pl.DataFrame(rows, schema=FILINGS_SCHEMA, orient="row"))
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: f"{known[0]}-{known[3]}-{known[5]}")
+def test_known_figures(real: SegmentsPanel, known: tuple[str, str, str, str, str, str, float]) -> None:
+    symbol, accession, axis, segment, start, end, millions = known
+    found = real.frame.filter(
+        symbol=symbol,
+        accession=accession,
+        axis=axis,
+        segment=segment,
+        start=date.fromisoformat(start),
+        end=date.fromisoformat(end),
+    )
+    assert found["value"].to_list() == pytest.approx([millions * 1e6], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("accession", "total"), [("0000320193-23-000106", 383_285e6), ("0000320193-24-000123", 391_035e6)]
+)
+def test_apples_products_and_places_are_its_revenue(real: SegmentsPanel, accession: str, total: float) -> None:
+    year = real.frame.filter(accession=accession, duration="annual")
+    last = year.filter(pl.col("end") == pl.col("end").max())
+    sums = last.group_by("axis").agg(pl.len(), pl.col("value").sum()).sort("axis")
+    assert sums.rows() == [("geographic_segment", 3, total), ("product_segment", 5, total)]
+
+
+def test_every_real_set_is_of_one_filing_and_never_of_the_future(real: SegmentsPanel) -> None:
+    frame = real.frame
+    assert (frame["filed"] > frame["end"]).all()
+    assert frame.select("symbol", "axis", "start", "end", "accession", "segment").is_unique().all()
+    assert frame["symbol"].n_unique() == 13
+    sizes = frame.group_by("symbol", "axis", "start", "end", "accession").len()["len"]
+    assert sizes.min() is not None
+    assert sizes.min() >= 2  # pyright: ignore[reportOperatorIssue]
+    # TSLA has no company facts in this folder, so that its three documents belong to no known filing.
+    assert [note[:4] for note in real.notes] == ["TSLA"] * 3

@@ -1,0 +1,156 @@
+"""EDGAR files of a whole collection: found at any depth, under any of their names, and told apart."""
+
+import gzip
+import shutil
+from pathlib import Path
+
+import orjson
+import pytest
+
+from finskillbench.errors import SourceError
+from finskillbench.sources.edgar.collection import load_filings
+from finskillbench.sources.synthetic import SyntheticTruth
+
+EDGAR = ("companyfacts", "submissions", "xbrl")
+
+
+@pytest.fixture
+def spoiled(collection: Path, tmp_path: Path) -> Path:
+    """The EDGAR part of the synthetic collection with its universe, free to be altered."""
+    for name in EDGAR:
+        shutil.copytree(collection / name, tmp_path / "raw" / name)
+    shutil.copy(collection / "universe.json", tmp_path / "raw" / "universe.json")
+    return tmp_path / "raw"
+
+
+@pytest.fixture(scope="module")
+def two(truth: SyntheticTruth) -> tuple[str, str]:
+    return truth.securities[0].symbol, truth.securities[1].symbol
+
+
+def _file(raw: Path, folder: str, truth: SyntheticTruth, symbol: str) -> Path:
+    cik = next(s.cik for s in truth.securities if s.symbol == symbol)
+    return raw / folder / f"CIK{cik}.json"
+
+
+def test_the_synthetic_collection_is_complete(collection: Path, truth: SyntheticTruth) -> None:
+    data = load_filings(collection)
+    symbols = [security.symbol for security in truth.securities]
+    assert data.notes == ()
+    assert list(data.companies) == list(data.submissions) == list(data.instances) == symbols
+    for security in truth.securities[:3]:
+        filings = truth.filer(security.symbol).filings
+        assert data.companies[security.symbol].cik == int(security.cik or 0)
+        assert data.submissions[security.symbol].tickers == (security.symbol,)
+        instances = data.instances[security.symbol]
+        assert [one.accession for one in instances] == sorted(filing.accession for filing in filings)
+        periodic = data.submissions[security.symbol].filings
+        assert {f.accession for f in filings} <= set(periodic["accession"])
+        for one in instances:
+            filing = next(f for f in filings if f.accession == one.accession)
+            assert (one.form, one.fiscal_year, one.fiscal_period) == (
+                filing.form,
+                filing.fiscal_year,
+                filing.fiscal_period,
+            )
+
+
+def test_only_the_companies_asked_for_are_read(collection: Path, two: tuple[str, str]) -> None:
+    data = load_filings(collection, [*two, "NOPE"])
+    assert tuple(data.companies) == tuple(data.submissions) == tuple(data.instances) == two
+    assert data.notes == ("Company facts are not there for 1 of 3 names: NOPE.",)
+
+
+def test_absent_folders_are_notes(spoiled: Path, two: tuple[str, str]) -> None:
+    shutil.rmtree(spoiled / "xbrl")
+    shutil.rmtree(spoiled / "submissions")
+    data = load_filings(spoiled, two)
+    assert tuple(data.companies) == two
+    assert not data.submissions
+    assert len(data.instances) == 0
+    assert [note.split(":")[0] for note in data.notes] == [
+        "There is no folder submissions",
+        "There is no folder xbrl",
+    ]
+    shutil.rmtree(spoiled / "companyfacts")
+    assert load_filings(spoiled, two).notes[0] == ("There is no folder companyfacts: fundamental analysis is left out.")
+    with pytest.raises(SourceError, match="no such folder"):
+        load_filings(spoiled / "nowhere")
+
+
+def test_deep_and_gzipped_files_are_the_same(spoiled: Path, collection: Path, two: tuple[str, str]) -> None:
+    for name in ("companyfacts", "submissions"):
+        deep = spoiled / name / "2026-01" / "full"
+        deep.mkdir(parents=True)
+        for path in (spoiled / name).glob("*.json"):
+            (deep / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+    (spoiled / "xbrl" / "a" / "b").mkdir(parents=True)
+    (spoiled / "xbrl" / two[0]).rename(spoiled / "xbrl" / "a" / "b" / two[0].lower())
+    plain, data = load_filings(collection, two), load_filings(spoiled, two)
+    for symbol in two:
+        assert data.companies[symbol].facts.equals(plain.companies[symbol].facts)
+        assert data.submissions[symbol].filings.equals(plain.submissions[symbol].filings)
+        assert [one.facts for one in data.instances[symbol]] == [one.facts for one in plain.instances[symbol]]
+
+
+def test_a_ticker_comes_from_submissions_the_file_name_or_the_wrapper(
+    spoiled: Path, truth: SyntheticTruth, two: tuple[str, str]
+) -> None:
+    (spoiled / "universe.json").unlink()
+    assert len(load_filings(spoiled).companies) == 30
+    shutil.rmtree(spoiled / "submissions")
+    named, wrapped = (_file(spoiled, "companyfacts", truth, symbol) for symbol in two)
+    named.rename(named.with_name(f"{two[0]}.json"))
+    record = orjson.loads(wrapped.read_bytes())
+    wrapped.write_bytes(orjson.dumps({"ticker": two[1], "fetched": "2026-01-01", **record}))
+    data = load_filings(spoiled)
+    assert tuple(data.companies) == two
+    assert any(note.startswith("Nothing names the ticker of CIK99") for note in data.notes)
+
+
+def test_of_two_files_the_fuller_is_taken(spoiled: Path, truth: SyntheticTruth, two: tuple[str, str]) -> None:
+    path = _file(spoiled, "companyfacts", truth, two[0])
+    record = orjson.loads(path.read_bytes())
+    record["facts"]["us-gaap"] = {"Assets": record["facts"]["us-gaap"]["Assets"]}
+    (spoiled / "companyfacts" / f"{two[0]}.json").write_bytes(orjson.dumps(record))
+    data = load_filings(spoiled, two)
+    assert data.companies[two[0]].file == path
+    assert data.notes == (f"{two[0]}: of 2 company facts {path} has most and is used.",)
+
+
+def test_two_filers_under_one_ticker_are_refused(spoiled: Path, truth: SyntheticTruth, two: tuple[str, str]) -> None:
+    other = _file(spoiled, "companyfacts", truth, two[1])
+    shutil.copy(other, spoiled / "companyfacts" / f"{two[0]}.json")
+    with pytest.raises(SourceError, match=rf"{two[0]} is CIK \d+ here and CIK \d+ in"):
+        load_filings(spoiled, two)
+
+
+def test_an_instance_in_the_wrong_folder_is_refused(spoiled: Path, two: tuple[str, str]) -> None:
+    strayed = next((spoiled / "xbrl" / two[1]).iterdir())
+    strayed.rename(spoiled / "xbrl" / two[0] / strayed.name)
+    data = load_filings(spoiled, two)
+    with pytest.raises(SourceError, match=f"{two[0]} is CIK .* move the file"):
+        _ = data.instances[two[0]]
+
+
+def test_a_loose_instance_is_known_by_its_cover(spoiled: Path, two: tuple[str, str]) -> None:
+    loose = next((spoiled / "xbrl" / two[0]).iterdir())
+    count = len(list((spoiled / "xbrl" / two[0]).iterdir()))
+    loose.rename(spoiled / "xbrl" / loose.name)
+    data = load_filings(spoiled, two)
+    assert len(data.instances[two[0]]) == count
+    (spoiled / "xbrl" / "UNKNOWN").mkdir()
+    shutil.copy(spoiled / "xbrl" / loose.name, spoiled / "xbrl" / "UNKNOWN" / "x.xml")
+    assert load_filings(spoiled, two).notes == ()
+    assert load_filings(spoiled).notes == ("1 XBRL documents are of companies without company facts: left out.",)
+
+
+def test_the_real_collection(realdata: Path) -> None:
+    data = load_filings(realdata)
+    assert len(data.companies) >= 95
+    assert {"AAPL", "CAT", "SNOW", "TSLA"} <= set(data.companies)
+    assert data.companies["AAPL"].facts.height > data.companies["ABBV"].facts.height
+    assert {"AAPL", "MSFT", "NFLX", "TSLA"} <= set(data.instances)
+    assert len(data.instances["NFLX"]) >= 4
+    assert any(note.startswith("AAPL: of 2 company facts") for note in data.notes)
