@@ -30,7 +30,7 @@ EXACT = 1e-9
 """Tolerance of what has one right number (absolute; labels of order one)."""
 VALUE = 1e-6
 """Tolerance of remediation's objectives."""
-WEIGHTS = 1e-4
+WEIGHTS = 2e-4
 """Tolerance of the weights of a tie that was broken to the end."""
 SQUARES = 1e-5
 """Tolerance of the sum of squared trades: what weights 1e-4 apart can make of it."""

@@ -18,6 +18,7 @@ from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import InternalError
 from finskillbench.panels import Panels
 from finskillbench.panels.factor_exposures import FACTORS
+from finskillbench.sources.edgar.collection import FilingsData
 
 T = TypeVar("T")
 
@@ -65,6 +66,8 @@ class BuildContext:
 
     panels: Panels
     seed: int
+    filings: FilingsData | None = None
+    """The raw EDGAR files, for the second derivation of the fundamental labels; None where a collection has none."""
     notes: list[str] = field(default_factory=list)
     """What the build could not take as configured, one sentence each; kept in the manifest."""
     _shared: dict[str, Any] = field(default_factory=dict, repr=False)

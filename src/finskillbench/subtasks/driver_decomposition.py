@@ -3,17 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.episode import JsonObject, Profile, Score, Truth
-from finskillbench.scoring.measures import mean, ramp, share
+from finskillbench.engines.accounting import drivers as engine
+from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.scoring.measures import clip, mean, ramp, share
 from finskillbench.scoring.values import number, objects, text
 from finskillbench.subtasks.base import Answer, Subtask
+from finskillbench.subtasks.building import BuildContext, Task, load_catalog
+from finskillbench.subtasks.fundamental import (
+    CATALOG,
+    PRECISION,
+    SKILL,
+    Case,
+    Label,
+    Proved,
+    Unit,
+    build_tasks,
+    credit,
+    finished,
+)
+from finskillbench.subtasks.fundamental_second import margins
+
+NAME = "driver_decomposition"
+METHOD = "driver_f1_and_direction"
+_RATIOS = ", ".join(f"{name} {metric}" for name, metric in {**engine.MARGINS, **engine.EXPENSE_RATIOS}.items())
+DECOMPOSITION = {
+    "period": "two quarters in succession, flows of each quarter alone (the last of a year derived as above); "
+    "every change is the current quarter less the prior one",
+    "revenue_delta": "revenue of the current quarter less that of the prior one",
+    "top_revenue_drivers": f"the segments of one axis, the first of {' and '.join(engine.AXES)} that names the same "
+    f"segments in both quarters and adds up to revenue within {engine.SEGMENT_TOLERANCE:.0%} in both; the "
+    f"up to {engine.TOP_SEGMENTS} largest changes by absolute size, without those that did not change; "
+    "contribution_pct = 100 magnitude_usd / revenue_delta. An empty array where no axis qualifies",
+    "margin_drivers": f"each over revenue of its quarter: {_RATIOS}; delta_pp = 100 (current - prior), the "
+    f"largest first, without ratios unknown in a quarter or that moved by less than {engine.LEAST_DELTA_PP:g} pp",
+}
+"""What driver decomposition adds to the conventions, with the limits of the engine."""
 
 _TOP = 5
 _TOLERANCE = 0.15
+
+_LISTS: tuple[tuple[str, float, Mapping[str, Unit]], ...] = (
+    ("top_revenue_drivers", 0.4, {"magnitude_usd": "usd", "contribution_pct": "percent"}),
+    ("margin_drivers", 0.35, {"delta_pp": "percent"}),
+)
+"""The lists of drivers with their weight and the sizes of an entry, each with its unit."""
 
 _Driver = Mapping[str, Any]
 _Direction = Literal["increase", "decrease"]
@@ -99,6 +137,57 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(mean(list(terms.values())), terms)
 
 
+def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """0.25 change of revenue + 0.4 revenue drivers + 0.35 margin drivers.
+
+    The change earns its `credit` (full within 0.1 %, nothing from 1 % on), the drivers what `_listed` says. A list
+    that the label leaves empty, since no axis of segments adds up, leaves its weight to the others, unless the answer
+    invents entries for it: then it earns nothing.
+    """
+    del task_input
+    expected = truth.expected_output
+    terms: dict[str, tuple[float, float]] = {}
+    delta = number(expected.get("revenue_delta"))
+    if delta is not None:
+        terms["revenue_delta"] = (0.25, credit(number(answer.get("revenue_delta")), delta, unit="usd"))
+    for key, weight, sizes in _LISTS:
+        given, wanted = _drivers(answer, key), _drivers(expected, key)
+        if given or wanted:
+            terms[key] = (weight, _listed(given, wanted, sizes))
+    total = sum(weight for weight, _ in terms.values())
+    value = sum(weight * term for weight, term in terms.values()) / total if total else 0.0
+    return Score(clip(value), {name: term for name, (_, term) in terms.items()})
+
+
+def _listed(given: Sequence[_Driver], wanted: Sequence[_Driver], sizes: Mapping[str, Unit]) -> float:
+    """Sum of the credit of the expected drivers over the length of the longer list.
+
+    A driver counts when its name (in any case), its type and its direction are right, by the mean credit of its sizes,
+    which must have the expected sign. Of a name given more than once the worst entry counts.
+    """
+    entries: dict[str | None, list[_Driver]] = {}
+    for driver in given:
+        entries.setdefault(_name(driver), []).append(driver)
+    earned = sum(
+        min((_driver_credit(driver, label, sizes) for driver in entries.get(_name(label), ())), default=0.0)
+        for label in wanted
+    )
+    longest = max(len(given), len(wanted))
+    return earned / longest if longest else 0.0
+
+
+def _driver_credit(given: _Driver, wanted: _Driver, sizes: Mapping[str, Unit]) -> float:
+    if any(text(given.get(key)) != text(wanted.get(key)) for key in ("type", "direction")):
+        return 0.0
+    earned = []
+    for field, unit in sizes.items():
+        expected, size = number(wanted.get(field)), number(given.get(field))
+        if expected is not None:
+            signed = size is not None and (size > 0) == (expected > 0) and (size < 0) == (expected < 0)
+            earned.append(credit(size, expected, unit=unit, zero=0.02) if signed else 0.0)
+    return mean(earned)
+
+
 def _drivers(source: JsonObject, key: str) -> list[_Driver]:
     return objects(source.get(key))
 
@@ -134,11 +223,103 @@ def _ramps(matched: Sequence[tuple[_Driver, _Driver]], field: str) -> list[float
     ]
 
 
+def build(context: BuildContext) -> list[Task]:
+    """Pairs of consecutive quarters, drawn by company, form, year, direction of revenue and axis."""
+    return build_tasks(context, NAME, _label, _task)
+
+
+def _label(case: Case) -> Label | None:
+    """The label of a report's quarter against the one before; None without both revenues or with too few ratios."""
+    report, prior_end = case.report, case.before.end
+    answer = engine.drivers(case.quarter, case.before, case.segments, case.segments_before)
+    enough = len(answer["margin_drivers"]) >= load_catalog(CATALOG)["least"]["ratios"]
+    if prior_end is None or not enough or not answer["revenue_delta"]:
+        return None
+    axis = engine.explaining_axis(case.quarter, case.before, case.segments, case.segments_before)
+    second = _second(case, answer, prior_end)
+    return Label(
+        report,
+        answer,
+        second,
+        (report.symbol, report.form, report.filed.year, axis, answer["revenue_delta"] > 0),
+        "easy" if axis is None else "hard" if report.annual else "medium",
+        prior_end,
+        case.raw.before_end,
+        _doubtful(case, axis),
+    )
+
+
+def _second(case: Case, answer: JsonObject, prior_end: date) -> dict[str, Any]:
+    """The answer once more: revenue and ratios from the raw facts, each segment named from the XBRL instances."""
+    raw, report = case.raw, case.report
+    now, before = raw.quarter.get("revenue"), raw.before.get("revenue")
+    delta = None if now is None or before is None else now - before
+    segments = []
+    for driver in answer["top_revenue_drivers"]:
+        changes = case.raw_segments.changes(
+            driver["type"], driver["driver"], report.period_end, prior_end, report.filed
+        )
+        change = min(changes, key=lambda change: abs(change - driver["magnitude_usd"]), default=None)
+        share_of_delta = None if change is None or not delta else 100.0 * change / delta
+        segments.append(
+            {
+                "driver": driver["driver"],
+                "type": driver["type"],
+                "direction": "increase" if change is not None and change > 0 else "decrease",
+                "magnitude_usd": change,
+                "contribution_pct": share_of_delta,
+            }
+        )
+    ratios = [
+        {
+            "driver": name,
+            "type": "margin" if name.endswith("margin") else "expense_ratio",
+            "direction": "increase" if change > 0 else "decrease",
+            "delta_pp": change,
+        }
+        for name, change in margins(raw.quarter, raw.before).items()
+        if abs(change) >= 0.005
+    ]
+    return {"revenue_delta": delta, "top_revenue_drivers": segments, "margin_drivers": ratios}
+
+
+def _doubtful(case: Case, axis: str | None) -> bool:
+    """Whether rounding decides which ratios moved at all, or which segment is the last to be listed."""
+    changes = margins(case.raw.quarter, case.raw.before).values()
+    if any(abs(abs(change) - engine.LEAST_DELTA_PP) < 1e-6 for change in changes):
+        return True
+    if axis is None:
+        return False
+    now, before = case.segments[axis], case.segments_before[axis]
+    sizes = sorted((abs(now[name] - before[name]) for name in now), reverse=True)
+    return len(sizes) > _TOP and sizes[_TOP - 1] == sizes[_TOP] != 0
+
+
+def _task(proved: Proved) -> Task:
+    report, prior_end = proved.label.report, proved.label.prior_end
+    prompt = Prompt(
+        f"Explain how revenue and margins of {report.symbol} changed from the quarter that ended on {prior_end} to the "
+        f"one that ended on {report.period_end}, as public on {report.filed}: the change of revenue, the segments "
+        "behind it, and the ratios that moved. conventions defines which segments and ratios count.",
+        "Submit a JSON object with revenue_delta, top_revenue_drivers (driver, type, direction, magnitude_usd, "
+        f"contribution_pct) and margin_drivers (driver, type, direction, delta_pp). {PRECISION}",
+    )
+    fields = {"current_period_end": report.period_end.isoformat(), "prior_period_end": f"{prior_end}"}
+    task_id = f"{SUBTASK.prefix}_{report.symbol}_{prior_end}_to_{report.period_end}"
+    verification = {
+        "method": METHOD,
+        "top_k": _TOP,
+        "metrics": ["driver_recall_at_5", "direction_accuracy", "margin_driver_f1"],
+    }
+    return finished(proved, NAME, task_id, fields, DECOMPOSITION, prompt, verification)
+
+
 SUBTASK = Subtask(
-    name="driver_decomposition",
-    skill="fundamental_analysis",
+    name=NAME,
+    skill=SKILL,
     prefix="fa_dd",
-    method="driver_f1_and_direction",
+    method=METHOD,
+    build=build,
     answer=DriverDecomposition,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper},
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
 )

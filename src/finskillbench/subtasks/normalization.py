@@ -7,13 +7,39 @@ from typing import Any
 
 from pydantic import Field
 
-from finskillbench.episode import JsonObject, Profile, Score, Truth
-from finskillbench.scoring.measures import relative_error, share
+from finskillbench.engines.accounting.statements import NORMALISED, normalise
+from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.scoring.measures import mean, relative_error, share
 from finskillbench.scoring.values import mapping, number, parameter
 from finskillbench.subtasks.base import Answer, Subtask
+from finskillbench.subtasks.building import BuildContext, Task, load_catalog
+from finskillbench.subtasks.fundamental import (
+    CATALOG,
+    PRECISION,
+    SKILL,
+    Case,
+    Label,
+    Proved,
+    Unit,
+    build_tasks,
+    credit,
+    finished,
+)
+from finskillbench.subtasks.fundamental_second import normalised
+
+NAME = "normalization"
+METHOD = "metric_absolute_error"
+NORMALISATION = {
+    "period": "of a 10-Q the quarter that ends on period_end alone, not the year to date; of a 10-K, 20-F or 40-F the "
+    "fiscal year; total_assets, total_liabilities and stockholders_equity on period_end",
+    "operating_margin": "operating_income / revenue, a decimal",
+    "ebitda": "operating_income + depreciation_amortization of the same period",
+}
+"""What normalisation adds to the conventions."""
 
 _METADATA = frozenset({"source", "confidence", "tier", "xbrl_fmp_agreement"})
 _FLOOR = 1e-8
+_UNITS: Mapping[str, Unit] = {"eps_diluted": "usd_per_share", "operating_margin": "ratio"}
 
 
 class Metrics(Answer):
@@ -59,6 +85,21 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(share(sum(matched.values()), len(keys)), {"matched": matched})
 
 
+def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """Mean over the metrics that the filing supports of `credit`: full within 0.1 %, nothing from 1 % on.
+
+    A metric that the label leaves null could not be computed and is not scored; one that the answer leaves null is 0.
+    """
+    del task_input
+    given = mapping(answer.get("metrics"))
+    parts = {
+        name: credit(number(given.get(name)), wanted, unit=_UNITS.get(name, "usd"))
+        for name, value in mapping(truth.expected_output.get("metrics")).items()
+        if (wanted := number(value)) is not None
+    }
+    return Score(mean(list(parts.values())), parts)
+
+
 def _unwrap(answer: JsonObject, expected: JsonObject) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Step into the one key of `expected` if it holds an object there and in the answer."""
     if len(expected) == 1:
@@ -73,11 +114,46 @@ def _matches(predicted: object, expected: object, tolerance: float) -> bool:
     return p is not None and e is not None and relative_error(p, e, _FLOOR) <= tolerance
 
 
+def build(context: BuildContext) -> list[Task]:
+    """Reports drawn by company, form and year."""
+    return build_tasks(context, NAME, _label, _task)
+
+
+def _label(case: Case) -> Label | None:
+    report, metrics = case.report, normalise(case.reported)
+    known = sum(value is not None for value in metrics.values())
+    if known < load_catalog(CATALOG)["least"]["metrics"] or metrics["net_income"] is None:
+        return None
+    return Label(
+        report,
+        {"metrics": metrics},
+        {"metrics": normalised(case.raw.reported)},
+        (report.symbol, report.form, report.filed.year),
+        "easy" if report.annual else "medium",
+    )
+
+
+def _task(proved: Proved) -> Task:
+    report = proved.label.report
+    prompt = Prompt(
+        f"Normalise the {report.form} of {report.symbol} for the period that ended on {report.period_end}, as public "
+        f"on {report.filed}: determine {', '.join(NORMALISED)}. conventions says of which period each figure is, and "
+        "how those that are not reported are computed.",
+        f"Submit a JSON object with metrics: an object that maps each of the ten names to its number. {PRECISION} Give "
+        "null for a metric that cannot be determined.",
+    )
+    fields = {"period_end": report.period_end.isoformat()}
+    task_id = f"{SUBTASK.prefix}_{report.symbol}_{report.period_end}"
+    verification = {"method": METHOD, "tolerance_pct": 5.0, "metrics": ["mae", "within_threshold_pct"]}
+    return finished(proved, NAME, task_id, fields, NORMALISATION, prompt, verification)
+
+
 SUBTASK = Subtask(
-    name="normalization",
-    skill="fundamental_analysis",
+    name=NAME,
+    skill=SKILL,
     prefix="fa_norm",
-    method="metric_absolute_error",
+    method=METHOD,
+    build=build,
     answer=Normalization,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper},
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
 )

@@ -1,0 +1,93 @@
+"""Fundamental tasks as scripts and builders receive them: fields in, answer out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from finskillbench.engines.accounting import drivers as decomposition
+from finskillbench.engines.accounting import quality
+from finskillbench.engines.accounting.periods import YEAR_APART, Duration, duration_of, earlier
+from finskillbench.engines.accounting.statements import Ledger, Row, Statement, as_date, ledger, normalise
+from finskillbench.engines.fields import listed, mapping, shown
+from finskillbench.errors import InputError
+
+
+def normalization(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """{"metrics": ...} of symbol, period_end, form_type, filing_facts: the quarter of a 10-Q, the year of a 10-K.
+
+    Raises
+    ------
+    InputError : a field is missing or of the wrong kind, or no fact is visible for that period.
+    """
+    book = ledger_from(payload)
+    duration = duration_of(_text(payload, "form_type"))
+    return {"metrics": normalise(_known(book, as_date(payload.get("period_end"), "period_end"), duration))}
+
+
+def earnings_quality(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer of symbol, period_end, filing_facts: always the quarter ending at period_end against a year before.
+
+    Beside it `compared`, the ends of both quarters, and `beneish_ratios`. Without a quarter a year before, what needs
+    one is None. Raises InputError as `normalization` does.
+    """
+    book = ledger_from(payload)
+    end = as_date(payload.get("period_end"), "period_end")
+    _known(book, end, Duration.QUARTERLY)
+    current, prior = book.compared(end, earlier(end, book.ends(Duration.QUARTERLY), YEAR_APART))
+    return quality.earnings_quality(current, prior) | {
+        "compared": {"current": str(current.end), "prior": None if prior.end is None else str(prior.end)},
+        "beneish_ratios": dict(quality.beneish(current, prior).ratios),
+    }
+
+
+def driver_decomposition(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer of symbol, current_period_end, prior_period_end, filing_facts (facts and segments).
+
+    Beside it `axis`, the axis of segments that explains the change, or None. Raises InputError as `normalization` does.
+    """
+    book = ledger_from(payload)
+    rows = _rows(payload, "segments")
+    now, before = (as_date(payload.get(field), field) for field in ("current_period_end", "prior_period_end"))
+    if now <= before:
+        raise InputError(f"current_period_end {now} must be after prior_period_end {before}")
+    current, prior = (_known(book, end, Duration.QUARTERLY) for end in (now, before))
+    segments = [decomposition.segments_at(rows, book.symbol, end) for end in (now, before)]
+    return decomposition.drivers(current, prior, *segments) | {
+        "axis": decomposition.explaining_axis(current, prior, *segments)
+    }
+
+
+def ledger_from(payload: Mapping[str, Any]) -> Ledger:
+    """The company's figures from `filing_facts.facts`."""
+    symbol = _text(payload, "symbol")
+    rows = _rows(payload, "facts")
+    book = ledger(rows, symbol)
+    if not book.figures:
+        others = sorted({str(row.get("symbol")) for row in rows})[:5]  # without a symbol a row would be the company's
+        held = f"rows of {listed(others)}" if others else "no rows"
+        raise InputError(f"filing_facts.facts has no row of {symbol} ({held}); inject filing_facts with symbol")
+    return book
+
+
+def _known(book: Ledger, end: date, duration: Duration) -> Statement:
+    statement = book.statement(end, duration)
+    if (duration, end) not in book.figures:
+        ends = ", ".join(str(day) for day in book.ends(duration)[-8:]) or "none"
+        raise InputError(f"{book.symbol} has no {duration} figures for {end}; such periods end on: {ends}")
+    return statement
+
+
+def _rows(payload: Mapping[str, Any], key: str) -> Sequence[Row]:
+    rows = mapping(payload, "filing_facts").get(key)
+    if not isinstance(rows, Sequence) or isinstance(rows, str):
+        raise InputError(f"filing_facts.{key} must be an array of rows, not {shown(rows)}; inject filing_facts")
+    return rows
+
+
+def _text(payload: Mapping[str, Any], key: str) -> str:
+    value = payload.get(key)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{key} must be a text, not {shown(value)}; inject it from the task data")
+    return value

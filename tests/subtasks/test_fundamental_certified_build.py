@@ -1,0 +1,376 @@
+"""The fundamental episodes of the synthetic collection: counts, balance, proofs, and the generator as third witness."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from finskillbench.engines.accounting import task as engine
+from finskillbench.episode import Episode, Profile
+from finskillbench.panels import Panels
+from finskillbench.panels.fundamentals import build_fundamentals
+from finskillbench.panels.query import FactStore
+from finskillbench.sources.edgar.collection import load_filings
+from finskillbench.sources.synthetic import SyntheticTruth, simulate, write_collection
+from finskillbench.subtasks import by_name
+from finskillbench.subtasks.building import BuildContext, Task
+from finskillbench.subtasks.fundamental import balanced, compared, fundamental_pools
+from finskillbench.subtasks.fundamental_second import RawBook, margins, normalised, quality
+
+Json = dict[str, Any]
+NORM, EQ, DD = "normalization", "earnings_quality", "driver_decomposition"
+COUNTS = {NORM: 244, EQ: 1002, DD: 997}
+FLOWS = [
+    "revenue",
+    "cost_of_revenue",
+    "gross_profit",
+    "operating_income",
+    "net_income",
+    "sga",
+    "rnd",
+    "depreciation_amortization",
+    "interest_expense",
+    "income_tax",
+    "operating_cash_flow",
+    "capex",
+    "eps_diluted",
+    "diluted_shares",
+]
+INSTANTS = [
+    "total_assets",
+    "total_liabilities",
+    "stockholders_equity",
+    "current_assets",
+    "current_liabilities",
+    "receivables",
+    "inventory",
+    "ppe_net",
+    "long_term_debt",
+]
+
+
+class Built:
+    """The synthetic collection of seed 1, its tasks, and the truth behind it."""
+
+    def __init__(self, folder: Any) -> None:
+        write_collection(folder, seed=1, names=30)
+        data = load_filings(folder)
+        self.panels = build_fundamentals(data)
+        symbols = tuple(sorted(data.companies))
+        panels = SimpleNamespace(
+            facts=self.panels.facts, filings=self.panels.filings, segments=self.panels.segments, symbols=symbols
+        )
+        self.context = BuildContext(cast(Panels, panels), 1, data)
+        self.tasks: dict[str, list[Task]] = {}
+        for name in COUNTS:
+            build = by_name(name).build
+            assert build is not None
+            self.tasks[name] = build(self.context)
+        self.store = FactStore(self.panels.facts, self.panels.filings, self.panels.segments)
+        self.truth: SyntheticTruth = simulate(1, 30)
+
+    def payload(self, episode: Episode) -> Json:
+        """The input with its facts, as scripts get it."""
+        reference = episode.input["filing_facts"]
+        as_of, since = date.fromisoformat(reference["as_of"]), date.fromisoformat(reference["since"])
+        facts = self.store.visible(reference["symbol"], as_of, since)
+        return {**episode.input, "filing_facts": facts}
+
+    def figures(self, symbol: str, end: date, as_of: date, quarters: int = 1) -> dict[str, float | None]:
+        """What the generator knows to have been public about the quarter, or the year, that ends on a day."""
+        filer = self.truth.filer(symbol)
+        if end not in filer.ends:
+            return {}
+        place = filer.ends.index(end)
+        start = filer.starts[place - quarters + 1]
+        return {
+            metric: self.truth.true_value(symbol, metric, None if metric in INSTANTS else start, end, as_of)
+            for metric in FLOWS + INSTANTS
+        }
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return Built(tmp_path_factory.mktemp("fundamental") / "raw")
+
+
+# --- the draw ----------------------------------------------------------------------------------------------------
+
+
+def test_every_subtask_has_its_episodes(built: Built) -> None:
+    assert {name: len(tasks) for name, tasks in built.tasks.items()} == COUNTS
+    ids = [task.episode.task_id for tasks in built.tasks.values() for task in tasks]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_two_derivations_agree_on_all_labels(built: Built) -> None:
+    for name, figures in fundamental_pools(built.context).items():
+        assert figures["agreement"] >= 0.999, name
+        assert figures["drawn"] == COUNTS[name]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_symbols_forms_and_years_come_up_evenly(built: Built, name: str) -> None:
+    episodes = [task.episode for task in built.tasks[name]]
+    symbols = Counter(episode.input["symbol"] for episode in episodes)
+    forms = Counter(episode.input["form_type"] for episode in episodes)
+    years = Counter(episode.as_of_date.year for episode in episodes)
+    assert len(symbols) == 30
+    assert set(forms) == {"10-Q", "10-K"}
+    if name == NORM:  # a fifth of the filings: the draw is free to be even
+        assert max(symbols.values()) - min(symbols.values()) <= 2
+        assert abs(forms["10-Q"] - forms["10-K"]) <= 60
+        full = [count for year, count in years.items() if 2016 <= year <= 2024]
+        assert max(full) - min(full) <= 8
+    else:  # nearly every filing
+        assert min(symbols.values()) >= 20
+        assert forms["10-K"] >= 200
+
+
+def test_a_prefix_is_as_mixed_as_the_whole(built: Built) -> None:
+    for tasks in built.tasks.values():
+        first = [task.episode for task in tasks[:100]]
+        assert len({episode.input["symbol"] for episode in first}) >= 25
+        assert {episode.input["form_type"] for episode in first} == {"10-Q", "10-K"}
+
+
+def test_the_same_seed_asks_the_same(built: Built) -> None:
+    context = BuildContext(built.context.panels, 1, built.context.filings)
+    build = by_name(NORM).build
+    assert build is not None
+    assert [task.episode for task in build(context)] == [task.episode for task in built.tasks[NORM]]
+
+
+def test_without_company_facts_there_is_a_note_and_no_episode(built: Built) -> None:
+    context = BuildContext(built.context.panels, 1, None)
+    for name in COUNTS:
+        build = by_name(name).build
+        assert build is not None
+        assert build(context) == []
+    assert context.notes == ["Fundamental analysis is left out: the collection has no company facts."]
+
+
+# --- labels ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_every_label_follows_from_the_input(built: Built, name: str) -> None:
+    answer = {NORM: engine.normalization, EQ: engine.earnings_quality, DD: engine.driver_decomposition}[name]
+    for task in built.tasks[name][:150]:
+        found, expected = answer(built.payload(task.episode)), task.truth.expected_output
+        assert {key: found[key] for key in expected} == expected, task.episode.task_id
+
+
+def test_normalisation_is_what_the_generator_printed(built: Built) -> None:
+    for task in built.tasks[NORM]:
+        given = task.episode.input
+        end = date.fromisoformat(given["period_end"])
+        quarters = 4 if given["form_type"] == "10-K" else 1
+        figures = built.figures(given["symbol"], end, task.episode.as_of_date, quarters)
+        same = compared(task.truth.expected_output, {"metrics": normalised(figures)})
+        assert not isinstance(same, str), f"{task.episode.task_id}: {same}"
+
+
+def test_earnings_quality_is_that_of_the_true_statements(built: Built) -> None:
+    for task in built.tasks[EQ]:
+        symbol, as_of = task.episode.input["symbol"], task.episode.as_of_date
+        end = date.fromisoformat(task.episode.input["period_end"])
+        ends = built.truth.filer(symbol).ends
+        before = ends[ends.index(end) - 4]
+        now, then = (built.figures(symbol, day, as_of) for day in (end, before))
+        if now["diluted_shares"] is None:
+            shares = [built.figures(symbol, day, as_of, 4)["diluted_shares"] for day in (end, before)]
+            now, then = (one | {"diluted_shares": year} for one, year in zip((now, then), shares, strict=True))
+        same = compared(task.truth.expected_output, quality(now, then).answer)
+        assert not isinstance(same, str), f"{task.episode.task_id}: {same}"
+
+
+def test_drivers_are_those_of_the_true_statements_and_segments(built: Built) -> None:
+    for task in built.tasks[DD]:
+        symbol, as_of = task.episode.input["symbol"], task.episode.as_of_date
+        end, before = (date.fromisoformat(task.episode.input[f"{which}_period_end"]) for which in ("current", "prior"))
+        filer = built.truth.filer(symbol)
+        assert filer.ends.index(end) - filer.ends.index(before) == 1
+        now, then = (built.figures(symbol, day, as_of) for day in (end, before))
+        expected = task.truth.expected_output
+        assert expected["revenue_delta"] == cast(float, now["revenue"]) - cast(float, then["revenue"])
+        moved = {row["driver"]: row["delta_pp"] for row in expected["margin_drivers"]}
+        true = {name: change for name, change in margins(now, then).items() if abs(change) >= 0.005}
+        assert moved == pytest.approx(true), task.episode.task_id
+        for row in expected["top_revenue_drivers"]:
+            start, first = (filer.starts[filer.ends.index(day)] for day in (end, before))
+            this = filer.true_segments(row["type"], start, end, as_of)[row["driver"]]
+            that = filer.true_segments(row["type"], first, before, as_of)[row["driver"]]
+            assert row["magnitude_usd"] == pytest.approx(this - that, abs=0.5), task.episode.task_id
+
+
+def test_proofs_tell_of_two_derivations(built: Built) -> None:
+    for tasks in built.tasks.values():
+        for task in tasks:
+            proof = task.truth.proof
+            assert proof["kind"] == task.certificate["kind"] == "rederived"
+            assert 0 <= proof["difference"] <= proof["tolerance"]
+            assert proof["numbers"] >= 3
+            assert not isinstance(compared(task.truth.expected_output, task.certificate["second"]), str)
+
+
+# --- what the agent sees -----------------------------------------------------------------------------------------
+
+
+def test_no_figure_of_the_label_is_in_what_is_said(built: Built) -> None:
+    for name, tasks in built.tasks.items():
+        for task in tasks:
+            episode, expected = task.episode, task.truth.expected_output
+            said = f"{episode.prompt} {episode.input} {episode.metadata}"
+            sizes = expected["metrics"] if name == NORM else expected
+            for value in sizes.values():
+                if isinstance(value, float) and abs(value) >= 1000:
+                    assert f"{value:.0f}" not in said
+            for row in expected.get("top_revenue_drivers", ()):
+                assert row["driver"] not in said
+
+
+def test_tasks_are_of_the_day_of_their_filing(built: Built) -> None:
+    filed = {
+        (symbol, end): day
+        for symbol, end, day in built.panels.filings.sort("filed", descending=True)
+        .select("symbol", "period_end", "filed")
+        .iter_rows()
+    }
+    for tasks in built.tasks.values():
+        for task in tasks:
+            given = task.episode.input
+            end = date.fromisoformat(given.get("period_end") or given["current_period_end"])
+            assert task.episode.as_of_date == filed[given["symbol"], end]
+            assert given["filing_facts"]["as_of"] == task.episode.as_of_date.isoformat()
+            assert date.fromisoformat(given["filing_facts"]["since"]) == end - timedelta(days=800)
+
+
+# --- constant answers --------------------------------------------------------------------------------------------
+
+
+def _mean(tasks: list[Task], name: str, profile: Profile, answer: Json) -> float:
+    scorer = by_name(name).scorers[profile]
+    return float(np.mean([scorer(answer, task.truth, task.episode.input).value for task in tasks]))
+
+
+def test_constant_answers_do_badly(built: Built) -> None:
+    tasks = built.tasks[EQ]
+    names = list(tasks[0].truth.expected_output["piotroski_components"])
+    for signal in (0, 1):
+        answer = {
+            "piotroski_score": 9 * signal,
+            "piotroski_components": dict.fromkeys(names, signal),
+            "beneish_m_score": -2.5,
+            "beneish_flag": False,
+            "accruals_ratio": -0.01,
+            "income_quality_ratio": 1.2,
+            "flags": [],
+        }
+        assert _mean(tasks, EQ, Profile.CERTIFIED, answer) <= 0.05
+    for name, built_tasks in built.tasks.items():
+        example = built_tasks[0].truth.expected_output
+        assert _mean(built_tasks[1:], name, Profile.CERTIFIED, dict(example)) <= 0.1
+        assert _mean(built_tasks, name, Profile.CERTIFIED, {}) == 0.0
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_the_truth_earns_exactly_one(built: Built, name: str) -> None:
+    scorer = by_name(name).scorers[Profile.CERTIFIED]
+    for task in built.tasks[name]:
+        assert scorer(task.truth.expected_output, task.truth, task.episode.input).value == 1.0
+
+
+# --- parts -------------------------------------------------------------------------------------------------------
+
+
+def test_comparison_names_what_differs() -> None:
+    first = {"a": 1e9, "drivers": [{"driver": "x", "size": 2.0}, {"driver": "y", "size": -1.0}], "none": None}
+    turned = {"a": 1e9, "drivers": first["drivers"][::-1], "none": None}
+    assert compared(first, turned) == (0.0, 3)
+    assert compared(first, first | {"a": 1e9 + 1e-3})[0] == pytest.approx(1e-12)
+    assert compared(first, first | {"a": 1e9 + 2}) == "a (1000000000.0 and 1000000002.0)"
+    assert compared(first, first | {"none": 0.0}) == "none (None and 0.0)"
+    assert compared(first, {"a": 1e9, "drivers": [], "none": None}) == "drivers.x.driver is in one derivation only"
+
+
+def test_a_balanced_draw_levels_every_trait() -> None:
+    items = list(range(300))
+    traits = [(item % 3 if item < 240 else 0, "rare" if item % 30 == 0 else "usual") for item in items]
+    drawn = balanced(items, traits, 60, np.random.default_rng(0))
+    assert len(set(drawn)) == 60
+    assert max(Counter(traits[item][0] for item in drawn).values()) <= 23
+    assert sum(traits[item][1] == "rare" for item in drawn) == 10
+    assert balanced([], [], 5, np.random.default_rng(0)) == []
+
+
+def _row(tag: str, start: str | None, end: str, value: float, filed: str, accession: str, form: str = "10-Q") -> Json:
+    return {
+        "taxonomy": "us-gaap",
+        "tag": tag,
+        "unit": "USD",
+        "start": None if start is None else date.fromisoformat(start),
+        "end": date.fromisoformat(end),
+        "value": value,
+        "filed": date.fromisoformat(filed),
+        "accession": accession,
+        "form": form,
+    }
+
+
+FLOW: Json = {"kind": "flow", "unit": "USD", "aliases": [{"tag": "us-gaap:New"}, {"tag": "us-gaap:Old", "weak": True}]}
+
+
+def test_the_raw_book_subtracts_the_year_to_date_and_knows_only_what_was_filed() -> None:
+    rows = [
+        _row("New", "2023-10-01", "2023-12-30", 39_895.0, "2024-02-01", "1"),
+        _row("New", "2023-10-01", "2024-03-30", 62_585.0, "2024-05-03", "2"),
+        _row("New", "2023-10-01", "2024-03-30", 62_600.0, "2024-08-01", "3", "10-Q/A"),
+        _row("New", "2023-10-01", "2024-03-30", 9.0, "2024-05-04", "4", "DEF 14A"),
+    ]
+    book, end = RawBook(rows, {"net_income": FLOW}), date(2024, 3, 30)
+    assert book.quarter(end, date(2024, 5, 2)) == {"net_income": None}
+    assert book.quarter(end, date(2024, 5, 3)) == {"net_income": 22_690.0}
+    # One restated parent of two: the difference stands until the other is restated too.
+    assert book.quarter(end, date(2024, 8, 1)) == {"net_income": 22_690.0}
+    rows.append(_row("New", "2023-10-01", "2023-12-30", 39_900.0, "2025-01-31", "5"))
+    assert RawBook(rows, {"net_income": FLOW}).quarter(end, date(2025, 1, 31)) == {"net_income": 22_700.0}
+    assert book.quarter_before(end, date(2024, 8, 1)) == date(2023, 12, 30)
+    assert book.year_before(end, date(2024, 8, 1)) is None
+
+
+def test_the_raw_book_takes_no_weak_tag_for_a_restatement() -> None:
+    rows = [
+        _row("New", "2023-10-01", "2023-12-30", 5.0, "2024-02-01", "1"),
+        _row("Old", "2023-10-01", "2023-12-30", 7.0, "2025-02-01", "2"),
+    ]
+    assert RawBook(rows, {"m": FLOW}).quarter(date(2023, 12, 30), date(2026, 1, 1)) == {"m": 5.0}
+    assert RawBook(rows[1:], {"m": FLOW}).quarter(date(2023, 12, 30), date(2026, 1, 1)) == {"m": 7.0}
+
+
+def test_the_raw_book_computes_from_parts_of_one_filing() -> None:
+    def instant(tag: str, **more: Any) -> Json:
+        return {"kind": "instant", "unit": "USD", "aliases": [{"tag": f"us-gaap:{tag}"}], **more}
+
+    terms = {"assets": 1, "equity": -1, "minority": -1}
+    metrics = {
+        "assets": instant("Assets"),
+        "equity": instant("Equity"),
+        "minority": instant("Minority"),
+        "liabilities": instant("Liabilities", fallback={"terms": terms, "optional": ["minority"]}),
+    }
+    rows = [
+        _row("Assets", None, "2024-03-30", 100.0, "2024-05-01", "1"),
+        _row("Equity", None, "2024-03-30", 60.0, "2024-05-01", "1"),
+        _row("Minority", None, "2024-03-30", 5.0, "2024-06-01", "2"),
+    ]
+    book, end = RawBook(rows, metrics), date(2024, 3, 30)
+    assert book.quarter(end, date(2024, 7, 1))["liabilities"] == 40.0
+    stated = RawBook([*rows, _row("Liabilities", None, "2024-03-30", 33.0, "2024-07-01", "3")], metrics)
+    assert stated.quarter(end, date(2024, 6, 30))["liabilities"] == 40.0
+    assert stated.quarter(end, date(2024, 7, 1))["liabilities"] == 33.0
