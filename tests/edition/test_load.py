@@ -52,6 +52,10 @@ def test_every_label_scores_one_under_every_profile(slim: Edition) -> None:
         for episode in slim.episodes()
     ]
     for row in score(slim, labels):
+        if row["sub_task"] in ("normalization", "earnings_quality", "driver_decomposition"):
+            # The published scorers count what a fundamental label leaves null, because it cannot be computed.
+            assert row["scores"][Profile.CERTIFIED] == pytest.approx(1.0), row["task_id"]
+            continue
         # The published scorer of ranked lists is not clipped: repeated types lift even the right list over 1.
         scores = {profile: min(value, 1.0) for profile, value in row["scores"].items()}
         assert scores == {profile: pytest.approx(1.0) for profile in Profile}, row["task_id"]
@@ -218,15 +222,15 @@ def test_without_truth_an_edition_loads_and_refuses_truth(workshop: Any) -> None
         shutil.rmtree(workshop.folder / part)
     handed_out = load_edition(workshop.folder)
     assert handed_out.digest == digest
-    assert len(handed_out.episodes()) == 50
+    assert len(handed_out.episodes()) == 5 * len(handed_out.sub_tasks)
     assert not handed_out.has_truth
     with pytest.raises(EditionError, match="without truth"):
         handed_out.truth(handed_out.episodes()[0].task_id)
 
 
 def test_what_an_edition_does_not_hold(slim: Edition, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no subtask normalization; it holds unconstrained_optimization"):
-        slim.episodes(["normalization"])
+    with pytest.raises(InputError, match="has no subtask alchemy; it holds unconstrained_optimization"):
+        slim.episodes(["alchemy"])
     with pytest.raises(InputError, match="has no episode pc_uncon_x"):
         slim.truth("pc_uncon_x")
     with pytest.raises(EditionError, match=r"is no edition: it has no manifest\.json"):

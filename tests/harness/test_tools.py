@@ -112,7 +112,7 @@ def test_a_submission_is_kept_as_it_was_written(bench, arguments: str, answer: s
         ("get_task_data", '{"field": "a", "fields": 1}', "has no parameter 'fields'"),
         ("get_task_data", '{"field": ["a"]}', "must be a string"),
         ("query_xbrl", '{"ticker": "AAPL", "metrics": [1]}', "must be a list of strings"),
-        ("query_xbrl", '{"ticker": "AAPL", "segments": 1}', "must be true or false"),
+        ("query_xbrl", '{"ticker": "AAPL", "limit": true}', "must be an integer"),
         ("query_xbrl", '{"ticker": "AAPL", "period": null}', "carries no filings"),
         ("run_skill_script", '{"script_path": "x", "input_data": "{}"}', "must be a JSON object"),
         ("optimize", "{}", "there is no tool 'optimize'"),

@@ -33,6 +33,7 @@ class MemoryEdition:
         self.path = Path("memory")
         self.manifest: dict[str, Any] = {}
         self.digest = digest
+        self.filings = None
         self._episodes = tuple(episodes)
 
     def episodes(self, sub_tasks: Sequence[str] | None = None) -> tuple[Episode, ...]:

@@ -23,16 +23,27 @@ from finskillbench.edition.store import (
 )
 from finskillbench.errors import InputError
 from finskillbench.panels import build_panels, write_panels
+from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market import load_market
 from finskillbench.sources.synthetic import write_collection
 from finskillbench.subtasks import SUBTASKS
 from finskillbench.subtasks.building import BuildContext, load_catalog
+from finskillbench.subtasks.fundamental import CATALOG, fundamental_pools
 from finskillbench.subtasks.risk import pool_sizes
 
 DEFAULT_SEED = 1
 DEFAULT_NAMES = 30
 _LIBRARIES = ("numpy", "scipy", "polars", "clarabel", "scikit-learn")
-_RAW_FOLDERS = ("prices", "famafrench", "fred", "statements_derived", "constituents")
+_RAW_FOLDERS = (
+    "prices",
+    "famafrench",
+    "fred",
+    "statements_derived",
+    "constituents",
+    "companyfacts",
+    "submissions",
+    "xbrl",
+)
 _RISK_CATALOGS = ("risk", "mandates", "scenarios")
 _SMALLEST, _LARGEST = 30, 3000
 
@@ -96,16 +107,19 @@ def _build(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
 def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: int | None, progress: Progress) -> None:
     progress("reading raw files")
     market = load_market(raw, names=names)
+    filings = load_filings(raw)
     progress("building panels")
-    panels = build_panels(market)
+    panels = build_panels(market, filings)
     write_panels(panels, folder / "panels")
-    context = BuildContext(panels, seed)
+    context = BuildContext(panels, seed, filings)
     counts = {}
     for subtask in SUBTASKS:
         if subtask.build is None:
             continue
         progress(f"proving {subtask.name}")
         tasks = subtask.build(context)
+        if not tasks:
+            continue  # the collection does not support it; a note of the context says why
         counts[subtask.name] = len(tasks)
         file = f"{subtask.name}.jsonl"
         write_lines(folder / "episodes" / file, (episode_json(task.episode) for task in tasks))
@@ -130,6 +144,8 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
                 "portfolio": context.catalog,
                 **{name: load_catalog(f"{name}.json") for name in _RISK_CATALOGS},
                 "risk_pools": pool_sizes(context),
+                "fundamental": load_catalog(CATALOG),
+                "fundamental_pools": fundamental_pools(context),
             },
             "notes": [*panels.report.notes, *context.notes],
             "versions": versions(),

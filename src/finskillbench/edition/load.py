@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from finskillbench.edition.manifest import check_manifest
-from finskillbench.edition.references import References
+from finskillbench.edition.references import FACTS, References
 from finskillbench.edition.store import (
     FORMAT,
     MANIFEST,
@@ -100,15 +100,38 @@ class Edition:
         return {row["task_id"]: row["certificate"] for row in rows}
 
     def full_input(self, episode: Episode) -> dict[str, Any]:
-        """The input at full precision: every reference to a covariance or to returns replaced by its arrays.
+        """The input at full precision: references to a covariance, to returns or to facts replaced by what they name.
 
         A reference that does not resolve (imported releases without their arrays) stays as it is.
         """
         return {name: self._references.resolved(value) for name, value in episode.input.items()}
 
+    @property
+    def filings(self) -> PublicFilings | None:
+        """What `query_xbrl` may ask; None where the edition carries no facts."""
+        return PublicFilings(self._references) if FACTS in self.manifest["files"] else None
+
     @cached_property
     def _references(self) -> References:
         return References(self.path, self.manifest["files"])
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFilings:
+    """The facts of an edition as an episode may see them: those public by its own `as_of_date`, whatever is asked."""
+
+    references: References
+
+    def query(self, arguments: Mapping[str, Any], *, episode: Episode) -> dict[str, Any]:
+        """Facts of the company `ticker`; further arguments and the answer as of `FactStore.query`.
+
+        Raises
+        ------
+        InputError : an argument that cannot be meant, with what can.
+        EditionError : the panels cannot be read.
+        """
+        asked = dict(arguments)
+        return self.references.facts.query(asked.pop("ticker"), episode.as_of_date, **asked)
 
 
 def load_edition(path: Path | str) -> Edition:

@@ -1,4 +1,4 @@
-"""What episodes hold by reference: a covariance, or the returns of a window, resolved to JSON at full precision."""
+"""What episodes hold by reference: a covariance, returns of a window, facts of a company; resolved to JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finskillbench.errors import EditionError
+from finskillbench.errors import EditionError, InputError
+from finskillbench.panels.query import FactStore
+
+FACTS = "panels/facts.parquet"
 
 _KEPT_NUMBERS = 4_000_000
 """Resolved numbers kept between episodes, some 130 MB as JSON values: every date of 30 names, a few of 3,000."""
@@ -38,6 +41,8 @@ class References:
 
         `{"tickers", "ref"}` names a covariance; with `end` and `sessions` it names the simple returns
         (sessions, tickers) up to and including the session `end`, and becomes `{"tickers", "dates", "matrix"}`.
+        `{"ref", "symbol", "as_of", "since"}` names what a company had filed by `as_of` of periods that end on or after
+        `since`, and becomes `{"facts", "segments"}`, rows as of `FactStore.visible`.
 
         Raises
         ------
@@ -49,7 +54,10 @@ class References:
         if key in self._resolved:
             self._resolved.move_to_end(key)
             return self._resolved[key]
-        found = self._window(value) if "end" in value else read_covariance(self._folder / value["ref"])
+        if value["ref"] == FACTS:
+            found = self._filed(value)
+        else:
+            found = self._window(value) if "end" in value else read_covariance(self._folder / value["ref"])
         self._resolved[key] = found
         self._numbers += _numbers(found)
         while self._numbers > _KEPT_NUMBERS and len(self._resolved) > 1:
@@ -57,7 +65,40 @@ class References:
             self._numbers -= _numbers(oldest)
         return found
 
+    @cached_property
+    def facts(self) -> FactStore:
+        """The facts, filings and segments of the edition, read when they are first asked for.
+
+        Raises
+        ------
+        EditionError : naming the panel that is missing or cannot be read.
+        """
+        return FactStore(*(self._panel(name) for name in ("facts", "filings", "segments")))
+
+    def _panel(self, name: str) -> pl.DataFrame:
+        path = self._folder / f"panels/{name}.parquet"
+        try:
+            return pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise EditionError(f"{path}: no {name} ({reason}); rebuild the edition") from None
+
+    def _filed(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        path = self._folder / FACTS
+        days = []
+        for name in ("as_of", "since"):
+            try:
+                days.append(date.fromisoformat(value[name]))
+            except (KeyError, TypeError, ValueError):
+                raise EditionError(f"{path}: referred to without a date {name}; rebuild the edition") from None
+        try:
+            return self.facts.visible(str(value.get("symbol")), *days)
+        except InputError as error:
+            raise EditionError(f"{path}: {error}; rebuild the edition") from None
+
     def _key(self, value: Mapping[str, Any]) -> object:
+        if value["ref"] == FACTS:
+            return FACTS, *(str(value.get(name)) for name in ("symbol", "as_of", "since"))
         if "end" not in value:
             return value["ref"]
         tickers = value.get("tickers")
@@ -76,8 +117,8 @@ class References:
 
 
 def _numbers(resolved: Mapping[str, Any]) -> int:
-    """How many numbers a resolved reference holds."""
-    tables = [table for name, table in resolved.items() if name in {"matrix", "loadings"}]
+    """How many numbers, or fields of rows, a resolved reference holds."""
+    tables = [table for name, table in resolved.items() if name in {"matrix", "loadings", "facts", "segments"}]
     return sum(len(table) * len(table[0]) for table in tables if table)
 
 

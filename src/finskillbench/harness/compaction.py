@@ -12,7 +12,7 @@ _SMALL_MATRIX = 16
 
 
 def compact_value(value: Any, field: str) -> Any:
-    """Round floats to 3 significant figures and replace matrices by a summary of their shape, recursively.
+    """Round floats to 3 significant figures and put a summary for matrices and filed facts, recursively.
 
     Parameters
     ----------
@@ -22,6 +22,8 @@ def compact_value(value: Any, field: str) -> Any:
     if isinstance(value, float):
         return float(f"{value:.3g}")
     if isinstance(value, Mapping):
+        if value.keys() >= {"ref", "symbol", "as_of", "since"}:
+            return _facts(value, field)
         shape = _shape_of_object(value)
         if shape is not None:
             return _summary(shape, field)
@@ -66,6 +68,15 @@ def _join(fields: Mapping[str, str]) -> str:
 
 def _dumps(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _facts(reference: Mapping[str, Any], field: str) -> str:
+    """What a company had filed, which an edition holds by reference."""
+    symbol = reference["symbol"]
+    return (
+        f"facts of {symbol} as of {reference['as_of']}, periods ending {reference['since']} or later: "
+        f'get_task_data("{field}") or query_xbrl("{symbol}")'
+    )
 
 
 def _summary(shape: tuple[int, int], field: str) -> str:

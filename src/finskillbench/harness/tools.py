@@ -60,14 +60,18 @@ GET_TASK_DATA = ToolSpec(
 )
 QUERY_XBRL = ToolSpec(
     "query_xbrl",
-    "Query facts that a company had filed by the task's as_of_date; each comes with its form, filing date and "
-    "duration.",
+    "Query facts that a company had filed by the task's as_of_date, the latest period first; each comes with its "
+    "period, duration, unit, form, filing date and accession number. A figure restated by then is given as restated. "
+    "Where something is not on file, the answer says what is.",
     _object(
         ["ticker"],
         ticker=_text("Ticker of the company."),
-        period=_text("Period end, YYYY-MM-DD; left out: every period on file."),
-        metrics={**_STRINGS, "description": "Names of the facts wanted; left out: all."},
-        segments={"type": "boolean", "description": "True adds the split by reported segment."},
+        period=_text("End of the period, YYYY-MM-DD, or the month YYYY-MM or year YYYY it lies in; left out: all."),
+        metrics={**_STRINGS, "description": "Names of metrics (net_income) or XBRL tags; left out: all."},
+        form=_text("Form of the filing, such as 10-K (with its amendments) or 10-Q; left out: all."),
+        duration=_text("instant, quarterly, half, nine_months or annual; left out: all."),
+        axis=_text("product_segment or geographic_segment: adds revenue by member of that axis."),
+        limit={"type": "integer", "description": "Most facts to return, 1 to 500; left out: 200."},
     ),
 )
 RUN_SKILL_SCRIPT = ToolSpec(
@@ -158,10 +162,12 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
     kind = schema["type"]
     if kind == "array":
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return isinstance(value, {"string": str, "object": dict, "boolean": bool}[kind])
+    if kind == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, {"string": str, "object": dict}[kind])
 
 
 def _wanted(schema: Mapping[str, Any]) -> str:
-    return {"string": "a string", "object": "a JSON object", "boolean": "true or false", "array": "a list of strings"}[
+    return {"string": "a string", "object": "a JSON object", "integer": "an integer", "array": "a list of strings"}[
         schema["type"]
     ]

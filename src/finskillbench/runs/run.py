@@ -202,7 +202,13 @@ class _Work:
             runner: Runner | None = None
             if any(self.mounts[item.condition].arm.scripts for item in self.missing):
                 runner = stack.enter_context(ScriptRunner())
-            around = Surroundings(runner=runner, scratch_root=scratch, clock=time.perf_counter, sleep=self.sleep)
+            around = Surroundings(
+                runner=runner,
+                filings=self.edition.filings,
+                scratch_root=scratch,
+                clock=time.perf_counter,
+                sleep=self.sleep,
+            )
             journals = self._open_journals(stack)
             queue = iter(self.missing)
             workers = min(max_concurrency, len(self.missing))

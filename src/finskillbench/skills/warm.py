@@ -11,6 +11,7 @@ PRELOAD: tuple[str, ...] = (
     "numpy",
     "scipy.sparse",
     "clarabel",
+    "finskillbench.engines.accounting.task",
     "finskillbench.engines.portfolio.black_litterman",
     "finskillbench.engines.portfolio.feasibility",
     "finskillbench.engines.portfolio.mandate",

@@ -1,8 +1,9 @@
 """Validation of an edition: what it holds, its panels, and every label derived again from what an agent sees.
 
 `panel` and `tasks` hold the checks of data and of episodes, `truth` and `proofs` those of labels and certificates;
-`risk_data`, `risk_objects`, `risk_truth` and `risk_proofs` are their like for risk management. `limits` and
-`risk_measures` are the second, independent arithmetic, `report` the outcome, `subject` the edition read once for all.
+`risk_data`, `risk_objects`, `risk_truth` and `risk_proofs` are their like for risk management, `fundamental_data`,
+`fundamental_panel` and `fundamental_truth` for fundamental analysis. `limits`, `risk_measures` and
+`fundamental_measures` are the second, independent arithmetic, `report` the outcome, `subject` the edition read once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,19 @@ from collections.abc import Callable, Mapping
 from threadpoolctl import threadpool_limits
 
 from finskillbench.edition.load import Edition
-from finskillbench.edition.validate import panel, proofs, risk_data, risk_objects, risk_proofs, risk_truth, tasks, truth
+from finskillbench.edition.validate import (
+    fundamental_data,
+    fundamental_panel,
+    fundamental_truth,
+    panel,
+    proofs,
+    risk_data,
+    risk_objects,
+    risk_proofs,
+    risk_truth,
+    tasks,
+    truth,
+)
 from finskillbench.edition.validate.report import Check, Finding, Findings, State, ValidationReport
 from finskillbench.edition.validate.subject import Shelf, Subject, examining
 
@@ -43,12 +56,26 @@ CHECKS: Mapping[str, Mapping[str, Callable[[Subject, Findings], None]]] = {
         "stress": risk_truth.stress,
         "remediation": risk_proofs.remediation,
     },
+    "fundamental_analysis": {
+        "coverage": fundamental_data.coverage,
+        "forms": fundamental_data.forms,
+        "durations": fundamental_data.durations,
+        "units": fundamental_data.units,
+        "point_in_time": fundamental_data.point_in_time,
+        "restatements": fundamental_panel.restatements,
+        "derived_quarters": fundamental_panel.derived_quarters,
+        "balance_sheet": fundamental_panel.balance_sheet,
+        "segments": fundamental_panel.segments,
+        "normalization": fundamental_truth.normalization,
+        "earnings_quality": fundamental_truth.earnings_quality,
+        "driver_decomposition": fundamental_truth.driver_decomposition,
+    },
 }
 """The checks of each domain in their order; each adds what it finds and never raises for bad data."""
 
 
 def validate_edition(edition: Edition, progress: Callable[[str], None] = lambda step: None) -> ValidationReport:
-    """Run the nine checks of portfolio construction and the eleven of risk management.
+    """Run nine checks of portfolio construction, eleven of risk management and twelve of fundamental analysis.
 
     A check is skipped, with the reason, where the edition has nothing for it: no episodes of the domain, no panels
     (an imported release), truth or certificates withheld.

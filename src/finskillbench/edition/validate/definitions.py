@@ -11,8 +11,11 @@ from finskillbench.engines.portfolio.rebalance import OBJECTIVE_TOLERANCE
 from finskillbench.engines.risk import exposures, stress
 from finskillbench.episode import Episode
 from finskillbench.scoring.values import mapping
-from finskillbench.subtasks import black_litterman, risk
+from finskillbench.subtasks import black_litterman, fundamental, risk
 from finskillbench.subtasks.constraint_monitoring import MONITORING
+from finskillbench.subtasks.driver_decomposition import DECOMPOSITION
+from finskillbench.subtasks.earnings_quality import QUALITY
+from finskillbench.subtasks.normalization import NORMALISATION
 from finskillbench.subtasks.portfolio import CONVENTIONS, OBJECTIVE_TEXT, UNITS
 from finskillbench.subtasks.rebalancing import TWO_STAGES
 from finskillbench.subtasks.risk_remediation import REMEDIATION
@@ -22,13 +25,16 @@ _SETTINGS: Mapping[str, Mapping[str, float]] = {
     "black_litterman": {"risk_aversion": RISK_AVERSION, "tau": TAU},
 }
 """Numbers of an input that are no draw: every episode of the subtask has them."""
-_OF_RISK: Mapping[str, Mapping[str, str]] = {
+_DEFINED: Mapping[str, Mapping[str, str]] = {
     "constraint_monitoring": risk.conventions(risk.CONVENTIONS, MONITORING),
     "risk_identification": risk.conventions({"units": risk.UNITS}, exposures.CONVENTIONS),
     "stress_testing": risk.conventions({"units": risk.UNITS}, stress.CONVENTIONS),
     "risk_remediation": risk.conventions(risk.CONVENTIONS, REMEDIATION),
+    "normalization": fundamental.CONVENTIONS | NORMALISATION,
+    "earnings_quality": fundamental.CONVENTIONS | QUALITY,
+    "driver_decomposition": fundamental.CONVENTIONS | DECOMPOSITION,
 }
-"""The definitions of the risk subtasks, the same in every episode."""
+"""The definitions of the risk and the fundamental subtasks, the same in every episode."""
 _UNDEFINED = frozenset({"tool_use_parameterization"})
 """Subtasks whose texts say everything themselves."""
 
@@ -44,7 +50,7 @@ def examine_definitions(episode: Episode, findings: Findings, *, built: bool) ->
         findings.expect(text == known.get(name), where, f"conventions: {name} is not defined as the engine computes it")
     if not built or episode.sub_task in _UNDEFINED:
         return
-    needed = set(_OF_RISK.get(episode.sub_task, ())) or {"tolerance"}
+    needed = set(_DEFINED.get(episode.sub_task, ())) or {"tolerance"}
     absent = sorted(needed - set(given))
     findings.expect(not absent, where, f"conventions: {', '.join(absent)} is not defined")
     limits = mapping(episode.input.get("constraints"))
@@ -56,8 +62,8 @@ def examine_definitions(episode: Episode, findings: Findings, *, built: bool) ->
 
 def _known(episode: Episode) -> Mapping[str, Any]:
     """Every definition that an input of this subtask may state."""
-    if episode.sub_task in _OF_RISK:
-        return _OF_RISK[episode.sub_task]
+    if episode.sub_task in _DEFINED:
+        return _DEFINED[episode.sub_task]
     if episode.sub_task == black_litterman.NAME:
         return black_litterman.MODEL
     objective = {name.value: text for name, text in OBJECTIVE_TEXT.items()}.get(str(episode.input.get("objective")))

@@ -18,6 +18,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "risk_identification": ("portfolio", "sector_mapping"),
         "stress_testing": ("portfolio", "stress_scenario"),
         "risk_remediation": ("portfolio", "mandate", "sector_mapping"),
+        "normalization": ("period_end", "form_type", "filing_facts"),
     }
 )
 """The input fields that the arithmetic of each subtask reads."""
@@ -26,6 +27,16 @@ _NOT_LIMITS = frozenset({"neutral_factors", "neutrality_tolerance"})
 _COUNTED = 0.001
 _TRADED = 1e-9
 _LEAST = frozenset({"long_only", "position_limit_min"})
+_FILED = (
+    "revenue",
+    "operating_income",
+    "net_income",
+    "eps_diluted",
+    "total_assets",
+    "total_liabilities",
+    "stockholders_equity",
+    "operating_cash_flow",
+)
 
 
 def by_hand(sub_task: str, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,6 +156,21 @@ def _remediation(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _normalization(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What filings state for the period itself; nothing is derived from other periods."""
+    covered = ("instant", "quarterly" if data["form_type"].startswith("10-Q") else "annual")
+    stated: dict[str, float] = {}
+    for row in sorted(data["filing_facts"]["facts"], key=lambda row: row["filed"]):
+        if row["end"] == data["period_end"] and row["duration"] in covered and not row["derived"]:
+            stated[row["metric"]] = row["value"]
+    income, revenue = stated.get("operating_income"), stated.get("revenue")
+    depreciation = stated.get("depreciation_amortization")
+    metrics = {name: stated.get(name) for name in _FILED}
+    metrics["operating_margin"] = income / revenue if income is not None and revenue else None
+    metrics["ebitda"] = income + depreciation if income is not None and depreciation is not None else None
+    return {"metrics": metrics}
+
+
 _METHODS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = MappingProxyType(
     {
         "unconstrained_optimization": _unconstrained,
@@ -157,6 +183,7 @@ _METHODS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = MappingP
         "risk_identification": _identification,
         "stress_testing": _stress,
         "risk_remediation": _remediation,
+        "normalization": _normalization,
     }
 )
 

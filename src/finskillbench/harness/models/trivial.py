@@ -32,7 +32,7 @@ _FLAGS = (
     "max_tracking_error",
     "factor_neutrality",
 )
-_COMPONENTS = (
+COMPONENTS = (
     "roa_positive",
     "cfo_positive",
     "delta_roa_positive",
@@ -43,7 +43,8 @@ _COMPONENTS = (
     "delta_gross_margin_positive",
     "delta_asset_turnover_positive",
 )
-_METRICS = (
+"""Piotroski's nine signals."""
+METRICS = (
     "revenue",
     "operating_income",
     "net_income",
@@ -55,6 +56,7 @@ _METRICS = (
     "operating_margin",
     "ebitda",
 )
+"""The metrics of a normalised filing."""
 MONITORED = (
     "long_only",
     "position_limit_max",
@@ -97,10 +99,10 @@ _CONSTANT: Mapping[str, dict[str, Any]] = MappingProxyType(
         },
         "stress_testing": {"estimated_pnl_pct": 0.0, "attribution": {"by_sector": [], "by_factor": []}},
         "risk_remediation": {"trades": [], "total_turnover": 0.0, "post_trade_compliant": True},
-        "normalization": {"metrics": dict.fromkeys(_METRICS, 0.0)},
+        "normalization": {"metrics": dict.fromkeys(METRICS, 0.0)},
         "earnings_quality": {
-            "piotroski_score": len(_COMPONENTS),
-            "piotroski_components": dict.fromkeys(_COMPONENTS, 1),
+            "piotroski_score": len(COMPONENTS),
+            "piotroski_components": dict.fromkeys(COMPONENTS, 1),
             "beneish_m_score": -2.5,
             "beneish_flag": False,
             "accruals_ratio": 0.0,

@@ -1,0 +1,373 @@
+"""Validation of fundamental analysis: each planted defect fails its own check and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+
+from finskillbench.edition import Edition
+from finskillbench.edition.validate import CHECKS, State, ValidationReport, fundamental_measures, validate_edition
+from finskillbench.edition.validate.fundamental_data import FLOWS, INSTANTS, PERIODIC, UNITS
+from finskillbench.edition.validate.fundamental_panel import terms_of
+from finskillbench.engines.accounting import drivers, periods, quality, statements
+from finskillbench.panels.facts import DURATIONS, PERIODIC_FORMS
+from finskillbench.sources.edgar.metrics import CANONICAL, METRICS
+
+FUNDAMENTAL = "fundamental_analysis"
+SUBTASKS = ("normalization", "earnings_quality", "driver_decomposition")
+OUTPUT = "expected_output"
+Row = dict[str, Any]
+Change = Callable[[Row], Any]
+
+
+def failed(report: ValidationReport) -> set[tuple[str, str]]:
+    return {(check.domain, check.name) for check in report.checks if check.state is State.FAIL}
+
+
+def told(report: ValidationReport) -> list[tuple[str, str, str]]:
+    return [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
+
+
+def test_a_built_edition_passes_all_twelve_checks(edition: Edition) -> None:
+    report = validate_edition(edition)
+    checks = {check.name: check for check in report.checks if check.domain == FUNDAMENTAL}
+    assert list(checks) == list(CHECKS[FUNDAMENTAL])
+    assert [finding for finding in told(report) if finding[0] in checks] == []
+    assert {check.state for check in checks.values()} <= {State.PASS, State.WARN}
+    figures = {name: check.figures for name, check in checks.items()}
+    counts = edition.manifest["counts"]
+    for name in SUBTASKS:
+        assert figures[name]["labels"] == counts[name]
+        assert figures[name]["greatest_difference"] <= 1e-9
+    assert figures["point_in_time"]["episodes"] == sum(counts[name] for name in SUBTASKS)
+    assert figures["restatements"]["asked"] >= 100
+    assert figures["derived_quarters"]["differences"] >= 1000
+    assert figures["segments"]["breakdowns"] >= 1000
+    done, _, examined = figures["balance_sheet"]["exact"].split()
+    assert done == examined
+
+
+def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
+    """It shares no code with them, so that its constants are written twice."""
+    mine = fundamental_measures
+    assert {str(name): days for name, days in periods.DAYS.items()} == mine.LENGTHS == DURATIONS
+    assert {"quarter": mine.APART["quarter"][:2], "year": mine.APART["year"][:2]} == {
+        "quarter": periods.QUARTER_APART,
+        "year": periods.YEAR_APART,
+    }
+    indices = ("DSRI", "GMI", "AQI", "SGI", "DEPI", "SGAI", "TATA", "LVGI")
+    assert dict(zip(indices, mine.COEFFICIENTS, strict=True)) == dict(quality.BENEISH_COEFFICIENTS)
+    assert quality.BENEISH_CONSTANT == mine.INTERCEPT
+    assert (mine.MANIPULATION, mine.LOW_SCORE, mine.HIGH_ACCRUALS) == (
+        quality.MANIPULATION_ABOVE,
+        quality.LOW_PIOTROSKI,
+        quality.HIGH_ACCRUALS,
+    )
+    assert (mine.AXES, mine.MOST_SEGMENTS, mine.SEGMENT_GAP, mine.LEAST_CHANGE) == (
+        drivers.AXES,
+        drivers.TOP_SEGMENTS,
+        drivers.SEGMENT_TOLERANCE,
+        drivers.LEAST_DELTA_PP,
+    )
+    assert {**drivers.MARGINS, **drivers.EXPENSE_RATIOS} == mine.RATIOS
+    assert (*mine.STATED, "operating_margin", "ebitda") == statements.NORMALISED
+    assert {*FLOWS, *INSTANTS} == set(CANONICAL)
+    assert {name: METRICS[name].unit for name in CANONICAL} == UNITS
+    assert {name for name in CANONICAL if METRICS[name].kind == "flow"} == set(FLOWS)
+    assert set(PERIODIC_FORMS) == PERIODIC
+
+
+def _at(
+    part: str, sub_task: str, change: Change, which: Callable[[Row], Any] = lambda row: True
+) -> Callable[[Any], None]:
+    """Change a row of a part: the first for which `which` holds."""
+
+    def plant(workshop: Any) -> None:
+        index = next(place for place, row in enumerate(workshop.rows(part, sub_task)) if which(row))
+        workshop.edit(part, sub_task, change, index)
+
+    return plant
+
+
+def _unused(workshop: Any, frame: pl.DataFrame) -> pl.Expr:
+    """Whether a row is of a period that no episode sees."""
+    seen = pl.lit(value=False)
+    for name in SUBTASKS:
+        for row in workshop.rows("episodes", name):
+            held = row["input"]["filing_facts"]
+            seen |= (
+                (pl.col("symbol") == held["symbol"])
+                & (pl.col("end") >= date.fromisoformat(held["since"]))
+                & (pl.col("filed") <= date.fromisoformat(held["as_of"]))
+            )
+    return ~seen
+
+
+def _in_panel(
+    name: str, which: pl.Expr, change: Callable[[Row], Any], *, remove: bool = False
+) -> Callable[[Any], None]:
+    """Change or remove the first row of a panel that no episode sees and for which `which` holds."""
+
+    def plant(workshop: Any) -> None:
+        path = workshop.folder / "panels" / f"{name}.parquet"
+        frame = pl.read_parquet(path).with_row_index("place")
+        place = frame.filter(which & _unused(workshop, frame))["place"][0]
+        row = frame.row(place, named=True)
+        change(row)
+        changed = pl.DataFrame([row], schema=frame.schema)
+        rest = frame.filter(pl.col("place") != place)
+        whole = rest if remove else pl.concat([rest, changed]).sort("place", maintain_order=True)
+        whole.drop("place").write_parquet(path)
+
+    return plant
+
+
+def _is(metric: str, **fields: Any) -> pl.Expr:
+    return pl.all_horizontal(pl.col("metric") == metric, *(pl.col(name) == value for name, value in fields.items()))
+
+
+def _scale(factor: float) -> Change:
+    return lambda row: row.update(value=row["value"] * factor)
+
+
+def _set(**fields: Any) -> Change:
+    return lambda row: row.update(fields)
+
+
+def _input(**fields: Any) -> Change:
+    return lambda row: row["input"].update(fields)
+
+
+def _scale_at(*path: Any, factor: float = 1.001) -> Change:
+    """Multiply a number that the path leads to."""
+
+    def change(row: Row) -> None:
+        value: Any = row
+        for key in path[:-1]:
+            value = value[key]
+        value[path[-1]] *= factor
+
+    return change
+
+
+def _known(name: str) -> Callable[[Row], Any]:
+    return lambda row: row[OUTPUT][name] is not None
+
+
+def _flip_signal(row: Row) -> None:
+    signals = row[OUTPUT]["piotroski_components"]
+    name = next(name for name, signal in signals.items() if signal is not None)
+    signals[name] = 1 - signals[name]
+
+
+def _next_day(row: Row) -> None:
+    held = row["input"]["filing_facts"]
+    held["as_of"] = str(date.fromisoformat(held["as_of"]) + timedelta(days=1))
+
+
+def _rename(workshop: Any) -> None:
+    for part in ("episodes", "truth", "certificates"):
+        workshop.edit(part, "normalization", lambda row: row.update(task_id="pc_con_1"))
+
+
+def _another(form: str) -> Change:
+    return lambda row: row["input"].update(form_type=form)
+
+
+def _repeat(workshop: Any) -> None:
+    """A balance stated once more, by the next report of the company."""
+    path = workshop.folder / "panels" / "facts.parquet"
+    frame = pl.read_parquet(path)
+    rows = frame.filter(_is("cash", derived=False) & _unused(workshop, frame))
+    first, later = (rows.row(place, named=True) for place in (0, 1))
+    again = first | {name: later[name] for name in ("filed", "accession", "form")}
+    pl.concat([frame, pl.DataFrame([again], schema=frame.schema)]).write_parquet(path)
+
+
+def _too_little(row: Row) -> None:
+    given = row["input"]
+    given["filing_facts"]["since"] = str(date.fromisoformat(given["period_end"]) - timedelta(days=100))
+
+
+REPORTED = pl.col("derived").not_()
+DIFFERENCE = pl.col("derived") & (pl.col("metric") == "capex")
+DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "coverage: truth inside an episode": (
+        "coverage",
+        _at("episodes", "normalization", _input(expected_output={"metrics": {"revenue": 1.0}})),
+    ),
+    "coverage: a task of another prefix": ("coverage", _rename),
+    "coverage: fewer episodes than counted": (
+        "coverage",
+        lambda workshop: workshop.edit_json("manifest.json", lambda m: m["counts"].update(earnings_quality=6)),
+    ),
+    "forms: a proxy statement": ("forms", _in_panel("facts", _is("net_income", derived=False), _set(form="DEF 14A"))),
+    "forms: a quarterly report called annual": (
+        "forms",
+        _at("episodes", "earnings_quality", _another("10-K"), lambda row: row["input"]["form_type"] == "10-Q"),
+    ),
+    "forms: an unknown filing": (
+        "forms",
+        _in_panel("facts", _is("inventory", derived=False), _set(accession="0000000000-00-000000")),
+    ),
+    "durations: a half year called a quarter": (
+        "durations",
+        _in_panel("facts", (pl.col("duration") == "half") & REPORTED, _set(duration="quarterly")),
+    ),
+    "durations: a balance over a period": (
+        "durations",
+        _in_panel(
+            "facts", _is("inventory"), lambda row: row.update(start=row["end"] - timedelta(90), duration="quarterly")
+        ),
+    ),
+    "units: euros": ("units", _in_panel("facts", _is("revenue", derived=False), _set(unit="EUR"))),
+    "units: a metric that nobody knows": ("units", _in_panel("facts", _is("inventory"), _set(metric="goodwill"))),
+    "units: no number": ("units", _in_panel("facts", _is("cash"), _set(value=float("nan")))),
+    "point_in_time: facts of the day after": ("point_in_time", _at("episodes", "earnings_quality", _next_day)),
+    "point_in_time: facts of too few quarters": ("point_in_time", _at("episodes", "normalization", _too_little)),
+    "restatements: a comparative repeated": ("restatements", _repeat),
+    "derived_quarters: not the difference": ("derived_quarters", _in_panel("facts", DIFFERENCE, _scale(1.001))),
+    "derived_quarters: one left out": ("derived_quarters", _in_panel("facts", DIFFERENCE, _set(), remove=True)),
+    "balance_sheet: liabilities that are too great": (
+        "balance_sheet",
+        _in_panel("facts", _is("total_liabilities", derived=False), _scale(1.1)),
+    ),
+    "balance_sheet: no assets": ("balance_sheet", _in_panel("facts", _is("total_assets"), _scale(0.0))),
+    "segments: a member that is too great": ("segments", _in_panel("segments", REPORTED, _scale(1.5))),
+    "segments: a member left out": ("segments", _in_panel("segments", REPORTED, _set(), remove=True)),
+    "segments: an unknown axis": ("segments", _in_panel("segments", REPORTED, _set(axis="customer"))),
+    "normalization: another figure": (
+        "normalization",
+        _at("truth", "normalization", _scale_at(OUTPUT, "metrics", "revenue")),
+    ),
+    "normalization: an unknown figure": (
+        "normalization",
+        _at("truth", "normalization", lambda row: row[OUTPUT]["metrics"].update(ebitda=None)),
+    ),
+    "normalization: another definition": (
+        "normalization",
+        _at("episodes", "normalization", lambda row: row["input"]["conventions"].update(units="thousands")),
+    ),
+    "normalization: derived once": (
+        "normalization",
+        _at("truth", "normalization", lambda row: row["proof"].update(difference=0.1)),
+    ),
+    "earnings_quality: another ratio": (
+        "earnings_quality",
+        _at("truth", "earnings_quality", _scale_at(OUTPUT, "accruals_ratio")),
+    ),
+    "earnings_quality: another signal": ("earnings_quality", _at("truth", "earnings_quality", _flip_signal)),
+    "earnings_quality: another flag": (
+        "earnings_quality",
+        _at("truth", "earnings_quality", lambda row: row[OUTPUT].update(flags=["high_accruals", "low_piotroski"])),
+    ),
+    "earnings_quality: another M-score": (
+        "earnings_quality",
+        _at("truth", "earnings_quality", _scale_at(OUTPUT, "beneish_m_score"), _known("beneish_m_score")),
+    ),
+    "driver_decomposition: another change": (
+        "driver_decomposition",
+        _at("truth", "driver_decomposition", _scale_at(OUTPUT, "revenue_delta")),
+    ),
+    "driver_decomposition: another direction": (
+        "driver_decomposition",
+        _at(
+            "truth",
+            "driver_decomposition",
+            lambda row: row[OUTPUT]["margin_drivers"][0].update(direction="unchanged"),
+        ),
+    ),
+    "driver_decomposition: a segment left out": (
+        "driver_decomposition",
+        _at(
+            "truth",
+            "driver_decomposition",
+            lambda row: row[OUTPUT]["top_revenue_drivers"].pop(),
+            lambda row: row[OUTPUT]["top_revenue_drivers"],
+        ),
+    ),
+    "driver_decomposition: another order": (
+        "driver_decomposition",
+        _at("truth", "driver_decomposition", lambda row: row[OUTPUT]["margin_drivers"].reverse()),
+    ),
+}
+"""What is planted: the check that must fail, alone, and how."""
+
+
+@pytest.mark.parametrize(("check", "plant"), DEFECTS.values(), ids=DEFECTS)
+def test_a_planted_defect_fails_its_check_alone(check: str, plant: Callable[[Any], None], workshop: Any) -> None:
+    plant(workshop)
+    report = validate_edition(workshop.reload())
+    assert failed(report) == {(FUNDAMENTAL, check)}, told(report)
+
+
+def test_every_check_has_its_defect() -> None:
+    assert {check for check, _ in DEFECTS.values()} == set(CHECKS[FUNDAMENTAL])
+
+
+@pytest.mark.parametrize("sub_task", SUBTASKS)
+def test_a_malformed_label_is_a_finding(sub_task: str, workshop: Any) -> None:
+    workshop.edit("truth", sub_task, lambda row: row[OUTPUT].clear())
+    report = validate_edition(workshop.reload())
+    where = workshop.rows("truth", sub_task)[0]["task_id"]
+    assert [finding[:2] for finding in told(report)] == [(sub_task, where)]
+
+
+def test_malformed_inputs_are_findings(workshop: Any) -> None:
+    for sub_task in SUBTASKS:
+        workshop.edit("episodes", sub_task, lambda row: row["input"].clear())
+    report = validate_edition(workshop.reload())
+    assert {name for domain, name in failed(report) if domain == FUNDAMENTAL} >= {"forms", "point_in_time", *SUBTASKS}
+
+
+@pytest.mark.parametrize("value", ["yesterday", None, 7])
+def test_a_date_that_is_none_is_a_finding(value: Any, workshop: Any) -> None:
+    _at("episodes", "normalization", _input(period_end=value))(workshop)
+    report = validate_edition(workshop.reload())
+    assert {name for domain, name in failed(report) if domain == FUNDAMENTAL} >= {"forms", "normalization"}
+
+
+@pytest.mark.parametrize("name", ["facts", "filings", "segments"])
+def test_a_panel_of_other_columns_is_a_finding(name: str, workshop: Any) -> None:
+    path = workshop.folder / "panels" / f"{name}.parquet"
+    pl.read_parquet(path).drop("filed").write_parquet(path)
+    report = validate_edition(workshop.reload())
+    assert (FUNDAMENTAL, "point_in_time") in failed(report)
+
+
+def test_what_is_filed_before_its_period_ended(workshop: Any) -> None:
+    """Its filing then has another day too, so that more than one check sees it."""
+    _in_panel("facts", _is("revenue", derived=False), lambda row: row.update(filed=row["start"]))(workshop)
+    report = validate_edition(workshop.reload())
+    assert any(
+        "filed before its period ended" in message for name, _, message in told(report) if name == "point_in_time"
+    )
+
+
+def test_a_report_that_nobody_filed_that_day(workshop: Any) -> None:
+    _at("episodes", "normalization", lambda row: row.update(as_of_date="2026-06-01"))(workshop)
+    report = validate_edition(workshop.reload())
+    assert any("was filed on 2026-06-01" in message for name, _, message in told(report) if name == "point_in_time")
+
+
+def test_parents_that_cannot_be_read(workshop: Any) -> None:
+    _in_panel("facts", DIFFERENCE, _set(parents="from somewhere"))(workshop)
+    report = validate_edition(workshop.reload())
+    assert any("cannot be read" in message for _, _, message in told(report))
+    with pytest.raises(ValueError, match="cannot be read"):
+        terms_of("")
+
+
+def test_an_edition_without_the_domain_skips_its_checks(workshop: Any) -> None:
+    for sub_task in SUBTASKS:
+        for part in ("episodes", "truth", "certificates"):
+            (workshop.folder / part / f"{sub_task}.jsonl").unlink()
+        workshop.edit_json("manifest.json", lambda m, name=sub_task: m["counts"].pop(name))
+    report = validate_edition(workshop.reload())
+    skipped = [check for check in report.checks if check.state is State.SKIP]
+    assert [(check.domain, check.name) for check in skipped] == [(FUNDAMENTAL, name) for name in CHECKS[FUNDAMENTAL]]
+    assert {check.reason for check in skipped} == {"the edition has no episodes of fundamental analysis"}

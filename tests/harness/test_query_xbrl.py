@@ -1,0 +1,171 @@
+"""`query_xbrl` as an agent meets it: fundamental episodes only, in every arm, and nothing filed after the episode."""
+
+import asyncio
+from dataclasses import replace
+from datetime import date, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from finskillbench.edition.load import PublicFilings
+from finskillbench.episode import Episode
+from finskillbench.harness.compaction import compact_input
+from finskillbench.harness.conditions import FUNDAMENTAL, Condition
+from finskillbench.harness.model import ToolCall
+from finskillbench.harness.toolbox import Toolbox
+from finskillbench.harness.tools import MAX_RESULT_CHARS, tool_specs
+from finskillbench.panels.fundamentals import FundamentalPanels
+from finskillbench.panels.query import AXES, DURATIONS, LARGEST_LIMIT, FactStore
+
+FIRST, LAST = date(2015, 3, 31), date(2024, 12, 31)
+METRICS = [f"metric_{i:02d}" for i in range(30)]
+
+
+def _store() -> FactStore:
+    """Two companies whose every figure is filed 40 days after its quarter and restated a year later."""
+    empty = FundamentalPanels.empty()
+    ends = [date(year, month, 28) for year in range(FIRST.year, LAST.year + 1) for month in (3, 6, 9, 12)]
+    facts, filings, segments = [], [], []
+    for symbol in ("ACME", "BETA"):
+        for number, end in enumerate(ends):
+            for filed in (end + timedelta(days=40), end + timedelta(days=405)):
+                accession = f"0000000001-{filed:%y}-{number:06d}"
+                filings.append((symbol, accession, "10-Q", end, filed))
+                start = end - timedelta(days=90)
+                shared = (symbol, start, end, filed, accession)
+                facts += [(*shared, metric, float(filed.toordinal())) for metric in METRICS]
+                segments += [(*shared, axis, part, 50.0) for axis in AXES for part in ("a", "b")]
+    names = ["symbol", "start", "end", "filed", "accession"]
+    constant = {"unit": "USD", "tag": "Tag", "taxonomy": "us-gaap", "form": "10-Q", "fiscal_year": 2020}
+    constant |= {"fiscal_period": "Q1", "duration": "quarterly", "derived": False, "parents": ""}
+
+    def table(rows: list[tuple[Any, ...]], columns: list[str], like: pl.DataFrame) -> pl.DataFrame:
+        frame = pl.DataFrame(rows, schema=columns, orient="row")
+        missing = [pl.lit(constant[name]).alias(name) for name in like.columns if name not in columns]
+        return frame.with_columns(missing).select(like.columns).cast(dict(like.schema))
+
+    return FactStore(
+        table(facts, [*names, "metric", "value"], empty.facts),
+        table(filings, ["symbol", "accession", "form", "period_end", "filed"], empty.filings),
+        table(segments, [*names, "axis", "segment", "value"], empty.segments),
+    )
+
+
+@pytest.fixture(scope="module")
+def filings() -> PublicFilings:
+    return PublicFilings(SimpleNamespace(facts=_store()))  # type: ignore[arg-type]  # only `facts` is asked for
+
+
+@pytest.fixture
+def ask(filings: PublicFilings, episode: Episode, full_input, mounts):
+    def call(text: str, as_of: date = LAST, condition: Condition = Condition.NO_SKILL, domain: str = FUNDAMENTAL):
+        desk = Toolbox(replace(episode, as_of_date=as_of), lambda: full_input, mounts[condition], filings=filings)
+        result, ok = asyncio.run(desk.call(ToolCall("id", "query_xbrl", text), tool_specs(mounts[condition], domain)))
+        assert len(result) <= MAX_RESULT_CHARS
+        return orjson.loads(result), ok
+
+    return call
+
+
+def dumped(**arguments: Any) -> str:
+    return orjson.dumps(arguments).decode()
+
+
+@pytest.mark.parametrize("condition", list(Condition))
+def test_every_arm_has_it_and_no_other_domain(ask, condition: Condition) -> None:
+    asked = dumped(ticker="acme", period="2020-03-28", metrics=["metric_01"], axis="product_segment")
+    result, ok = ask(asked, condition=condition)
+    assert ok
+    assert [(row["form"], row["filed"], row["duration"]) for row in result["facts"]] == [
+        ("10-Q", "2021-05-07", "quarterly")
+    ]
+    assert [row["segment"] for row in result["segments"]] == ["a", "b"]
+    result, ok = ask(asked, condition=condition, domain="portfolio_construction")
+    assert not ok
+    assert "there is no tool 'query_xbrl'" in result["error"]
+    assert "query_xbrl" not in result["tools"]
+
+
+def test_the_episode_says_the_day_whatever_the_agent_asks(ask) -> None:
+    asked = {"ticker": "ACME", "period": "2020-03-28", "metrics": ["metric_01"]}
+    assert ask(dumped(**asked), as_of=date(2020, 5, 6))[0]["facts"] == []
+    assert ask(dumped(**asked), as_of=date(2020, 5, 7))[0]["facts"][0]["filed"] == "2020-05-07"
+    assert ask(dumped(**asked), as_of=date(2021, 5, 6))[0]["facts"][0]["filed"] == "2020-05-07"
+    assert ask(dumped(**asked), as_of=date(2021, 5, 7))[0]["facts"][0]["filed"] == "2021-05-07"
+    result, ok = ask(dumped(**asked, as_of="2030-01-01"))
+    assert not ok
+    assert "has no parameter 'as_of'" in result["error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"ticker": "NOPE"}, "ask for one of: ACME, BETA"),
+        ({"ticker": ""}, "ask for one of: ACME, BETA"),
+        ({"ticker": "ACME", "period": "Q1 2020"}, "give YYYY-MM-DD, or the month YYYY-MM or the year YYYY"),
+        ({"ticker": "ACME", "duration": "Q"}, "choose one of: instant, quarterly, half, nine_months, annual"),
+        ({"ticker": "ACME", "axis": "region"}, "choose one of: product_segment, geographic_segment"),
+        ({"ticker": "ACME", "limit": 10**12}, "limit must lie between 1 and 500"),
+        ({"ticker": "ACME", "limit": 1.5}, "'limit' of query_xbrl must be an integer"),
+        ({"ticker": "ACME", "segments": True}, "has no parameter 'segments'"),
+        ({"period": "2020"}, "lacks the parameter 'ticker'"),
+    ],
+)
+def test_errors_are_json_that_say_the_mend(ask, arguments: dict[str, Any], words: str) -> None:
+    result, ok = ask(dumped(**arguments))
+    assert not ok
+    assert words in result["error"]
+
+
+def test_the_largest_answer_fits_a_result(ask) -> None:
+    result, ok = ask(dumped(ticker="ACME", limit=LARGEST_LIMIT, axis="product_segment"))
+    assert ok
+    assert len(result["facts"]) == LARGEST_LIMIT
+    assert result["note"].startswith("the latest 500 of 1170 rows")
+
+
+_TEXTS = st.sampled_from(
+    ["ACME", "beta", "2020", "2020-03", "2020-03-28", "10-Q", "10-K", *METRICS[:3], *AXES, *DURATIONS]
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    arguments=st.fixed_dictionaries(
+        {"ticker": st.sampled_from(["ACME", "beta", "X"])},
+        optional={
+            "period": _TEXTS | st.text(max_size=12),
+            "metrics": st.lists(_TEXTS | st.text(max_size=5), max_size=5),
+            "form": _TEXTS,
+            "duration": st.sampled_from(DURATIONS) | st.text(max_size=5),
+            "axis": st.sampled_from(AXES),
+            "limit": st.integers(-5, 600),
+        },
+    ),
+    as_of=st.dates(date(2014, 12, 1), date(2026, 1, 1)),
+)
+def test_nothing_that_comes_back_was_filed_after_the_episode(ask, arguments: dict[str, Any], as_of: date) -> None:
+    result, ok = ask(dumped(**arguments), as_of=as_of)
+    assert ok or isinstance(result["error"], str)
+    day = as_of.isoformat()
+    rows = [
+        *result.get("facts", ()),
+        *result.get("segments", ()),
+        *result.get("available", {}).get("latest_filings", ()),
+    ]
+    assert all(row["filed"] <= day for row in rows)
+    assert all(row["value"] == date.fromisoformat(row["filed"]).toordinal() for row in result.get("facts", ()))
+    assert all(end < day for end in result.get("available", {}).get("periods", ()))
+
+
+def test_a_prompt_says_where_the_facts_are() -> None:
+    held = {"ref": "panels/facts.parquet", "symbol": "ACME", "as_of": "2024-05-02", "since": "2022-03-01"}
+    assert compact_input({"filing_facts": held}, 500) == (
+        '{\n"filing_facts": "facts of ACME as of 2024-05-02, periods ending 2022-03-01 or later: '
+        'get_task_data(\\"filing_facts\\") or query_xbrl(\\"ACME\\")"\n}'
+    )

@@ -1,0 +1,426 @@
+"""The fundamental-analysis package: its documents, and its scripts against the definitions in plain Python."""
+
+import asyncio
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from finskillbench.engines.accounting.quality import BENEISH_COEFFICIENTS, COMPONENTS, FLAGS
+from finskillbench.episode import Episode, JsonObject, Prompt
+from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.models import get_model
+from finskillbench.harness.models.arithmetic import by_hand
+from finskillbench.harness.models.reading import ANSWER_KEYS
+from finskillbench.harness.models.reference import Recipe, find_recipe
+from finskillbench.skills.lint import lint
+from finskillbench.skills.loader import PACKAGES, curated, load_package
+from finskillbench.skills.runner import ScriptRunner
+from finskillbench.skills.script import cli
+from finskillbench.sources.edgar.metrics import CANONICAL, CANONICAL_TAGS
+
+ROOT = PACKAGES / "fundamental-analysis"
+SUB_TASKS = ("normalization", "earnings_quality", "driver_decomposition")
+YEAR_AGO, BEFORE, NOW = "2023-03-31", "2023-12-31", "2024-03-31"
+STARTS = {YEAR_AGO: "2023-01-01", BEFORE: "2023-10-01", NOW: "2024-01-01"}
+FLOWS: dict[str, tuple[float, float, float]] = {
+    "revenue": (900e6, 1_000e6, 1_100e6),
+    "cost_of_revenue": (500e6, 560e6, 640e6),
+    "gross_profit": (400e6, 440e6, 460e6),
+    "operating_income": (120e6, 150e6, 140e6),
+    "net_income": (80e6, 100e6, 90e6),
+    "sga": (150e6, 160e6, 190e6),
+    "rnd": (60e6, 62e6, 61e6),
+    "depreciation_amortization": (40e6, 42e6, 44e6),
+    "interest_expense": (8e6, 8e6, 9e6),
+    "income_tax": (25e6, 30e6, 27e6),
+    "operating_cash_flow": (95e6, 130e6, 70e6),
+    "eps_diluted": (0.80, 0.99, 0.90),
+    "diluted_shares": (100e6, 101e6, 100e6),
+}
+INSTANTS: dict[str, tuple[float, float, float]] = {
+    "total_assets": (5_000e6, 5_200e6, 5_400e6),
+    "total_liabilities": (3_000e6, 3_100e6, 3_300e6),
+    "stockholders_equity": (2_000e6, 2_100e6, 2_100e6),
+    "current_assets": (1_500e6, 1_600e6, 1_800e6),
+    "current_liabilities": (900e6, 950e6, 1_200e6),
+    "receivables": (450e6, 520e6, 640e6),
+    "ppe_net": (2_100e6, 2_150e6, 2_200e6),
+    "long_term_debt": (1_200e6, 1_210e6, 1_250e6),
+}
+"""Metric to its values of the quarters that end on YEAR_AGO, BEFORE and NOW."""
+ENDS = (YEAR_AGO, BEFORE, NOW)
+REGIONS = {"Americas": (600e6, 690e6), "Europe": (300e6, 290e6), "Asia": (100e6, 120e6)}
+
+Mend = Callable[[JsonObject], None]
+
+
+def script(name: str) -> ModuleType:
+    """A script of the package as a module."""
+    spec = importlib.util.spec_from_file_location(f"fundamental_{name}", ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def row(metric: str, start: str | None, end: str, value: float, **changes: Any) -> JsonObject:
+    """A fact as episodes hold it."""
+    return {
+        "metric": metric,
+        "start": start,
+        "end": end,
+        "duration": "instant" if start is None else "quarterly",
+        "value": value,
+        "unit": "USD",
+        "form": "10-Q",
+        "filed": "2024-05-01",
+        "accession": "0000000001-24-000007",
+        "tag": "",
+        "derived": False,
+        **changes,
+    }
+
+
+@pytest.fixture
+def task() -> JsonObject:
+    """The resolved input of all three subtasks: three quarters, and what must be told apart from them."""
+    facts = [
+        row(metric, STARTS[end], end, value)
+        for metric, values in FLOWS.items()
+        for end, value in zip(ENDS, values, strict=True)
+    ]
+    facts += [
+        row(metric, None, end, value)
+        for metric, values in INSTANTS.items()
+        for end, value in zip(ENDS, values, strict=True)
+    ]
+    facts += [
+        row("operating_cash_flow", "2023-10-01", NOW, 200e6, duration="half"),
+        row("revenue", "2023-04-01", NOW, 4_100e6, duration="annual"),
+        row("net_income", STARTS[NOW], NOW, 95e6, filed="2024-04-20", accession="0000000001-24-000003"),
+    ]
+    segments = [
+        {
+            "axis": "geographic_segment",
+            "segment": name,
+            "start": STARTS[end],
+            "end": end,
+            "duration": "quarterly",
+            "value": value,
+            "form": "10-Q",
+            "filed": "2024-05-01",
+            "accession": "0000000001-24-000007",
+            "derived": False,
+        }
+        for name, values in REGIONS.items()
+        for end, value in zip((BEFORE, NOW), values, strict=True)
+    ]
+    return {
+        "symbol": "FIR",
+        "period_end": NOW,
+        "form_type": "10-Q",
+        "current_period_end": NOW,
+        "prior_period_end": BEFORE,
+        "filing_facts": {"facts": facts, "segments": segments},
+        "conventions": {},
+    }
+
+
+def recipe_of(sub_task: str) -> Recipe:
+    """The table's row for a subtask, read as the reference program reads it."""
+    found = find_recipe(load_package(ROOT).body, sub_task)
+    assert found is not None
+    return found
+
+
+def payload_of(sub_task: str, task: JsonObject) -> JsonObject:
+    """What the runner hands the script: the injected fields and nothing else."""
+    return {field: task[field] for field in recipe_of(sub_task).fields}
+
+
+def run(sub_task: str, task: JsonObject) -> JsonObject:
+    """The script of a subtask on its own fields, the result through JSON."""
+    module = script(Path(recipe_of(sub_task).script).stem)
+    return json.loads(json.dumps(module.main(payload_of(sub_task, task)), allow_nan=False))
+
+
+def at(end: str) -> dict[str, float]:
+    """The figures of one quarter."""
+    return {metric: values[ENDS.index(end)] for metric, values in (FLOWS | INSTANTS).items()}
+
+
+def test_the_package_is_clean() -> None:
+    assert lint(ROOT) == []
+
+
+@pytest.mark.parametrize("sub_task", SUB_TASKS)
+def test_the_table_names_a_script_and_the_answers_keys(sub_task: str) -> None:
+    recipe = recipe_of(sub_task)
+    assert recipe.script in load_package(ROOT).scripts
+    assert recipe.keys == ANSWER_KEYS[sub_task]
+
+
+def test_the_documents_say_what_the_engines_do() -> None:
+    methods = load_package(ROOT).references["references/methods.md"]
+    coefficients = dict(re.findall(r"^\| ([A-Z]+) \|.*\| (-?[\d.]+) \|$", methods, re.MULTILINE))
+    assert {name: float(value) for name, value in coefficients.items()} == dict(BENEISH_COEFFICIENTS)
+    assert tuple(re.findall(r"^\| (\w+) \|", methods, re.MULTILINE))[1:10] == COMPONENTS
+    assert all(f"| {flag} |" in methods for flag in FLAGS)
+
+
+def test_the_metrics_and_tags_of_the_documents_are_those_of_the_panel() -> None:
+    table = load_package(ROOT).references["references/xbrl.md"].split("## What filers do")[0]
+    rows = re.findall(r"^\| ([a-z_, ]+) \| ([A-Z].*) \|$", table, re.MULTILINE)
+    assert len(rows) == 12
+    assert {name for names, _ in rows for name in names.split(", ")} <= set(CANONICAL)
+    tags = {tag for _, cell in rows for tag in re.findall(r"\b[A-Z][a-z]+(?:[A-Z][A-Za-z]+)+", cell)}
+    assert tags - CANONICAL_TAGS == {"LiabilitiesAndStockholdersEquity"}
+
+
+def test_normalization_matches_figures_to_the_quarter_and_the_latest_filing(task: JsonObject) -> None:
+    now = at(NOW)
+    metrics = run("normalization", task)["metrics"]
+    assert metrics == {
+        **{name: now[name] for name in list(metrics)[:8]},
+        "operating_margin": pytest.approx(140 / 1100, abs=1e-15),
+        "ebitda": 184e6,
+    }
+    assert (metrics["net_income"], metrics["operating_cash_flow"]) == (90e6, 70e6)
+
+
+def test_earnings_quality_is_that_of_the_definitions(task: JsonObject) -> None:
+    answer = run("earnings_quality", task)
+    t, p = at(NOW), at(YEAR_AGO)
+    signals = {
+        "roa_positive": t["net_income"] > 0,
+        "cfo_positive": t["operating_cash_flow"] > 0,
+        "delta_roa_positive": t["net_income"] / t["total_assets"] > p["net_income"] / p["total_assets"],
+        "accruals_negative": t["operating_cash_flow"] > t["net_income"],
+        "delta_leverage_negative": t["long_term_debt"] / t["total_assets"] < p["long_term_debt"] / p["total_assets"],
+        "delta_current_ratio_positive": t["current_assets"] / t["current_liabilities"]
+        > p["current_assets"] / p["current_liabilities"],
+        "no_dilution": t["diluted_shares"] <= p["diluted_shares"],
+        "delta_gross_margin_positive": t["gross_profit"] / t["revenue"] > p["gross_profit"] / p["revenue"],
+        "delta_asset_turnover_positive": t["revenue"] / t["total_assets"] > p["revenue"] / p["total_assets"],
+    }
+    assert answer["piotroski_components"] == {name: int(value) for name, value in signals.items()}
+    assert answer["piotroski_score"] == sum(signals.values())
+    m_score = (
+        -4.84
+        + 0.92 * (t["receivables"] / t["revenue"]) / (p["receivables"] / p["revenue"])
+        + 0.528 * (p["gross_profit"] / p["revenue"]) / (t["gross_profit"] / t["revenue"])
+        + 0.404
+        * (1 - (t["current_assets"] + t["ppe_net"]) / t["total_assets"])
+        / (1 - (p["current_assets"] + p["ppe_net"]) / p["total_assets"])
+        + 0.892 * t["revenue"] / p["revenue"]
+        + 0.115 * (40 / (40 + 2100)) / (44 / (44 + 2200))
+        - 0.172 * (t["sga"] / t["revenue"]) / (p["sga"] / p["revenue"])
+        + 4.679 * (t["net_income"] - t["operating_cash_flow"]) / t["total_assets"]
+        - 0.327
+        * ((t["long_term_debt"] + t["current_liabilities"]) / t["total_assets"])
+        / ((p["long_term_debt"] + p["current_liabilities"]) / p["total_assets"])
+    )
+    assert answer["beneish_m_score"] == pytest.approx(m_score, abs=1e-12)
+    assert answer["beneish_flag"] is (m_score > -1.78)
+    assert answer["accruals_ratio"] == pytest.approx(20 / 5400)
+    assert answer["income_quality_ratio"] == pytest.approx(70 / 90)
+    assert answer["flags"] == []
+
+
+def test_flags_are_raised_by_the_figures(task: JsonObject) -> None:
+    changes = {
+        "operating_cash_flow": -300e6,
+        "net_income": 79e6,
+        "receivables": 1_500e6,
+        "long_term_debt": 1_500e6,
+        "diluted_shares": 102e6,
+    }
+    for fact in task["filing_facts"]["facts"]:
+        if fact["end"] == NOW and fact["duration"] != "half":
+            fact["value"] = changes.get(fact["metric"], fact["value"])
+    answer = run("earnings_quality", task)
+    assert answer["piotroski_score"] == 2
+    assert answer["flags"] == list(FLAGS)
+
+
+def test_drivers_are_those_of_the_definitions(task: JsonObject) -> None:
+    answer = run("driver_decomposition", task)
+    assert (answer["revenue_delta"], answer["axis"]) == (100e6, "geographic_segment")
+    given = [
+        (item["driver"], item["type"], item["direction"], item["magnitude_usd"], item["contribution_pct"])
+        for item in answer["top_revenue_drivers"]
+    ]
+    assert given == [
+        ("Americas", "geographic_segment", "increase", 90e6, 90.0),
+        ("Asia", "geographic_segment", "increase", 20e6, 20.0),
+        ("Europe", "geographic_segment", "decrease", -10e6, -10.0),
+    ]
+    names = {
+        "operating_margin": "operating_income",
+        "gross_margin": "gross_profit",
+        "cogs_ratio": "cost_of_revenue",
+        "sga_ratio": "sga",
+        "rnd_ratio": "rnd",
+        "da_ratio": "depreciation_amortization",
+        "interest_ratio": "interest_expense",
+        "tax_ratio": "income_tax",
+    }
+    t, p = at(NOW), at(BEFORE)
+    change = {name: 100 * (t[metric] / t["revenue"] - p[metric] / p["revenue"]) for name, metric in names.items()}
+    moved = {name: value for name, value in change.items() if abs(value) >= 0.005}
+    assert {item["driver"]: item["delta_pp"] for item in answer["margin_drivers"]} == pytest.approx(moved, abs=1e-12)
+    assert all((item["delta_pp"] > 0) == (item["direction"] == "increase") for item in answer["margin_drivers"])
+
+
+@pytest.mark.parametrize("sub_task", SUB_TASKS)
+def test_the_order_of_rows_changes_nothing(sub_task: str, task: JsonObject) -> None:
+    before = run(sub_task, task)
+    for rows in task["filing_facts"].values():
+        rows.reverse()
+    assert run(sub_task, task) == before
+
+
+def test_what_is_not_filed_is_null_and_not_nought(task: JsonObject) -> None:
+    task["filing_facts"]["facts"] = [
+        fact for fact in task["filing_facts"]["facts"] if fact["metric"] not in {"gross_profit", "total_liabilities"}
+    ]
+    assert run("normalization", task)["metrics"]["total_liabilities"] is None
+    quality = run("earnings_quality", task)
+    assert quality["piotroski_components"]["delta_gross_margin_positive"] is None
+    assert (quality["piotroski_score"], quality["beneish_m_score"], quality["beneish_flag"]) == (None, None, None)
+    assert "gross_margin" not in {item["driver"] for item in run("driver_decomposition", task)["margin_drivers"]}
+
+
+def refusal(sub_task: str, task: JsonObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line that the command line of a script ends with, code 2."""
+    file = tmp_path / "in.json"
+    file.write_text(json.dumps(payload_of(sub_task, task)))
+    with pytest.raises(SystemExit) as ended:
+        cli(script(Path(recipe_of(sub_task).script).stem).main, ["--input", str(file)])
+    assert ended.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def set_at(*path: Any, value: Any) -> Mend:
+    """A change of one field of the task."""
+
+    def change(task: JsonObject) -> None:
+        place: Any = task
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+
+    return change
+
+
+def on_a_saturday(task: JsonObject) -> None:
+    """No period ends there."""
+    task |= {"period_end": "2024-03-30", "current_period_end": "2024-03-30"}
+
+
+@pytest.mark.parametrize("sub_task", SUB_TASKS)
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (set_at("filing_facts", value=None), "filing_facts"),
+        (set_at("filing_facts", value={"symbol": "FIR"}), "filing_facts.facts"),
+        (set_at("filing_facts", "facts", value=[]), "FIR"),
+        (set_at("filing_facts", "facts", 0, "value", value="much"), "row 0"),
+        (set_at("filing_facts", "facts", 0, "end", value="March"), "March"),
+        (set_at("filing_facts", "facts", 0, "start", value="2025-01-01"), "after"),
+        (set_at("symbol", value=7), "symbol"),
+        (on_a_saturday, "2024-03-31"),
+    ],
+)
+def test_a_bad_task_is_one_line_and_code_2(
+    sub_task: str, change: Mend, named: str, task: JsonObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(task)
+    assert named in refusal(sub_task, task, tmp_path, capsys)
+
+
+def test_a_script_runs_from_the_command_line(task: JsonObject, tmp_path: Path) -> None:
+    file = tmp_path / "in.json"
+    file.write_text(json.dumps(payload_of("earnings_quality", task)))
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "earnings_quality.py", "--input", file], capture_output=True, check=True
+    )
+    assert json.loads(done.stdout) == run("earnings_quality", task)
+
+
+def test_the_scripts_start_no_threads_of_tables() -> None:
+    code = "import finskillbench.engines.accounting.task, sys; raise SystemExit('polars' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[ScriptRunner]:
+    """A runner as the harness starts it."""
+    with ScriptRunner() as runner:
+        yield runner
+
+
+@pytest.mark.parametrize("sub_task", SUB_TASKS)
+def test_the_runner_returns_what_the_script_returns(sub_task: str, task: JsonObject, warm: ScriptRunner) -> None:
+    payload = json.dumps(payload_of(sub_task, task)).encode()
+    result = asyncio.run(warm.run(ROOT / recipe_of(sub_task).script, payload))
+    assert result.error is None
+    assert result.output == run(sub_task, task)
+
+
+def solved(sub_task: str, task: JsonObject, condition: Condition, warm: ScriptRunner, scratch: Path) -> JsonObject:
+    """What `baseline/reference` submits, through the real loop, tools and runner."""
+    episode = Episode(
+        task_id=f"{sub_task}_test",
+        skill="fundamental_analysis",
+        sub_task=sub_task,
+        as_of_date=date(2024, 5, 1),
+        difficulty="medium",
+        input=task,
+        prompt=Prompt("Do it.", "Respond with a JSON object."),
+        metadata={},
+    )
+    trace = asyncio.run(
+        run_episode(
+            get_model("baseline/reference"),
+            episode,
+            f"Subtask: {sub_task}\nDo it.",
+            lambda: task,
+            mount(condition, curated()),
+            Surroundings(runner=warm, scratch_root=scratch),
+        )
+    )
+    assert trace.ended == "submitted"
+    assert trace.answer is not None
+    return json.loads(trace.answer)
+
+
+@pytest.mark.parametrize("sub_task", SUB_TASKS)
+def test_the_reference_program_follows_the_table(
+    sub_task: str, task: JsonObject, warm: ScriptRunner, tmp_path: Path
+) -> None:
+    answer = solved(sub_task, task, Condition.CURATED, warm, tmp_path)
+    assert answer == {key: run(sub_task, task)[key] for key in ANSWER_KEYS[sub_task]}
+
+
+@pytest.mark.parametrize("condition", [Condition.NO_SKILL, Condition.SELF_GENERATED])
+@pytest.mark.parametrize("sub_task", SUB_TASKS)
+def test_without_the_package_it_answers_by_hand(
+    sub_task: str, condition: Condition, task: JsonObject, warm: ScriptRunner, tmp_path: Path
+) -> None:
+    assert solved(sub_task, task, condition, warm, tmp_path) == by_hand(sub_task, task)
