@@ -4,6 +4,8 @@ A message is one line that names the file, row or field and the mend. The comman
 only `InternalError` is ours to explain.
 """
 
+from enum import StrEnum
+
 
 class FinSkillBenchError(Exception):
     """Root of every error this package raises on purpose."""
@@ -33,12 +35,37 @@ class SkillError(FinSkillBenchError):
     """A skill package, one of its files or one of its scripts cannot be used."""
 
 
-class ProviderError(FinSkillBenchError):
-    """A model provider failed; `transient` says whether another try may succeed."""
+class Cause(StrEnum):
+    """Why a model call failed; what follows from each is told in `finskillbench.harness.failures`."""
 
-    def __init__(self, message: str, *, transient: bool) -> None:
+    RATE_LIMIT = "rate_limit"
+    SERVER = "server_error"
+    CONNECTION = "connection"
+    TIMEOUT = "timeout"
+    DROPPED = "dropped_stream"
+    MALFORMED = "malformed_body"
+    EMPTY = "empty_choices"
+    BAD_REQUEST = "bad_request"
+    AUTH = "auth"
+    QUOTA = "quota"
+    UNKNOWN_MODEL = "unknown_model"
+    ADAPTER = "adapter"
+
+
+class ProviderError(FinSkillBenchError):
+    """A model provider failed.
+
+    `retry_after` is the wait in seconds that the provider asked for, None where it asked for none.
+    """
+
+    def __init__(self, message: str, cause: Cause, *, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.transient = transient
+        self.cause = cause
+        self.retry_after = retry_after
+
+
+class RunStoppedError(FinSkillBenchError):
+    """The run takes no further model call (budget spent, interrupted): its episode is dropped and run on resume."""
 
 
 class InternalError(FinSkillBenchError):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,8 @@ def package(tmp_path: Path) -> SkillPackage:
 
 @pytest.fixture
 def mounts(package: SkillPackage) -> dict[Condition, Mount]:
-    return {condition: mount(condition, {package.name: package}) for condition in Condition}
+    placebo = replace(package, name="beekeeping", description="Keeps bees.", body="Feed them.", scripts=())
+    return {condition: mount(condition, {package.name: package}, {placebo.name: placebo}) for condition in Condition}
 
 
 @pytest.fixture

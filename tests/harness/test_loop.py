@@ -5,7 +5,7 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from finskillbench.errors import ProviderError
+from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.loop import MAX_CALLS_PER_TURN, MAX_TURNS
 from finskillbench.harness.model import ToolCall, Turn, Usage
@@ -65,7 +65,7 @@ def test_a_submission_on_the_last_turn_counts(scripted, play) -> None:
 
 
 def test_transient_failures_are_retried_three_times_with_growing_waits(scripted, play) -> None:
-    slow_down = ProviderError("429", transient=True)
+    slow_down = ProviderError("429", Cause.RATE_LIMIT)
     sleeps: list[float] = []
     trace = play(scripted([slow_down, slow_down, slow_down, Turn(tool_calls=(SUBMIT,))]), sleeps=sleeps)
     assert (trace.ended, trace.turns, trace.retries) == ("submitted", 1, 3)
@@ -73,7 +73,7 @@ def test_transient_failures_are_retried_three_times_with_growing_waits(scripted,
 
 
 def test_retries_start_afresh_on_each_model_call(scripted, play) -> None:
-    fail = ProviderError("429", transient=True)
+    fail = ProviderError("429", Cause.RATE_LIMIT)
     trace = play(scripted([fail, fail, TEXT, fail, fail, fail, Turn(tool_calls=(SUBMIT,))]))
     assert (trace.ended, trace.turns, trace.retries) == ("submitted", 2, 5)
 
@@ -81,8 +81,8 @@ def test_retries_start_afresh_on_each_model_call(scripted, play) -> None:
 @pytest.mark.parametrize(
     ("failure", "calls"),
     [
-        (ProviderError("overloaded", transient=True), 4),
-        (ProviderError("no such model", transient=False), 1),
+        (ProviderError("overloaded", Cause.SERVER), 4),
+        (ProviderError("no such model", Cause.UNKNOWN_MODEL), 1),
         (KeyError("choices"), 1),
     ],
 )
@@ -94,16 +94,23 @@ def test_what_still_fails_ends_as_an_error_with_its_message(scripted, play, fail
 
 
 def test_tokens_turns_and_time_are_counted(scripted, play) -> None:
-    usage = Usage(100, 10, 0.25)
+    usage = Usage(input_tokens=100, output_tokens=10, cost_usd=0.25)
     trace = play(scripted([Turn("hm", usage=usage), Turn(tool_calls=(READ, SUBMIT), usage=usage)]))
-    assert trace.usage == Usage(200, 20, 0.5)
+    assert trace.usage == Usage(input_tokens=200, output_tokens=20, cost_usd=0.5)
     # One tick of the clock at the start, two a call, one at the end.
     assert [record.seconds for record in trace.tool_calls] == [1.0, 1.0]
     assert trace.latency_seconds == 5.0
 
 
 def test_an_unknown_price_stays_unknown(scripted, play) -> None:
-    trace = play(scripted([Turn(usage=Usage(1, 1, 0.25)), Turn(tool_calls=(SUBMIT,), usage=Usage(1, 1))]))
+    trace = play(
+        scripted(
+            [
+                Turn(usage=Usage(input_tokens=1, output_tokens=1, cost_usd=0.25)),
+                Turn(tool_calls=(SUBMIT,), usage=Usage(input_tokens=1, output_tokens=1)),
+            ]
+        )
+    )
     assert trace.usage.cost_usd is None
 
 

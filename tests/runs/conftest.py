@@ -73,7 +73,7 @@ class Oracle:
             raise RuntimeError("provider is down")
         text = '{"weights": {"T00": 1.0}, "feasible": false, "minimum_turnover": 0.4}'
         call = ToolCall("s", "submit_answer", json.dumps({"answer": text}))
-        return Turn(tool_calls=(call,), usage=Usage(10, 5, 0.01))
+        return Turn(tool_calls=(call,), usage=Usage(input_tokens=10, output_tokens=5, cost_usd=0.01))
 
 
 @pytest.fixture

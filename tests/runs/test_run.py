@@ -126,7 +126,7 @@ def test_retries_wait_by_the_given_sleep(edition, tmp_path) -> None:
         name = "test/busy"
 
         async def generate(self, messages, tools, tool_choice) -> Turn:
-            raise ProviderError("503", transient=True)
+            raise ProviderError("503", Cause.SERVER)
 
     result = run(edition, [Busy()], ["no_skill"], limit=1, out=tmp_path, sleep=sleep)
     assert (result.errors, waits) == (2, [1.0, 2.0, 4.0] * 2)

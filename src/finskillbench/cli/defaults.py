@@ -10,8 +10,6 @@ import fcntl
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +18,7 @@ from platformdirs import user_cache_path
 
 from finskillbench.cli.console import Progress
 from finskillbench.errors import InputError
+from finskillbench.runs.version import code_digest
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
@@ -37,7 +36,7 @@ def default_edition(progress: Progress) -> Path:
     ------
     InputError : the cache cannot be written.
     """
-    folder = user_cache_path("finskillbench") / "editions" / f"synthetic-{_code_digest(_BUILDERS)[:12]}"
+    folder = user_cache_path("finskillbench") / "editions" / f"synthetic-{code_digest(_BUILDERS)[:12]}"
     if not folder.exists():
         from finskillbench.edition import build_edition
 
@@ -66,22 +65,5 @@ def _alone(path: Path, progress: Progress) -> Iterator[None]:
 
 def run_folder(edition: Edition, *arguments: object) -> Path:
     """Return a folder below `runs/` that belongs to this edition, these arguments and this code alone."""
-    key = orjson.dumps([edition.digest, _code_digest(_RUNNERS), arguments])
+    key = orjson.dumps([edition.digest, code_digest(_RUNNERS), arguments])
     return Path("runs") / f"run-{hashlib.sha256(key).hexdigest()[:12]}"
-
-
-def _code_digest(names: tuple[str, ...]) -> str:
-    """SHA-256 over the files of this package below `names`: their paths and bytes."""
-    digest = hashlib.sha256()
-    package = resources.files("finskillbench")
-    for name in names:
-        for path, content in _files(package / name, name):
-            digest.update(f"{path}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
-
-
-def _files(entry: Traversable, path: str) -> list[tuple[str, bytes]]:
-    if not entry.is_dir():
-        return [(path, entry.read_bytes())]
-    children = sorted((child for child in entry.iterdir() if child.name != "__pycache__"), key=lambda child: child.name)
-    return [found for child in children for found in _files(child, f"{path}/{child.name}")]

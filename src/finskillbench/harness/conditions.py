@@ -1,14 +1,15 @@
 """The experimental arms: which procedural resources are mounted, and the proof of it.
 
-An arm is four switches, so that a new one is a line in `ARMS`: whether curated documents can be loaded, whether
-their scripts can be run, whether the documents stand in the prompt, and whether the agent writes its own.
+An arm is a few switches, so that a new one is a line in `ARMS`: whether documents can be loaded, whether scripts can be
+run, whether the documents stand in the prompt, whether irrelevant packages take the place of the curated ones, whether
+the agent writes its own, and whether it keeps them from one episode to the next.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -16,7 +17,7 @@ import orjson
 
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.model import ToolSpec
-from finskillbench.skills.loader import SkillPackage
+from finskillbench.skills.loader import SkillPackage, script_notes
 
 
 class Condition(StrEnum):
@@ -25,6 +26,11 @@ class Condition(StrEnum):
     NO_SKILL = "no_skill"
     CURATED = "curated"
     SELF_GENERATED = "self_generated"
+    DOCS_ONLY = "docs_only"
+    SCRIPTS_ONLY = "scripts_only"
+    INLINE = "inline"
+    PLACEBO = "placebo"
+    SELF_GENERATED_PERSISTENT = "self_generated_persistent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +41,19 @@ class Arm:
     documents: bool = False
     scripts: bool = False
     inline: bool = False
+    placebo: bool = False
     own: bool = False
+    kept: bool = False
 
     @property
     def mounts_packages(self) -> bool:
-        """Whether any curated material reaches the agent."""
+        """Whether any package reaches the agent."""
         return self.documents or self.scripts or self.inline
+
+    @property
+    def preloaded(self) -> bool:
+        """Whether scripts can be run without loading a skill first, as nothing can be loaded."""
+        return self.scripts and not self.documents
 
 
 ARMS: Mapping[Condition, Arm] = MappingProxyType(
@@ -48,6 +61,11 @@ ARMS: Mapping[Condition, Arm] = MappingProxyType(
         Condition.NO_SKILL: Arm(Condition.NO_SKILL),
         Condition.CURATED: Arm(Condition.CURATED, documents=True, scripts=True),
         Condition.SELF_GENERATED: Arm(Condition.SELF_GENERATED, own=True),
+        Condition.DOCS_ONLY: Arm(Condition.DOCS_ONLY, documents=True),
+        Condition.SCRIPTS_ONLY: Arm(Condition.SCRIPTS_ONLY, scripts=True),
+        Condition.INLINE: Arm(Condition.INLINE, scripts=True, inline=True),
+        Condition.PLACEBO: Arm(Condition.PLACEBO, documents=True, placebo=True),
+        Condition.SELF_GENERATED_PERSISTENT: Arm(Condition.SELF_GENERATED_PERSISTENT, own=True, kept=True),
     }
 )
 
@@ -57,21 +75,22 @@ FUNDAMENTAL = "fundamental_analysis"
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """An arm with the packages that were really mounted; `digest` identifies both."""
+    """An arm with the packages that were really mounted; `digest` identifies both.
+
+    `script_index` lists the scripts with their own notes, where no document does: ("package/scripts/x.py", notes).
+    """
 
     arm: Arm
     packages: Mapping[str, SkillPackage] = field(default_factory=dict)
+    script_index: tuple[tuple[str, str], ...] = ()
 
     @property
     def digest(self) -> str:
         """SHA-256 over the arm's switches and the digest of each mounted package."""
         content = {
-            "condition": self.arm.condition.value,
-            "documents": self.arm.documents,
-            "scripts": self.arm.scripts,
-            "inline": self.arm.inline,
-            "own": self.arm.own,
+            **asdict(self.arm),
             "packages": self.package_digests(),
+            "script_index": self.script_index,
         }
         return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
@@ -89,8 +108,8 @@ def parse_condition(name: str) -> Condition:
         raise InputError(f"condition {name!r} is unknown; choose from: {known}") from None
 
 
-def mount(condition: Condition, packages: Mapping[str, SkillPackage]) -> Mount:
-    """Mount what the arm of `condition` grants out of the curated `packages` (name to package).
+def mount(condition: Condition, packages: Mapping[str, SkillPackage], placebos: Mapping[str, SkillPackage]) -> Mount:
+    """Mount what the arm of `condition` grants out of the curated `packages` or the `placebos` (name to package).
 
     Raises
     ------
@@ -99,9 +118,29 @@ def mount(condition: Condition, packages: Mapping[str, SkillPackage]) -> Mount:
     arm = ARMS[condition]
     if not arm.mounts_packages:
         return Mount(arm)
-    if not packages:
-        raise InputError(f"condition {condition.value!r} mounts curated skills, but no package was found")
-    return Mount(arm, MappingProxyType(dict(packages)))
+    mounted = placebos if arm.placebo else packages
+    if not mounted:
+        kind = "placebo" if arm.placebo else "curated"
+        raise InputError(f"condition {condition.value!r} mounts {kind} skills, but no package was found")
+    index: list[tuple[str, str]] = []
+    if arm.preloaded and not arm.inline:
+        for name, package in sorted(mounted.items()):
+            index += [(f"{name}/{script}", notes) for script, notes in script_notes(package).items()]
+    return Mount(arm, MappingProxyType(dict(mounted)), tuple(index))
+
+
+def package_of(mounted: Mount, domain: str) -> SkillPackage:
+    """The mounted package that is named after a domain: "portfolio-construction" for `portfolio_construction`.
+
+    Raises
+    ------
+    InputError : there is none.
+    """
+    name = domain.replace("_", "-")
+    if name not in mounted.packages:
+        condition = mounted.arm.condition.value
+        raise InputError(f"condition {condition!r} shows each domain its own skill, and none is named {name!r}")
+    return mounted.packages[name]
 
 
 def expected_tools(arm: Arm, domain: str) -> tuple[str, ...]:

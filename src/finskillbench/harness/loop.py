@@ -3,33 +3,41 @@
 Rules, from the specification: tool calls of one turn run in order; calls after a submission are not run; a turn of
 plain text is answered by a reminder; the last turn offers only `submit_answer` and requires it; a transient
 provider failure is tried again up to three times with exponential backoff, and what still fails ends the episode
-as an error. Clock and sleep are passed in.
+as an error (`finskillbench.harness.failures` has the table). A conversation that outgrows its model ends without a
+submission. Clock and sleep are passed in.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from finskillbench.episode import Episode
-from finskillbench.errors import FinSkillBenchError, ProviderError
+from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.conditions import Mount, prove_mount
-from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Turn, Usage, clean_turn
+from finskillbench.harness.failures import PROVIDER
+from finskillbench.harness.memory import EMPTY, Memory
+from finskillbench.harness.model import AUTO, FREE, Message, Model, ToolSpec, Turn, clean_turn
 from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, arm_prompt, prompt_digest
 from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
 from finskillbench.harness.tools import SUBMIT_ANSWER, tool_specs
-from finskillbench.harness.trace import Ended, ToolRecord, Trace, add_usage
+from finskillbench.harness.trace import CallRecord, Ended, Fate, ToolRecord, Trace
 
 MAX_TURNS = 12
 MAX_RETRIES = 3
 FIRST_BACKOFF_SECONDS = 1.0
+LONGEST_WAIT_SECONDS = 120.0
+"""A provider that asks for a longer wait is asked again after this one."""
 MAX_CALLS_PER_TURN = 64
 """Calls of one turn beyond this are answered by an error, so that a model in a rut cannot fill the memory."""
 
-_TOO_MANY = '{"error":"more than 64 tool calls in one turn; this one was not run"}'
+_TOO_MANY: tuple[str, Fate] = (
+    '{"error":"more than 64 tool calls in one turn; this one was not run"}',
+    "invalid_arguments",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,7 @@ async def run_episode(
     task_data: TaskData,
     mounted: Mount,
     surroundings: Surroundings | None = None,
+    memory: Memory = EMPTY,
 ) -> Trace:
     """Let a model solve one episode under one arm; never raises for what the model or its provider does.
 
@@ -61,6 +70,7 @@ async def run_episode(
     task_data : gives the input at full precision, called only when a tool needs it.
     mounted : the arm and its packages.
     surroundings : script runner, filings, scratch folder, clock and sleep.
+    memory : what the persistent arm remembers of its stream.
 
     Returns
     -------
@@ -69,8 +79,10 @@ async def run_episode(
     Raises
     ------
     InternalError : the tools on offer are not those of the arm.
+    RunStoppedError : the model takes no further call, by order of whoever runs it; the episode counts as not begun.
     """
-    return await _Session(model, episode, base_prompt, task_data, mounted, surroundings or Surroundings()).play()
+    around = surroundings or Surroundings()
+    return await _Session(model, episode, base_prompt, task_data, mounted, around, memory).play()
 
 
 class _Session:
@@ -84,11 +96,12 @@ class _Session:
         task_data: TaskData,
         mounted: Mount,
         around: Surroundings,
+        memory: Memory,
     ) -> None:
         self.model, self.episode, self.mounted, self.around = model, episode, mounted, around
         self.tools = tool_specs(mounted, episode.skill)
         prove_mount(mounted, self.tools, episode.skill)
-        prompt = arm_prompt(base_prompt, mounted.arm)
+        prompt = arm_prompt(base_prompt, mounted, episode.skill, memory)
         self.prompt_digest = prompt_digest(SYSTEM_PROMPT, prompt)
         self.messages = [Message("system", SYSTEM_PROMPT), Message("user", prompt)]
         self.records: list[ToolRecord] = []
@@ -99,21 +112,26 @@ class _Session:
             runner=around.runner,
             filings=around.filings,
             scratch_root=around.scratch_root,
+            memory=memory,
         )
-        self.turns = 0
+        self.calls: list[CallRecord] = []
+        self.incidents: list[str] = []
         self.retries = 0
-        self.usage = Usage(cost_usd=0.0)
+        self.usage = FREE
 
     async def play(self) -> Trace:
         started = self.around.clock()
-        error: str | None = None
+        failure: FinSkillBenchError | None = None
         try:
             ended = await self._converse()
-        except FinSkillBenchError as failure:
-            ended, error = "error", str(failure)
+        except RunStoppedError:
+            raise
+        except FinSkillBenchError as error:
+            ended, failure = "error", error
         finally:
+            saved = self.toolbox.saved_skills
             self.toolbox.close()
-        return self._trace(ended, error, self.around.clock() - started)
+        return self._trace(ended, failure, saved, self.around.clock() - started)
 
     async def _converse(self) -> Ended:
         for number in range(1, MAX_TURNS + 1):
@@ -121,11 +139,19 @@ class _Session:
             offered = (SUBMIT_ANSWER,) if last else self.tools
             if last:
                 self.messages.append(Message("user", LAST_TURN))
+            started = self.around.clock()
             turn = clean_turn(await self._generate(offered, SUBMIT_ANSWER.name if last else AUTO))
-            self.turns = number
-            self.usage = add_usage(self.usage, turn.usage)
+            seconds = self.around.clock() - started
+            self.calls.append(CallRecord(number, seconds, turn.stop, turn.served_model, turn.usage))
+            self.usage += turn.usage
+            if turn.stop != "done":
+                self.incidents.append(turn.stop)
+            if turn.stop == "context_overflow":
+                return "context_overflow"
             self.messages.append(Message("assistant", turn.text, turn.tool_calls))
             if not turn.tool_calls:
+                if turn.stop == "done":
+                    self.incidents.append("text_only")
                 if not last:
                     self.messages.append(Message("user", REMINDER))
                 continue
@@ -140,14 +166,16 @@ class _Session:
             try:
                 return await self.model.generate(tuple(self.messages), offered, choice)
             except ProviderError as error:
-                if not error.transient or attempt == MAX_RETRIES:
+                self.incidents.append(error.cause)
+                if not PROVIDER[error.cause].retried or attempt == MAX_RETRIES:
                     raise
                 self.retries += 1
-                await self.around.sleep(FIRST_BACKOFF_SECONDS * 2**attempt)
+                await self.around.sleep(_wait(error, attempt))
             except FinSkillBenchError:
                 raise
             except Exception as error:  # an adapter's bug costs one episode, not a run of thousands
-                raise ProviderError(f"{self.model.name}: {type(error).__name__}: {error}", transient=False) from error
+                self.incidents.append(Cause.ADAPTER)
+                raise ProviderError(f"{self.model.name}: {type(error).__name__}: {error}", Cause.ADAPTER) from error
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _serve(self, turn: Turn, offered: tuple[ToolSpec, ...], number: int) -> None:
@@ -156,33 +184,45 @@ class _Session:
                 self.records.append(ToolRecord(number, call.id, call.name, call.arguments, "not_run", 0.0, None))
                 continue
             started = self.around.clock()
-            ok = False
-            result = _TOO_MANY
+            result, fate = _TOO_MANY
             if index < MAX_CALLS_PER_TURN:
-                result, ok = await self.toolbox.call(call, offered)
+                result, fate = await self.toolbox.call(call, offered)
             seconds = self.around.clock() - started
-            fate = "ok" if ok else "error"
+            if fate != "ok":
+                self.incidents.append(fate)
             place = len(self.messages)
             self.records.append(ToolRecord(number, call.id, call.name, call.arguments, fate, seconds, place))
             self.messages.append(Message("tool", result, tool_call_id=call.id))
 
-    def _trace(self, ended: Ended, error: str | None, latency: float) -> Trace:
+    def _trace(
+        self, ended: Ended, failure: FinSkillBenchError | None, saved: Mapping[str, str], latency: float
+    ) -> Trace:
         return Trace(
             task_id=self.episode.task_id,
             model=self.model.name,
             condition=self.mounted.arm.condition.value,
             ended=ended,
             answer=self.toolbox.answer,
-            error=error,
+            error=None if failure is None else str(failure),
+            error_cause=failure.cause.value if isinstance(failure, ProviderError) else None,
+            incidents=tuple(self.incidents),
             messages=tuple(self.messages),
             tools=tuple(tool.name for tool in self.tools),
             tool_calls=tuple(self.records),
-            turns=self.turns,
+            model_calls=tuple(self.calls),
+            turns=len(self.calls),
             retries=self.retries,
             usage=self.usage,
             latency_seconds=latency,
             skills_loaded=tuple(self.toolbox.skills_loaded),
             scripts_run=tuple(self.toolbox.scripts_run),
+            saved_skills=saved,
             mount_digest=self.mounted.digest,
             prompt_digest=self.prompt_digest,
         )
+
+
+def _wait(error: ProviderError, attempt: int) -> float:
+    """Seconds before the next try: what the provider asked for, else 1, 2, 4."""
+    asked = error.retry_after
+    return FIRST_BACKOFF_SECONDS * 2**attempt if asked is None else min(max(asked, 0.0), LONGEST_WAIT_SECONDS)

@@ -1,13 +1,13 @@
 """What the loop and a model say to each other: messages, tools and turns. No provider package is imported here.
 
 A provider adapter translates these few types to its own wire format and raises
-`finskillbench.errors.ProviderError`, saying whether another try may succeed.
+`finskillbench.errors.ProviderError`, naming the cause. It never tries again by itself: the loop does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -33,13 +33,36 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one model call, and its price where the adapter knows it (None: unknown; a program costs 0)."""
+    """Tokens of one or more model calls, and their price in US dollars (None: unknown; a program costs 0).
+
+    `input_tokens` is the whole input, of which `cached_tokens` were read from the provider's cache and
+    `cache_write_tokens` written to it; `output_tokens` is all that was generated, `reasoning_tokens` included.
+    """
 
     input_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
     output_tokens: int = 0
+    reasoning_tokens: int = 0
     cost_usd: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        """Sum; the price of a sum is known only if both are."""
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+        )
+
+
+FREE = Usage(cost_usd=0.0)
+"""What a program uses, and where sums begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +75,23 @@ class Message:
     tool_call_id: str | None = None
 
 
+Stop = Literal["done", "max_tokens", "context_overflow", "refused"]
+"""Why a model stopped: it was done, its output limit cut it off, the conversation outgrew it, or it (or a filter of
+the provider) declined."""
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one model call returned: text, tool calls in the order the model wants them run, and usage."""
+    """What one model call returned: text, tool calls in the order the model wants them run, and usage.
+
+    `served_model` is the name that the provider says answered, where it says so.
+    """
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    stop: Stop = "done"
+    served_model: str | None = None
 
 
 @runtime_checkable
@@ -81,7 +114,7 @@ class Model(Protocol):
 
         Raises
         ------
-        ProviderError : the provider failed; `transient` says whether to try again.
+        ProviderError : the provider failed; its `cause` decides what follows.
         """
         ...
 
@@ -103,4 +136,4 @@ def clean_turn(turn: Turn) -> Turn:
     text = clean_text(turn.text)
     if text is turn.text and calls == turn.tool_calls:
         return turn
-    return Turn(text, calls, turn.usage)
+    return replace(turn, text=text, tool_calls=calls)

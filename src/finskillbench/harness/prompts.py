@@ -13,11 +13,12 @@ from pydantic import BaseModel
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError
 from finskillbench.harness.compaction import compact_input
-from finskillbench.harness.conditions import Arm
+from finskillbench.harness.conditions import Mount, package_of
+from finskillbench.harness.memory import EMPTY, Feedback, Memory
 from finskillbench.harness.schema import render_schema
 
 MAX_TASK_PROMPT = 12_000
-"""Characters of a task prompt in any condition."""
+"""Characters of a task prompt in any condition, apart from documents and verdicts that an arm puts behind it."""
 
 SYSTEM_PROMPT = """\
 You are an investment analyst taking part in a controlled benchmark. Each task gives you financial data as it was \
@@ -31,11 +32,28 @@ start right away.
 number of turns and one submission.
 - Do not reply in plain text and do not decline the task. Give null for a value that cannot be determined."""
 
-SELF_GENERATED_INSTRUCTION = """
+APPENDIX = "\n\n# Skills\n"
+"""Opens what an arm appends to the base of a prompt; no base holds this line."""
 
+SELF_GENERATED_INSTRUCTION = """\
 Important: write skills first. Before you solve the task, call `save_skill` one to three times and put down what \
 would help with tasks of this kind: domain knowledge, formulas, steps, how to get at the data, edge cases. Then read \
 your skills back with `load_skill` and use them to solve the task."""
+
+PERSISTENT_INSTRUCTION = """\
+Important: skills that you save with `save_skill` stay with you for the following tasks of this kind, up to three. \
+Before you solve the task, read what you have saved with `load_skill`, and write or rewrite it in the light of the \
+verdicts on your earlier answers: domain knowledge, formulas, steps, how to get at the data, edge cases. Then use \
+your skills to solve the task.
+Saved skills: {skills}
+Verdicts on your earlier answers, the latest last: {verdicts}"""
+VERDICTS_SHOWN = 20
+"""How many of the latest verdicts stand in a prompt."""
+
+INLINE_INSTRUCTION = """\
+This skill is already loaded; its scripts can be run with `run_skill_script`.
+
+"""
 
 REMINDER = """\
 That was plain text, which is not recorded as an answer. Call a tool, or hand in your answer with `submit_answer`."""
@@ -88,7 +106,7 @@ def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
     }
     fixed = len(_TEMPLATE.format(input="", **values))
     # Room for the longest appended instruction is kept free in every condition, so that the base never differs.
-    budget = MAX_TASK_PROMPT - len(SELF_GENERATED_INSTRUCTION) - fixed
+    budget = MAX_TASK_PROMPT - len(APPENDIX) - len(SELF_GENERATED_INSTRUCTION) - fixed
     try:
         text = compact_input(episode.input, budget)
     except ValueError as error:
@@ -99,9 +117,36 @@ def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
     return _TEMPLATE.format(input=text, **values)
 
 
-def arm_prompt(base: str, arm: Arm) -> str:
-    """Return the task prompt of one arm: the base, and for the self-generated arm its instruction."""
-    return base + SELF_GENERATED_INSTRUCTION if arm.own else base
+def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -> str:
+    """Return the task prompt of one arm: the base, and behind it what the arm appends.
+
+    Documents in the prompt and what a stream remembers are the treatment, so they come on top of the base's
+    characters instead of taking room from the input.
+
+    Raises
+    ------
+    InputError : the arm shows documents in the prompt, and none is named after `domain`.
+    """
+    arm = mounted.arm
+    if arm.inline:
+        package = package_of(mounted, domain)
+        documents = [package.body, *(f"## {name}\n\n{text}" for name, text in sorted(package.references.items()))]
+        return base + APPENDIX + INLINE_INSTRUCTION + "\n\n".join(documents)
+    if arm.kept:
+        verdicts = [_words(each) for each in memory.verdicts[-VERDICTS_SHOWN:]]
+        return (
+            base
+            + APPENDIX
+            + PERSISTENT_INSTRUCTION.format(
+                skills=", ".join(sorted(memory.skills)) or "none yet", verdicts="; ".join(verdicts) or "none yet"
+            )
+        )
+    return base + APPENDIX + SELF_GENERATED_INSTRUCTION if arm.own else base
+
+
+def _words(feedback: Feedback) -> str:
+    score = "no score" if feedback.score is None else f"{feedback.score:.3f} of 1"
+    return f"{feedback.task_id} {feedback.status}, {score}"
 
 
 def prompt_digest(*texts: str) -> str:
@@ -115,4 +160,5 @@ def prompt_digest(*texts: str) -> str:
 
 def wording_digest() -> str:
     """Digest of every fixed text above: two runs with the same digest read the same words."""
-    return prompt_digest(SYSTEM_PROMPT, _TEMPLATE, SELF_GENERATED_INSTRUCTION, REMINDER, LAST_TURN)
+    arms = (APPENDIX, SELF_GENERATED_INSTRUCTION, PERSISTENT_INSTRUCTION, INLINE_INSTRUCTION)
+    return prompt_digest(SYSTEM_PROMPT, _TEMPLATE, *arms, REMINDER, LAST_TURN)

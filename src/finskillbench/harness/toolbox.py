@@ -13,7 +13,8 @@ import orjson
 
 from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError
-from finskillbench.harness.conditions import Mount
+from finskillbench.harness.conditions import Mount, package_of
+from finskillbench.harness.memory import EMPTY, Memory
 from finskillbench.harness.model import ToolCall, ToolSpec
 from finskillbench.harness.tools import (
     MAX_RESULT_CHARS,
@@ -21,9 +22,11 @@ from finskillbench.harness.tools import (
     MAX_SKILL_CHARS,
     NO_SKILLS,
     ToolError,
+    UnknownToolError,
     parse_arguments,
     shorten,
 )
+from finskillbench.harness.trace import Fate
 from finskillbench.skills.loader import SkillPackage, script_path
 
 TaskData = Callable[[], Mapping[str, Any]]
@@ -66,6 +69,7 @@ class Toolbox:
     runner : runs skill scripts; needed where the arm grants scripts.
     filings : serves `query_xbrl`; None says that the episode carries no filings.
     scratch_root : folder under which the episode's scratch space is made when a skill is saved; None: the system's.
+    memory : skills saved in earlier episodes, for the arm that keeps them.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class Toolbox:
         runner: Runner | None = None,
         filings: Filings | None = None,
         scratch_root: Path | None = None,
+        memory: Memory = EMPTY,
     ) -> None:
         self._episode = episode
         self._task_data = task_data
@@ -86,7 +91,9 @@ class Toolbox:
         self._scratch_root = scratch_root
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._own: dict[str, Path] = {}
-        self._loaded: dict[str, SkillPackage] = {}
+        self._loaded = self._preloaded()
+        for name, text in memory.skills.items():
+            self._write_skill(name, text)
         self.answer: str | None = None
         self.skills_loaded: list[str] = []
         self.scripts_run: list[str] = []
@@ -97,8 +104,22 @@ class Toolbox:
             self._scratch.cleanup()
             self._scratch = None
 
-    async def call(self, call: ToolCall, offered: Sequence[ToolSpec]) -> tuple[str, bool]:
-        """Serve one call: its result as JSON text, and whether it succeeded.
+    def _preloaded(self) -> dict[str, SkillPackage]:
+        """The packages whose scripts can be run without loading a skill first."""
+        if not self._mounted.arm.preloaded:
+            return {}
+        if self._mounted.arm.inline:
+            package = package_of(self._mounted, self._episode.skill)
+            return {package.name: package}
+        return dict(self._mounted.packages)
+
+    @property
+    def saved_skills(self) -> dict[str, str]:
+        """Texts of the agent's own skills by name; ask before `close`."""
+        return {name: file.read_bytes().decode() for name, file in self._own.items()}
+
+    async def call(self, call: ToolCall, offered: Sequence[ToolSpec]) -> tuple[str, Fate]:
+        """Serve one call: its result as JSON text, and how it fared.
 
         A submission sets `answer` and is the last call a loop should make.
         """
@@ -106,20 +127,21 @@ class Toolbox:
             spec = next((tool for tool in offered if tool.name == call.name), None)
             if spec is None:
                 known = [tool.name for tool in offered]
-                raise ToolError(f"there is no tool {shorten(call.name)!r} on this turn", tools=known)
+                raise UnknownToolError(f"there is no tool {shorten(call.name)!r} on this turn", tools=known)
             result = await self._serve(spec, call.arguments)
             text = orjson.dumps(result, option=_DUMP).decode()
             if len(text) > MAX_RESULT_CHARS:
                 raise ToolError(
                     f"the result has {len(text)} characters, the limit is {MAX_RESULT_CHARS}; ask for a part of it"
                 )
-            return text, True
+            return text, "ok"
         except ToolError as error:
-            return orjson.dumps(error.payload).decode(), False
+            return orjson.dumps(error.payload).decode(), error.fate
         except FinSkillBenchError as error:
-            return orjson.dumps({"error": str(error)}).decode(), False
+            return orjson.dumps({"error": str(error)}).decode(), "tool_failed"
         except Exception as error:  # noqa: BLE001  # a tool never raises into the loop, whatever a model sends
-            return orjson.dumps({"error": f"{type(error).__name__}: {shorten(str(error), 300)}"}).decode(), False
+            text = f"{type(error).__name__}: {shorten(str(error), 300)}"
+            return orjson.dumps({"error": text}).decode(), "tool_failed"
 
     async def _serve(self, spec: ToolSpec, text: str) -> Any:
         arguments = parse_arguments(spec, text)
@@ -157,7 +179,7 @@ class Toolbox:
         else:
             self._loaded.pop(name, None)
             self._loaded[name] = package
-            references, scripts = sorted(package.references), list(package.scripts)
+            references, scripts = sorted(package.references), list(package.scripts) if self._mounted.arm.scripts else []
             result = {"skill_name": name, "content": package.body, "references": references, "scripts": scripts}
         self.skills_loaded.append(name)
         return result
@@ -214,11 +236,12 @@ class Toolbox:
         return {"script": script_path, "output": outcome.output}
 
     def _resolve(self, relative: str) -> tuple[SkillPackage, Path]:
-        """The script in the loaded skill; of several loaded, the one loaded last that has it."""
+        """The script in the loaded skill; of several loaded, the one named before it or loaded last that has it."""
+        named = self._loaded.get(relative.partition("/")[0])
         problems: list[FinSkillBenchError] = []
-        for package in reversed(self._loaded.values()):
+        for package in (named,) if named is not None else reversed(self._loaded.values()):
             try:
-                return package, script_path(package, relative)
+                return package, script_path(package, relative.removeprefix(f"{package.name}/"))
             except FinSkillBenchError as error:
                 problems.append(error)
         scripts = {name: list(package.scripts) for name, package in self._loaded.items()}
@@ -233,15 +256,18 @@ class Toolbox:
             raise ToolError(f"content has {len(content)} characters, the limit is {MAX_SKILL_CHARS}")
         if skill_name not in self._own and len(self._own) >= MAX_SAVED_SKILLS:
             raise ToolError(f"{MAX_SAVED_SKILLS} skills are saved already; save under one of their names to replace it")
+        self._write_skill(skill_name, content)
+        return {"status": "saved", "skills": sorted(self._own)}
+
+    def _write_skill(self, name: str, content: str) -> None:
         if self._scratch is None:
             self._scratch = tempfile.TemporaryDirectory(
                 prefix="skills-", dir=self._scratch_root, ignore_cleanup_errors=True
             )
         root = Path(self._scratch.name)
-        (root / skill_name).mkdir(exist_ok=True)
-        (root / skill_name / "SKILL.md").write_bytes(content.encode())
+        (root / name).mkdir(exist_ok=True)
+        (root / name / "SKILL.md").write_bytes(content.encode())
         self._own = {file.parent.name: file for file in sorted(root.glob("*/SKILL.md"))}
-        return {"status": "saved", "skills": sorted(self._own)}
 
 
 def _member_text(text: str, key: str) -> str:

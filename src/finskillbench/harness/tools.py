@@ -1,7 +1,7 @@
 """The tools' contracts as a model sees them, and the check of a call's arguments against them.
 
-Names, parameters and words are the same in every condition; only the index of skills in `load_skill` differs,
-because that is the treatment.
+Names, parameters and words are the same in every condition; only the index of skills in `load_skill` and, where there
+are scripts without documents, of scripts in `run_skill_script` differ, because that is the treatment.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import orjson
 
 from finskillbench.harness.conditions import Arm, Mount, expected_tools
 from finskillbench.harness.model import ToolSpec
+from finskillbench.harness.trace import Fate
 
 MAX_RESULT_CHARS = 262_144
 """Longest tool result. A full covariance of 100 names fits; what is longer can be asked for in parts."""
@@ -26,9 +27,23 @@ NO_SKILLS = "No skills available."
 class ToolError(Exception):
     """A call that cannot be served; the loop never sees it, the agent gets `payload` as JSON."""
 
+    fate: Fate = "tool_failed"
+
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
         self.payload: dict[str, Any] = {"error": message, **details}
+
+
+class UnknownToolError(ToolError):
+    """A call of a tool that is not on offer."""
+
+    fate = "unknown_tool"
+
+
+class ArgumentsError(ToolError):
+    """A call whose arguments do not fit the tool's schema."""
+
+    fate = "invalid_arguments"
 
 
 def _object(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -74,19 +89,16 @@ QUERY_XBRL = ToolSpec(
         limit={"type": "integer", "description": "Most facts to return, 1 to 500; left out: 200."},
     ),
 )
-RUN_SKILL_SCRIPT = ToolSpec(
-    "run_skill_script",
-    "Run a script of a loaded skill and return its JSON output.",
-    _object(
-        ["script_path"],
-        script_path=_text("Path inside the skill, such as scripts/name.py."),
-        input_data={"type": "object", "description": "The script's input."},
-        inject_task_fields={
-            **_STRINGS,
-            "description": "Input fields of the task that the server puts into input_data under their own names, at "
-            "full precision, replacing what is there.",
-        },
-    ),
+_RUN_SKILL_SCRIPT = "Run a script of a skill and return its JSON output."
+_SCRIPT_PARAMETERS = _object(
+    ["script_path"],
+    script_path=_text("Path inside the skill, such as scripts/name.py."),
+    input_data={"type": "object", "description": "The script's input."},
+    inject_task_fields={
+        **_STRINGS,
+        "description": "Input fields of the task that the server puts into input_data under their own names, at "
+        "full precision, replacing what is there.",
+    },
 )
 SAVE_SKILL = ToolSpec(
     "save_skill",
@@ -97,10 +109,7 @@ SAVE_SKILL = ToolSpec(
         content=_text("The text of SKILL.md."),
     ),
 )
-_FIXED = {
-    spec.name: spec
-    for spec in (SUBMIT_ANSWER, LOAD_REFERENCES, GET_TASK_DATA, QUERY_XBRL, RUN_SKILL_SCRIPT, SAVE_SKILL)
-}
+_FIXED = {spec.name: spec for spec in (SUBMIT_ANSWER, LOAD_REFERENCES, GET_TASK_DATA, QUERY_XBRL, SAVE_SKILL)}
 
 
 def tool_specs(mounted: Mount, domain: str) -> tuple[ToolSpec, ...]:
@@ -108,12 +117,15 @@ def tool_specs(mounted: Mount, domain: str) -> tuple[ToolSpec, ...]:
     index: tuple[tuple[str, str], ...] = ()
     if mounted.arm.documents:
         index = tuple((name, package.description) for name, package in sorted(mounted.packages.items()))
-    return _specs(mounted.arm, domain, index)
+    return _specs(mounted.arm, domain, index, mounted.script_index)
 
 
 @cache
-def _specs(arm: Arm, domain: str, index: tuple[tuple[str, str], ...]) -> tuple[ToolSpec, ...]:
-    return tuple(_load_skill(index) if name == "load_skill" else _FIXED[name] for name in expected_tools(arm, domain))
+def _specs(
+    arm: Arm, domain: str, skills: tuple[tuple[str, str], ...], scripts: tuple[tuple[str, str], ...]
+) -> tuple[ToolSpec, ...]:
+    indexed = {"load_skill": _load_skill(skills), "run_skill_script": _run_skill_script(scripts)}
+    return tuple(indexed.get(name) or _FIXED[name] for name in expected_tools(arm, domain))
 
 
 def _load_skill(index: tuple[tuple[str, str], ...]) -> ToolSpec:
@@ -121,6 +133,13 @@ def _load_skill(index: tuple[tuple[str, str], ...]) -> ToolSpec:
     if index:
         description += " Available skills:\n" + "\n".join(f"- {name}: {text}" for name, text in index)
     return ToolSpec("load_skill", description, _object(["skill_name"], skill_name=_text("Name of the skill.")))
+
+
+def _run_skill_script(index: tuple[tuple[str, str], ...]) -> ToolSpec:
+    description = _RUN_SKILL_SCRIPT
+    if index:
+        description += " Available scripts:\n" + "\n".join(f"- {path}: {notes}" for path, notes in index)
+    return ToolSpec("run_skill_script", description, _SCRIPT_PARAMETERS)
 
 
 def parse_arguments(spec: ToolSpec, text: str) -> dict[str, Any]:
@@ -131,25 +150,25 @@ def parse_arguments(spec: ToolSpec, text: str) -> dict[str, Any]:
 
     Raises
     ------
-    ToolError : not JSON, not an object, a parameter that is missing, unknown or of the wrong type.
+    ArgumentsError : not JSON, not an object, a parameter that is missing, unknown or of the wrong type.
     """
     try:
         arguments = orjson.loads(text) if text.strip() else {}
     except orjson.JSONDecodeError as error:
-        raise ToolError(f"arguments of {spec.name} are not valid JSON: {error}") from None
+        raise ArgumentsError(f"arguments of {spec.name} are not valid JSON: {error}") from None
     if not isinstance(arguments, dict):
-        raise ToolError(f"arguments of {spec.name} must be a JSON object")
+        raise ArgumentsError(f"arguments of {spec.name} must be a JSON object")
     properties: Mapping[str, Any] = spec.parameters["properties"]
     missing = [name for name in spec.parameters["required"] if name not in arguments]
     if missing:
-        raise ToolError(f"{spec.name} lacks the parameter {missing[0]!r}", parameters=list(properties))
+        raise ArgumentsError(f"{spec.name} lacks the parameter {missing[0]!r}", parameters=list(properties))
     for name, value in arguments.items():
         if name not in properties:
-            raise ToolError(f"{spec.name} has no parameter {shorten(name)!r}", parameters=list(properties))
+            raise ArgumentsError(f"{spec.name} has no parameter {shorten(name)!r}", parameters=list(properties))
         if value is None and name not in spec.parameters["required"]:
             continue
         if not _fits(value, properties[name]) and not (name == "answer" and isinstance(value, dict | list)):
-            raise ToolError(f"parameter {name!r} of {spec.name} must be {_wanted(properties[name])}")
+            raise ArgumentsError(f"parameter {name!r} of {spec.name} must be {_wanted(properties[name])}")
     return {name: value for name, value in arguments.items() if value is not None}
 
 

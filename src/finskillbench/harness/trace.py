@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from finskillbench.episode import Submission
-from finskillbench.harness.model import Message, Usage
+from finskillbench.harness.model import Message, Stop, Usage
 
-Ended = Literal["submitted", "max_turns", "error"]
-Fate = Literal["ok", "error", "not_run"]
+Ended = Literal["submitted", "max_turns", "context_overflow", "error"]
+Fate = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", "not_run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,25 @@ class ToolRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One answered model call: its wall time with its retries, its tokens, who answered and why it stopped."""
+
+    turn: int
+    seconds: float
+    stop: Stop
+    served_model: str | None
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """The full record of one episode with one model under one arm.
 
-    `turns` counts model calls that were answered, `retries` the transient failures that were tried again;
-    `latency_seconds` is the wall time of the whole episode. `prompt_digest` covers the system and the task prompt,
-    `mount_digest` the arm and its packages.
+    `turns` counts model calls that were answered, `retries` the failures that were tried again; `incidents` names,
+    in order, every failure of `finskillbench.harness.failures` that was met. `error_cause` is the cause of the failure
+    that ended the episode, if one did. `latency_seconds` is the wall time of the whole episode. `prompt_digest` covers
+    the system and the task prompt, `mount_digest` the arm and its packages. `saved_skills` are the texts of the skills
+    that the agent had saved when it ended, by name.
     """
 
     task_id: str
@@ -40,15 +54,19 @@ class Trace:
     ended: Ended
     answer: str | None
     error: str | None
+    error_cause: str | None
+    incidents: tuple[str, ...]
     messages: tuple[Message, ...]
     tools: tuple[str, ...]
     tool_calls: tuple[ToolRecord, ...]
+    model_calls: tuple[CallRecord, ...]
     turns: int
     retries: int
     usage: Usage
     latency_seconds: float
     skills_loaded: tuple[str, ...]
     scripts_run: tuple[str, ...]
+    saved_skills: Mapping[str, str]
     mount_digest: str
     prompt_digest: str
 
@@ -56,13 +74,3 @@ class Trace:
     def submission(self) -> Submission:
         """What the verdict is made of."""
         return Submission(self.task_id, self.answer, self.ended)
-
-
-def add_usage(total: Usage, usage: Usage) -> Usage:
-    """Sum two usages; a price is known only if both are."""
-    known = total.cost_usd is not None and usage.cost_usd is not None
-    return Usage(
-        total.input_tokens + usage.input_tokens,
-        total.output_tokens + usage.output_tokens,
-        (total.cost_usd or 0.0) + (usage.cost_usd or 0.0) if known else None,
-    )

@@ -15,15 +15,11 @@ from finskillbench.harness.conditions import Condition, Mount
 from finskillbench.harness.prompts import wording_digest
 from finskillbench.runs.files import write_beside
 from finskillbench.runs.plan import Plan
+from finskillbench.runs.version import code_version, scorer_version
 
 FILE = "run.json"
 _INFORMATION = ("versions", "edition_path")
 """Parts of the record that may differ between the start of a run and its resumption."""
-
-
-def code_version() -> str:
-    """The version of this package."""
-    return version("finskillbench")
 
 
 def make_record(
@@ -44,6 +40,7 @@ def make_record(
         "plan": {"digest": plan.digest, "items": len(plan.items), "episodes": len(plan.episodes)},
         "prompts_digest": wording_digest(),
         "code_version": code_version(),
+        "scorer_version": scorer_version(),
         "mounts": {
             condition.value: {"digest": mounted.digest, "packages": mounted.package_digests()}
             for condition, mounted in mounts.items()

@@ -15,6 +15,7 @@ from finskillbench.episode import Episode, Profile, Verdict
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.files import write_beside
 from finskillbench.runs.plan import Item
+from finskillbench.runs.version import code_version, scorer_version
 
 HARNESS = "finskillbench"
 HEADLINE_ORDER = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
@@ -39,19 +40,30 @@ SCHEMA: Mapping[str, Any] = {
     "scoring_details": pl.String,
     "episodes": pl.Int64,
     "total_input_tokens": pl.Int64,
+    "total_cached_tokens": pl.Int64,
     "total_output_tokens": pl.Int64,
+    "total_reasoning_tokens": pl.Int64,
     "cost_usd": pl.Float64,
+    "served_models": pl.List(pl.String),
     "skills_loaded": pl.List(pl.String),
     "scripts_run": pl.List(pl.String),
     "tool_calls": pl.Int64,
     "error": pl.String,
+    "error_cause": pl.String,
+    "incidents": pl.List(pl.String),
+    "retries": pl.Int64,
     "latency_seconds": pl.Float64,
     "edition": pl.String,
+    "mount": pl.String,
     "code_version": pl.String,
+    "scorer_version": pl.String,
 }
-"""Columns of `rows.parquet`; `scoring_details` is JSON text, `episodes` are turns, `edition` is its digest."""
+"""Columns of `rows.parquet`; `scoring_details` is JSON text, `episodes` are turns, `edition` and `mount` are digests.
 
-_MAY_BE_NULL = ("score", "score_profile", "cost_usd", "error")
+Cached tokens are part of the input's, reasoning tokens of the output's.
+"""
+
+_MAY_BE_NULL = ("score", "score_profile", "cost_usd", "error", "error_cause")
 
 TIMINGS = ("latency_seconds",)
 """Columns in which two runs of the same work may differ."""
@@ -65,7 +77,6 @@ def make_row(
     *,
     method: str,
     edition_digest: str,
-    code_version: str,
 ) -> dict[str, Any]:
     """Build the row, and journal line, of one finished episode.
 
@@ -95,15 +106,23 @@ def make_row(
         ).decode(),
         "episodes": trace.turns,
         "total_input_tokens": trace.usage.input_tokens,
+        "total_cached_tokens": trace.usage.cached_tokens,
         "total_output_tokens": trace.usage.output_tokens,
+        "total_reasoning_tokens": trace.usage.reasoning_tokens,
         "cost_usd": trace.usage.cost_usd,
+        "served_models": sorted({call.served_model for call in trace.model_calls if call.served_model is not None}),
         "skills_loaded": list(trace.skills_loaded),
         "scripts_run": list(trace.scripts_run),
         "tool_calls": len(trace.tool_calls),
         "error": trace.error,
+        "error_cause": trace.error_cause,
+        "incidents": list(trace.incidents),
+        "retries": trace.retries,
         "latency_seconds": trace.latency_seconds,
         "edition": edition_digest,
-        "code_version": code_version,
+        "mount": trace.mount_digest,
+        "code_version": code_version(),
+        "scorer_version": scorer_version(),
     }
 
 

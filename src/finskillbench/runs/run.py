@@ -31,17 +31,17 @@ from finskillbench.harness.toolbox import Runner
 from finskillbench.runs.files import make_folder
 from finskillbench.runs.journal import Journal, exclusive, read_journal
 from finskillbench.runs.plan import Item, Plan, make_plan
-from finskillbench.runs.record import check_folder, code_version, make_record, settle_record
+from finskillbench.runs.record import check_folder, make_record, settle_record
 from finskillbench.runs.rows import make_row, to_frame, write_rows
 from finskillbench.runs.trajectories import remove_parts, write_trajectory
 from finskillbench.runs.verdicts import judge
-from finskillbench.skills.loader import curated
+from finskillbench.skills.loader import curated, placebo
 from finskillbench.skills.runner import ScriptRunner
 from finskillbench.subtasks import by_method, by_name
 from finskillbench.subtasks.base import Subtask
 
 DEFAULT_MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop")
-DEFAULT_CONDITIONS = tuple(Condition)
+DEFAULT_CONDITIONS = (Condition.NO_SKILL, Condition.CURATED, Condition.SELF_GENERATED)
 DEFAULT_CONCURRENCY = 64
 ROWS = "rows.parquet"
 _CACHED_EPISODES = 512
@@ -118,8 +118,8 @@ def run(
     episodes = edition.episodes(wanted)
     plan = make_plan(episodes, list(cast), arms, limit=limit, epochs=epochs)
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
-    packages = curated()
-    mounts = {condition: mount(condition, packages) for condition in arms}
+    packages, placebos = curated(), placebo()
+    mounts = {condition: mount(condition, packages, placebos) for condition in arms}
     arguments = {
         "models": list(cast),
         "conditions": [condition.value for condition in arms],
@@ -177,7 +177,6 @@ class _Work:
     ) -> None:
         self.edition, self.plan, self.models, self.mounts, self.out = edition, plan, models, mounts, out
         self.progress, self.sleep = progress, sleep
-        self.version = code_version()
         self.by_id = {episode.task_id: episode for episode in plan.episodes}
         self.material = lru_cache(maxsize=_CACHED_EPISODES)(self._material)
         self.lines = self._read_journals()
@@ -250,7 +249,6 @@ class _Work:
             verdict,
             method=by_name(verdict.sub_task).method,
             edition_digest=self.edition.digest,
-            code_version=self.version,
         )
 
     def _material(self, task_id: str) -> _Material:

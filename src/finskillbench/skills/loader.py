@@ -4,6 +4,7 @@ A package is `SKILL.md` (front matter and instructions), `references/` and `scri
 specification. Names are looked up in the listing made when the package was read and never joined to a path before.
 """
 
+import ast
 import difflib
 import hashlib
 import os
@@ -17,6 +18,7 @@ import skills_ref
 from finskillbench.errors import SkillError
 
 PACKAGES = Path(__file__).parent / "packages"
+PLACEBO = Path(__file__).parent / "placebo"
 SKILL_FILE = "SKILL.md"
 REFERENCES, SCRIPTS = "references/", "scripts/"
 _CACHES = frozenset({"__pycache__"})
@@ -71,11 +73,38 @@ def load_package(path: Path) -> SkillPackage:
 
 def curated() -> dict[str, SkillPackage]:
     """The packages that ship with this library, by name in sorted order."""
-    if not PACKAGES.is_dir():
+    return _packages(PACKAGES)
+
+
+def placebo() -> dict[str, SkillPackage]:
+    """Irrelevant packages of like number and size, by name in sorted order; they have no scripts."""
+    return _packages(PLACEBO)
+
+
+def _packages(shelf: Path) -> dict[str, SkillPackage]:
+    if not shelf.is_dir():
         return {}
-    folders = sorted(folder for folder in PACKAGES.iterdir() if (folder / SKILL_FILE).is_file())
+    folders = sorted(folder for folder in shelf.iterdir() if (folder / SKILL_FILE).is_file())
     packages = [load_package(folder) for folder in folders]
     return {package.name: package for package in packages}
+
+
+def script_notes(package: SkillPackage) -> dict[str, str]:
+    """The docstring of each script of a package, by name; one that has none or cannot be parsed has an empty text."""
+    notes = {}
+    for name in package.scripts:
+        try:
+            notes[name] = ast.get_docstring(ast.parse(_script_text(package, name))) or ""
+        except SyntaxError:
+            notes[name] = ""
+    return notes
+
+
+def _script_text(package: SkillPackage, name: str) -> str:
+    try:
+        return (package.root / name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SkillError(f"{package.root / name}: cannot be read as UTF-8 text ({error})") from None
 
 
 def script_path(package: SkillPackage, relative: str) -> Path:

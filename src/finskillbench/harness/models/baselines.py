@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from finskillbench.harness.model import AUTO, Message, ToolCall, ToolSpec, Turn
-from finskillbench.harness.models.reading import ANSWER_KEYS, FREE, call, pick, sub_task_of, submit, turns_taken
+from finskillbench.harness.models.program import Program
+from finskillbench.harness.models.reading import ANSWER_KEYS, call, pick, sub_task_of, submit, turns_taken
 
 
-class Nop:
+class Nop(Program):
     """`baseline/nop`: submits the answer's top-level keys, all null, on its first turn."""
 
     name = "baseline/nop"
 
-    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Submit nulls; a subtask it does not know gets an empty object."""
         return submit(dict.fromkeys(ANSWER_KEYS.get(sub_task_of(messages), ())))
 
 
-class Faulty:
+class Faulty(Program):
     """`baseline/faulty`: malforms calls, calls what does not exist, loops, talks, never submits.
 
     The prompt decides which fault an episode gets. None of them may end a run or earn a point.
@@ -26,26 +27,24 @@ class Faulty:
 
     name = "baseline/faulty"
 
-    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Answer with this episode's fault."""
         fault = pick(messages, 7)
         turn = turns_taken(messages)
         if fault == 0:
-            return Turn("The answer is obvious and needs no tool.", usage=FREE)
+            return Turn("The answer is obvious and needs no tool.")
         if fault == 1:
-            return Turn(tool_calls=(_MALFORMED[turn % len(_MALFORMED)],), usage=FREE)
+            return Turn(tool_calls=(_MALFORMED[turn % len(_MALFORMED)],))
         if fault == 2:
-            return Turn(tool_calls=(call("place_order", turn, side="buy"), call("../load_skill", turn)), usage=FREE)
+            return Turn(tool_calls=(call("place_order", turn, side="buy"), call("../load_skill", turn)))
         if fault == 3:
-            return Turn(tool_calls=(call("get_task_data", 0, field="covariance_matrix"),), usage=FREE)
+            return Turn(tool_calls=(call("get_task_data", 0, field="covariance_matrix"),))
         if fault == 4:
-            return Turn(
-                tool_calls=tuple(call("get_task_data", i, field="no_such_field") for i in range(100)), usage=FREE
-            )
+            return Turn(tool_calls=tuple(call("get_task_data", i, field="no_such_field") for i in range(100)))
         if fault == 5:
-            return Turn(tool_calls=(_OUTSIDE[turn % len(_OUTSIDE)],), usage=FREE)
+            return Turn(tool_calls=(_OUTSIDE[turn % len(_OUTSIDE)],))
         # Never submits until it must, and then malforms the submission.
-        return Turn(usage=FREE) if tool_choice == AUTO else Turn(tool_calls=(_MALFORMED[0],), usage=FREE)
+        return Turn() if tool_choice == AUTO else Turn(tool_calls=(_MALFORMED[0],))
 
 
 _MALFORMED = (

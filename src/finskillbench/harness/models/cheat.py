@@ -11,7 +11,8 @@ from typing import Any
 import orjson
 
 from finskillbench.harness.model import Message, ToolSpec, Turn
-from finskillbench.harness.models.reading import ANSWER_KEYS, FREE, call, pick, sub_task_of, submit
+from finskillbench.harness.models.program import Program
+from finskillbench.harness.models.reading import ANSWER_KEYS, call, pick, sub_task_of, submit
 from finskillbench.harness.models.trivial import COMPONENTS, METRICS, MONITORED
 
 _NAMES = ("AAPL", "MSFT", "AIG")
@@ -184,16 +185,16 @@ EXPLOITS: tuple[Callable[[str], str], ...] = (
 """Each takes the subtask and returns the text to submit."""
 
 
-class Cheat:
+class Cheat(Program):
     """`baseline/cheat`: submits an exploit, then goes on calling tools in the same turn."""
 
     name = "baseline/cheat"
 
-    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Submit this episode's exploit and, behind it, calls that must not be run."""
         text = EXPLOITS[pick(messages, len(EXPLOITS))](sub_task_of(messages))
         after = (
             call("get_task_data", 1, field="expected_output"),
             call("submit_answer", 2, answer="{}"),
         )
-        return Turn(tool_calls=(*submit(text).tool_calls, *after), usage=FREE)
+        return Turn(tool_calls=(*submit(text).tool_calls, *after))

@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from finskillbench.errors import ProviderError
-from finskillbench.harness.model import Message, ToolCall, Turn, Usage
-from finskillbench.harness.prompts import SELF_GENERATED_INSTRUCTION
+from finskillbench.errors import Cause, ProviderError
+from finskillbench.harness.model import Message, ToolCall, Turn
+from finskillbench.harness.prompts import APPENDIX
 
 ANSWER_KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -42,15 +42,20 @@ ANSWER_KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Top-level keys of each subtask's answer (specification, Subtasks)."""
 
 _SUB_TASK = re.compile(r"^Subtask: (\S+)$", re.MULTILINE)
-FREE = Usage(cost_usd=0.0)
-"""A program uses no tokens and costs nothing."""
 
 
 def prompt_of(messages: Sequence[Message]) -> str:
     """The task prompt, the first message of the user, without what an arm appended: the same in every condition."""
-    return next(message.content for message in messages if message.role == "user").removesuffix(
-        SELF_GENERATED_INSTRUCTION
-    )
+    return _opening(messages).partition(APPENDIX)[0]
+
+
+def appended_of(messages: Sequence[Message]) -> str:
+    """What the arm appended to the task prompt: a document, an instruction, or nothing."""
+    return _opening(messages).partition(APPENDIX)[2]
+
+
+def _opening(messages: Sequence[Message]) -> str:
+    return next(message.content for message in messages if message.role == "user")
 
 
 def sub_task_of(messages: Sequence[Message]) -> str:
@@ -58,11 +63,11 @@ def sub_task_of(messages: Sequence[Message]) -> str:
 
     Raises
     ------
-    ProviderError : the prompt names none (not transient).
+    ProviderError : the prompt names none.
     """
     found = _SUB_TASK.search(prompt_of(messages))
     if found is None:
-        raise ProviderError("baseline: the task prompt names no subtask", transient=False)
+        raise ProviderError("baseline: the task prompt names no subtask", Cause.BAD_REQUEST)
     return found[1]
 
 
@@ -95,10 +100,10 @@ def call(name: str, number: int, /, **arguments: Any) -> ToolCall:
 
 def read_fields(*fields: str) -> Turn:
     """A turn that asks for input fields, in parallel."""
-    return Turn(tool_calls=tuple(call("get_task_data", i, field=name) for i, name in enumerate(fields)), usage=FREE)
+    return Turn(tool_calls=tuple(call("get_task_data", i, field=name) for i, name in enumerate(fields)))
 
 
 def submit(answer: Any) -> Turn:
     """A turn that submits `answer`: a text as it is, anything else as JSON."""
     text = answer if isinstance(answer, str) else orjson.dumps(answer).decode()
-    return Turn(tool_calls=(call("submit_answer", 0, answer=text),), usage=FREE)
+    return Turn(tool_calls=(call("submit_answer", 0, answer=text),))

@@ -16,7 +16,8 @@ import orjson
 
 from finskillbench.harness.model import Message, ToolSpec, Turn
 from finskillbench.harness.models.arithmetic import FIELDS, by_hand
-from finskillbench.harness.models.reading import FREE, call, fields_read, read_fields, sub_task_of, submit
+from finskillbench.harness.models.program import Program
+from finskillbench.harness.models.reading import appended_of, call, fields_read, read_fields, sub_task_of, submit
 
 _SKILL_IN_INDEX = re.compile(r"^- ([a-z0-9-]+):", re.MULTILINE)
 _NOTES = """\
@@ -37,47 +38,48 @@ class Recipe:
     keys: tuple[str, ...]
 
 
-class Reference:
+class Reference(Program):
     """`baseline/reference`: stateless; every decision is read off the conversation."""
 
     name = "baseline/reference"
 
-    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Take the next step of the procedure that the tools on offer allow."""
         offered = {tool.name: tool for tool in tools}
         sub_task = sub_task_of(messages)
         results = _results(messages)
         if "save_skill" in offered and "save_skill" not in results:
-            return Turn(
-                tool_calls=(
-                    call("save_skill", 0, skill_name="working-notes", content=_NOTES),
-                    call("load_skill", 1, skill_name="working-notes"),
-                ),
-                usage=FREE,
-            )
-        if "run_skill_script" in offered:
-            turn = _use_skill(sub_task, offered["load_skill"], results)
-            if turn is not None:
-                return turn
+            notes = call("save_skill", 0, skill_name="working-notes", content=_NOTES)
+            return Turn(tool_calls=(notes, call("load_skill", 1, skill_name="working-notes")))
+        turn = _use_skill(sub_task, appended_of(messages), offered, results)
+        if turn is not None:
+            return turn
         fields = FIELDS.get(sub_task, ())
         if fields and not fields_read(messages):
             return read_fields(*fields)
         return submit(by_hand(sub_task, fields_read(messages)))
 
 
-def _use_skill(sub_task: str, index: ToolSpec, results: Mapping[str, list[dict[str, Any]]]) -> Turn | None:
+def _use_skill(
+    sub_task: str, inline: str, offered: Mapping[str, ToolSpec], results: Mapping[str, list[dict[str, Any]]]
+) -> Turn | None:
     """Load skills in the order of the index until one has the task, run its script, submit; None when none helps."""
+    if "load_skill" not in offered:  # the last turn
+        return None
     loaded = results.get("load_skill", [])
-    recipe = next((found for result in loaded if (found := find_recipe(result.get("content", ""), sub_task))), None)
+    documents = [inline, *(result.get("content", "") for result in loaded)]
+    recipe = next((found for text in documents if (found := find_recipe(text, sub_task))), None)
     if recipe is None:
-        names = _SKILL_IN_INDEX.findall(index.description)
+        names = _SKILL_IN_INDEX.findall(offered["load_skill"].description)
         if len(loaded) < len(names):
-            return Turn(tool_calls=(call("load_skill", 0, skill_name=names[len(loaded)]),), usage=FREE)
+            return Turn(tool_calls=(call("load_skill", 0, skill_name=names[len(loaded)]),))
+        return None
+    if "run_skill_script" not in offered:
         return None
     runs = results.get("run_skill_script", [])
     if not runs:
         arguments = {"script_path": recipe.script, "input_data": {}, "inject_task_fields": list(recipe.fields)}
-        return Turn(tool_calls=(call("run_skill_script", 0, **arguments),), usage=FREE)
+        return Turn(tool_calls=(call("run_skill_script", 0, **arguments),))
     output = runs[-1].get("output")
     if not isinstance(output, dict):
         return None

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from finskillbench.harness.model import Message, ToolSpec, Turn
+from finskillbench.harness.models.program import Program
 from finskillbench.harness.models.reading import fields_read, read_fields, sub_task_of, submit, turns_taken
 
 _FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -114,12 +115,12 @@ _CONSTANT: Mapping[str, dict[str, Any]] = MappingProxyType(
 )
 
 
-class Trivial:
+class Trivial(Program):
     """`baseline/trivial`: reads at most the field that lists the tickers, then submits."""
 
     name = "baseline/trivial"
 
-    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Ask for the fields that this subtask needs, then submit its constant answer."""
         sub_task = sub_task_of(messages)
         if sub_task in _FIELDS and turns_taken(messages) == 0:

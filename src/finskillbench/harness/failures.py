@@ -1,0 +1,84 @@
+"""What happens when something fails: one table for providers, models, tools and the disk.
+
+`retried`: the same call is made again, at most three times, after the wait that the provider asked for or 1, 2, 4
+seconds. `graded`: the episode goes on or ends with a verdict; an episode that is not graded has status `error`, no
+scores, and is run again when the run is resumed. `stops`: what ends with it beyond the episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from finskillbench.errors import Cause
+
+Stops = Literal["nothing", "episode", "model", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What follows from one cause, and the words under which a reader finds it."""
+
+    meaning: str
+    retried: bool
+    graded: bool
+    stops: Stops
+    shown: str
+
+
+_RETRIED = "incidents; after 3 retries status error"
+PROVIDER: Mapping[Cause, Policy] = MappingProxyType(
+    {
+        Cause.RATE_LIMIT: Policy("HTTP 429, with or without Retry-After", True, False, "episode", _RETRIED),
+        Cause.SERVER: Policy("HTTP 500, 502, 503, 504, 529", True, False, "episode", _RETRIED),
+        Cause.CONNECTION: Policy("no connection, or none in time", True, False, "episode", _RETRIED),
+        Cause.TIMEOUT: Policy("no answer in time, HTTP 408", True, False, "episode", _RETRIED),
+        Cause.DROPPED: Policy("connection lost during the answer", True, False, "episode", _RETRIED),
+        Cause.MALFORMED: Policy("an answer that is not the protocol's JSON", True, False, "episode", _RETRIED),
+        Cause.EMPTY: Policy("an answer without choices", True, False, "episode", _RETRIED),
+        Cause.BAD_REQUEST: Policy("HTTP 400, 413, 422 and other refusals", False, False, "episode", "status error"),
+        Cause.AUTH: Policy("HTTP 401, 403", False, False, "model", "status error; the model's rest is not run"),
+        Cause.QUOTA: Policy(
+            "HTTP 402, insufficient quota", False, False, "model", "status error; the model's rest is not run"
+        ),
+        Cause.UNKNOWN_MODEL: Policy("HTTP 404", False, False, "model", "status error; the model's rest is not run"),
+        Cause.ADAPTER: Policy("an adapter's own exception", False, False, "episode", "status error"),
+    }
+)
+"""What a `finskillbench.errors.ProviderError` leads to."""
+
+Incident = Literal[
+    "context_overflow",
+    "max_tokens",
+    "refused",
+    "text_only",
+    "invalid_arguments",
+    "unknown_tool",
+    "tool_failed",
+]
+OTHERS: Mapping[str, Policy] = MappingProxyType(
+    {
+        "context_overflow": Policy(
+            "the conversation outgrew the model", False, True, "episode", "status incomplete_submission"
+        ),
+        "max_tokens": Policy("an answer cut off by its length", False, True, "nothing", "incidents"),
+        "refused": Policy("the model or a filter declined", False, True, "nothing", "incidents; a reminder is sent"),
+        "text_only": Policy("text instead of a tool call", False, True, "nothing", "incidents; a reminder is sent"),
+        "invalid_arguments": Policy(
+            "arguments that are no JSON, or of the wrong type", False, True, "nothing", "incidents; the tool says so"
+        ),
+        "unknown_tool": Policy(
+            "a tool that is not on offer", False, True, "nothing", "incidents; the tools on offer are named"
+        ),
+        "tool_failed": Policy(
+            "a tool that fails, crashes or takes too long", False, True, "nothing", "incidents; the tool says so"
+        ),
+        "out_of_turns": Policy("no submission in 12 turns", False, True, "episode", "status max_turns_exhausted"),
+        "budget": Policy("--max-cost is reached", False, False, "run", "not run; exit code 1"),
+        "interrupt": Policy("Ctrl-C, or kill", False, False, "run", "not run; exit code 130"),
+        "disk": Policy("the run folder cannot be written", False, False, "run", "one line, exit code 2"),
+    }
+)
+"""What models, tools and the machine may do."""
