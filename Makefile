@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types layers bench lock clean
+.PHONY: help run llm test lint types layers bench lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 
@@ -11,6 +11,7 @@ PY := $(VENV)/bin/python
 # nothing to do costs nothing.
 key = $(shell { pwd; cat $(1) pyproject.toml; } | cksum | tr -d ' ')
 RUN_STAMP := $(VENV)/.installed-run-$(call key,requirements/run.txt)
+LLM_STAMP := $(VENV)/.installed-llm-$(call key,requirements/llm.txt)
 DEV_STAMP := $(VENV)/.installed-dev-$(call key,requirements/dev.txt)
 
 help: ## Show this list
@@ -19,6 +20,8 @@ help: ## Show this list
 
 run: $(RUN_STAMP) ## Build the default edition if it is missing, run the baselines on it, print the table (ARGS="--limit 2")
 	@$(VENV)/bin/finskillbench run $(ARGS)
+
+llm: $(LLM_STAMP) ## Set up .venv for hosted models
 
 test: $(DEV_STAMP) ## Run all tests on two processes (ARGS="tests/cli" for some of them)
 	@$(PY) -m pytest -n 2 $(ARGS)
@@ -47,6 +50,10 @@ $(RUN_STAMP):
 	@requirements/install.sh run $(VENV)
 	@touch $@
 
+$(LLM_STAMP):
+	@requirements/install.sh llm $(VENV)
+	@touch $@ $(RUN_STAMP)
+
 $(DEV_STAMP):
 	@requirements/install.sh dev $(VENV)
-	@touch $@ $(RUN_STAMP)
+	@touch $@ $(RUN_STAMP) $(LLM_STAMP)
