@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finskillbench.engines.risk.book import FACTORS as ENGINE_FACTORS
 from finskillbench.errors import InputError
 from finskillbench.panels import Panels, build_panels
-from finskillbench.panels.factor_exposures import FACTORS
 from finskillbench.panels.macro import RELEASES, build_macro
 from finskillbench.panels.regimes import NORMAL, choose_risk_dates
 from finskillbench.sources.market import MarketData
@@ -63,7 +61,6 @@ def test_dates_without_enough_names_are_left_out_and_said() -> None:
 
 
 def test_snapshot_is_what_the_panels_say(market: MarketData, panels: Panels) -> None:
-    assert ENGINE_FACTORS == FACTORS
     assert panels.report.notes.count("Regime 2020_covid has no risk date: no data cover it.") == 1
     day = panels.risk_dates[-1]
     at = panels.snapshot(day)

@@ -9,8 +9,8 @@ import orjson
 import polars as pl
 import pytest
 
+from finskillbench.episode import SECTORS
 from finskillbench.errors import SourceError
-from finskillbench.sources.constituents import SECTORS
 from finskillbench.sources.market import MarketData, load_market
 from finskillbench.sources.synthetic import SyntheticTruth
 from finskillbench.sources.universe import sector_counts

@@ -7,8 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from finskillbench.episode import SECTORS
 from finskillbench.errors import SourceError
-from finskillbench.sources.constituents import SECTORS, parse_constituents
+from finskillbench.sources.constituents import parse_constituents
 from finskillbench.sources.statements import parse_statements
 
 RECORD = {

@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from finskillbench.engines.risk.book import FACTORS
 from finskillbench.engines.risk.stress import scenario_from
+from finskillbench.episode import FACTORS
 from finskillbench.panels import build_panels
 from finskillbench.panels.tables import Panels
 from finskillbench.sources.market import load_market

@@ -10,12 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.engines.risk.regression import MIN_OBSERVATIONS, WINDOW, rolling_ols
+from finskillbench.episode import FACTORS
 from finskillbench.errors import InputError, SourceError
 from finskillbench.panels.columns import DATE, SYMBOL, Column
 
 Floats = NDArray[np.float64]
 
-FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
 SESSIONS_PER_YEAR = 252
 _TRAILING = f"{WINDOW} sessions trailing"
 

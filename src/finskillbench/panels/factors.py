@@ -7,8 +7,8 @@ from datetime import date
 
 import polars as pl
 
+from finskillbench.episode import FACTORS
 from finskillbench.panels.columns import DATE, Column
-from finskillbench.panels.factor_exposures import FACTORS
 
 _DAILY = "decimal per session"
 COLUMNS: Mapping[str, Column] = {

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from finskillbench.engines.portfolio.risk_model import RiskModel
 from finskillbench.engines.risk.book import Market
 from finskillbench.engines.risk.covariance import Covariance
+from finskillbench.episode import FACTORS
 from finskillbench.errors import InputError
-from finskillbench.panels.factor_exposures import FACTORS
 from finskillbench.panels.report import PanelReport
 
 Floats = NDArray[np.float64]

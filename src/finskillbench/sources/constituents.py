@@ -10,21 +10,6 @@ from pathlib import Path
 from finskillbench.errors import SourceError
 from finskillbench.sources.files import read_text
 
-SECTORS = (
-    "Technology",
-    "Financial Services",
-    "Industrials",
-    "Healthcare",
-    "Consumer Cyclical",
-    "Consumer Defensive",
-    "Energy",
-    "Real Estate",
-    "Basic Materials",
-    "Utilities",
-    "Communication Services",
-)
-"""The one sector vocabulary of the project (the paper's)."""
-
 GICS_SECTORS: Mapping[str, str] = {
     "Information Technology": "Technology",
     "Financials": "Financial Services",

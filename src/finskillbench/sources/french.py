@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from finskillbench.episode import FACTORS
 from finskillbench.errors import SourceError
 from finskillbench.sources.files import (
     DEFAULT_START,
@@ -14,9 +15,6 @@ from finskillbench.sources.files import (
     read_cells,
     read_text,
 )
-
-FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
-"""Factor vocabulary, in the project's order."""
 
 _NAMES = {"mkt-rf": "mkt_rf", "smb": "smb", "hml": "hml", "rmw": "rmw", "cma": "cma", "rf": "rf", "mom": "mom"}
 _MISSING_BELOW = -99.0

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import orjson
 
+from finskillbench.episode import SECTORS
 from finskillbench.errors import InputError, SourceError
-from finskillbench.sources.constituents import SECTORS
 from finskillbench.sources.files import read_text
 
 DEFAULT_UNIVERSE = Path(__file__).resolve().parents[1] / "catalog" / "universe.json"

@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
-from finskillbench.episode import Episode, JsonObject, Truth
+from finskillbench.episode import FACTORS, Episode, JsonObject, Truth
 from finskillbench.errors import InternalError
 from finskillbench.panels import Panels
-from finskillbench.panels.factor_exposures import FACTORS
 from finskillbench.sources.edgar.collection import FilingsData
 
 T = TypeVar("T")

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.engines.risk.book import FACTORS, HELD, Market, required
+from finskillbench.engines.risk.book import HELD, Market, required
+from finskillbench.episode import FACTORS
 from finskillbench.errors import InternalError
 from finskillbench.scoring.measures import clip
 from finskillbench.subtasks.building import BuildContext, Task

@@ -13,9 +13,10 @@ import numpy as np
 from scipy.optimize import linprog
 
 from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.engines.risk.book import FACTORS, Market
+from finskillbench.engines.risk.book import Market
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate, mandate_from
 from finskillbench.engines.risk.monitor import PASS_TOLERANCE, measure_all
+from finskillbench.episode import FACTORS
 from finskillbench.errors import InternalError, SourceError
 from finskillbench.subtasks.building import BuildContext, load_catalog
 from finskillbench.subtasks.risk_placement import place, tightened

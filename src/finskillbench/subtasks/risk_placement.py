@@ -13,8 +13,9 @@ import numpy as np
 
 from finskillbench.engines.portfolio.program import Cone, ProgramBuilder, solve
 from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.engines.risk.book import FACTORS, Book, Market
+from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
+from finskillbench.episode import FACTORS
 from finskillbench.errors import InternalError
 
 _TOLERANCE = 1e-10

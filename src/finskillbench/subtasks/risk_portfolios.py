@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.engines.risk.book import FACTORS, HELD, Book, Market, turnover_of
+from finskillbench.engines.risk.book import HELD, Book, Market, turnover_of
 from finskillbench.engines.risk.exposures import (
     LEAST_ILLIQUID,
     LEAST_SECTOR,
@@ -24,6 +24,7 @@ from finskillbench.engines.risk.exposures import (
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.stress import Scenario, apply_all
+from finskillbench.episode import FACTORS
 from finskillbench.errors import SourceError
 from finskillbench.subtasks.building import BuildContext
 from finskillbench.subtasks.risk_mandates import TIERS, Fitted

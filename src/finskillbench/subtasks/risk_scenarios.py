@@ -10,8 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from finskillbench.engines.risk.book import FACTORS
-from finskillbench.episode import JsonObject
+from finskillbench.episode import FACTORS, JsonObject
 from finskillbench.errors import SourceError
 from finskillbench.panels import Panels
 from finskillbench.subtasks.building import BuildContext, load_catalog

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import strategies as st
 
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
-from finskillbench.engines.risk.book import FACTORS, SECTORS, Book, Market
+from finskillbench.engines.risk.book import Book, Market
+from finskillbench.episode import FACTORS, SECTORS
 
 SAMPLE = Path(__file__).parents[4] / "shared" / "release_sample" / "data" / "risk_management"
 

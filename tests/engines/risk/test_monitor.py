@@ -12,7 +12,7 @@ from tests.engines.risk.cases import books, mandate_json, market, permuted, samp
 
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.portfolio.risk_model import RiskModel
-from finskillbench.engines.risk.book import FACTORS, Book, Market
+from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.mandate import Kind, Mandate, mandate_from
 from finskillbench.engines.risk.monitor import (
     LEAST_SCALE,
@@ -21,6 +21,7 @@ from finskillbench.engines.risk.monitor import (
     measure_all,
     relative_excess,
 )
+from finskillbench.episode import FACTORS
 from finskillbench.errors import InputError
 
 _MANDATE = mandate_from(mandate_json())

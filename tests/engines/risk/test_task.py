@@ -11,16 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import market, task
 
-from finskillbench.engines.risk.book import FACTORS, SECTORS, Book, Market, turnover_of
+from finskillbench.engines.risk.book import Book, Market, turnover_of
 from finskillbench.engines.risk.task import book_from, market_from
 from finskillbench.errors import DimensionError, InputError
-from finskillbench.panels.factor_exposures import FACTORS as PANEL_FACTORS
-from finskillbench.sources.constituents import SECTORS as SOURCE_SECTORS
-
-
-def test_vocabularies_are_those_of_the_panels() -> None:
-    assert FACTORS == PANEL_FACTORS
-    assert tuple(SOURCE_SECTORS) == SECTORS
 
 
 def test_reads_every_field_in_one_order() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.covariance import LedoitWolf
 
+from finskillbench.episode import SECTORS
 from finskillbench.errors import InputError
-from finskillbench.sources.constituents import SECTORS
 from finskillbench.sources.synthetic import SyntheticTruth, simulate, write_collection
 from finskillbench.sources.synthetic.calendar import new_york_offset, sessions
 from finskillbench.sources.synthetic.identities import cusip_check_digit, isin_of

@@ -13,9 +13,10 @@ import polars as pl
 from finskillbench.edition.validate.report import Findings
 from finskillbench.edition.validate.subject import Subject, examining
 from finskillbench.engines.risk.covariance import Covariance
+from finskillbench.episode import FACTORS
 from finskillbench.panels import Panels
 from finskillbench.panels.covariance import LARGE_FACTORS, WINDOW
-from finskillbench.panels.factor_exposures import FACTORS, MIN_OBSERVATIONS
+from finskillbench.panels.factor_exposures import MIN_OBSERVATIONS
 from finskillbench.panels.known import REPORTING_LAG_DAYS
 from finskillbench.panels.prices import MAX_FILLED_SESSIONS
 from finskillbench.panels.returns import JUMP_LIMIT

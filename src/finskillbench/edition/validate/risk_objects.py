@@ -19,10 +19,9 @@ from finskillbench.edition.validate.subject import Subject, examining
 from finskillbench.engines.risk.mandate import DEFINITIONS, mandate_from
 from finskillbench.engines.risk.remediation import nearest
 from finskillbench.engines.risk.task import market_from
-from finskillbench.episode import Episode
+from finskillbench.episode import SECTORS, Episode
 from finskillbench.panels import Panels
 from finskillbench.scoring.values import mapping
-from finskillbench.sources.constituents import SECTORS
 from finskillbench.subtasks.building import load_catalog
 from finskillbench.subtasks.risk_portfolios import LEAST
 from finskillbench.subtasks.risk_scenarios import FEW, HYPOTHETICAL, REPLAY, SEVERE, economics

@@ -11,10 +11,8 @@ from finskillbench.edition.validate.definitions import examine_definitions
 from finskillbench.edition.validate.report import Findings
 from finskillbench.edition.validate.subject import Subject, examining
 from finskillbench.engines.portfolio.problem import Objective
-from finskillbench.episode import Episode
-from finskillbench.panels.factor_exposures import FACTORS
+from finskillbench.episode import FACTORS, SECTORS, Episode
 from finskillbench.scoring.values import array, mapping
-from finskillbench.sources.constituents import SECTORS
 from finskillbench.subtasks import Subtask
 
 _OF_THE_TRUTH = frozenset({"expected_output", "verification", "proof", "certificate", "ground_truth"})

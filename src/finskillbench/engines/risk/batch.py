@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.engines.risk.book import FACTORS, HELD, Book, Market, required
+from finskillbench.engines.risk.book import HELD, Book, Market, required
+from finskillbench.episode import FACTORS
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,26 +10,11 @@ import numpy as np
 
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.episode import FACTORS
 from finskillbench.errors import DimensionError, InputError
 
 T = TypeVar("T")
 
-FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
-"""The factors of every beta and shock, in the order of the arrays."""
-SECTORS = (
-    "Technology",
-    "Financial Services",
-    "Industrials",
-    "Healthcare",
-    "Consumer Cyclical",
-    "Consumer Defensive",
-    "Energy",
-    "Real Estate",
-    "Basic Materials",
-    "Utilities",
-    "Communication Services",
-)
-"""The one sector vocabulary; a scenario may name no other, whichever of them the universe has on its date."""
 HELD = 1e-9
 """A name is held where its weight is larger than this in size."""
 COUNTED = HOLDING_THRESHOLD

@@ -13,7 +13,8 @@ import numpy as np
 
 from finskillbench.engines.fields import listed, number, shown
 from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.engines.risk.book import COUNTED, FACTORS
+from finskillbench.engines.risk.book import COUNTED
+from finskillbench.episode import FACTORS
 from finskillbench.errors import InputError
 
 

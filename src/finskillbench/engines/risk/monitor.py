@@ -10,8 +10,9 @@ import numpy as np
 
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.risk.batch import Batch
-from finskillbench.engines.risk.book import COUNTED, FACTORS, HELD, Book, Market
+from finskillbench.engines.risk.book import COUNTED, HELD, Book, Market
 from finskillbench.engines.risk.mandate import COLUMN, RANGES, Constraint, Kind, Mandate
+from finskillbench.episode import FACTORS
 
 PASS_TOLERANCE = 1e-9
 """Excess that is rounding of the arithmetic: a limit met exactly is kept."""

@@ -11,7 +11,8 @@ import numpy as np
 from finskillbench.engines.fields import listed, mapping, number, shown
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.risk.batch import Batch
-from finskillbench.engines.risk.book import FACTORS, SECTORS, Book, Market
+from finskillbench.engines.risk.book import Book, Market
+from finskillbench.episode import FACTORS, SECTORS
 from finskillbench.errors import InputError
 
 KINDS = ("historical_replay", "hypothetical")

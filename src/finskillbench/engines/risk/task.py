@@ -21,7 +21,8 @@ from finskillbench.engines.fields import (
 )
 from finskillbench.engines.portfolio.mandate import covariance_from
 from finskillbench.engines.portfolio.risk_model import Array, RiskModel
-from finskillbench.engines.risk.book import FACTORS, Book, Market, turnover_of
+from finskillbench.engines.risk.book import Book, Market, turnover_of
+from finskillbench.episode import FACTORS
 from finskillbench.errors import InputError
 
 SUM_TOLERANCE = 1e-6

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from finskillbench.episode import SECTORS
 from finskillbench.errors import InputError
-from finskillbench.sources.constituents import SECTORS
 from finskillbench.sources.statements import Statements
 from finskillbench.sources.synthetic.calendar import quarter_ends, sessions
 from finskillbench.sources.synthetic.companies import Traits, company_returns, draw_traits, sector_returns

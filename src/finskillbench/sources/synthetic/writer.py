@@ -16,8 +16,9 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
+from finskillbench.episode import SECTORS
 from finskillbench.errors import InputError
-from finskillbench.sources.constituents import GICS_SECTORS, SECTORS
+from finskillbench.sources.constituents import GICS_SECTORS
 from finskillbench.sources.synthetic.calendar import dividend_sessions, new_york_offset
 from finskillbench.sources.synthetic.edgar_files import companyfacts_json, instances, submissions_json
 from finskillbench.sources.synthetic.fundamentals import Fundamentals
