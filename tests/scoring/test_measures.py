@@ -33,6 +33,18 @@ def test_ramp_is_linear_and_floored() -> None:
     assert measures.ramp(0.5e-8, 0.0) == pytest.approx(0.5)
 
 
+def test_closeness_is_full_then_linear_then_nothing() -> None:
+    def at(error: float, expected: float = 1.0) -> float:
+        return measures.closeness(expected + error, expected, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4)
+
+    assert at(0.0) == at(0.0019) == at(-0.0019) == 1.0
+    assert at(0.011) == pytest.approx(0.5)
+    assert at(0.0201) == at(-5.0) == at(math.inf) == 0.0
+    assert at(4e-5, expected=0.0) == 1.0  # the floors rule near zero
+    assert at(5.1e-4, expected=0.0) == 0.0
+    assert measures.closeness(None, 0.0, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4) == 0.0
+
+
 def test_overlaps_and_f1() -> None:
     assert measures.overlap("aab", "aac") == 2
     assert measures.overlap("aa", "a") == 1

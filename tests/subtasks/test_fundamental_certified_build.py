@@ -19,7 +19,7 @@ from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.synthetic import SyntheticTruth, simulate, write_collection
 from finskillbench.subtasks import by_name
 from finskillbench.subtasks.building import BuildContext, Task
-from finskillbench.subtasks.fundamental import balanced, compared, fundamental_pools
+from finskillbench.subtasks.fundamental import compared, fundamental_pools
 from finskillbench.subtasks.fundamental_second import RawBook, margins, normalised, quality
 
 Json = dict[str, Any]
@@ -297,16 +297,6 @@ def test_comparison_names_what_differs() -> None:
     assert compared(first, first | {"a": 1e9 + 2}) == "a (1000000000.0 and 1000000002.0)"
     assert compared(first, first | {"none": 0.0}) == "none (None and 0.0)"
     assert compared(first, {"a": 1e9, "drivers": [], "none": None}) == "drivers.x.driver is in one derivation only"
-
-
-def test_a_balanced_draw_levels_every_trait() -> None:
-    items = list(range(300))
-    traits = [(item % 3 if item < 240 else 0, "rare" if item % 30 == 0 else "usual") for item in items]
-    drawn = balanced(items, traits, 60, np.random.default_rng(0))
-    assert len(set(drawn)) == 60
-    assert max(Counter(traits[item][0] for item in drawn).values()) <= 23
-    assert sum(traits[item][1] == "rare" for item in drawn) == 10
-    assert balanced([], [], 5, np.random.default_rng(0)) == []
 
 
 def _row(tag: str, start: str | None, end: str, value: float, filed: str, accession: str, form: str = "10-Q") -> Json:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -16,30 +14,12 @@ from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.stress import apply, scenario_from
 from finskillbench.engines.risk.task import book_from, market_from
-from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.errors import InternalError
 from finskillbench.subtasks import risk_second
-from finskillbench.subtasks.building import Task
-from finskillbench.subtasks.risk import UNITS, agreed, closeness, conventions, drawn, same, shuffled
+from finskillbench.subtasks.building import conventions
+from finskillbench.subtasks.risk import UNITS, agreed, same
 
 Json = dict[str, Any]
-
-
-def task(name: str) -> Task:
-    episode = Episode(name, "risk_management", "x", date(2024, 1, 2), "easy", {}, Prompt("", ""))
-    return Task(episode, Truth(name, "x", {}, {}), {})
-
-
-def test_closeness_is_full_then_linear_then_nothing() -> None:
-    def at(error: float, expected: float = 1.0) -> float:
-        return closeness(expected + error, expected, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4)
-
-    assert at(0.0) == at(0.0019) == at(-0.0019) == 1.0
-    assert at(0.011) == pytest.approx(0.5)
-    assert at(0.0201) == at(-5.0) == at(math.inf) == 0.0
-    assert at(4e-5, expected=0.0) == 1.0  # the floors rule near zero
-    assert at(5.1e-4, expected=0.0) == 0.0
-    assert closeness(None, 0.0, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4) == 0.0
 
 
 def test_definitions_are_merged_only_where_none_hides_another() -> None:
@@ -59,37 +39,6 @@ def test_two_derivations_that_disagree_stop_the_build() -> None:
         agreed("t", [("a", 1.0, math.nan)])
     with pytest.raises(InternalError, match="t: status is 'PASS' by the engine and 'FAIL'"):
         same("t", "status", "PASS", "FAIL")
-
-
-def test_the_draw_is_even_over_every_trait_and_reproducible() -> None:
-    # Nine in ten are of one colour and one size: a plain draw would hardly see the others.
-    items = [("red" if i % 10 else "blue", "small" if i % 9 else "large", i % 4) for i in range(300)]
-
-    def draw(seed: int) -> list[int]:
-        named = {item: i for i, item in enumerate(items)}
-        tasks = drawn(
-            range(300), lambda i: items[i], 40, np.random.default_rng(seed), lambda i: task(str(i)) if named else None
-        )
-        return [int(one.episode.task_id) for one in tasks]
-
-    chosen = draw(1)
-    assert len(set(chosen)) == 40
-    for trait, least in ((0, 17), (1, 17), (2, 9)):
-        assert min(Counter(items[i][trait] for i in chosen).values()) >= least
-    assert draw(1) == chosen
-    assert draw(2) != chosen
-
-
-def test_what_cannot_be_built_is_passed_over() -> None:
-    tasks = drawn(
-        range(50), lambda i: (i % 2,), 20, np.random.default_rng(0), lambda i: task(str(i)) if i >= 25 else None
-    )
-    assert len(tasks) == 20
-    assert all(int(one.episode.task_id) >= 25 for one in tasks)
-    assert len(drawn(range(5), lambda i: (i,), 20, np.random.default_rng(0), lambda i: task(str(i)))) == 5
-    assert sorted(one.episode.task_id for one in shuffled(tasks, np.random.default_rng(0))) == sorted(
-        one.episode.task_id for one in tasks
-    )
 
 
 def test_the_second_derivation_of_monitoring_agrees_kind_by_kind() -> None:

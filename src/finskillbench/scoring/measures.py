@@ -44,6 +44,19 @@ def ramp(predicted: float | None, expected: float, *, tolerance: float = 1.0, fl
     return 1.0 - min(1.0, relative_error(predicted, expected, floor) / tolerance)
 
 
+def closeness(
+    given: float | None, expected: float, *, full: float, full_floor: float, zero: float, zero_floor: float
+) -> float:
+    """1 up to an error of max(full |expected|, full_floor), falling linearly to 0 at max(zero |expected|, zero_floor).
+
+    0 where absent. `full` and `zero` are relative errors, the floors absolute ones in the number's own unit.
+    """
+    if given is None:
+        return 0.0
+    inner, outer = max(full * abs(expected), full_floor), max(zero * abs(expected), zero_floor)
+    return clip((outer - abs(given - expected)) / (outer - inner))
+
+
 def mean(values: Sequence[float]) -> float:
     """Arithmetic mean; 0 for an empty sequence, a share of nothing earning nothing."""
     return sum(values) / len(values) if values else 0.0

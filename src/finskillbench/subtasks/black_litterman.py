@@ -22,7 +22,8 @@ from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, T
 from finskillbench.scoring.measures import clip, mean, mean_absolute_error
 from finskillbench.scoring.values import first_numbers, numbers, parameter
 from finskillbench.subtasks.base import Answer, Subtask
-from finskillbench.subtasks.building import BuildContext, MonthEnd, Task, stratified
+from finskillbench.subtasks.building import BuildContext, MonthEnd, Task
+from finskillbench.subtasks.draws import stratified
 from finskillbench.subtasks.merit import DEAD_ZONE, LEAST_SPREAD, ROUNDING, judge_weights, submitted_weights
 from finskillbench.subtasks.portfolio import CONVENTIONS, METADATA, PRECISION, SKILL, covariance_field
 from finskillbench.subtasks.proofs import certificate_of, proof_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -126,28 +126,17 @@ def _month_end(panels: Panels, as_of: date, drift_sessions: int) -> MonthEnd:
     )
 
 
-def stratified(items: Sequence[T], stratum: Callable[[T], Hashable], count: int, rng: np.random.Generator) -> list[T]:
-    """Draw `count` items, as evenly over the strata as their sizes allow; the result keeps the order of `items`.
+def conventions(*parts: Mapping[str, str]) -> dict[str, str]:
+    """The definitions of several sources side by side: `conventions` of an input.
 
-    Strata take turns in a random order until the draw is full, so that none is favoured by its name.
+    Raises
+    ------
+    InternalError : two sources define the same key, so that one would hide the other.
     """
-    strata: dict[Hashable, list[int]] = {}
-    for index, item in enumerate(items):
-        strata.setdefault(stratum(item), []).append(index)
-    queues = [[members[i] for i in rng.permutation(len(members))] for members in strata.values()]
-    order = [queues[i] for i in rng.permutation(len(queues))]
-    chosen: list[int] = []
-    while len(chosen) < count and any(order):
-        for queue in order:
-            if queue and len(chosen) < count:
-                chosen.append(queue.pop())
-    return [items[index] for index in sorted(chosen)]
-
-
-def alternate(*groups: Iterable[T]) -> list[T]:
-    """Interleave groups, so that a prefix of the result is as mixed as the whole (`--limit` takes a prefix)."""
-    queues = [list(group) for group in groups]
-    mixed: list[T] = []
-    while any(queues):
-        mixed.extend(queue.pop(0) for queue in queues if queue)
-    return mixed
+    merged: dict[str, str] = {}
+    for part in parts:
+        twice = sorted(merged.keys() & part.keys())
+        if twice:
+            raise InternalError(f"conventions: {', '.join(twice)} is defined twice; rename one of them")
+        merged |= part
+    return merged

@@ -17,7 +17,8 @@ from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, T
 from finskillbench.errors import SourceError
 from finskillbench.scoring.values import json_equal, mapping, numbers, parameter
 from finskillbench.subtasks.base import Answer, Subtask
-from finskillbench.subtasks.building import BuildContext, MonthEnd, Task, stratified
+from finskillbench.subtasks.building import BuildContext, MonthEnd, Task
+from finskillbench.subtasks.draws import stratified
 from finskillbench.subtasks.legacy import legacy_portfolio
 from finskillbench.subtasks.merit import LEAST_SPREAD, agreement, judge_weights, submitted_weights, trivial_value
 from finskillbench.subtasks.portfolio import (

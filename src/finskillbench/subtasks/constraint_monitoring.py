@@ -12,27 +12,23 @@ from pydantic import Field
 from finskillbench.engines.risk.book import HELD
 from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
 from finskillbench.engines.risk.monitor import PASS_TOLERANCE, constraint_report
-from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.measures import mean, share
+from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.scoring.measures import closeness, mean, share
 from finskillbench.scoring.values import boolean, number, objects, text
 from finskillbench.subtasks.base import Answer, Subtask
 from finskillbench.subtasks.building import BuildContext, Task
+from finskillbench.subtasks.draws import drawn, shuffled
 from finskillbench.subtasks.risk import (
-    CONVENTIONS,
     EPISODES,
     PRECISION,
     SKILL,
     agreed,
-    closeness,
-    conventions,
-    drawn,
-    mandate_fields,
+    derived_again,
+    mandate_episode,
     planted,
     pool_sizes,
-    rederived,
     resolved_covariance,
     same,
-    shuffled,
 )
 from finskillbench.subtasks.risk_objects import MonitoringPair, risk_context
 from finskillbench.subtasks.risk_second import monitored
@@ -327,49 +323,30 @@ def _task(pair: MonitoringPair) -> Task | None:
     case, mandate, market = pair.case, pair.mandate, pair.case.market
     if pair.margin < GREY_BAND:
         return None
-    task_id = f"{SUBTASK.prefix}_{case.as_of}_{case.portfolio_id}_{mandate.mandate_id}"
-    task_input = {
-        "portfolio": case.to_json(),
-        "mandate": mandate.to_json(),
-        **mandate_fields(market, case.as_of),
-        "conventions": conventions(CONVENTIONS, MONITORING),
-    }
-    report = constraint_report(case.book, mandate, market)
-    second = monitored(task_input | {"covariance_matrix": resolved_covariance(market)})
-    pairs = [(f"{row['type']} value", row["value"], second[row["type"]].value) for row in report["constraints"]]
-    for row in report["constraints"]:
-        same(task_id, f"{row['type']} status", row["status"], second[row["type"]].status)
-        if "violation_magnitude" in row:
-            excess = second[row["type"]].excess
-            pairs.append((f"{row['type']} violation_magnitude", row["violation_magnitude"], excess))
     prompt = Prompt(
         f"Check the portfolio as of {case.as_of} against every constraint of its mandate. Measure each on the data of "
         "the task as its definition says, compare it with its limit, and say whether the whole portfolio complies.",
         "Submit a JSON object with overall_compliant, violations_count and constraints (one entry per constraint of "
         f"the mandate: type, status, value, and for one that fails violation_magnitude). {PRECISION}",
     )
+    episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, MONITORING)
+    report = constraint_report(case.book, mandate, market)
+    second = monitored(dict(episode.input) | {"covariance_matrix": resolved_covariance(market)})
+    pairs = [(f"{row['type']} value", row["value"], second[row["type"]].value) for row in report["constraints"]]
+    for row in report["constraints"]:
+        same(episode.task_id, f"{row['type']} status", row["status"], second[row["type"]].status)
+        if "violation_magnitude" in row:
+            excess = second[row["type"]].excess
+            pairs.append((f"{row['type']} violation_magnitude", row["violation_magnitude"], excess))
+    verification = {
+        "method": METHOD,
+        "metrics": ["constraint_accuracy", "violation_detection_recall"],
+        **planted(case),
+    }
+    proof = derived_again(agreed(episode.task_id, pairs), len(pairs))
     return Task(
-        Episode(
-            task_id,
-            SKILL,
-            NAME,
-            case.as_of,
-            pair.tier,
-            task_input,
-            prompt,
-            {"tier": pair.tier, "mandate": mandate.mandate_id},
-        ),
-        Truth(
-            task_id,
-            NAME,
-            report,
-            {
-                "method": METHOD,
-                "metrics": ["constraint_accuracy", "violation_detection_recall"],
-                **planted(case),
-            },
-            rederived(agreed(task_id, pairs), len(pairs)),
-        ),
+        episode,
+        Truth(episode.task_id, NAME, report, verification, proof),
         {"kind": "rederived", "second": {kind: asdict(finding) for kind, finding in second.items()}},
     )
 

@@ -18,7 +18,6 @@ from finskillbench.subtasks.fundamental import (
     CATALOG,
     PRECISION,
     SKILL,
-    Case,
     Label,
     Proved,
     Unit,
@@ -26,6 +25,7 @@ from finskillbench.subtasks.fundamental import (
     credit,
     finished,
 )
+from finskillbench.subtasks.fundamental_reports import Case
 from finskillbench.subtasks.fundamental_second import margins
 
 NAME = "driver_decomposition"

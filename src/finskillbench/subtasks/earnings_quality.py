@@ -17,13 +17,13 @@ from finskillbench.subtasks.fundamental import (
     PRECISION,
     SKILL,
     YEAR_BEFORE,
-    Case,
     Label,
     Proved,
     build_tasks,
     credit,
     finished,
 )
+from finskillbench.subtasks.fundamental_reports import Case
 from finskillbench.subtasks.fundamental_second import quality
 
 NAME = "earnings_quality"

@@ -17,7 +17,6 @@ from finskillbench.subtasks.fundamental import (
     CATALOG,
     PRECISION,
     SKILL,
-    Case,
     Label,
     Proved,
     Unit,
@@ -25,6 +24,7 @@ from finskillbench.subtasks.fundamental import (
     credit,
     finished,
 )
+from finskillbench.subtasks.fundamental_reports import Case
 from finskillbench.subtasks.fundamental_second import normalised
 
 NAME = "normalization"

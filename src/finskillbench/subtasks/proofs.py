@@ -36,3 +36,14 @@ def certificate_of(certified: Certified) -> dict[str, Any]:
 def farkas_of(error: InfeasibleError) -> dict[str, Any]:
     """The certificate of infeasibility: a checked ray and the limits it weighs."""
     return {"kind": "infeasible", **asdict(error.proof), "conflict": error.multipliers, "ray": error.ray.tolist()}
+
+
+def rederived(difference: float, tolerance: float, numbers: int, second: str) -> dict[str, Any]:
+    """The proof of a label derived twice: the widest of the differences of its numbers, and what `second` worked on."""
+    return {
+        "kind": "rederived",
+        "difference": difference,
+        "tolerance": tolerance,
+        "numbers": numbers,
+        "second": second,
+    }

@@ -16,7 +16,8 @@ from finskillbench.errors import InternalError
 from finskillbench.scoring.measures import clip, mean, ramp
 from finskillbench.scoring.values import first_numbers, number, numbers
 from finskillbench.subtasks.base import Answer, Subtask
-from finskillbench.subtasks.building import BuildContext, MonthEnd, Task, stratified
+from finskillbench.subtasks.building import BuildContext, MonthEnd, Task
+from finskillbench.subtasks.draws import stratified
 from finskillbench.subtasks.merit import LEAST_SPREAD, ROUNDING, judge_weights, submitted_weights, trivial_value
 from finskillbench.subtasks.portfolio import (
     METADATA,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any, TypeVar
 
@@ -11,10 +10,11 @@ import numpy as np
 
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.risk.book import HELD, Market, required
-from finskillbench.episode import FACTORS
+from finskillbench.episode import FACTORS, Episode, Prompt
 from finskillbench.errors import InternalError
-from finskillbench.scoring.measures import clip
-from finskillbench.subtasks.building import BuildContext, Task
+from finskillbench.subtasks.building import BuildContext, conventions
+from finskillbench.subtasks.proofs import rederived
+from finskillbench.subtasks.risk_objects import MonitoringPair
 from finskillbench.subtasks.risk_portfolios import PortfolioCase
 from finskillbench.subtasks.risk_second import AGREEMENT
 
@@ -38,35 +38,6 @@ CONVENTIONS = {
     "constraints": "each constraint of the mandate carries its own definition",
 }
 """What every task that holds a portfolio against a mandate says, beside the definitions of the constraints."""
-
-
-def conventions(*parts: Mapping[str, str]) -> dict[str, str]:
-    """The definitions of several sources side by side: `conventions` of an input.
-
-    Raises
-    ------
-    InternalError : two sources define the same key, so that one would hide the other.
-    """
-    merged: dict[str, str] = {}
-    for part in parts:
-        twice = sorted(merged.keys() & part.keys())
-        if twice:
-            raise InternalError(f"conventions: {', '.join(twice)} is defined twice; rename one of them")
-        merged |= part
-    return merged
-
-
-def closeness(
-    given: float | None, expected: float, *, full: float, full_floor: float, zero: float, zero_floor: float
-) -> float:
-    """1 up to an error of max(full |expected|, full_floor), falling linearly to 0 at max(zero |expected|, zero_floor).
-
-    0 where absent. `full` and `zero` are relative errors, the floors absolute ones in the number's own unit.
-    """
-    if given is None:
-        return 0.0
-    inner, outer = max(full * abs(expected), full_floor), max(zero * abs(expected), zero_floor)
-    return clip((outer - abs(given - expected)) / (outer - inner))
 
 
 def holdings(case: PortfolioCase) -> int:
@@ -114,6 +85,31 @@ def mandate_fields(market: Market, as_of: date) -> dict[str, Any]:
     }
 
 
+def mandate_episode(
+    name: str,
+    prefix: str,
+    pair: MonitoringPair,
+    prompt: Prompt,
+    definitions: Mapping[str, str],
+    **fields: Any,
+) -> Episode:
+    """What an agent sees of a portfolio held against a mandate: `fields` are inputs that only one subtask gives.
+
+    `definitions` are the subtask's own, beside those of the portfolio.
+    """
+    case, mandate = pair.case, pair.mandate
+    task_input = {
+        "portfolio": case.to_json(),
+        "mandate": mandate.to_json(),
+        **fields,
+        **mandate_fields(case.market, case.as_of),
+        "conventions": conventions(CONVENTIONS, definitions),
+    }
+    task_id = f"{prefix}_{case.as_of}_{case.portfolio_id}_{mandate.mandate_id}"
+    metadata = {"tier": pair.tier, "mandate": mandate.mandate_id}
+    return Episode(task_id, SKILL, name, case.as_of, pair.tier, task_input, prompt, metadata)
+
+
 def resolved_covariance(market: Market) -> dict[str, Any]:
     """The covariance in full, as `covariance_matrix` resolves."""
     risk = required(market.risk, "covariance")
@@ -147,15 +143,9 @@ def same(task_id: str, what: str, first: object, second: object) -> None:
         raise InternalError(f"{task_id}: {what} is {first!r} by the engine and {second!r} derived a second time")
 
 
-def rederived(difference: float, checked: int) -> dict[str, Any]:
-    """The proof of a label whose arithmetic was done twice."""
-    return {
-        "kind": "rederived",
-        "difference": difference,
-        "tolerance": AGREEMENT,
-        "numbers": checked,
-        "second": "plain arithmetic, item by item, from the episode's input",
-    }
+def derived_again(difference: float, numbers: int) -> dict[str, Any]:
+    """The proof of a label whose arithmetic was done twice; see `rederived`."""
+    return rederived(difference, AGREEMENT, numbers, "plain arithmetic, item by item, from the episode's input")
 
 
 def planted(case: PortfolioCase) -> dict[str, str]:
@@ -166,35 +156,3 @@ def planted(case: PortfolioCase) -> dict[str, str]:
 def pool_sizes(context: BuildContext) -> dict[str, dict[str, int]]:
     """What each risk subtask drew its episodes from, by subtask; kept in the manifest."""
     return context.shared("risk/pools", dict)
-
-
-def drawn(
-    items: Sequence[T],
-    traits: Callable[[T], Sequence[Hashable]],
-    count: int,
-    rng: np.random.Generator,
-    build: Callable[[T], Task | None],
-) -> list[Task]:
-    """Build tasks of `count` items, drawn so that the values of each trait come up as evenly as they can.
-
-    One item at a time, the one whose traits have come up least so far, each in proportion to how many values it has and
-    squared, so that no trait is given up for the others; ties at random. An item for which `build` gives None is passed
-    over.
-    """
-    left = [(items[i], tuple(enumerate(traits(items[i])))) for i in rng.permutation(len(items))]
-    values = Counter(place for place, _ in {trait for _, own in left for trait in own})
-    taken: Counter[tuple[int, Hashable]] = Counter()
-    tasks: list[Task] = []
-    while left and len(tasks) < count:
-        at = min(range(len(left)), key=lambda i: sum((taken[trait] * values[trait[0]]) ** 2 for trait in left[i][1]))
-        item, own = left.pop(at)
-        task = build(item)
-        if task is not None:
-            tasks.append(task)
-            taken.update(own)
-    return tasks
-
-
-def shuffled(tasks: Sequence[Task], rng: np.random.Generator) -> list[Task]:
-    """Tasks in a random order: their place tells nothing, and a prefix is as mixed as the whole."""
-    return [tasks[i] for i in rng.permutation(len(tasks))]

@@ -23,10 +23,11 @@ from finskillbench.engines.risk.exposures import (
 from finskillbench.engines.risk.report import exposure_list
 from finskillbench.engines.risk.task import book_from, market_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.measures import dcg, overlap, share
+from finskillbench.scoring.measures import closeness, dcg, overlap, share
 from finskillbench.scoring.values import number, objects, parameter, text
 from finskillbench.subtasks.base import Answer, Subtask
-from finskillbench.subtasks.building import BuildContext, Task
+from finskillbench.subtasks.building import BuildContext, Task, conventions
+from finskillbench.subtasks.draws import drawn, shuffled
 from finskillbench.subtasks.risk import (
     EPISODES,
     PRECISION,
@@ -34,18 +35,14 @@ from finskillbench.subtasks.risk import (
     UNITS,
     agreed,
     by_ticker,
-    closeness,
-    conventions,
-    drawn,
+    derived_again,
     factor_exposures,
     holdings,
     planted,
     pool_sizes,
-    rederived,
     returns_field,
     same,
     sector_mapping,
-    shuffled,
 )
 from finskillbench.subtasks.risk_objects import risk_context
 from finskillbench.subtasks.risk_portfolios import PortfolioCase
@@ -334,7 +331,7 @@ def _task(item: _Case) -> Task:
                 "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
                 **planted(case),
             },
-            rederived(agreed(task_id, pairs), len(pairs)),
+            derived_again(agreed(task_id, pairs), len(pairs)),
         ),
         {"kind": "rederived", "second": [list(one) for one in second]},
     )

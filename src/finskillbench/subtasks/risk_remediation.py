@@ -21,21 +21,18 @@ from finskillbench.scoring.values import boolean, mapping, number, objects, para
 from finskillbench.subtasks.base import Answer, Subtask
 from finskillbench.subtasks.building import BuildContext, Task
 from finskillbench.subtasks.constraint_monitoring import asked_about
+from finskillbench.subtasks.draws import drawn, shuffled
 from finskillbench.subtasks.merit import DEAD_ZONE
 from finskillbench.subtasks.proofs import certificate_of, proof_of
 from finskillbench.subtasks.risk import (
-    CONVENTIONS,
     EPISODES,
     PRECISION,
     SKILL,
-    conventions,
-    drawn,
-    mandate_fields,
+    mandate_episode,
     planted,
     pool_sizes,
     resolved_covariance,
     same,
-    shuffled,
 )
 from finskillbench.subtasks.risk_objects import RemediationPair, risk_context
 from finskillbench.subtasks.risk_placement import clipped
@@ -277,14 +274,6 @@ def _task(pair: RemediationPair) -> Task | None:
     if not clear:
         return None
     trades = traded(remedy)
-    task_id = f"{SUBTASK.prefix}_{case.as_of}_{case.portfolio_id}_{mandate.mandate_id}"
-    task_input = {
-        "portfolio": case.to_json(),
-        "mandate": mandate.to_json(),
-        "violations": [kind.value for kind in pair.violations],
-        **mandate_fields(market, case.as_of),
-        "conventions": conventions(CONVENTIONS, REMEDIATION),
-    }
     prompt = Prompt(
         f"The portfolio as of {case.as_of} breaks the constraints of its mandate that violations lists. Find the "
         "trades of least one-way turnover after which it keeps the whole mandate, using any names of the universe and "
@@ -293,35 +282,24 @@ def _task(pair: RemediationPair) -> Task | None:
         "Submit a JSON object with trades (symbol, action, current_weight, target_weight, trade_pct), total_turnover "
         f"and post_trade_compliant. {PRECISION}",
     )
+    violations = [kind.value for kind in pair.violations]
+    episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, REMEDIATION, violations=violations)
+    label = {
+        "trades": trade_list(case.book, trades, market),
+        "total_turnover": turnover_of(trades),
+        "post_trade_compliant": remedy.compliant,
+    }
+    verification = {
+        "method": METHOD,
+        "metrics": ["post_trade_compliant", "turnover_vs_optimal"],
+        "tolerance": {"turnover_excess_pct": 50},
+        **known,
+        **planted(case),
+        "ground_truth_source": "certified optimiser, in stages",
+    }
     return Task(
-        Episode(
-            task_id,
-            SKILL,
-            NAME,
-            case.as_of,
-            pair.tier,
-            task_input,
-            prompt,
-            {"tier": pair.tier, "mandate": mandate.mandate_id},
-        ),
-        Truth(
-            task_id,
-            NAME,
-            {
-                "trades": trade_list(case.book, trades, market),
-                "total_turnover": turnover_of(trades),
-                "post_trade_compliant": remedy.compliant,
-            },
-            {
-                "method": METHOD,
-                "metrics": ["post_trade_compliant", "turnover_vs_optimal"],
-                "tolerance": {"turnover_excess_pct": 50},
-                **known,
-                **planted(case),
-                "ground_truth_source": "certified optimiser, in stages",
-            },
-            _proof(task_id, task_input, pair, left),
-        ),
+        episode,
+        Truth(episode.task_id, NAME, label, verification, _proof(episode, pair, left)),
         {f"least_{stage.aim.goal}": certificate_of(stage.certified) for stage in remedy.stages},
     )
 
@@ -334,7 +312,7 @@ def _naive(pair: RemediationPair, most: float) -> bool:
     return turnover_of(trades) <= most and all(item.passed for item in measures)
 
 
-def _proof(task_id: str, task_input: JsonObject, pair: RemediationPair, left: float) -> dict[str, Any]:
+def _proof(episode: Episode, pair: RemediationPair, left: float) -> dict[str, Any]:
     """The proof of what is judged, T* or V*, and of every stage; the mandate after the trades is measured once more.
 
     Which of several optimal lists of trades the last stage picked is not judged, so its uniqueness decides nothing.
@@ -350,15 +328,14 @@ def _proof(task_id: str, task_input: JsonObject, pair: RemediationPair, left: fl
         "cash_weight": remedy.cash,
         "trades_this_month": {},
     }
-    found = monitored(
-        dict(task_input) | {"portfolio": portfolio, "covariance_matrix": resolved_covariance(pair.case.market)}
-    )
+    covariance = resolved_covariance(pair.case.market)
+    found = monitored(dict(episode.input) | {"portfolio": portfolio, "covariance_matrix": covariance})
     turnover = pair.mandate.limit(Kind.TURNOVER_MAX_MONTHLY)
     if turnover is not None:
         total = pair.case.book.traded + remedy.turnover
         found[Kind.TURNOVER_MAX_MONTHLY] = Finding(total, total - turnover)
     kept = all(finding.excess <= SOLVER_TOLERANCE for finding in found.values())
-    same(task_id, "post_trade_compliant", remedy.compliant, kept)
+    same(episode.task_id, "post_trade_compliant", remedy.compliant, kept)
     stages = {f"least_{stage.aim.goal}": proof_of(stage.certified) for stage in remedy.stages}
     decisive = stages["least_turnover" if remedy.compliant else "least_excess"]
     verdict = {"kind": "optimal"} if remedy.compliant else {"kind": "infeasible", "turnover_left": left}

@@ -12,27 +12,24 @@ from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.risk.report import stress_answer
 from finskillbench.engines.risk.stress import CONVENTIONS, apply, apply_pairs, scenario_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.measures import clip, mean, mean_absolute_error, ramp
+from finskillbench.scoring.measures import clip, closeness, mean, mean_absolute_error, ramp
 from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, parameter, text
 from finskillbench.subtasks.base import Answer, Subtask
-from finskillbench.subtasks.building import BuildContext, Task
+from finskillbench.subtasks.building import BuildContext, Task, conventions
+from finskillbench.subtasks.draws import drawn, shuffled
 from finskillbench.subtasks.risk import (
     EPISODES,
     PRECISION,
     SKILL,
     UNITS,
     agreed,
-    closeness,
-    conventions,
-    drawn,
+    derived_again,
     factor_exposures,
     holdings,
     planted,
     pool_sizes,
-    rederived,
     same,
     sector_mapping,
-    shuffled,
 )
 from finskillbench.subtasks.risk_objects import StressPair, batched, risk_context
 from finskillbench.subtasks.risk_scenarios import REPLAY
@@ -261,7 +258,7 @@ def _task(pair: StressPair) -> Task:
                 "metrics": ["pnl_absolute_error", "sector_attribution_mae"],
                 **planted(case),
             },
-            rederived(agreed(task_id, pairs), len(pairs)),
+            derived_again(agreed(task_id, pairs), len(pairs)),
         ),
         {"kind": "rederived", "second": asdict(second)},
     )

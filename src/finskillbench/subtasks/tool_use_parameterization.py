@@ -11,7 +11,8 @@ from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, T
 from finskillbench.scoring.measures import clip, relative_error, share
 from finskillbench.scoring.values import json_equal, mapping, number
 from finskillbench.subtasks.base import Answer, Subtask
-from finskillbench.subtasks.building import BuildContext, Task, catalog_text, load_catalog, stratified
+from finskillbench.subtasks.building import BuildContext, Task, catalog_text, load_catalog
+from finskillbench.subtasks.draws import stratified
 from finskillbench.subtasks.optimizer_call import agreement, effective_parameters, fill, render
 from finskillbench.subtasks.portfolio import SKILL
 

@@ -11,7 +11,8 @@ from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.values import numbers, parameter
 from finskillbench.subtasks.base import Answer, Subtask
-from finskillbench.subtasks.building import BuildContext, MonthEnd, Task, stratified
+from finskillbench.subtasks.building import BuildContext, MonthEnd, Task
+from finskillbench.subtasks.draws import stratified
 from finskillbench.subtasks.merit import LEAST_SPREAD, judge_weights, submitted_weights, trivial_value
 from finskillbench.subtasks.portfolio import (
     METADATA,
