@@ -13,8 +13,8 @@ from finskillbench.edition import Edition
 from finskillbench.edition.validate import CHECKS, State, ValidationReport, risk_measures, validate_edition
 from finskillbench.edition.validate.risk_data import TYPES
 from finskillbench.engines.risk import exposures, mandate
-from finskillbench.subtasks.risk_portfolios import LEAST
-from finskillbench.subtasks.risk_portfolios import TYPES as PLANTED
+from finskillbench.subtasks.risk_recipes import LEAST
+from finskillbench.subtasks.risk_recipes import TYPES as PLANTED
 
 RISK = "risk_management"
 Row = dict[str, Any]

@@ -23,7 +23,8 @@ from finskillbench.subtasks import risk_objects
 from finskillbench.subtasks.building import BuildContext, load_catalog
 from finskillbench.subtasks.risk_mandates import fitted_at
 from finskillbench.subtasks.risk_objects import RiskObjects, risk_context
-from finskillbench.subtasks.risk_portfolios import LEAST, TYPES, clear_of_limits
+from finskillbench.subtasks.risk_portfolios import clear_of_limits
+from finskillbench.subtasks.risk_recipes import LEAST, TYPES
 
 BAND = load_catalog("risk.json")["grey_band"]
 SETTINGS = load_catalog("risk.json")

@@ -7,14 +7,7 @@ import polars as pl
 
 from finskillbench.episode import FACTORS
 from finskillbench.errors import SourceError
-from finskillbench.sources.files import (
-    DEFAULT_START,
-    files_below,
-    parse_dates,
-    parse_numbers,
-    read_cells,
-    read_text,
-)
+from finskillbench.sources.files import DEFAULT_START, files_below, parse_dates, parse_numbers, read_cells, read_text
 
 _NAMES = {"mkt-rf": "mkt_rf", "smb": "smb", "hml": "hml", "rmw": "rmw", "cma": "cma", "rf": "rf", "mom": "mom"}
 _MISSING_BELOW = -99.0

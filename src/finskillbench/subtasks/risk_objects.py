@@ -22,7 +22,8 @@ from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.errors import InputError
 from finskillbench.subtasks.building import BuildContext, load_catalog
 from finskillbench.subtasks.risk_mandates import TIERS, Fitted, fitted_at, mandate_catalog, notes_on
-from finskillbench.subtasks.risk_portfolios import PortfolioCase, Setting, draw, slots
+from finskillbench.subtasks.risk_portfolios import PortfolioCase, draw, slots
+from finskillbench.subtasks.risk_recipes import Setting
 from finskillbench.subtasks.risk_scenarios import ScenarioBook, scenario_book
 
 

@@ -14,13 +14,7 @@ from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.portfolio.risk_model import RiskModel
 from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.mandate import Kind, Mandate, mandate_from
-from finskillbench.engines.risk.monitor import (
-    LEAST_SCALE,
-    constraint_report,
-    measure,
-    measure_all,
-    relative_excess,
-)
+from finskillbench.engines.risk.monitor import LEAST_SCALE, constraint_report, measure, measure_all, relative_excess
 from finskillbench.episode import FACTORS
 from finskillbench.errors import InputError
 

@@ -23,7 +23,7 @@ from finskillbench.episode import SECTORS, Episode
 from finskillbench.panels import Panels
 from finskillbench.scoring.values import mapping
 from finskillbench.subtasks.building import load_catalog
-from finskillbench.subtasks.risk_portfolios import LEAST
+from finskillbench.subtasks.risk_recipes import LEAST
 from finskillbench.subtasks.risk_scenarios import FEW, HYPOTHETICAL, REPLAY, SEVERE, economics
 
 _KEPT = 1e-9

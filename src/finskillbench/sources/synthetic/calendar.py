@@ -58,3 +58,12 @@ def new_york_offset(day: date) -> str:
     begins = march + timedelta(days=(6 - march.weekday()) % 7)
     ends = november + timedelta(days=(6 - november.weekday()) % 7)
     return "-04:00" if begins <= day < ends else "-05:00"
+
+
+def business_day(day: date) -> date:
+    """The day itself or the next session; before the first session, the next weekday."""
+    if day < FIRST_SESSION:
+        return day + timedelta(days=max(0, 7 - day.weekday()) if day.weekday() > 4 else 0)
+    if day > LAST_SESSION:
+        return day
+    return sessions()[int(np.searchsorted(session_ordinals(), day.toordinal()))]

@@ -14,7 +14,8 @@ from finskillbench.sources.statements import Statements
 from finskillbench.sources.synthetic.calendar import quarter_ends, sessions
 from finskillbench.sources.synthetic.companies import Traits, company_returns, draw_traits, sector_returns
 from finskillbench.sources.synthetic.factors import draw_factors, volatility_multiplier
-from finskillbench.sources.synthetic.filers import Filer, draw_filer
+from finskillbench.sources.synthetic.filers import Filer
+from finskillbench.sources.synthetic.filing_history import draw_filer
 from finskillbench.sources.synthetic.fundamentals import Fundamentals, draw_fundamentals
 from finskillbench.sources.synthetic.identities import Company, invent_companies
 from finskillbench.sources.synthetic.macro import Series, draw_macro
