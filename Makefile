@@ -23,8 +23,9 @@ run: $(RUN_STAMP) ## Build the default edition if it is missing, run the baselin
 
 llm: $(LLM_STAMP) ## Set up .venv for hosted models
 
+# Work stealing gives each process a half in the order of the files, so that what a file sets up is set up once.
 test: $(DEV_STAMP) ## Run all tests on two processes (ARGS="tests/cli" for some of them)
-	@$(PY) -m pytest -n 2 $(ARGS)
+	@$(PY) -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: $(DEV_STAMP) ## Check format and style
 	@$(PY) -m ruff format --check

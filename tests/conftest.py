@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +46,18 @@ def synthetic_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
 
 
 @pytest.fixture(scope="session")
+def synthetic_raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The raw collection behind the synthetic edition, written once; copy it before altering anything."""
+    from finskillbench.sources.synthetic import write_collection
+
+    with _alone(tmp_path_factory, "synthetic-raw") as shared:
+        folder = shared / "raw" / "synthetic"
+        if not folder.exists():
+            write_collection(folder, seed=1, names=30)
+        return folder
+
+
+@pytest.fixture(scope="session")
 def real_edition(tmp_path_factory: pytest.TempPathFactory, realdata: Path) -> Edition:
     """The edition of the real collection, built once; copy its folder before altering anything."""
     return _built_once(tmp_path_factory, "real", source="raw-dir", raw_dir=realdata, seed=1)
@@ -59,9 +73,16 @@ def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) ->
     """One edition for all processes of a test run: the first that needs it builds it, the others wait."""
     from finskillbench.edition import build_edition, load_edition  # not all tests should pay for the engines
 
+    with _alone(factory, name) as shared:
+        folder = shared / "editions" / name
+        return load_edition(folder) if folder.exists() else build_edition(out=folder, **arguments)
+
+
+@contextmanager
+def _alone(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
+    """The folder that all processes of a test run share, while no other process is at the same thing in it."""
     base = factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with (shared / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        folder = shared / "editions" / name
-        return load_edition(folder) if folder.exists() else build_edition(out=folder, **arguments)
+        yield shared

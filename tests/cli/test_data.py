@@ -119,10 +119,14 @@ def test_validate_shows_findings_and_fails_with_exit_code_1(
 
 
 @pytest.mark.slow
-def test_build_validate_run_on_a_seed_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_build_validate_run_on_a_seed_of_its_own(
+    synthetic_edition: editions.Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, out = str(tmp_path / "edition"), str(tmp_path / "run")
     assert cli.main(["data", "build", "--seed", "5", "--out", folder]) == 0
     assert "seed 5" in capsys.readouterr().out
+    files, others = (edition.manifest["files"] for edition in (editions.load_edition(Path(folder)), synthetic_edition))
+    assert {name for name, digest in files.items() if others.get(name) == digest} == set()  # another benchmark
     assert cli.main(["data", "validate", folder]) == 0
     model = ["--model", "baseline/reference", "--condition", "curated"]
     assert cli.main(["run", "--edition", folder, *model, "--limit", "1", "--out", out]) == 0

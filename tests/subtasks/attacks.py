@@ -6,7 +6,8 @@ take an optimiser to find (nearest feasible to something, optimum of another obj
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +26,24 @@ from finskillbench.subtasks import by_name
 Array = np.ndarray
 Json = dict[str, Any]
 
+FLOOR = 0.25
+"""What answers that know less than they claim may earn on average."""
+SAMPLE = 120
+"""Episodes of a subtask that every attack is tried on, spread evenly: symbols, forms and years are all among them."""
 NEEDS_AN_OPTIMISER = ("nearest feasible", "optimum", "of the way", "views taken", "minimum variance")
 """What the name of an attack contains when finding it takes a quadratic program."""
+
+
+def sample(edition: Edition, sub_task: str) -> Sequence[Episode]:
+    """All the episodes of a risk subtask, `SAMPLE` of a fundamental one."""
+    episodes = edition.episodes([sub_task])
+    assert len(episodes) == 40 or len(episodes) >= SAMPLE
+    return episodes[:: max(1, len(episodes) // SAMPLE)][:SAMPLE]
+
+
+def right_answer(edition: Edition, episode: Episode) -> Json:
+    """A copy of the label, to be altered."""
+    return copy.deepcopy(dict(edition.truth(episode.task_id).expected_output))
 
 
 def portfolios(problem: PortfolioProblem, task_input: Json) -> dict[str, Array]:

@@ -11,6 +11,7 @@ import pytest
 from tests.subtasks.attacks import (
     ATTACKS,
     EVERYTHING,
+    FLOOR,
     NEEDS_AN_OPTIMISER,
     named,
     other_questions,
@@ -27,7 +28,6 @@ from finskillbench.episode import Episode, Profile
 from finskillbench.subtasks import by_name
 
 Json = dict[str, Any]
-FLOOR = 0.25
 WEIGHTS = {
     "unconstrained_optimization": "weights",
     "constrained_optimization": "weights",

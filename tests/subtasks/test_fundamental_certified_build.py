@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from finskillbench.panels import Panels
 from finskillbench.panels.fundamentals import build_fundamentals
 from finskillbench.panels.query import FactStore
 from finskillbench.sources.edgar.collection import load_filings
-from finskillbench.sources.synthetic import SyntheticTruth, simulate, write_collection
+from finskillbench.sources.synthetic import SyntheticTruth, simulate
 from finskillbench.subtasks import by_name
 from finskillbench.subtasks.building import BuildContext, Task
 from finskillbench.subtasks.fundamental import compared, fundamental_pools
@@ -57,8 +58,7 @@ INSTANTS = [
 class Built:
     """The synthetic collection of seed 1, its tasks, and the truth behind it."""
 
-    def __init__(self, folder: Any) -> None:
-        write_collection(folder, seed=1, names=30)
+    def __init__(self, folder: Path) -> None:
         data = load_filings(folder)
         self.panels = build_fundamentals(data)
         symbols = tuple(sorted(data.companies))
@@ -95,8 +95,8 @@ class Built:
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    return Built(tmp_path_factory.mktemp("fundamental") / "raw")
+def built(synthetic_raw: Path) -> Built:
+    return Built(synthetic_raw)
 
 
 # --- the draw ----------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from tests.subtasks.attacks import scored
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.sources.edgar.metrics import TABLE
-from finskillbench.sources.synthetic import write_collection
 
 Json = dict[str, Any]
 REL = 1e-9
@@ -65,13 +64,11 @@ def _tags(record: Json) -> int:
 
 
 @pytest.fixture(scope="module")
-def raw(edition: Edition, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Raw:
-    """The files that the edition was built from; those of the synthetic one are written once more."""
+def raw(edition: Edition, request: pytest.FixtureRequest) -> Raw:
+    """The files that the edition was built from."""
     if edition.manifest["source"]["kind"] != "synthetic":
         return Raw(request.getfixturevalue("realdata"), segments=False)
-    folder = tmp_path_factory.mktemp("raw")
-    write_collection(folder, seed=1)
-    return Raw(folder, segments=True)
+    return Raw(request.getfixturevalue("synthetic_raw"), segments=True)
 
 
 def differences(expected: Any, found: Any, path: str = "") -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,7 @@ from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.remediation import nearest, remediate
 from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.engines.risk.task import book_from
-from finskillbench.panels import build_panels
 from finskillbench.panels.tables import Panels
-from finskillbench.sources.market import load_market
-from finskillbench.sources.synthetic import write_collection
 from finskillbench.subtasks import risk_objects
 from finskillbench.subtasks.building import BuildContext, load_catalog
 from finskillbench.subtasks.risk_mandates import fitted_at
@@ -28,23 +24,6 @@ from finskillbench.subtasks.risk_recipes import LEAST, TYPES
 
 BAND = load_catalog("risk.json")["grey_band"]
 SETTINGS = load_catalog("risk.json")
-
-
-@pytest.fixture(scope="module")
-def synthetic_panels(tmp_path_factory: pytest.TempPathFactory) -> Panels:
-    raw = tmp_path_factory.mktemp("raw")
-    write_collection(raw, seed=1, names=30)
-    return build_panels(load_market(raw, names=30))
-
-
-@pytest.fixture(scope="module")
-def real_panels(realdata: Path) -> Panels:
-    return build_panels(load_market(realdata))
-
-
-@pytest.fixture(scope="module", params=["synthetic", pytest.param("real", marks=pytest.mark.slow)])
-def panels(request: pytest.FixtureRequest) -> Panels:
-    return request.getfixturevalue(f"{request.param}_panels")
 
 
 @pytest.fixture(scope="module")

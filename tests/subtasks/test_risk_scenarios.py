@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,22 +12,9 @@ import pytest
 
 from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.episode import FACTORS
-from finskillbench.panels import build_panels
 from finskillbench.panels.tables import Panels
-from finskillbench.sources.market import load_market
-from finskillbench.sources.synthetic import write_collection
 from finskillbench.subtasks.building import BuildContext, load_catalog
 from finskillbench.subtasks.risk_scenarios import ScenarioBook, economics, scenario_book
-
-
-@pytest.fixture(scope="module", params=["synthetic", pytest.param("real", marks=pytest.mark.slow)])
-def panels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Panels:
-    if request.param == "real":
-        folder: Path = request.getfixturevalue("realdata")
-        return build_panels(load_market(folder))
-    raw = tmp_path_factory.mktemp("raw")
-    write_collection(raw, seed=1, names=30)
-    return build_panels(load_market(raw, names=30))
 
 
 @pytest.fixture(scope="module")

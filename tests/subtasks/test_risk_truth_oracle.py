@@ -17,9 +17,7 @@ from finskillbench.engines.risk.report import exposure_list, remedy_answer, stre
 from finskillbench.engines.risk.stress import apply, scenario_from
 from finskillbench.engines.risk.value_at_risk import portfolio_returns, value_at_risk
 from finskillbench.episode import Episode
-from finskillbench.panels import build_panels
-from finskillbench.sources.market import load_market
-from finskillbench.sources.synthetic import write_collection
+from finskillbench.panels import read_panels
 from finskillbench.subtasks.building import BuildContext
 from finskillbench.subtasks.risk import by_ticker, factor_exposures, resolved_covariance, sector_mapping
 from finskillbench.subtasks.risk_objects import RiskObjects, risk_context
@@ -250,11 +248,9 @@ def rounded(value: Any, digits: int) -> Any:
 
 
 @pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> RiskObjects:
+def objects(synthetic_edition: Edition) -> RiskObjects:
     """The risk objects of the synthetic edition of seed 1."""
-    raw = tmp_path_factory.mktemp("raw")
-    write_collection(raw, seed=1)
-    return risk_context(BuildContext(build_panels(load_market(raw)), 1))
+    return risk_context(BuildContext(read_panels(synthetic_edition.path / "panels"), 1))
 
 
 def given(case: PortfolioCase, **more: Any) -> Json:
