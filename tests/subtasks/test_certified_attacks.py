@@ -15,6 +15,7 @@ from tests.subtasks.attacks import (
     NEEDS_AN_OPTIMISER,
     named,
     other_questions,
+    right_answer,
     scored,
     stretched,
     traded,
@@ -24,7 +25,7 @@ from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.episode import Episode, Profile
+from finskillbench.episode import Profile
 from finskillbench.subtasks import by_name
 
 Json = dict[str, Any]
@@ -34,10 +35,6 @@ WEIGHTS = {
     "rebalancing": "new_weights",
     "black_litterman": "optimal_weights",
 }
-
-
-def _right(edition: Edition, episode: Episode) -> Json:
-    return copy.deepcopy(dict(edition.truth(episode.task_id).expected_output))
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +77,7 @@ def test_nothing_earns_from_absence(table: Any, sub_task: str) -> None:
 def test_only_right_answers_reach_one(edition: Edition, sub_task: str) -> None:
     """What scores 1 is within rounding of the label, or is the label's own quantity."""
     for episode in edition.episodes([sub_task]):
-        expected = _right(edition, episode)
+        expected = right_answer(edition, episode)
         for name, answer in ATTACKS[sub_task](edition.full_input(episode)).items():
             if scored(edition, episode, answer).value < 1.0:
                 continue
@@ -97,7 +94,7 @@ def test_another_objective_s_optimum_earns_part_at_most(edition: Edition, sub_ta
     for episode in edition.episodes([sub_task]):
         problem = problem_from(edition.full_input(episode))
         for weights in other_questions(problem).values():
-            answer = _right(edition, episode) | {"weights": named(problem, weights)}
+            answer = right_answer(edition, episode) | {"weights": named(problem, weights)}
             earned.append(scored(edition, episode, answer).value)
     assert max(earned) < 1.0
     assert np.mean(earned) < 0.5
@@ -117,7 +114,9 @@ def test_another_episode_s_truth_earns_little(edition: Edition, sub_task: str) -
             sub_task == "constrained_optimization" and episode.difficulty == "easy"
         )
         if same:
-            (slow if still else earned).append(scored(edition, episode, _right(edition, episodes[min(same)])).value)
+            (slow if still else earned).append(
+                scored(edition, episode, right_answer(edition, episodes[min(same)])).value
+            )
     assert np.mean(earned or [0.0]) <= FLOOR
     assert np.mean(slow or [0.0]) <= 0.9
 
@@ -127,10 +126,10 @@ def test_a_ticker_outside_the_universe_or_a_negative_weight_voids_the_answer(edi
     field = WEIGHTS[sub_task]
     for episode in edition.episodes([sub_task])[:6]:
         for extra in ({"CASH": 0.0}, {"ZZZZ": 0.1}):
-            answer = _right(edition, episode)
+            answer = right_answer(edition, episode)
             answer[field] |= extra
             assert scored(edition, episode, answer).value <= 0.5 * (sub_task == "black_litterman"), extra
-        short = _right(edition, episode)
+        short = right_answer(edition, episode)
         least, most = min(short[field], key=short[field].get), max(short[field], key=short[field].get)
         moved = short[field][least] + 2 * FEASIBILITY_TOLERANCE
         short[field][least] -= moved
@@ -144,7 +143,7 @@ def test_using_all_of_the_tolerance_gains_nothing_on_an_honest_answer(edition: E
         weights = stretched(problem, 0.99 * FEASIBILITY_TOLERANCE)
         if weights is None:
             continue
-        answer = _right(edition, episode)
+        answer = right_answer(edition, episode)
         answer |= (
             traded(problem, weights) if episode.sub_task == "rebalancing" else {"weights": named(problem, weights)}
         )
@@ -155,7 +154,7 @@ def test_using_all_of_the_tolerance_gains_nothing_on_an_honest_answer(edition: E
 def test_under_or_over_investing_moves_no_score(edition: Edition, total: float) -> None:
     """Scaling within the rounding of a list is divided out: it neither helps a poor answer nor hurts a good one."""
     for episode in edition.episodes(["unconstrained_optimization"]):
-        answer = _right(edition, episode)
+        answer = right_answer(edition, episode)
         inverse = problem_from(edition.full_input(episode)).inverse_variance
         for weights in (answer["weights"], dict(zip(answer["weights"], inverse, strict=True))):
             scaled = {ticker: weight * total for ticker, weight in weights.items()}
@@ -167,7 +166,7 @@ def test_under_or_over_investing_moves_no_score(edition: Edition, total: float) 
 
 def test_flags_left_out_or_contradicting_the_weights_cost_their_share(edition: Edition) -> None:
     for episode in edition.episodes(["constrained_optimization"]):
-        answer = _right(edition, episode)
+        answer = right_answer(edition, episode)
         flags = answer["constraint_satisfaction"]
         assert scored(edition, episode, answer | {"constraint_satisfaction": {}}).value == 0.0
         assert scored(edition, episode, {"weights": answer["weights"]}).value == 0.0
@@ -183,7 +182,7 @@ def test_flags_left_out_or_contradicting_the_weights_cost_their_share(edition: E
 
 def test_trades_and_turnover_that_contradict_the_weights_cost_half_each(edition: Edition) -> None:
     for episode in edition.episodes(["rebalancing"]):
-        answer = _right(edition, episode)
+        answer = right_answer(edition, episode)
         doubled = {ticker: 2 * change for ticker, change in answer["trade_list"].items()}
         lies = [
             {"turnover": answer["turnover"] + 0.001},
@@ -209,7 +208,7 @@ def test_trading_more_than_needed_costs(edition: Edition) -> None:
 
 def test_a_black_litterman_half_is_worth_half(edition: Edition) -> None:
     for episode in edition.episodes(["black_litterman"]):
-        answer = _right(edition, episode)
+        answer = right_answer(edition, episode)
         for field in answer:
             assert scored(edition, episode, {field: answer[field]}).value == pytest.approx(0.5)
 
@@ -227,7 +226,7 @@ def test_the_best_constant_call_stays_at_the_floor(edition: Edition) -> None:
     episodes = edition.episodes(["tool_use_parameterization"])
     mandate = {episode.task_id: episode.metadata["scenario_type"] for episode in episodes}
     for source in episodes:
-        answer = _right(edition, source)
+        answer = right_answer(edition, source)
         others = [e for e in episodes if mandate[e.task_id] != mandate[source.task_id]]
         assert np.mean([scored(edition, episode, answer).value for episode in others]) <= FLOOR, source.task_id
 
@@ -240,7 +239,7 @@ def test_the_call_that_needs_no_reading_scores_nothing(table: Any) -> None:
 def test_a_sector_cap_spelled_out_is_the_same_call(edition: Edition) -> None:
     seen = 0
     for episode in edition.episodes(["tool_use_parameterization"]):
-        answer = _right(edition, episode)
+        answer = right_answer(edition, episode)
         limits = answer["optimizer_call"]["constraints"]
         general = limits.pop("max_sector_weight", None)
         if general is None:
@@ -256,7 +255,7 @@ def test_a_sector_cap_spelled_out_is_the_same_call(edition: Edition) -> None:
 
 def test_a_bare_verdict_is_a_coin_toss_and_earns_nothing(edition: Edition) -> None:
     for episode in edition.episodes(["infeasibility_detection"]):
-        answer = _right(edition, episode)
+        answer = right_answer(edition, episode)
         assert scored(edition, episode, {"feasible": answer["feasible"]}).value == 0.0
         assert scored(edition, episode, answer | {"feasible": not answer["feasible"]}).value == 0.0
         assert scored(edition, episode, {"minimum_turnover": answer["minimum_turnover"]}).value == 0.0
@@ -267,7 +266,7 @@ def test_every_certified_scorer_survives_its_own_input_being_shared(edition: Edi
     """Scoring must not change what it is given: the same answer twice gives the same score."""
     for sub_task in ATTACKS:
         episode = edition.episodes([sub_task])[0]
-        task_input, answer = edition.full_input(episode), _right(edition, episode)
+        task_input, answer = edition.full_input(episode), right_answer(edition, episode)
         before = copy.deepcopy((task_input, answer))
         scorer, truth = by_name(sub_task).scorers[Profile.CERTIFIED], edition.truth(episode.task_id)
         assert scorer(answer, truth, task_input) == scorer(answer, truth, task_input)

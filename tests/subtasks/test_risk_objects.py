@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from finskillbench.edition import Edition
 from finskillbench.engines.risk.mandate import Kind
 from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.remediation import nearest, remediate
 from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.engines.risk.task import book_from
-from finskillbench.panels.tables import Panels
+from finskillbench.panels import Panels, read_panels
 from finskillbench.subtasks import risk_objects
 from finskillbench.subtasks.building import BuildContext, load_catalog
 from finskillbench.subtasks.risk_mandates import fitted_at
@@ -24,6 +25,11 @@ from finskillbench.subtasks.risk_recipes import LEAST, TYPES
 
 BAND = load_catalog("risk.json")["grey_band"]
 SETTINGS = load_catalog("risk.json")
+
+
+@pytest.fixture(scope="module")
+def synthetic_panels(synthetic_edition: Edition) -> Panels:
+    return read_panels(synthetic_edition.path / "panels")
 
 
 @pytest.fixture(scope="module")
