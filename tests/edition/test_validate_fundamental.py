@@ -12,7 +12,7 @@ import pytest
 from finskillbench.edition import Edition
 from finskillbench.edition.validate import CHECKS, State, ValidationReport, fundamental_measures, validate_edition
 from finskillbench.edition.validate.fundamental_data import FLOWS, INSTANTS, PERIODIC, UNITS
-from finskillbench.edition.validate.fundamental_panel import terms_of
+from finskillbench.edition.validate.fundamental_rows import terms_of
 from finskillbench.engines.accounting import drivers, periods, quality, statements
 from finskillbench.panels.facts import DURATIONS, PERIODIC_FORMS
 from finskillbench.sources.edgar.metrics import CANONICAL, METRICS
@@ -126,6 +126,25 @@ def _in_panel(
     return plant
 
 
+def _shares_in_thousands(metric: str) -> Callable[[Any], None]:
+    """Every number of shares of one filing that no episode sees, a thousandth of what it is."""
+
+    def plant(workshop: Any) -> None:
+        path = workshop.folder / "panels" / "facts.parquet"
+        frame = pl.read_parquet(path)
+        shares = pl.col("metric") == metric
+        unused = (
+            frame.filter(shares).group_by("symbol", "accession").agg(_unused(workshop, frame).all().alias("unused"))
+        )
+        filing = unused.filter("unused").sort("symbol", "accession").row(-1, named=True)
+        mine = shares & (pl.col("symbol") == filing["symbol"]) & (pl.col("accession") == filing["accession"])
+        frame.with_columns(pl.when(mine).then(pl.col("value") / 1e3).otherwise("value").alias("value")).write_parquet(
+            path
+        )
+
+    return plant
+
+
 def _is(metric: str, **fields: Any) -> pl.Expr:
     return pl.all_horizontal(pl.col("metric") == metric, *(pl.col(name) == value for name, value in fields.items()))
 
@@ -226,6 +245,8 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
     ),
     "units: euros": ("units", _in_panel("facts", _is("revenue", derived=False), _set(unit="EUR"))),
     "units: a metric that nobody knows": ("units", _in_panel("facts", _is("inventory"), _set(metric="goodwill"))),
+    "units: diluted shares in thousands": ("units", _shares_in_thousands("diluted_shares")),
+    "units: shares of a cover page in thousands": ("units", _shares_in_thousands("shares_outstanding")),
     "units: no number": ("units", _in_panel("facts", _is("cash"), _set(value=float("nan")))),
     "point_in_time: facts of the day after": ("point_in_time", _at("episodes", "earnings_quality", _next_day)),
     "point_in_time: facts of too few quarters": ("point_in_time", _at("episodes", "normalization", _too_little)),

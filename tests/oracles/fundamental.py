@@ -7,7 +7,8 @@ and explicit: every question scans the rows of one company. Nothing of the packa
 A figure "as of a day" is that of the latest filing of a periodic report up to and including the day; where one filing
 gives a period under several tags of a metric, the earlier alias counts. A weak alias, and a sum of other metrics of the
 same filing, fill a gap: they never replace a better figure. A lesser alias replaces none either if its filing gives
-other periods under the better one: it means something else there. Figures are subtracted under one tag only.
+any period under a better one than its own: it means something else there. Figures are subtracted under one tag only; a
+figure that a filing repeats under a better alias counts under that one from then on.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -265,15 +266,23 @@ def known(company: Filer, metric: str, as_of: str) -> dict[tuple[str | None, str
     if (metric, as_of) in company.answered:
         return company.answered[metric, as_of]
     found: dict[tuple[str | None, str], Row] = {}
+    best: dict[tuple[str | None, str], int] = {}
     public = [row for row in company.rows[metric] if row.filed <= as_of]
-    used = {(row.accession, row.rank) for row in public}
+    of_day: dict[tuple[str | None, str, str], Row] = {}
+    first: dict[str, int] = {}
     for row in sorted(public, key=lambda r: (r.filed, -r.rank, r.accession)):
-        held = found.get((row.start, row.end))
-        lesser = held is not None and row.rank > held.rank
-        if held is not None and row.value == held.value and row.filed > held.filed:
+        of_day[row.start, row.end, row.filed] = row
+        first[row.accession] = min(row.rank, first.get(row.accession, row.rank))
+    for (start, end, _), row in of_day.items():
+        held = found.get((start, end))
+        lesser = held is not None and row.rank > best[start, end]
+        best[start, end] = min(row.rank, best.get((start, end), row.rank))
+        if lesser and (row.weak or first[row.accession] < row.rank):
             continue
-        if held is None or not lesser or not (row.weak or (row.accession, held.rank) in used):
-            found[row.start, row.end] = row
+        if held is None or row.value != held.value:
+            found[start, end] = row
+        elif row.rank < held.rank:
+            found[start, end] = replace(held, rank=row.rank, tag=row.tag)
     company.answered[metric, as_of] = found
     return found
 
@@ -281,16 +290,19 @@ def known(company: Filer, metric: str, as_of: str) -> dict[tuple[str | None, str
 def quarters_by_difference(company: Filer, metric: str, as_of: str) -> dict[tuple[str, str], float]:
     """Quarters that follow from year-to-date figures, by (start, end), as of a day.
 
-    A difference is made on the day on which both sides are first known, and stands until both have been restated.
+    A difference is made on the day on which both sides are first known under one tag, and stands until both have been
+    restated. None is made once a quarter that ends on the day has been reported, whichever day it is said to start on.
     """
     found: dict[tuple[str, str], float] = {}
     made: dict[tuple[str | None, str, str], str] = {}
     if not company.table[metric].additive or company.table[metric].instant:
         return found
     for day in sorted({row.filed for row in company.rows[metric] if row.filed <= as_of}):
-        for long, short in _year_to_date_pairs(known(company, metric, day)):
+        versions = known(company, metric, day)
+        reported = {end for start, end in versions if duration(start, end) == "quarterly"}
+        for long, short in _year_to_date_pairs(versions):
             pair = (long.start, short.end, long.end)
-            if min(long.filed, short.filed) > made.get(pair, ""):
+            if long.end not in reported and min(long.filed, short.filed) > made.get(pair, ""):
                 made[pair] = day
                 start = (dt.date.fromisoformat(short.end) + dt.timedelta(days=1)).isoformat()
                 found[start, long.end] = long.value - short.value

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from statistics import median
 
 import polars as pl
 
+from finskillbench.panels.scale import PERIOD, without_misscaled
 from finskillbench.sources.edgar.companyfacts import CompanyFacts
 from finskillbench.sources.edgar.metrics import CANONICAL, INSTANT, METRICS, Metric
 
@@ -53,21 +53,8 @@ DURATIONS = {
 _LONGER = {"half": "quarterly", "nine_months": "half", "annual": "nine_months"}
 """Year-to-date period -> the one that ends a quarter earlier."""
 
-_KEY = ("symbol", "metric", "start", "end")
 _FALLBACK_RANK = 1000
 """Behind every alias."""
-_MISSCALED = (1e3, 1e6)
-_SCALE_TOLERANCE = 0.005
-"""Two filings round one figure to four digits or more (they may be restated by less than a scale)."""
-_PRODUCT_TOLERANCE = 0.2
-"""Earnings per share have few digits, and preferred dividends come off net income."""
-_MIN_EPS = 0.05
-_FEWER = ((300.0, 3e3), (3e5, 3e6))
-"""How many times fewer shares than before speak of thousands or millions: no split is so large, and counts drift."""
-_RECENT_FILINGS = 8
-"""Two years of filings, of which the median cannot be one figure that is itself out of scale."""
-_MAX_EPS = 750.0
-"""Dollars a share in one period that only a filing's own earnings per share make credible (Berkshire's A share)."""
 _POSITIVE = ("total_assets",)
 """Metrics that cannot be zero, besides numbers of shares: an empty cell was tagged."""
 
@@ -100,17 +87,18 @@ def build_facts(companies: Mapping[str, CompanyFacts]) -> FactsPanel:
     notes = [f"{symbol}: {note}" for symbol in sorted(companies) for note in companies[symbol].notes]
     raw = _canonical(companies, notes)
     reported = _one_per_filing(raw)
-    reported = _without_misscaled(reported, notes)
+    reported = without_misscaled(reported, notes)
     for metric in METRICS.values():
         reported = pl.concat([reported, _fallback_rows(reported, metric)])
     versions = _versions(reported)
     parts = [name for name, metric in METRICS.items() if metric.part]
     versions = versions.filter(~pl.col("metric").is_in(parts))
+    new = versions.filter(pl.col("since") == pl.col("filed"))
     columns = [pl.col(name).cast(kind) for name, kind in PANEL_SCHEMA.items()]
-    frame = pl.concat([part.select(columns) for part in (versions, _differences(versions))])
+    frame = pl.concat([part.select(columns) for part in (new, _differences(versions))])
     frame = frame.sort("symbol", "metric", "end", "start", "filed")
     # A quarter that was first subtracted and then follows from an identity of a later filing says nothing new.
-    frame = frame.filter(~(pl.col("derived") & _same_as_before(frame, (*_KEY, "value"))))
+    frame = frame.filter(~(pl.col("derived") & _same_as_before(frame, (*PERIOD, "value"))))
     present = set(frame["symbol"].unique())
     notes += [
         f"{symbol}: no usable fact of {len(METRICS)} metrics in {companies[symbol].file.name}: left out."
@@ -191,7 +179,7 @@ def _parts_of_totals(everything: pl.DataFrame) -> pl.DataFrame:
 
 def _one_per_filing(raw: pl.DataFrame) -> pl.DataFrame:
     """Per period and filing the figure of the first alias."""
-    return raw.sort("rank").unique([*_KEY, "accession"], keep="first", maintain_order=True)
+    return raw.sort("rank").unique([*PERIOD, "accession"], keep="first", maintain_order=True)
 
 
 def _fallback_rows(reported: pl.DataFrame, metric: Metric) -> pl.DataFrame:
@@ -238,116 +226,41 @@ def _period() -> pl.Expr:
 
 
 def _versions(reported: pl.DataFrame) -> pl.DataFrame:
-    """The rows at which a period's figure was new, one per filing date.
+    """The rows at which a period's figure was new (since = filed) or told under a better alias, one per filing date.
 
-    A figure under a lesser alias is no restatement of one under a better alias if it is weak, or if its filing uses
-    the better alias for other periods: it is then another concept.
+    A figure under a lesser alias is no restatement of one under a better alias if it is weak, or if its filing gives
+    any period under a better alias than that: it is then another concept. A figure that a filing repeats under a
+    better alias counts under that one from then on; `since` is the day on which it was new.
     """
     daily = (
-        reported.sort("rank", "accession", descending=[False, True])
-        .unique([*_KEY, "filed"], keep="first", maintain_order=True)
-        .sort(*_KEY, "filed")
-        .with_columns(
-            period=pl.struct(_KEY).rle_id(),
-            best_in_filing=pl.col("rank").min().over("symbol", "metric", "accession"),
-        )
+        reported.with_columns(best_in_filing=pl.col("rank").min().over("symbol", "metric", "accession"))
+        .sort("rank", "accession", descending=[False, True])
+        .unique([*PERIOD, "filed"], keep="first", maintain_order=True)
+        .sort(*PERIOD, "filed")
+        .with_columns(period=pl.struct(PERIOD).rle_id())
         .with_columns(best_before=pl.col("rank").cum_min().shift(1).over("period"))
     )
     lesser = (pl.col("rank") > pl.col("best_before")) & (pl.col("weak") | (pl.col("best_in_filing") < pl.col("rank")))
-    kept = daily.filter(~lesser.fill_null(False))
-    return kept.filter(~_same_as_before(kept, (*_KEY, "value"))).drop("period", "best_before", "best_in_filing")
-
-
-def _without_misscaled(reported: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
-    """Leave out figures that a filer tagged in thousands or millions as if they were units, and name them.
-
-    Signs, none of which needs a later filing: the figure is a thousandth or a millionth of what an earlier filing says
-    of the same period; or net income is so many times earnings per share x diluted shares of the filing. Of the latter
-    the shares are wrong where the product is too small, the dollars where it is too large. Shares are wrong also where
-    they are so many times fewer than those of any period known before, or where net income would be an incredible
-    sum a share, unless the filing's earnings per share bear them out. A filing tags its shares in one scale: all
-    figures of a tag fall with one.
-    """
-    row = ["symbol", "metric", "accession", "start", "end"]
-    earlier = reported.select(*_KEY, before="filed", other="value")
-    pairs = reported.filter(pl.col("value") != 0).join(earlier, on=_KEY, nulls_equal=True)
-    shrunk = _near(pl.col("other") / pl.col("value"), _MISSCALED, _SCALE_TOLERANCE)
-    wrong = [pairs.filter(shrunk & (pl.col("before") < pl.col("filed"))).select(row)]
-    key = ["symbol", "accession", "start", "end"]
-    income, per_share, shares = (
-        reported.filter(pl.col("metric") == name).select(*key, pl.col("value").alias(name))
-        for name in ("net_income", "eps_diluted", "diluted_shares")
+    kept = daily.filter(~lesser.fill_null(False)).with_columns(figure=pl.struct(*PERIOD, "value").rle_id())
+    said_before = pl.col("rank").cum_min().shift(1).over("figure")
+    return (
+        kept.with_columns(since=pl.col("filed").first().over("figure"))
+        .filter(said_before.is_null() | (pl.col("rank") < said_before))
+        .drop("period", "best_before", "best_in_filing", "figure")
     )
-    product = income.join(per_share.filter(pl.col("eps_diluted").abs() >= _MIN_EPS), on=key).join(shares, on=key)
-    ratios = product.group_by("symbol", "accession").agg(
-        ratio=(pl.col("net_income") / (pl.col("eps_diluted") * pl.col("diluted_shares"))).abs().median()
-    )
-    ratio = ratios.filter(
-        _near(pl.col("ratio"), (*_MISSCALED, *(1 / scale for scale in _MISSCALED)), _PRODUCT_TOLERANCE)
-    )
-    judged = reported.join(ratio, on=["symbol", "accession"])
-    few_shares = (pl.col("ratio") > 1) & (pl.col("metric") == "diluted_shares")
-    few_dollars = (pl.col("ratio") < 1) & (pl.col("unit") == "USD")
-    wrong.append(judged.filter(few_shares | few_dollars).select(row))
-    borne_out = ratios.filter(_near(pl.col("ratio"), (1.0,), _PRODUCT_TOLERANCE))
-    rich = income.join(shares, on=key).filter(pl.col("net_income").abs() > _MAX_EPS * pl.col("diluted_shares"))
-    rich = rich.join(borne_out, on=["symbol", "accession"], how="anti")
-    wrong.append(rich.select(row[0], pl.lit("diluted_shares").alias("metric"), *row[2:]))
-    counts = reported.filter(pl.col("unit") == "shares")
-    tags = _of_fewer_shares(counts, counts.join(pl.concat(wrong), on=row, how="semi", nulls_equal=True), borne_out)
-    bad = pl.concat([*wrong, counts.join(tags, on=tags.columns, how="semi").select(row)]).unique()
-    counted = bad.join(reported, on=row, nulls_equal=True).group_by("symbol", "tag", "accession").len()
-    for symbol, tag, accession, count in counted.sort("symbol", "accession", "tag").iter_rows():
-        notes.append(f"{symbol}: {count} figures of {tag} in {accession} are in thousands or millions: left out.")
-    return reported.join(bad, on=row, how="anti", nulls_equal=True)
-
-
-def _of_fewer_shares(counts: pl.DataFrame, wrong: pl.DataFrame, borne_out: pl.DataFrame) -> pl.DataFrame:
-    """symbol, metric, tag, accession whose numbers of shares are out of scale, filing after filing.
-
-    counts : the reported numbers of shares.
-    wrong : those known to be out of scale; they condemn their tag in the filing and are no measure of later filings.
-    borne_out : symbol, accession of filings whose earnings per share agree with their diluted shares.
-    """
-    key = ["symbol", "metric", "tag", "accession"]
-    condemned = set(wrong.select(key).iter_rows())
-    sound = set(borne_out["symbol", "accession"].iter_rows())
-    filings = (
-        counts.group_by(key)
-        .agg(pl.col("filed").max(), least=pl.col("value").min(), usual=pl.col("value").median())
-        .sort("symbol", "metric", "filed", "accession", "tag")
-    )
-    found: list[tuple[str, ...]] = []
-    for _, series in filings.group_by("symbol", "metric", maintain_order=True):
-        recent: list[float] = []
-        today: list[float] = []
-        day: date | None = None
-        for symbol, metric, tag, accession, filed, least, usual in series.iter_rows():
-            if filed != day:  # what is filed on one day is no measure of itself
-                recent, today, day = (recent + today)[-_RECENT_FILINGS:], [], filed
-            fewer = bool(recent) and any(low <= median(recent) / least <= high for low, high in _FEWER)
-            agrees = metric == "diluted_shares" and (symbol, accession) in sound
-            if (symbol, metric, tag, accession) in condemned or (fewer and not agrees):
-                found.append((symbol, metric, tag, accession))
-            else:
-                today.append(usual)
-    return pl.DataFrame(found, schema=dict.fromkeys(key, pl.String), orient="row")
-
-
-def _near(ratio: pl.Expr, scales: tuple[float, ...], tolerance: float) -> pl.Expr:
-    return pl.any_horizontal([(ratio / scale - 1).abs() < tolerance for scale in scales])
 
 
 def _differences(versions: pl.DataFrame) -> pl.DataFrame:
     """Quarters as year-to-date figures subtracted, remade once both parents have been restated.
 
     One restated parent less one that is not would put a year's restatement into one quarter. Parents under different
-    tags may be different concepts and are not subtracted. Where the quarter itself is reported, derived rows filed on
-    that day or later give way to it.
+    tags may be different concepts and are not subtracted before a filing repeats one under the tag of the other; that
+    filing is then its parent. Where the quarter itself is reported, derived rows filed on that day or later give way
+    to it, whichever day it is said to start on.
     """
     additive = [name for name in CANONICAL if METRICS[name].additive]
     flows = versions.filter(pl.col("metric").is_in(additive) & (pl.col("duration") != "other"))
-    periods = flows.select(*_KEY, "duration").unique()
+    periods = flows.select(*PERIOD, "duration").unique()
     pairs = (
         periods.filter(pl.col("duration").is_in(list(_LONGER)))
         .with_columns(before=pl.col("duration").replace_strict(_LONGER))
@@ -356,11 +269,11 @@ def _differences(versions: pl.DataFrame) -> pl.DataFrame:
             on=["symbol", "metric", "start", "before"],
         )
         .filter((pl.col("end") - pl.col("earlier")).dt.total_days().is_between(*DURATIONS["quarterly"]))
-        .select(*_KEY, "earlier")
+        .select(*PERIOD, "earlier")
     )
-    key = [*_KEY, "earlier"]
+    key = [*PERIOD, "earlier"]
     sides = {
-        "long": pairs.join(flows, on=_KEY),
+        "long": pairs.join(flows, on=PERIOD),
         "short": pairs.join(flows.rename({"end": "earlier"}), on=["symbol", "metric", "start", "earlier"]),
     }
     events = pl.concat([side.select(*key, "filed") for side in sides.values()]).unique().sort("filed")
@@ -370,7 +283,7 @@ def _differences(versions: pl.DataFrame) -> pl.DataFrame:
             *key,
             "filed",
             pl.col("filed").alias(f"filed_{name}"),
-            *(pl.col(column).alias(f"{column}_{name}") for column in ("value", "tag", "unit", *of_filing)),
+            *(pl.col(column).alias(f"{column}_{name}") for column in ("value", "tag", "unit", "since", *of_filing)),
         )
         events = events.join_asof(known.sort("filed"), on="filed", by=key, check_sortedness=False)
     later = pl.col("filed_long") >= pl.col("filed_short")
@@ -404,11 +317,11 @@ def _differences(versions: pl.DataFrame) -> pl.DataFrame:
     rows = (
         rows.join(reported, on=["symbol", "metric", "end"], how="left")
         .filter(pl.col("reported").is_null() | (pl.col("filed") < pl.col("reported")))
-        .sort(*_KEY, "first", "filed")
+        .sort(*PERIOD, "first", "filed")
     )
-    rows = rows.filter(_of_one_vintage(rows)).sort(*_KEY, "filed", "first")
-    rows = rows.unique([*_KEY, "filed"], keep="first", maintain_order=True)
-    return rows.filter(~_same_as_before(rows, (*_KEY, "value")))
+    rows = rows.filter(_of_one_vintage(rows)).sort(*PERIOD, "filed", "first")
+    rows = rows.unique([*PERIOD, "filed"], keep="first", maintain_order=True)
+    return rows.filter(~_same_as_before(rows, (*PERIOD, "value")))
 
 
 def _of_one_vintage(rows: pl.DataFrame) -> pl.Series:
@@ -418,9 +331,9 @@ def _of_one_vintage(rows: pl.DataFrame) -> pl.Series:
     """
     kept: list[bool] = []
     last: date | None = None
-    chains = rows.select(pl.struct(*_KEY, "first").rle_id()).to_series().to_list()
+    chains = rows.select(pl.struct(*PERIOD, "first").rle_id()).to_series().to_list()
     before = -1
-    filings = rows.select("filed", pl.min_horizontal("filed_long", "filed_short")).iter_rows()
+    filings = rows.select("filed", pl.min_horizontal("since_long", "since_short")).iter_rows()
     for chain, (filed, older) in zip(chains, filings, strict=True):
         kept.append(chain != before or last is None or older > last)
         if kept[-1]:

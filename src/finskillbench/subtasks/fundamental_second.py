@@ -7,45 +7,22 @@ it needs it, and subtracts where filers report only the year to date.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
+
+from finskillbench.subtasks.fundamental_stated import COMPUTED, Period, Said, computed, in_units, stated, tagged
 
 AGREEMENT = 1e-9
 """Largest relative difference between the two derivations of one number."""
 
-_FORMS = frozenset({"10-Q", "10-K", "10-QT", "10-KT", "20-F", "40-F"})
 _QUARTER, _HALF, _NINE_MONTHS, _YEAR = (70, 125), (150, 200), (235, 290), (340, 380)
 _SHORTER = {_HALF: _QUARTER, _NINE_MONTHS: _HALF, _YEAR: _NINE_MONTHS}
-_COMPUTED = 1000
-"""The rank of a figure that its filing does not state but whose parts it does: behind every tag."""
-_LEAST_EPS = 0.05
-"""Smaller earnings per share have too few digits to tell a scale."""
 _SIGNALS_NEED = 1e-9
 
 Value = float | None
 Figures = Mapping[str, Value]
-Period = tuple[date | None, date]
-"""First and last day; no first day for an instant."""
-Tagged = dict[str, list[Mapping[str, Any]]]
-"""Rows of periodic reports by `taxonomy:tag`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What one filing said of one period; `rank` is the place of its tag among those of the metric, 0 first."""
-
-    filed: date
-    accession: str
-    rank: int
-    weak: bool
-    value: float
-
-
-Stated = dict[tuple[Period, str], Said]
-"""(period, accession) to what that filing says."""
 
 
 class RawBook:
@@ -59,23 +36,20 @@ class RawBook:
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], metrics: Mapping[str, Any]) -> None:
         self._metrics = metrics
-        tagged: Tagged = {}
-        for row in rows:
-            if row["form"].removesuffix("/A") in _FORMS:
-                tagged.setdefault(f"{row['taxonomy']}:{row['tag']}", []).append(row)
-        stated = _in_units({metric: _stated(tagged, entry) for metric, entry in metrics.items()}, metrics)
+        by_tag = tagged(rows)
+        filings = in_units({metric: stated(by_tag, entry) for metric, entry in metrics.items()}, metrics)
         self._versions: dict[str, dict[Period, list[Said]]] = {}
         self._starts: dict[str, dict[date, set[date]]] = {}
         self._ends: dict[str, dict[date, set[date]]] = {}
         for metric, entry in metrics.items():
             if entry.get("part"):
                 continue
-            said = stated[metric]
+            said = filings[metric]
             if "fallback" in entry:
-                said = said | _computed(said, stated, entry["fallback"])
+                said = said | computed(said, filings, entry["fallback"])
             best: dict[str, int] = {}
             for (_, accession), one in said.items():
-                best[accession] = min(best.get(accession, _COMPUTED), one.rank)
+                best[accession] = min(best.get(accession, COMPUTED), one.rank)
             by_period: dict[Period, list[Said]] = {}
             for (period, _), one in said.items():
                 by_period.setdefault(period, []).append(one)
@@ -139,7 +113,7 @@ class RawBook:
         """The figure of the period of that many days ending on a day: as stated, else by subtraction."""
         starts = self._starts[metric].get(end, ())
         stated = [
-            (known.filed, start, known.value)
+            (known.new, start, known.value)
             for start in starts
             if _within((end - start).days + 1, days) and (known := self._known(metric, (start, end), as_of)) is not None
         ]
@@ -162,7 +136,7 @@ class RawBook:
     def _left(self, metric: str, longer: Period, shorter: Period, as_of: date) -> tuple[date, float] | None:
         """A year to date less a shorter one: when it was last made, and what it left.
 
-        Made when both are first known, and again when both have been restated since.
+        Made when both are first known under one tag, and again when both have been restated since.
         """
         said = (*self._versions[metric].get(longer, ()), *self._versions[metric].get(shorter, ()))
         made: tuple[date, float] | None = None
@@ -170,7 +144,7 @@ class RawBook:
             whole, part = self._known(metric, longer, day), self._known(metric, shorter, day)
             if whole is None or part is None or part.rank != whole.rank:  # another tag may be another concept
                 continue
-            if made is None or min(whole.filed, part.filed) > made[0]:
+            if made is None or min(whole.new, part.new) > made[0]:
                 made = day, whole.value - part.value
         return made
 
@@ -184,100 +158,14 @@ class RawBook:
         return found
 
 
-def _stated(tagged: Tagged, entry: Mapping[str, Any]) -> Stated:
-    """(period, accession) to what that filing states of a metric: under the first of its tags that is the whole."""
-    found: Stated = {}
-    for rank, alias in enumerate(entry["aliases"]):
-        parts = _only_parts(tagged, alias)
-        for row in tagged.get(alias["tag"], ()):
-            key = ((row["start"], row["end"]), row["accession"])
-            fits = row["unit"] == entry["unit"] and (row["start"] is None) == (entry["kind"] == "instant")
-            none = entry["unit"] == "shares" and row["value"] <= 0
-            if fits and not none and row["accession"] not in parts:
-                said = Said(row["filed"], row["accession"], rank, alias.get("weak", False), row["value"])
-                found.setdefault(key, said)
-    return found
-
-
-def _in_units(stated: Mapping[str, Stated], metrics: Mapping[str, Any]) -> dict[str, Stated]:
-    """What filings state, without what one of them tags in thousands or millions as if they were units.
-
-    It is so if an earlier filing's figure of the same period is a thousand or a million times as great, or if net
-    income is not earnings per share x diluted shares by such a factor: then the shares are wrong where it is greater,
-    the dollars where it is smaller.
-    """
-    wrong: dict[str, float] = {}
-    factors: dict[str, list[float]] = {}
-    income, per_share, shares = (stated.get(name, {}) for name in ("net_income", "eps_diluted", "diluted_shares"))
-    for key, earned in per_share.items():
-        if key in income and key in shares and abs(earned.value) >= _LEAST_EPS:
-            factors.setdefault(key[1], []).append(abs(income[key].value / (earned.value * shares[key].value)))
-    for accession, seen in factors.items():
-        times = statistics.median(seen)
-        if any(abs(times / scale - 1) < 0.2 for scale in (1e3, 1e6, 1e-3, 1e-6)):
-            wrong[accession] = times
-    kept: dict[str, Stated] = {}
-    for metric, said in stated.items():
-        by_period: dict[Period, list[Said]] = {}
-        for (period, _), one in said.items():
-            by_period.setdefault(period, []).append(one)
-        kept[metric] = {}
-        for key, one in said.items():
-            times = wrong.get(key[1], 1.0)
-            amiss = (times > 1 and metric == "diluted_shares") or (times < 1 and metrics[metric]["unit"] == "USD")
-            shrunk = one.value != 0 and any(
-                other.filed < one.filed and any(abs(other.value / one.value / s - 1) < 0.005 for s in (1e3, 1e6))
-                for other in by_period[key[0]]
-            )
-            if not amiss and not shrunk:
-                kept[metric][key] = one
-    return kept
-
-
-def _only_parts(tagged: Tagged, alias: Mapping[str, Any]) -> set[str]:
-    """Filings in which a tag is a part of its metric: they use another part, or give a greater figure of the whole."""
-    parts = {row["accession"] for other in alias.get("unless", ()) for row in tagged.get(other, ())}
-    totals: dict[tuple[Any, ...], float] = {}
-    for other in alias.get("below", ()):
-        for row in tagged.get(other, ()):
-            key = row["accession"], row["unit"], row["start"], row["end"]
-            totals[key] = max(row["value"], totals.get(key, row["value"]))
-    for row in tagged.get(alias["tag"], ()) if totals else ():
-        total = totals.get((row["accession"], row["unit"], row["start"], row["end"]))
-        if total is not None and total > row["value"]:
-            parts.add(row["accession"])
-    return parts
-
-
-def _computed(
-    said: Stated,
-    stated: Mapping[str, Stated],
-    fallback: Mapping[str, Any],
-) -> Stated:
-    """What filings that do not state a metric state the parts of."""
-    terms, optional, inside = fallback["terms"], fallback.get("optional", ()), fallback.get("inside_weak", ())
-    needed = [stated[term] for term in terms if term not in optional]
-    found: Stated = {}
-    for key, first in needed[0].items():
-        if key not in said and all(key in filings for filings in needed):
-            wide = any(filings[key].weak for filings in needed)
-            value = sum(
-                sign * stated[term][key].value
-                for term, sign in terms.items()
-                if key in stated[term] and not (wide and term in inside)
-            )
-            found[key] = Said(first.filed, first.accession, _COMPUTED, True, value)
-    return found
-
-
 def _versions(all_said: Iterable[Said], best_of_filing: Mapping[str, int]) -> list[Said]:
     """What counts and is new, in order of filing: of a day the first tag and the last filing.
 
     A lesser tag is no restatement of a better one if it is a weak one or its filing uses a better one elsewhere: it
-    then is another concept.
+    then is another concept. What is said again under a better tag is no news, but goes by that tag from then on.
     """
     kept: list[Said] = []
-    best, day = _COMPUTED, date.min
+    best, day = COMPUTED, date.min
     order = sorted(all_said, key=lambda said: said.accession, reverse=True)
     for said in sorted(order, key=lambda said: (said.filed, said.rank)):
         if said.filed == day:
@@ -286,6 +174,8 @@ def _versions(all_said: Iterable[Said], best_of_filing: Mapping[str, int]) -> li
         counts = said.rank <= best or not (said.weak or best_of_filing[said.accession] < said.rank)
         if counts and (not kept or kept[-1].value != said.value):
             kept.append(said)
+        elif counts and said.rank < kept[-1].rank:
+            kept.append(replace(said, new=kept[-1].new))
         best = min(best, said.rank)
     return kept
 

@@ -2,7 +2,8 @@
 
 `panel` and `tasks` hold the checks of data and of episodes, `truth` and `proofs` those of labels and certificates;
 `risk_data`, `risk_objects`, `risk_truth` and `risk_proofs` are their like for risk management, `fundamental_data`,
-`fundamental_panel` and `fundamental_truth` for fundamental analysis. `limits`, `risk_measures` and
+`fundamental_panel` (with `fundamental_rows`), `fundamental_point_in_time`, `fundamental_segments` and
+`fundamental_truth` for fundamental analysis. `limits`, `risk_measures` and
 `fundamental_measures` are the second, independent arithmetic, `report` the outcome, `subject` the edition read once.
 """
 
@@ -16,6 +17,8 @@ from finskillbench.edition.load import Edition
 from finskillbench.edition.validate import (
     fundamental_data,
     fundamental_panel,
+    fundamental_point_in_time,
+    fundamental_segments,
     fundamental_truth,
     panel,
     proofs,
@@ -61,11 +64,11 @@ CHECKS: Mapping[str, Mapping[str, Callable[[Subject, Findings], None]]] = {
         "forms": fundamental_data.forms,
         "durations": fundamental_data.durations,
         "units": fundamental_data.units,
-        "point_in_time": fundamental_data.point_in_time,
+        "point_in_time": fundamental_point_in_time.point_in_time,
         "restatements": fundamental_panel.restatements,
         "derived_quarters": fundamental_panel.derived_quarters,
         "balance_sheet": fundamental_panel.balance_sheet,
-        "segments": fundamental_panel.segments,
+        "segments": fundamental_segments.segments,
         "normalization": fundamental_truth.normalization,
         "earnings_quality": fundamental_truth.earnings_quality,
         "driver_decomposition": fundamental_truth.driver_decomposition,

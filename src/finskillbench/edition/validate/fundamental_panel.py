@@ -1,4 +1,4 @@
-"""Checks of the fundamental panels: restatements, derived quarters, balance sheets, segments.
+"""Checks of the facts panel: restatements, derived quarters, balance sheets.
 
 Every derived row is computed again from the rows that it says it comes from.
 """
@@ -6,18 +6,17 @@ Every derived row is computed again from the rows that it says it comes from.
 from __future__ import annotations
 
 import math
-import re
-from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable
 from datetime import date, timedelta
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from finskillbench.edition.validate.fundamental_data import period_end, tell
-from finskillbench.edition.validate.fundamental_measures import APART, AXES, SEGMENT_GAP, kind_of
+from finskillbench.edition.validate.fundamental_measures import APART, kind_of
+from finskillbench.edition.validate.fundamental_rows import Company, Period, Row, companies, current, terms_of
 from finskillbench.edition.validate.report import Findings
 from finskillbench.edition.validate.subject import Subject, examining
 from finskillbench.errors import InputError
@@ -32,94 +31,6 @@ _IDENTITY = 0.01
 """Share of total assets by which liabilities and equity may exceed them (rounding, figures of other dates)."""
 _REDEEMABLE = 0.05
 """Share of total assets that may lie between liabilities and equity (redeemable interests) without a warning."""
-_TERM = re.compile(r"(?:^| ([+-]) )(\S+) (\w+) (?:(\d{4}-\d\d-\d\d)\.\.)?(\d{4}-\d\d-\d\d)")
-
-Period = tuple[str, date | None, date]
-"""Metric, first and last day."""
-
-
-class Row(NamedTuple):
-    """A figure of one company."""
-
-    metric: str
-    start: date | None
-    end: date
-    filed: date
-    value: float
-    tag: str
-    accession: str
-    derived: bool
-    parents: str
-
-    @property
-    def period(self) -> Period:
-        """What the row is about."""
-        return self.metric, self.start, self.end
-
-    @property
-    def where(self) -> str:
-        """The row as a finding names it."""
-        return f"{self.metric} {self.start or ''}..{self.end} {self.filed}"
-
-
-class Term(NamedTuple):
-    """One of the figures that a derived row says it comes from."""
-
-    sign: int
-    accession: str
-    period: Period
-
-
-def terms_of(parents: str) -> list[Term]:
-    """The figures that a text of parents names; ValueError where it cannot be read."""
-    found, place = list[Term](), 0
-    for match in _TERM.finditer(parents):
-        if match.start() != place:
-            break
-        sign, accession, metric, start, end = match.groups()
-        first = None if start is None else date.fromisoformat(start)
-        found.append(Term(-1 if sign == "-" else 1, accession, (metric, first, date.fromisoformat(end))))
-        place = match.end()
-    if place != len(parents) or not found:
-        raise ValueError(f"parents {parents[:60]!r} cannot be read")
-    return found
-
-
-class Company:
-    """The figures of one company: those that filings state or sum up, and the quarters that are differences."""
-
-    def __init__(self, symbol: str, rows: Iterable[Row]) -> None:
-        self.symbol = symbol
-        self.filed: dict[Period, list[Row]] = defaultdict(list)
-        self.differences: dict[Period, list[Row]] = defaultdict(list)
-        self.sums: list[tuple[Row, list[Term]]] = []
-        for row in sorted(rows, key=lambda row: row.filed):
-            terms = terms_of(row.parents) if row.derived else []
-            if terms and all(term.period[0] == row.metric for term in terms):
-                self.differences[row.period].append(row)
-                continue
-            self.filed[row.period].append(row)
-            if terms:
-                self.sums.append((row, terms))
-
-    def on(self, period: Period, day: date) -> Row | None:
-        """The figure of a period that filings had stated by a day."""
-        return _on(self.filed.get(period, ()), day)
-
-
-def _on(rows: Sequence[Row], day: date) -> Row | None:
-    place = bisect_right(rows, day, key=lambda row: row.filed)
-    return rows[place - 1] if place else None
-
-
-def _companies(facts: pl.DataFrame, findings: Findings) -> Iterator[Company]:
-    fields = facts.drop_nulls(["symbol", "metric", "end", "filed", "value"]).select("symbol", *Row._fields)
-    found: dict[str, list[Row]] = defaultdict(list)
-    for symbol, *row in fields.iter_rows():
-        found[symbol].append(Row(*row))
-    for symbol, rows in found.items():
-        with examining(symbol, findings):
-            yield Company(symbol, rows)
 
 
 def restatements(subject: Subject, findings: Findings) -> None:
@@ -130,7 +41,7 @@ def restatements(subject: Subject, findings: Findings) -> None:
     twice = panels.facts.filter(pl.struct("symbol", "metric", "start", "end", "filed").is_duplicated())
     tell(twice, "facts: two figures of one period were filed on one day", findings)
     restated: list[tuple[str, Row, Row]] = []
-    for company in _companies(panels.facts, findings):
+    for company in companies(panels.facts, findings):
         for table in (company.filed, company.differences):
             for rows in table.values():
                 for before, after in pairwise(rows):
@@ -174,7 +85,7 @@ def derived_quarters(subject: Subject, findings: Findings) -> None:
     panels = subject.panels(findings)
     if panels is None:
         return
-    for company in _companies(panels.facts, findings):
+    for company in companies(panels.facts, findings):
         for rows in company.differences.values():
             for row in rows:
                 with examining(f"{company.symbol} {row.where}", findings):
@@ -208,13 +119,14 @@ def _check_difference(company: Company, row: Row, findings: Findings) -> None:
         findings.fail(where, "a parent is not in the panel by then")
         return
     long, short = known[0], known[1]
-    findings.expect(
-        (long.accession, short.accession) == (terms[0].accession, terms[1].accession),
-        where,
-        "a parent is of another filing than it says",
-    )
-    findings.expect(max(long.filed, short.filed) == row.filed, where, "was not filed when its last parent was")
-    findings.expect(long.tag == short.tag, where, f"subtracts {short.tag} from {long.tag}")
+    days = [company.days.get(term.accession, date.max) for term in terms]
+    findings.expect(max(days) == row.filed, where, "was not filed when its last parent was")
+    if (long.accession, short.accession) == (terms[0].accession, terms[1].accession):
+        findings.expect(long.tag == short.tag, where, f"subtracts {short.tag} from {long.tag}")
+    else:  # a later filing repeats a parent under the tag of the other, which the panel does not say twice
+        repeats = long.tag != short.tag and days[0] >= long.filed and days[1] >= short.filed
+        findings.expect(repeats, where, "a parent is of another filing than it says")
+        findings.add("differences_of_repeated_figures")
     apart = abs(long.value - short.value - row.value)
     findings.widest("greatest_difference", apart / max(1.0, abs(row.value)))
     findings.expect(
@@ -254,7 +166,7 @@ def _check_complete(company: Company, findings: Findings) -> None:
         long, short = (company.filed[period] for period in parents[0])
         made, left_over, scale = date.min, math.nan, 1.0
         for day in sorted({row.filed for row in (*long, *short)}):
-            left, right = _on(long, day), _on(short, day)
+            left, right = current(long, day), current(short, day)
             if (
                 left is None
                 or right is None
@@ -264,16 +176,16 @@ def _check_complete(company: Company, findings: Findings) -> None:
                 continue
             if min(left.filed, right.filed) > made:
                 made, left_over, scale = day, left.value - right.value, max(1.0, abs(left.value))
-            current = _on(company.differences.get(quarter, ()), day)
-            apart = math.inf if current is None else abs(left_over - current.value)
+            stands = current(company.differences.get(quarter, ()), day)
+            apart = math.inf if stands is None else abs(left_over - stands.value)
             findings.add("days_examined")
             if apart <= _SAME * scale:
                 continue
-            if current is not None and current.value == _of_terms(company, quarter, day):
+            if stands is not None and stands.value == _of_terms(company, quarter, day):
                 # Stated since as revenue less the other part: the same value again is no new row, but it holds.
                 findings.add("quarters_that_sums_confirm")
             else:
-                stated = "missing" if current is None else f"{current.value:.12g}"
+                stated = "missing" if stands is None else f"{stands.value:.12g}"
                 where = f"{company.symbol} {quarter[0]} {quarter[1]}..{quarter[2]} {day}"
                 findings.fail(where, f"the quarter is {stated}, its parents left {left_over:.12g} on {made}")
 
@@ -323,7 +235,7 @@ def balance_sheet(subject: Subject, findings: Findings) -> None:
         with examining(episode.task_id, findings):
             key = episode.input["symbol"], period_end(episode)
             seen[key] = max(seen.get(key, date.min), episode.as_of_date)
-    for company in _companies(panels.facts, findings):
+    for company in companies(panels.facts, findings):
         _check_sums(company, findings, instant=True)
         for (metric, _, end), rows in company.filed.items():
             if metric == "total_assets":
@@ -372,79 +284,3 @@ def _check_identity(company: Company, assets: Row, add: Callable[[object, str], 
         findings.add("wide_mezzanines")
     if "current_liabilities" in found and found["current_liabilities"].value > liabilities.value + slack:
         add(where, "current_liabilities exceed total_liabilities")
-
-
-def segments(subject: Subject, findings: Findings) -> None:
-    """Each breakdown has members of one axis that add up to the revenue of its period, as it was known by then."""
-    panels = subject.panels(findings)
-    if panels is None:
-        return
-    table = panels.segments
-    tell(table.filter(~pl.col("axis").is_in(AXES)), "segments: of an unknown axis", findings)
-    tell(table.filter(pl.col("segment").fill_null("").str.strip_chars() == ""), "segments: has no name", findings)
-    key = ["symbol", "axis", "start", "end", "accession"]
-    twice = table.filter(pl.struct(*key, "segment").is_duplicated())
-    tell(twice, "segments: a member is there twice", findings)
-    companies = {company.symbol: company for company in _companies(panels.facts, Findings())}
-    for symbol, axis, start, end, accession, filed, members, total in (
-        table.group_by(*key, maintain_order=True)
-        .agg(pl.col("filed").first(), members=pl.len(), total=pl.col("value").sum())
-        .select(*key, "filed", "members", "total")
-        .iter_rows()
-    ):
-        where = f"{symbol} {axis} {start}..{end} {accession}"
-        findings.expect(members > 1, where, "has one member only")
-        company = companies.get(symbol)
-        period = ("revenue", start, end)
-        known = None if company is None else company.on(period, filed)
-        if company is not None and known is None:
-            known = _on(company.differences.get(period, ()), filed)
-        if known is None:
-            findings.add("without_total")
-            continue
-        gap = abs(total - known.value)
-        findings.expect(
-            gap <= SEGMENT_GAP * abs(known.value) + _SAME,
-            where,
-            f"its {members} members make {total:.12g}, revenue is {known.value:.12g}",
-        )
-        findings.add("breakdowns")
-        findings.add("to_rounding", int(gap <= 1e-5 * abs(known.value)))
-    _check_derived(table, findings)
-    findings.figures["axes"] = dict(sorted(Counter(table["axis"]).items()))
-
-
-def _check_derived(table: pl.DataFrame, findings: Findings) -> None:
-    """A derived breakdown against year-to-date ones that start together, where the panel has both."""
-    sets: dict[tuple[str, str, date], list[tuple[date, date, dict[str, float]]]] = defaultdict(list)
-    derived: list[tuple[str, str, date, date, date, dict[str, float]]] = []
-    grouped: Mapping[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
-    columns = ("symbol", "axis", "start", "end", "filed", "accession", "derived", "segment", "value")
-    for *source, name, value in table.select(columns).drop_nulls().iter_rows():
-        grouped[tuple(source)][name] = value
-    for (symbol, axis, start, end, filed, _, computed), members in grouped.items():
-        if computed:
-            derived.append((symbol, axis, start, end, filed, members))
-        else:
-            sets[symbol, axis, start].append((end, filed, members))
-    by_company: dict[tuple[str, str], list[date]] = defaultdict(list)
-    for symbol, axis, start in sets:
-        by_company[symbol, axis].append(start)
-    for symbol, axis, start, end, filed, members in derived:
-        left = [
-            {name: whole[name] - less[name] for name in members}
-            for first in by_company[symbol, axis]
-            for stop, day, whole in sets[symbol, axis, first]
-            for until, on, less in sets[symbol, axis, first]
-            if stop == end and until == start - timedelta(days=1) and max(day, on) <= filed
-            if members.keys() <= whole.keys() and members.keys() <= less.keys()
-        ]
-        if not left:  # a parent did not add up by itself, or names its members otherwise
-            findings.add("derived_without_parents")
-            continue
-        agrees = any(
-            all(abs(parts[name] - value) <= _SAME * max(1.0, abs(value)) + 0.5 for name, value in members.items())
-            for parts in left
-        )
-        findings.expect(agrees, f"{symbol} {axis} {start}..{end} {filed}", "is not the difference of its years to date")
-        findings.add("derived")

@@ -1,0 +1,196 @@
+"""What each filing states of each metric, in units: the ground of the second derivation, in plain Python.
+
+Written from the definitions alone, like all of the second derivation: it shares no code with the panel of facts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from statistics import median
+from typing import Any
+
+COMPUTED = 1000
+"""The rank of a figure that its filing does not state but whose parts it does: behind every tag."""
+_FORMS = frozenset({"10-Q", "10-K", "10-QT", "10-KT", "20-F", "40-F"})
+_NEVER_NOTHING = ("us-gaap:Assets", "ifrs-full:Assets")
+"""Tags of what no company is without; zero is an empty cell."""
+_LEAST_EPS = 0.05
+"""Smaller earnings per share have too few digits to tell a scale."""
+_DEAREST = 750.0
+"""Dollars earned a share beyond which only the filing's own earnings per share are believed."""
+_LAST_FILINGS = 8
+"""As many filings before tell how many shares there were."""
+
+Period = tuple[date | None, date]
+"""First and last day; no first day for an instant."""
+Key = tuple[Period, str]
+"""Period and accession."""
+Tagged = dict[str, list[Mapping[str, Any]]]
+"""Rows of periodic reports by `taxonomy:tag`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one filing said of one period.
+
+    rank : the place of its tag among those of the metric, 0 first.
+    new : the day on which the value was first said, which is that of the filing unless it repeats another.
+    """
+
+    filed: date
+    new: date
+    accession: str
+    rank: int
+    weak: bool
+    value: float
+
+
+Stated = dict[Key, Said]
+"""What filings say of one metric."""
+
+
+def tagged(rows: Iterable[Mapping[str, Any]]) -> Tagged:
+    """Rows of periodic reports, amendments included, by tag."""
+    found: Tagged = {}
+    for row in rows:
+        if row["form"].removesuffix("/A") in _FORMS:
+            found.setdefault(f"{row['taxonomy']}:{row['tag']}", []).append(row)
+    return found
+
+
+def stated(by_tag: Tagged, entry: Mapping[str, Any]) -> Stated:
+    """(period, accession) to what that filing states of a metric: under the first of its tags that is the whole."""
+    found: Stated = {}
+    for rank, alias in enumerate(entry["aliases"]):
+        parts = _only_parts(by_tag, alias)
+        for row in by_tag.get(alias["tag"], ()):
+            key = ((row["start"], row["end"]), row["accession"])
+            fits = row["unit"] == entry["unit"] and (row["start"] is None) == (entry["kind"] == "instant")
+            none = row["value"] <= 0 and (entry["unit"] == "shares" or alias["tag"] in _NEVER_NOTHING)
+            if fits and not none and row["accession"] not in parts:
+                said = Said(row["filed"], row["filed"], row["accession"], rank, alias.get("weak", False), row["value"])
+                found.setdefault(key, said)
+    return found
+
+
+def in_units(filings: Mapping[str, Stated], metrics: Mapping[str, Any]) -> dict[str, Stated]:
+    """What filings state of each metric, without what one of them tags in thousands or millions as if they were units.
+
+    - A figure is amiss that an earlier filing gives as a thousand or a million times as great.
+    - Net income is earnings per share x diluted shares: where it is greater by such a factor in a filing, its diluted
+      shares are amiss, where it is smaller its dollars.
+    - Diluted shares are amiss that would earn more than 750 dollars each, and any number of shares that is some
+      thousand or million times smaller than it used to be - unless the filing's earnings per share agree with it.
+    - Where one number of shares is amiss, so are all that its filing gives under the same tag.
+    """
+    times = _times_of_product(filings)
+    kept: dict[str, Stated] = {}
+    for metric, said in filings.items():
+        wrong = set(_shrunk(said))
+        unit = metrics[metric]["unit"]
+        for key in said:
+            off = times.get(key[1], 1.0)
+            if any(_about(off, scale, 0.2) for scale in (1e3, 1e6, 1e-3, 1e-6)) and (
+                metric == "diluted_shares" if off > 1 else unit == "USD"
+            ):
+                wrong.add(key)
+        if unit == "shares":
+            agreed = set[str]()
+            if metric == "diluted_shares":
+                agreed = {accession for accession, off in times.items() if _about(off, 1.0, 0.2)}
+                earned = filings.get("net_income", {})
+                wrong |= {
+                    key
+                    for key, one in said.items()
+                    if key in earned and abs(earned[key].value) > _DEAREST * one.value and key[1] not in agreed
+                }
+            wrong |= _of_scaled_tags(said, wrong, agreed)
+        kept[metric] = {key: one for key, one in said.items() if key not in wrong}
+    return kept
+
+
+def _about(value: float, scale: float, within: float) -> bool:
+    return abs(value / scale - 1) < within
+
+
+def _times_of_product(filings: Mapping[str, Stated]) -> dict[str, float]:
+    """Accession to net income over earnings per share x diluted shares: the median of its periods."""
+    income, per_share, shares = (filings.get(name, {}) for name in ("net_income", "eps_diluted", "diluted_shares"))
+    factors: dict[str, list[float]] = defaultdict(list)
+    for key, earned in per_share.items():
+        if key in income and key in shares and abs(earned.value) >= _LEAST_EPS:
+            factors[key[1]].append(abs(income[key].value / (earned.value * shares[key].value)))
+    return {accession: median(seen) for accession, seen in factors.items()}
+
+
+def _shrunk(said: Stated) -> Iterator[Key]:
+    """Figures that are a thousandth or a millionth of what an earlier filing says of the period."""
+    by_period: dict[Period, list[Said]] = defaultdict(list)
+    for (period, _), one in said.items():
+        by_period[period].append(one)
+    for key, one in said.items():
+        earlier = [other.value for other in by_period[key[0]] if other.filed < one.filed]
+        if one.value != 0 and any(_about(value / one.value, scale, 0.005) for value in earlier for scale in (1e3, 1e6)):
+            yield key
+
+
+def _of_scaled_tags(said: Stated, wrong: set[Key], agreed: set[str]) -> set[Key]:
+    """Numbers of shares under tags that are out of scale in their filing, judged by the filings of the days before.
+
+    said : numbers of shares of one metric.
+    wrong : those known to be amiss; agreed : filings whose earnings per share agree with their shares.
+    """
+    groups: dict[tuple[date, str, int], list[Key]] = defaultdict(list)
+    for key, one in said.items():
+        groups[one.filed, one.accession, one.rank].append(key)
+    found: set[Key] = set()
+    usual: list[tuple[date, float]] = []
+    for (filed, accession, _), keys in sorted(groups.items()):
+        counts = [said[key].value for key in keys]
+        before = [count for day, count in usual if day < filed][-_LAST_FILINGS:]
+        drop = median(before) / min(counts) if before else 1.0
+        fewer = (300 <= drop <= 3e3 or 3e5 <= drop <= 3e6) and accession not in agreed
+        if fewer or not wrong.isdisjoint(keys):
+            found |= set(keys)
+        else:
+            usual.append((filed, median(counts)))
+    return found
+
+
+def _only_parts(by_tag: Tagged, alias: Mapping[str, Any]) -> set[str]:
+    """Filings in which a tag is a part of its metric: they use another part, or give a greater figure of the whole."""
+    parts = {row["accession"] for other in alias.get("unless", ()) for row in by_tag.get(other, ())}
+    totals: dict[tuple[Any, ...], float] = {}
+    for other in alias.get("below", ()):
+        for row in by_tag.get(other, ()):
+            key = row["accession"], row["unit"], row["start"], row["end"]
+            totals[key] = max(row["value"], totals.get(key, row["value"]))
+    for row in by_tag.get(alias["tag"], ()) if totals else ():
+        total = totals.get((row["accession"], row["unit"], row["start"], row["end"]))
+        if total is not None and total > row["value"]:
+            parts.add(row["accession"])
+    return parts
+
+
+def computed(
+    said: Stated,
+    filings: Mapping[str, Stated],
+    fallback: Mapping[str, Any],
+) -> Stated:
+    """What filings that do not state a metric state the parts of."""
+    terms, optional, inside = fallback["terms"], fallback.get("optional", ()), fallback.get("inside_weak", ())
+    needed = [filings[term] for term in terms if term not in optional]
+    found: Stated = {}
+    for key, first in needed[0].items():
+        if key not in said and all(key in others for others in needed):
+            wide = any(others[key].weak for others in needed)
+            value = sum(
+                sign * filings[term][key].value
+                for term, sign in terms.items()
+                if key in filings[term] and not (wide and term in inside)
+            )
+            found[key] = Said(first.filed, first.filed, first.accession, COMPUTED, True, value)
+    return found
