@@ -13,7 +13,8 @@ import pytest
 from finskillbench.panels.filings import FILINGS_SCHEMA
 from finskillbench.panels.members import labels_of
 from finskillbench.panels.segments import REVENUE_TAGS, SEGMENTS_SCHEMA, SegmentsPanel, build_segments
-from finskillbench.sources.edgar.instance import Dimensions, Instance, InstanceFact, instance_files, parse_instance
+from finskillbench.sources.edgar.instance import Instance, instance_files, parse_instance
+from finskillbench.sources.edgar.instance_reader import Dimensions, InstanceFact
 from finskillbench.sources.files import read_bytes
 from finskillbench.sources.synthetic.edgar_files import instances as filed_instances
 from finskillbench.sources.synthetic.simulation import simulate
@@ -259,6 +260,12 @@ def test_names() -> None:
         "GreaterChinaSegmentMember": "Greater China",
         "NonUsMember": "Non-US",
         "EMEAMember": "EMEA",
+        "WearablesHomeandAccessoriesMember": "Wearables Home and Accessories",
+        "TaxesandIncomeMember": "Taxes and Income",
+        "ThailandAndFinlandMember": "Thailand and Finland",
+        "BrandOtherMember": "Brand Other",
+        "RestOfIrelandMember": "Rest of Ireland",
+        "SegmentHomeandMember": "Segment Homeand",
     }
     assert labels_of(names) == names
     assert labels_of(["AmericasMember", "AmericasSegmentMember"]) == {
@@ -304,7 +311,7 @@ KNOWN = [
         "AAPL",
         "0000320193-23-000106",
         "product_segment",
-        "Wearables Homeand Accessories",
+        "Wearables Home and Accessories",
         "2022-09-25",
         "2023-09-30",
         39_845,

@@ -69,6 +69,10 @@ _COUNTRIES = {
 
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SMALL = frozenset({"and", "of", "the", "for", "in", "to", "or"})
+_JOINED = re.compile(r"(?<=[a-z])(?:and|of)$")
+"""A small word that the element name does not set off: "Homeand"."""
+_WHOLE = re.compile(r"land$|^(?:hand|band|sand|stand|strand|grand|brand|demand|command|thousand|proof|roof)$", re.I)
+"""Words that end like one of them and are whole."""
 _KNOWN = {"NonUs": "Non-US", "US": "United States", "CorporateNonSegment": "Corporate"}
 
 
@@ -97,7 +101,19 @@ def _label(key: str, *, short: bool) -> str:
         return _KNOWN[name]
     if short:
         name = name.removesuffix("Segments").removesuffix("Segment") or name
-    words = _WORDS.findall(name)
+    words = _split(_WORDS.findall(name))
     label = " ".join(word.lower() if place and word.lower() in _SMALL else word for place, word in enumerate(words))
     # An element name starts with a capital, so that trade names with a small i lose it.
     return re.sub(r"\bI (?=(?:Phone|Pad|Pod|Mac|Cloud|Tunes)\b)", "i", label) or key
+
+
+def _split(words: list[str]) -> list[str]:
+    """Words with a joiner at their end apart from it: `WearablesHomeandAccessories` is Home and Accessories.
+
+    A joiner is followed by what it joins, so that the last word has none.
+    """
+    found: list[str] = []
+    for word in words[:-1]:
+        joiner = None if _WHOLE.search(word) else _JOINED.search(word)
+        found += [word] if joiner is None else [word[: joiner.start()], joiner.group()]
+    return [*found, *words[-1:]]

@@ -11,14 +11,14 @@ import re
 from calendar import monthrange
 from collections.abc import Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.errors import InputError
+from finskillbench.panels.bitemporal import ISO, PeriodTable, Places, Span, in_order, ordinal, runs_by_name
 from finskillbench.panels.segments import GEOGRAPHIC, PRODUCT
 
 DURATIONS = tuple(duration.value for duration in Duration)
@@ -36,11 +36,6 @@ _NEAR = 12
 """Period ends, and tickers, that are named where what was asked for is not there."""
 _RECENT = 4
 _PERIOD = re.compile(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?", re.ASCII)
-_1970 = date(1970, 1, 1).toordinal()
-_ALWAYS = np.iinfo(np.int32).min
-"""The start of an instant."""
-
-Places = NDArray[np.intp]
 
 
 class FactStore:
@@ -53,8 +48,8 @@ class FactStore:
 
     def __init__(self, facts: pl.DataFrame, filings: pl.DataFrame, segments: pl.DataFrame) -> None:
         forms = filings.select("accession", "form").unique("accession", keep="first", maintain_order=True)
-        self._facts = _Table(facts, ("symbol", "metric", "end", "start"), ("filed",))
-        self._segments = _Table(
+        self._facts = PeriodTable(facts, ("symbol", "metric", "end", "start"), ("filed",))
+        self._segments = PeriodTable(
             segments.join(forms, on="accession", how="left", maintain_order="left"),
             ("symbol", "axis", "end", "start"),
             ("filed", "accession"),
@@ -153,7 +148,7 @@ class FactStore:
         for name, table, fields in (("facts", self._facts, HELD), ("segments", self._segments, MEMBERS)):
             places = table.current(company, as_of)
             if since is not None:
-                places = places[table.end[places] >= _day(since)]
+                places = places[table.end[places] >= ordinal(since)]
             found[name] = table.rows(table.ordered(places), fields)
         return found
 
@@ -183,7 +178,7 @@ class FactStore:
         }
         return chosen[keep], missing
 
-    def _available(self, company: str, as_of: date, visible: Places, span: _Span | None) -> dict[str, Any]:
+    def _available(self, company: str, as_of: date, visible: Places, span: Span | None) -> dict[str, Any]:
         """What there is as of a day: names, the period ends nearest to the span asked for, the latest filings."""
         flows = visible[~self._facts.texts["duration"].among(visible, {Duration.INSTANT})]  # not cover-page dates
         ends = np.unique(self._facts.end[flows if len(flows) else visible])
@@ -193,7 +188,7 @@ class FactStore:
         durations = texts["duration"].present(visible)
         return {
             "metrics": sorted(texts["metric"].present(visible)),
-            "periods": [_ISO[end] for end in ends[: -_NEAR - 1 : -1].tolist()],
+            "periods": [ISO[end] for end in ends[: -_NEAR - 1 : -1].tolist()],
             "durations": [name for name in DURATIONS if name in durations],
             "forms": sorted(texts["form"].present(visible)),
             "axes": sorted(segments.texts["axis"].present(segments.current(company, as_of))),
@@ -201,121 +196,12 @@ class FactStore:
         }
 
 
-class _Texts:
-    """A column of strings or whole numbers: a code (N,) a row into `names`; null is the last of them, None."""
-
-    def __init__(self, column: pl.Series) -> None:
-        encoded = column.to_arrow().dictionary_encode()
-        self.names = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
-        codes = encoded.indices.fill_null(len(self.names) - 1).to_numpy(zero_copy_only=False)
-        self.codes = codes.astype(np.min_scalar_type(len(self.names)))
-
-    def at(self, places: Places) -> list[Any]:
-        """The values of some rows."""
-        return self.names[self.codes[places]].tolist()
-
-    def among(self, places: Places, wanted: set[str]) -> NDArray[np.bool_]:
-        """Of some rows, whether the value of each is one of those wanted."""
-        return np.array([name in wanted for name in self.names])[self.codes[places]]
-
-    def present(self, places: Places) -> set[Any]:
-        """The distinct values of some rows, without null."""
-        counts = np.bincount(self.codes[places], minlength=len(self.names))
-        return {self.names[code] for code in np.flatnonzero(counts[:-1]).tolist()}
-
-
-class _Table:
-    """Rows that say something of a period, as arrays (N,) in order of company, subject and filing.
-
-    Parameters
-    ----------
-    frame : the rows.
-    subject : what a row is about, the company first; of one subject only what was filed last is current.
-    later : what orders the rows of a subject.
-    together : rows of one subject that are equal in `later` are current together; else each row is for itself.
-    """
-
-    def __init__(
-        self,
-        frame: pl.DataFrame,
-        subject: Sequence[str],
-        later: Sequence[str],
-        *,
-        together: bool = False,
-    ) -> None:
-        frame = _in_order(frame, (*subject, *later))
-        self.companies = _runs_by_name(frame["symbol"])
-        self.start, self.end, self.filed = (
-            frame[name].to_physical().fill_null(_ALWAYS).to_numpy().astype(np.int32)
-            for name in ("start", "end", "filed")
-        )
-        self.value = frame["value"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-        self.derived = frame["derived"].fill_null(value=False).to_numpy()
-        plain = {"symbol", "start", "end", "filed", "value", "derived", "parents"}
-        self.texts = {name: _Texts(frame[name]) for name in frame.columns if name not in plain}
-        self._computed = np.flatnonzero(self.derived)
-        self._parents = frame["parents"].gather(self._computed) if "parents" in frame.columns else None
-        self._subject = _runs(frame, subject)
-        self._source = _runs(frame, (*subject, *later)) if together else None
-
-    def current(self, company: str, as_of: date) -> Places:
-        """Places of the rows of a company that were current on a day: nothing filed after it is among them."""
-        first, stop = self.companies.get(company, (0, 0))
-        places = first + np.flatnonzero(self.filed[first:stop] <= _day(as_of))
-        if not len(places):
-            return places
-        subjects = self._subject[places]
-        ends = np.flatnonzero(np.append(subjects[1:] != subjects[:-1], True))
-        last = places[ends]
-        if self._source is None:
-            return last
-        lengths = np.diff(ends, prepend=-1)
-        return places[self._source[places] == np.repeat(self._source[last], lengths)]
-
-    def matching(self, places: Places, span: _Span | None, form: str | None, duration: str | None) -> Places:
-        """Those of some rows whose period ends in a span, of a form (and its amendments) and a duration."""
-        if span is not None:
-            ends = self.end[places]
-            places = places[(ends >= span.first) & (ends <= span.last)]
-        if form is not None:
-            name = form.strip().upper()
-            places = places[self.texts["form"].among(places, {name, f"{name}/A"})]
-        if duration is not None:
-            places = places[self.texts["duration"].among(places, {duration})]
-        return places
-
-    def ordered(self, places: Places) -> Places:
-        """Rows in the order of showing: the latest end first, then by what they are about, the longer period first."""
-        return places[np.argsort(-self.end[places], kind="stable")]
-
-    def rows(self, places: Places, fields: Sequence[str]) -> list[dict[str, Any]]:
-        """Rows as JSON objects, in the order given; what is not known is null."""
-        columns = [self._values(name, places) for name in fields]
-        return [dict(zip(fields, row)) for row in zip(*columns)]  # noqa: B905  # one column a field, all of one length
-
-    def parents(self, places: Places) -> dict[int, str]:
-        """The parents of the derived rows among some, by their number in the list."""
-        derived = np.flatnonzero(self.derived[places])
-        if self._parents is None or not len(derived):
-            return {}
-        found = self._parents.gather(np.searchsorted(self._computed, places[derived])).to_list()
-        return dict(zip(derived.tolist(), found, strict=True))
-
-    def _values(self, name: str, places: Places) -> list[Any]:
-        if name in self.texts:
-            return self.texts[name].at(places)
-        values = getattr(self, name)[places].tolist()
-        if name == "value":
-            return [value if value == value else None for value in values]  # NaN
-        return values if name == "derived" else [_ISO[day] for day in values]
-
-
 class _Filings:
     """The filings of all companies, each company's by day."""
 
     def __init__(self, frame: pl.DataFrame) -> None:
-        frame = _in_order(frame, ("symbol", "filed", "accession"))
-        self._companies = _runs_by_name(frame["symbol"])
+        frame = in_order(frame, ("symbol", "filed", "accession"))
+        self._companies = runs_by_name(frame["symbol"])
         self._filed = frame["filed"].to_physical().to_numpy()
         self._frame = frame.select(
             "form", pl.col("period_end").dt.to_string(), pl.col("filed").dt.to_string(), "accession"
@@ -324,52 +210,12 @@ class _Filings:
     def latest(self, company: str, as_of: date) -> list[dict[str, Any]]:
         """The last few filings of a company by a day, the latest first."""
         first, stop = self._companies.get(company, (0, 0))
-        after = first + int(np.searchsorted(self._filed[first:stop], _day(as_of), side="right"))
+        after = first + int(np.searchsorted(self._filed[first:stop], ordinal(as_of), side="right"))
         recent = range(after - 1, max(first, after - _RECENT) - 1, -1)
         return [self._frame.row(place, named=True) for place in recent]
 
 
-class _Dates(dict[int, str | None]):
-    """ISO text by days since 1970, made when first asked for; None for the start of an instant."""
-
-    def __missing__(self, day: int) -> str:
-        self[day] = text = date.fromordinal(day + _1970).isoformat()
-        return text
-
-
-_ISO = _Dates({_ALWAYS: None})
-
-
-def _in_order(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """The rows in order of some columns, an instant before every period; panels are, and are not copied."""
-    keys = [pl.col(name).fill_null(date.min) if name == "start" else pl.col(name) for name in names]
-    if frame.select(pl.struct(keys)).to_series().is_sorted():
-        return frame
-    return frame.sort(keys, maintain_order=True)
-
-
-def _runs(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.uint32]:
-    """The number (N,) of the run of rows, equal in some columns, that each row lies in."""
-    return frame.select(pl.struct(names).rle_id()).to_series().to_numpy()
-
-
-def _runs_by_name(column: pl.Series) -> dict[str, tuple[int, int]]:
-    """Where the rows of each name lie, first and one after the last; a name's rows stand together."""
-    runs = column.rle().struct.unnest()
-    lengths = runs["len"].to_numpy()
-    stops = np.cumsum(lengths, dtype=np.int64)
-    places = zip((stops - lengths).tolist(), stops.tolist(), strict=True)
-    return dict(zip(runs["value"].to_list(), places, strict=True))
-
-
-class _Span(NamedTuple):
-    """First and last day, since 1970."""
-
-    first: int
-    last: int
-
-
-def _span(period: str) -> _Span:
+def _span(period: str) -> Span:
     """The days that a text `YYYY[-MM[-DD]]` stands for; InputError says what it should have been."""
     found = _PERIOD.fullmatch(period.strip())
     try:
@@ -384,16 +230,12 @@ def _span(period: str) -> _Span:
             f"period {_short(period)} is not the end of a period; give YYYY-MM-DD, or the month YYYY-MM or the year "
             "YYYY it lies in"
         ) from None
-    return _Span(_day(first), _day(last))
+    return Span(ordinal(first), ordinal(last))
 
 
 def _refuse_other(name: str, value: str | None, known: Sequence[str]) -> None:
     if value is not None and value not in known:
         raise InputError(f"{name} {_short(value)} is unknown; choose one of: {', '.join(known)}")
-
-
-def _day(day: date) -> int:
-    return day.toordinal() - _1970
 
 
 def _short(text: str) -> str:

@@ -7,20 +7,20 @@ an earlier one: members that a company renamed or redrew are never mixed with th
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
 from finskillbench.engines.accounting.periods import DAYS, QUARTER_APART, Duration, classify
+from finskillbench.panels.breakdowns import Breakdown, Figure, Parts, Period, complete, difference
 from finskillbench.panels.filings import build_filings
 from finskillbench.panels.members import labels_of, member_key
-from finskillbench.sources.edgar.instance import Dimensions, Instance
+from finskillbench.sources.edgar.instance import Instance
+from finskillbench.sources.edgar.instance_reader import Dimensions
 from finskillbench.sources.edgar.metrics import METRICS
 
 SEGMENTS_SCHEMA = {
@@ -36,9 +36,6 @@ SEGMENTS_SCHEMA = {
     "derived": pl.Boolean,
 }
 
-TOLERANCE = 0.01
-"""Share of total revenue by which the members of an axis may miss it (hedging results, small reconciling items)."""
-
 PRODUCT, GEOGRAPHIC = "product_segment", "geographic_segment"
 _AXES = {
     PRODUCT: ("ProductOrServiceAxis", "StatementBusinessSegmentsAxis"),
@@ -52,21 +49,9 @@ _SAME_PERIOD_DAYS = 10
 """A cover page may round the end of a 52/53-week period to the end of the month."""
 _SAME_VINTAGE_DAYS = 200
 """Parents of a difference may be filed so far apart; a later comparative may be recast where the earlier is not."""
-_SEARCHED = 16
-"""Members among which subtotals are looked for: all 65,536 subsets are tried."""
-_ROUNDING = 1.5
-"""Units of rounding that the members of a table may miss its total by."""
-
 _TAGS = tuple(alias.tag for alias in METRICS["revenue"].aliases)
 REVENUE_TAGS = frozenset(_TAGS)
 """Tags to ask `parse_instance` for."""
-
-
-class _Figure(NamedTuple):
-    """Value in USD and the unit it is rounded to."""
-
-    value: float
-    unit: float
 
 
 class _Source(NamedTuple):
@@ -88,18 +73,6 @@ class _Source(NamedTuple):
 class _Filing(NamedTuple):
     filed: date
     accession: str
-
-
-class _Set(NamedTuple):
-    """The members of an axis in one period; `gap` is the share of revenue they miss it by, 0 if only by rounding."""
-
-    members: Mapping[str, _Figure]
-    gap: float
-
-
-Period = tuple[date, date]
-Parts = dict[Period, dict[str, _Figure]]
-"""Figures by period and member."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,10 +130,10 @@ class _Company:
         self.rows: list[tuple[object, ...]] = []
         self.notes: list[str] = []
         self._revenue = revenue
-        self._seen: dict[str, dict[_Source, dict[Period, tuple[_Filing, dict[str, _Figure]]]]] = {
+        self._seen: dict[str, dict[_Source, dict[Period, tuple[_Filing, dict[str, Figure]]]]] = {
             axis: defaultdict(dict) for axis in _AXES
         }
-        self._totals: dict[Period, tuple[_Filing, _Figure]] = {}
+        self._totals: dict[Period, tuple[_Filing, Figure]] = {}
         self._last: dict[tuple[str, Period], tuple[dict[str, float], bool]] = {}
 
     def take(self, filing: _Filing, instance: Instance) -> None:
@@ -185,43 +158,43 @@ class _Company:
                 self._add(axis, period, found, filing, derived)
         self._totals.update({period: (filing, total) for period, total in totals.items()})
 
-    def _total(self, period: Period, filing: _Filing) -> _Figure | None:
+    def _total(self, period: Period, filing: _Filing) -> Figure | None:
         """Revenue as the facts panel knew it on the day of the filing; to the dollar."""
         known = [value for filed, value in self._revenue.get(period, ()) if filed <= filing.filed]
-        return _Figure(known[-1], 1.0) if known else None
+        return Figure(known[-1], 1.0) if known else None
 
     def _best(
         self,
         axis: str,
         sources: Mapping[_Source, Parts],
-        totals: Mapping[Period, _Figure],
+        totals: Mapping[Period, Figure],
         filing: _Filing,
-    ) -> dict[Period, tuple[_Set, bool]]:
+    ) -> dict[Period, tuple[Breakdown, bool]]:
         """The sets, and whether each is derived, of the source that breaks down most periods of the filing.
 
         Of sources that break down as many the one of the first XBRL axis, then the one that comes closest to revenue.
         One source for the whole filing keeps the names of a quarter and of the quarter it is compared with the same.
         """
-        best: dict[Period, tuple[_Set, bool]] = {}
+        best: dict[Period, tuple[Breakdown, bool]] = {}
         rank: tuple[int, int, float] | None = None
         for source in sorted(sources):
             reported = sources[source]
             derived, derived_totals = self._differences(axis, source, reported, totals, filing)
-            sets = _complete({**reported, **derived}, {**totals, **derived_totals})
+            sets = complete({**reported, **derived}, {**totals, **derived_totals})
             own = (len(sets), -source.place, -sum(found.gap for found in sets.values()))
             if sets and (rank is None or own > rank):
                 rank, best = own, {period: (found, period in derived) for period, found in sets.items()}
         return best
 
     def _differences(
-        self, axis: str, source: _Source, reported: Parts, totals: Mapping[Period, _Figure], filing: _Filing
-    ) -> tuple[Parts, dict[Period, _Figure]]:
+        self, axis: str, source: _Source, reported: Parts, totals: Mapping[Period, Figure], filing: _Filing
+    ) -> tuple[Parts, dict[Period, Figure]]:
         """Quarters by difference of year-to-date figures: members, and the revenue they have to add up to."""
         earlier = self._seen[axis][source]
         printed = {end for start, end in (*reported, *earlier) if classify(start, end) is Duration.QUARTERLY}
         least, most = QUARTER_APART
         parts: Parts = {}
-        revenue: dict[Period, _Figure] = {}
+        revenue: dict[Period, Figure] = {}
         for (start, end), members in reported.items():
             if classify(start, end) is Duration.QUARTERLY or end in printed or (start, end) not in totals:
                 continue
@@ -242,12 +215,12 @@ class _Company:
                     continue
                 quarter = (period[1] + timedelta(days=1), end)
                 parts[quarter] = {
-                    name: _difference(figure, less[name]) for name, figure in members.items() if name in less
+                    name: difference(figure, less[name]) for name, figure in members.items() if name in less
                 }
-                revenue[quarter] = _difference(totals[start, end], less_total)
+                revenue[quarter] = difference(totals[start, end], less_total)
         return parts, revenue
 
-    def _add(self, axis: str, period: Period, found: _Set, filing: _Filing, derived: bool) -> None:
+    def _add(self, axis: str, period: Period, found: Breakdown, filing: _Filing, derived: bool) -> None:
         """A set of rows, unless it says what is known already."""
         labels = labels_of(found.members)
         values = {labels[name]: figure.value for name, figure in found.members.items()}
@@ -263,13 +236,9 @@ class _Company:
             )
 
 
-def _difference(whole: _Figure, less: _Figure) -> _Figure:
-    return _Figure(whole.value - less.value, max(whole.unit, less.unit))
-
-
-def _read(instance: Instance) -> tuple[dict[Period, _Figure], dict[str, dict[_Source, Parts]]]:
+def _read(instance: Instance) -> tuple[dict[Period, Figure], dict[str, dict[_Source, Parts]]]:
     """Total revenue by period, and the figures of every source by panel axis."""
-    by_tag: dict[Period, dict[int, _Figure]] = defaultdict(dict)
+    by_tag: dict[Period, dict[int, Figure]] = defaultdict(dict)
     found: dict[str, dict[_Source, Parts]] = {axis: {} for axis in _AXES}
     items: dict[int, Parts] = {}
     for fact in instance.facts:
@@ -278,7 +247,7 @@ def _read(instance: Instance) -> tuple[dict[Period, _Figure], dict[str, dict[_So
         if classify(fact.start, fact.end) not in DAYS:
             continue
         period, tag = (fact.start, fact.end), _TAGS.index(fact.tag)
-        figure = _Figure(fact.value, 1.0 if fact.decimals is None else 10.0**-fact.decimals)
+        figure = Figure(fact.value, 1.0 if fact.decimals is None else 10.0**-fact.decimals)
         if not fact.dimensions:
             by_tag[period][tag] = figure
             continue
@@ -332,69 +301,6 @@ def _add_joined(sources: dict[_Source, Parts]) -> None:
                 for period, members in sources[source].items():
                     periods[period] = {**members, **periods.get(period, {})}
             sources[joined] = periods
-
-
-def _complete(parts: Parts, totals: Mapping[Period, _Figure]) -> dict[Period, _Set]:
-    """The finest members that add up to revenue, for the periods in which some do.
-
-    All members where they add up to rounding; else a subset that does, so that subtotals and totals fall out; else all
-    members where they come within `TOLERANCE`. Of several subsets the one that also adds up in most other periods of
-    the filing (what adds up by chance does so once), then the one with most members.
-    """
-    sets: dict[Period, _Set] = {}
-    for period, members in parts.items():
-        total = totals.get(period)
-        if total is None or sum(figure.value != 0 for figure in members.values()) < 2:
-            continue
-        gap = _gap(members, members, total)
-        if gap <= _slack(members.values(), total):
-            sets[period] = _Set(members, 0.0)
-            continue
-        names = _finest(period, parts, totals)
-        if names:
-            sets[period] = _Set({name: members[name] for name in names}, 0.0)
-        elif gap <= TOLERANCE * abs(total.value):
-            sets[period] = _Set(members, gap / abs(total.value))
-    # Zeros add up whichever are taken: a period without any revenue is broken down as another of the filing is.
-    for period, members in parts.items():
-        total = totals.get(period)
-        if total is not None and not total.value and len(members) > 1 and not any(f.value for f in members.values()):
-            others = [set(found.members) for found in sets.values() if found.members.keys() <= members.keys()]
-            names = max(others, key=len, default=set(members))
-            sets[period] = _Set({name: figure for name, figure in members.items() if name in names}, 0.0)
-    return sets
-
-
-def _finest(period: Period, parts: Parts, totals: Mapping[Period, _Figure]) -> tuple[str, ...]:
-    """Names of the subset that adds up to rounding, empty where none of at least two members does."""
-    members, total = parts[period], totals[period]
-    names = sorted(members)
-    if not 2 < len(names) <= _SEARCHED:
-        return ()
-    values = np.array([members[name].value for name in names])
-    masks = (np.arange(1 << len(names))[:, None] >> np.arange(len(names))) & 1
-    fitting = masks[np.abs(masks @ values - total.value) <= _slack(members.values(), total)].astype(bool)
-    fitting = fitting[(fitting & (values != 0)).sum(axis=1) >= 2]
-
-    def rank(chosen: tuple[str, ...]) -> tuple[int, int]:
-        others = 0
-        for other, figures in parts.items():
-            if other in totals and all(name in figures for name in chosen):
-                others += _gap(figures, chosen, totals[other]) <= _slack(figures.values(), totals[other])
-        return others, len(chosen)
-
-    subsets = [tuple(name for name, kept in zip(names, mask, strict=True) if kept) for mask in fitting.tolist()]
-    return max(subsets, key=rank, default=())
-
-
-def _gap(figures: Mapping[str, _Figure], names: Iterable[str], total: _Figure) -> float:
-    return abs(math.fsum(figures[name].value for name in names) - total.value)
-
-
-def _slack(figures: Iterable[_Figure], total: _Figure) -> float:
-    """How far rounding explains that figures miss their total, never more than `TOLERANCE`."""
-    rounding = _ROUNDING * max(total.unit, *(figure.unit for figure in figures))
-    return min(rounding, TOLERANCE * abs(total.value))
 
 
 def _by_symbol(filings: pl.DataFrame) -> dict[str, list[tuple[str, str, date, date]]]:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.edgar.instance import Instance, InstanceFact, instance_files, parse_instance
+from finskillbench.sources.edgar.instance import Instance, instance_files, parse_instance
+from finskillbench.sources.edgar.instance_reader import InstanceFact
 from finskillbench.sources.edgar.numerals import transformed
 
 NAMESPACES = (
