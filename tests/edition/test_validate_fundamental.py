@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -126,23 +127,16 @@ def _in_panel(
     return plant
 
 
-def _shares_in_thousands(metric: str) -> Callable[[Any], None]:
-    """Every number of shares of one filing that no episode sees, a thousandth of what it is."""
-
-    def plant(workshop: Any) -> None:
-        path = workshop.folder / "panels" / "facts.parquet"
-        frame = pl.read_parquet(path)
-        shares = pl.col("metric") == metric
-        unused = (
-            frame.filter(shares).group_by("symbol", "accession").agg(_unused(workshop, frame).all().alias("unused"))
-        )
-        filing = unused.filter("unused").sort("symbol", "accession").row(-1, named=True)
-        mine = shares & (pl.col("symbol") == filing["symbol"]) & (pl.col("accession") == filing["accession"])
-        frame.with_columns(pl.when(mine).then(pl.col("value") / 1e3).otherwise("value").alias("value")).write_parquet(
-            path
-        )
-
-    return plant
+def _shares_in_thousands(workshop: Any, metric: str) -> tuple[str, str]:
+    """Make every number of shares of one filing that no episode sees a thousandth; its symbol and accession."""
+    path = workshop.folder / "panels" / "facts.parquet"
+    frame = pl.read_parquet(path)
+    shares = pl.col("metric") == metric
+    filings = frame.filter(shares).group_by("symbol", "accession").agg(_unused(workshop, frame).all().alias("unused"))
+    symbol, accession, _ = filings.filter("unused").sort("symbol", "accession").row(-1)
+    mine = shares & (pl.col("symbol") == symbol) & (pl.col("accession") == accession)
+    frame.with_columns(pl.when(mine).then(pl.col("value") / 1e3).otherwise("value").alias("value")).write_parquet(path)
+    return symbol, accession
 
 
 def _is(metric: str, **fields: Any) -> pl.Expr:
@@ -245,8 +239,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
     ),
     "units: euros": ("units", _in_panel("facts", _is("revenue", derived=False), _set(unit="EUR"))),
     "units: a metric that nobody knows": ("units", _in_panel("facts", _is("inventory"), _set(metric="goodwill"))),
-    "units: diluted shares in thousands": ("units", _shares_in_thousands("diluted_shares")),
-    "units: shares of a cover page in thousands": ("units", _shares_in_thousands("shares_outstanding")),
+    "units: diluted shares in thousands": ("units", partial(_shares_in_thousands, metric="diluted_shares")),
     "units: no number": ("units", _in_panel("facts", _is("cash"), _set(value=float("nan")))),
     "point_in_time: facts of the day after": ("point_in_time", _at("episodes", "earnings_quality", _next_day)),
     "point_in_time: facts of too few quarters": ("point_in_time", _at("episodes", "normalization", _too_little)),
@@ -324,6 +317,14 @@ def test_a_planted_defect_fails_its_check_alone(check: str, plant: Callable[[Any
     plant(workshop)
     report = validate_edition(workshop.reload())
     assert failed(report) == {(FUNDAMENTAL, check)}, told(report)
+
+
+def test_shares_of_a_cover_page_in_thousands_are_named(workshop: Any) -> None:
+    """No earnings per share tell their scale, but the filings before do."""
+    symbol, accession = _shares_in_thousands(workshop, "shares_outstanding")
+    report = validate_edition(workshop.reload())
+    assert failed(report) == {(FUNDAMENTAL, "units")}, told(report)
+    assert any(symbol in where and accession in where for _, where, _ in told(report))
 
 
 def test_every_check_has_its_defect() -> None:

@@ -248,16 +248,13 @@ def test_a_repetition_under_a_better_tag_is_no_restatement_of_a_parent() -> None
     frame = panel(
         rows(
             [
-                ("NetIncomeLoss", NINE, 45, "2023-11-01"),
-                ("NetIncomeLoss", YEAR, 70, "2024-02-20"),
-                ("ProfitLoss", HALF, 30, "2023-08-01"),
-                ("NetIncomeLoss", HALF, 30, "2024-08-01"),
-                ("NetIncomeLoss", NINE, 40, "2024-11-01"),
+                ("ProfitLoss", NINE, 45, "2023-11-01"),
+                ("ProfitLoss", YEAR, 70, "2024-02-20"),
+                ("NetIncomeLoss", NINE, 45, "2024-11-01"),
+                ("NetIncomeLoss", YEAR, 62, "2025-02-20"),
             ]
         )
     ).frame
-    third = ("2023-07-01", "2023-09-30")
-    assert versions(frame, "net_income", third) == [(15, "2024-08-01", True)]
     assert versions(frame, "net_income", FOURTH) == [(25, "2024-02-20", True)]
 
 
