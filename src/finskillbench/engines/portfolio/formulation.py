@@ -84,7 +84,12 @@ def formulate(
     n = problem.size
     builder.constrain("fully_invested", Cone.ZERO, np.ones(1), (weights, np.ones((1, n))))
     builder.constrain("lower_bound", Cone.NONNEGATIVE, -lower, (weights, -np.ones(n)))
-    builder.constrain("upper_bound", Cone.NONNEGATIVE, upper, (weights, np.ones(n)))
+    # Of a long-only budget no weight exceeds 1: a third of the rows of a problem without a cap.
+    capped = np.flatnonzero(upper < 1.0) if (lower >= 0).all() else np.arange(n)
+    if capped.size == n:
+        builder.constrain("upper_bound", Cone.NONNEGATIVE, upper, (weights, np.ones(n)))
+    elif capped.size:
+        builder.constrain("upper_bound", Cone.NONNEGATIVE, upper[capped], (weights, np.eye(n)[capped]))
     _add_sectors(problem, builder, weights)
     if aim.goal is Goal.TURNOVER or problem.limits.max_turnover is not None:
         _add_trades(problem, aim.goal, builder, weights)

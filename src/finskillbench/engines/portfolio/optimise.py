@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
 
 from finskillbench.engines.portfolio.certificate import Infeasibility, Optimality, prove_infeasible, prove_optimal
+from finskillbench.engines.portfolio.face import solve_by_cones, solve_on_face
 from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, NameCounts, formulate
 from finskillbench.engines.portfolio.measures import name_count, turnover
 from finskillbench.engines.portfolio.polish import polish
 from finskillbench.engines.portfolio.problem import STUB, PortfolioProblem, required
-from finskillbench.engines.portfolio.program import ConicProgram, Solution, solve
+from finskillbench.engines.portfolio.program import Cone, ConicProgram, Solution, solve
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.portfolio.uniqueness import Uniqueness, UniquenessProof, prove_unique
 from finskillbench.errors import FinSkillBenchError
@@ -117,24 +119,41 @@ def _names_kept(problem: PortfolioProblem, weights: Array) -> bool:
     return (least is None or held >= least) and (most is None or held <= most)
 
 
-def certify(formulation: Formulation, *, unique: bool = True, polished: bool = True) -> Certified:
-    """Solve a convex program and prove its optimum; `unique` as in `optimise`.
+def certify(
+    formulation: Formulation, *, cones: Collection[str] | None = None, unique: bool | None = True, polished: bool = True
+) -> Certified:
+    """Solve a convex program and prove its optimum; `unique` as in `optimise`, None asks only where a cone binds.
 
-    Where a bound to within `ACCEPTED_GAP` is enough, `polished=False` leaves the interior point as it is.
+    `cones` are the second-order blocks expected to bind; the others are left out until they have to be added. Where a
+    bound to within `ACCEPTED_GAP` is enough, `polished=False` leaves the interior point as it is.
 
     Raises
     ------
     InfeasibleError : with a checked Farkas ray.
     UndecidedError : when nothing can be proved.
     """
-    return _certified(formulation, _solve(formulation), unique=unique, polished=polished)
+    return _certified(formulation, _solve(formulation, cones), unique=unique, polished=polished)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def certify_tie(formulation: Formulation, cap: str, earlier: Array) -> Certified:
+    """Minimise over the optimal face of an earlier goal, as `face.solve_on_face` has it, and prove it in the program.
+
+    Raises
+    ------
+    UndecidedError : when nothing can be proved.
+    """
+    found = solve_on_face(formulation.program, cap, earlier)
+    if found is None:
+        raise UndecidedError("the optimal face of the earlier goal is not flat")
+    return _accepted(formulation, prove_optimal(formulation.program, *found), *found, unique=True)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverging iteration ends in numbers that prove nothing
-def _solve(formulation: Formulation) -> Solution:
+def _solve(formulation: Formulation, cones: Collection[str] | None = None) -> Solution:
     """A finite point from the solver; infeasibility is proved here, optimality is not."""
     program = formulation.program
-    solution = solve(program)
+    solution = solve(program) if cones is None else solve_by_cones(program, cones)
     if "PrimalInfeasible" in solution.status:
         proof = prove_infeasible(program, solution.z)
         if proof.margin > 0:
@@ -146,13 +165,24 @@ def _solve(formulation: Formulation) -> Solution:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _certified(formulation: Formulation, solution: Solution, *, unique: bool, polished: bool = True) -> Certified:
+def _certified(
+    formulation: Formulation, solution: Solution, *, unique: bool | None, polished: bool = True
+) -> Certified:
     """The better of the raw and the polished solution, with its proof and, if asked, one about its uniqueness."""
-    proof, x, z = (_polished if polished else _raw)(formulation.program, solution)
+    found = (_polished if polished else _raw)(formulation.program, solution)
+    return _accepted(formulation, *found, unique=unique, status=solution.status)
+
+
+def _accepted(
+    formulation: Formulation, proof: Optimality, x: Array, z: Array, *, unique: bool | None, status: str = "Solved"
+) -> Certified:
+    """The pair (x, z) with its proof, if that is good enough to be called one."""
     if not (abs(proof.gap) <= ACCEPTED_GAP and proof.violation <= ACCEPTED_VIOLATION):  # so that NaN is refused
         raise UndecidedError(
-            f"the solver stopped with status {solution.status}, gap {proof.gap:.1e} and violation {proof.violation:.1e}"
+            f"the solver stopped with status {status}, gap {proof.gap:.1e} and violation {proof.violation:.1e}"
         )
+    if unique is None:
+        unique = any(block.cone is Cone.SECOND_ORDER and z[block.start] > 0 for block in formulation.program.blocks)
     return Certified(
         weights=x[formulation.weights].copy(),
         value=proof.objective,

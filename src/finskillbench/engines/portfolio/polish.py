@@ -27,7 +27,8 @@ _NEAR, _STALLED = 1e-12, 0.25
 """Below the first, a step that leaves more than the second of a residual has met the rounding of the system."""
 
 _LU: tuple[Any, Any] = tuple(get_lapack_funcs(("getrf", "getrs"), dtype=np.float64))
-"""LAPACK's factorisation and substitution; the wrappers of SciPy cost as much as the work at this size."""
+_CHOLESKY: tuple[Any, Any] = tuple(get_lapack_funcs(("potrf", "potrs"), dtype=np.float64))
+"""LAPACK's factorisations and substitutions; the wrappers of SciPy cost as much as the work at this size."""
 
 
 def polish(program: ConicProgram, solution: Solution) -> tuple[Array, Array] | None:
@@ -67,35 +68,54 @@ def _newton(program: ConicProgram, solution: Solution, linear: Array, steps: int
     curved = [block for block in _second_order(program) if _is_active(block, solution)]
     if program.linear.size + linear.size + len(curved) > _LARGEST_SYSTEM:
         return None
-    matrix, quadratic = dense(program.matrix[linear]), dense(program.quadratic)
-    cones = [(dense(program.matrix[block.rows]), program.rhs[block.rows]) for block in curved]
-    x, y = solution.x.copy(), solution.z[linear].copy()
+    active, quadratic = dense(program.matrix[linear]), dense(program.quadratic)
+    cones = [_Curve.of(dense(program.matrix[block.rows]), program.rhs[block.rows]) for block in curved]
+    x = solution.x.copy()
+    # Most active rows are bounds: what they pin leaves the system, and their multipliers follow from stationarity.
+    lone, pinned = _pins(active)
+    x[pinned] = program.rhs[linear[lone]] / active[lone, pinned]
+    rest = np.delete(np.arange(len(linear)), lone)
+    free = np.delete(np.arange(x.size), pinned)
+    matrix, rhs, y = active[rest], program.rhs[linear[rest]], solution.z[linear[rest]]
     # Multiplier of ½(||s1||² − s0²) <= 0, from the cone's dual z = ν (s0, −s1).
     nu = np.array([solution.z[block.start] / solution.s[block.start] for block in curved])
-    system: _Saddle | None = None
+    system: _Saddle | _Gram | None = None
     before = np.inf
     for _ in range(steps):
-        gradients, values, hessian = _curved_terms(cones, nu, x, quadratic)
+        gradients = np.array([cone.gradient(x) for cone in cones]).reshape(-1, x.size)
         stationarity = quadratic @ x + program.linear + matrix.T @ y + gradients.T @ nu
-        residual = np.concatenate([stationarity, matrix @ x - program.rhs[linear], values])
+        residual = np.concatenate([stationarity[free], matrix @ x - rhs, [cone.value(x) for cone in cones]])
         error = float(np.abs(residual).max(initial=0.0))
         if error <= _ROUNDING or (error < _NEAR and error > _STALLED * before):
             break
         before = error
         if system is None or cones:  # without cones nothing in it changes
-            system = _Saddle.of(hessian, np.vstack([matrix, gradients]))
+            hessian = quadratic + sum(n * cone.hessian for n, cone in zip(nu, cones, strict=True))
+            kind = _Saddle if hessian.any() else _Gram
+            system = kind.of(hessian[np.ix_(free, free)], np.vstack([matrix, gradients])[:, free])
         if system is None:
             return None
         step = system.solve(-residual)
-        x += step[: x.size]
-        y += step[x.size : x.size + y.size]
-        nu += step[x.size + y.size :]
+        x[free] += step[: free.size]
+        y += step[free.size : free.size + y.size]
+        nu += step[free.size + y.size :]
+    gradients = np.array([cone.gradient(x) for cone in cones]).reshape(-1, x.size)
+    stationarity = quadratic @ x + program.linear + matrix.T @ y + gradients.T @ nu
     z = np.zeros_like(solution.z)
-    z[linear] = y
-    for block, (rows, rhs), multiplier in zip(curved, cones, nu, strict=True):
-        slack = rhs - rows @ x
+    z[linear[rest]] = y
+    z[linear[lone]] = -stationarity[pinned] / active[lone, pinned]
+    for block, cone, multiplier in zip(curved, cones, nu, strict=True):
+        slack = cone.slack(x)
         z[block.rows] = multiplier * np.concatenate([slack[:1], -slack[1:]])
     return (x, z) if np.isfinite(x).all() and np.isfinite(z).all() else None
+
+
+def _pins(rows: Array) -> tuple[Array, Array]:
+    """Rows with a single entry and the columns of these entries, each column once."""
+    filled = rows != 0
+    lone = np.flatnonzero(filled.sum(axis=1) == 1)
+    pinned, first = np.unique(filled[lone].argmax(axis=1), return_index=True)
+    return lone[first], pinned
 
 
 def _second_order(program: ConicProgram) -> list[Block]:
@@ -119,17 +139,31 @@ def _active_rows(program: ConicProgram, solution: Solution) -> Array:
     return np.concatenate(rows)
 
 
-def _curved_terms(
-    cones: list[tuple[Array, Array]], nu: Array, x: Array, quadratic: Array
-) -> tuple[Array, Array, Array]:
-    """Gradients and values of ½(||s1||² − s0²) and the Hessian of the Lagrangian."""
-    gradients, values, hessian = np.zeros((len(cones), x.size)), np.zeros(len(cones)), quadratic.copy()
-    for index, (rows, rhs) in enumerate(cones):
-        slack = rhs - rows @ x
-        gradients[index] = rows[0] * slack[0] - rows[1:].T @ slack[1:]
-        values[index] = 0.5 * (slack[1:] @ slack[1:] - slack[0] ** 2)
-        hessian += nu[index] * (rows[1:].T @ rows[1:] - np.outer(rows[0], rows[0]))
-    return gradients, values, hessian
+class _Curve(NamedTuple):
+    """½(||s1||² − s0²) of a cone's slack s = rhs − rows x."""
+
+    rows: Array
+    rhs: Array
+    hessian: Array
+
+    @classmethod
+    def of(cls, rows: Array, rhs: Array) -> _Curve:
+        """With its Hessian, which is constant."""
+        return cls(rows, rhs, rows[1:].T @ rows[1:] - np.outer(rows[0], rows[0]))
+
+    def slack(self, x: Array) -> Array:
+        """s."""
+        return self.rhs - self.rows @ x
+
+    def value(self, x: Array) -> float:
+        """½(||s1||² − s0²)."""
+        slack = self.slack(x)
+        return float(0.5 * (slack[1:] @ slack[1:] - slack[0] ** 2))
+
+    def gradient(self, x: Array) -> Array:
+        """(N,), in x."""
+        slack = self.slack(x)
+        return self.rows[0] * slack[0] - self.rows[1:].T @ slack[1:]
 
 
 class _Saddle(NamedTuple):
@@ -157,4 +191,31 @@ class _Saddle(NamedTuple):
         step, _ = substitute(self.factor, self.pivots, target)
         for _ in range(2):
             step += substitute(self.factor, self.pivots, target - self.matrix @ step)[0]
+        return step
+
+
+class _Gram(NamedTuple):
+    """[[0, J'], [J, 0]], a linear program's: its halves are least squares in JJ', a tenth of the work."""
+
+    jacobian: Array
+    factor: Array
+
+    @classmethod
+    def of(cls, hessian: Array, jacobian: Array) -> _Gram | None:
+        """Factorise; None where that fails. The Hessian is zero."""
+        regular = jacobian @ jacobian.T
+        np.einsum("ii->i", regular)[:] += _REGULARISATION
+        factor, fault = _CHOLESKY[0](regular, lower=True, overwrite_a=True)
+        return None if fault else cls(jacobian, factor)
+
+    def solve(self, target: Array) -> Array:
+        """The least step in x, and the multipliers nearest to stationarity; twice refined."""
+        n = self.jacobian.shape[1]
+        step = np.zeros_like(target)
+        for _ in range(3):
+            x, y = step[:n], step[n:]
+            left = np.stack([target[n:] - self.jacobian @ x, self.jacobian @ (target[:n] - self.jacobian.T @ y)], 1)
+            found, _ = _CHOLESKY[1](self.factor, left, lower=True)
+            x += self.jacobian.T @ found[:, 0]
+            y += found[:, 1]
         return step

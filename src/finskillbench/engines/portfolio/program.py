@@ -9,9 +9,10 @@ proofs (see `certificate`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import clarabel as _clarabel
 import numpy as np
@@ -160,16 +161,37 @@ def dense(matrix: Matrix) -> Array:
     return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
 
 
-def _compressed(matrix: Matrix) -> sp.csc_matrix:
+def part_of(program: ConicProgram, parts: Sequence[tuple[str, Cone, Array]]) -> tuple[ConicProgram, Array]:
+    """The program with these rows only, each part of them in its own cone; and the rows in their new order."""
+    order = np.concatenate([rows for _, _, rows in parts])
+    stops = np.cumsum([len(rows) for _, _, rows in parts]).tolist()
+    starts = [0, *stops[:-1]]
+    blocks = tuple(Block(label, cone, a, b) for (label, cone, _), a, b in zip(parts, starts, stops, strict=True))
+    return replace(program, matrix=program.matrix[order], rhs=program.rhs[order], blocks=blocks), order
+
+
+class _Columns(NamedTuple):
+    """What Clarabel reads of a SciPy matrix in compressed columns; as lists, which it takes over twice as fast."""
+
+    data: list[float]
+    indices: list[int]
+    indptr: list[int]
+    shape: tuple[int, int]
+    nnz: int
+    has_sorted_indices: bool = True
+    has_canonical_format: bool = True
+
+
+def _compressed(matrix: Matrix) -> Any:
     """The matrix in compressed columns, as Clarabel wants it."""
     if not isinstance(matrix, np.ndarray):
         return matrix
-    columns, rows = np.nonzero(matrix.T)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=matrix.shape[1]))])
-    # Filling in an empty matrix skips SciPy's checks of what was counted here.
-    result = sp.csc_matrix(matrix.shape)
-    result.data, result.indices, result.indptr = matrix[rows, columns], rows.astype(np.int32), starts.astype(np.int32)
-    return result
+    rows, columns = matrix.shape
+    values = matrix.ravel(order="F")
+    places = np.flatnonzero(values)
+    starts = np.searchsorted(places, np.arange(columns + 1) * rows)
+    indices = places % rows
+    return _Columns(values[places].tolist(), indices.tolist(), starts.tolist(), (rows, columns), len(places))
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from finskillbench.engines.portfolio.formulation import Formulation
-from finskillbench.engines.portfolio.program import Cone, dense
+from finskillbench.engines.portfolio.program import Block, Cone, dense
 from finskillbench.engines.portfolio.risk_model import Array
 
 _POSITIVE = 1e-7
 """A multiplier above this is positive beyond the solver's noise (objectives are of order 0.01 to 1)."""
 _RESOLVED = 1e4
-"""A positive multiplier z keeps its slack under gap/z at every optimum; z over this many gaps keeps it under 1e-4."""
+"""A positive multiplier z keeps its slack under gap/z at every optimum; z over this many gaps keeps it under 1e-4.
+
+The slack of a cone with multiplier z and head s leaves the ray of the optimum by at most √(2 s gap/z)."""
 _AS_GOOD = 1e-9
 """Another portfolio is as good when its objective is within this of the optimum's."""
 _DISTINCT = 1e-6
@@ -53,22 +55,23 @@ def prove_unique(formulation: Formulation, x: Array, z: Array) -> UniquenessProo
 
     Curvature: with quadratic multipliers ν of the second-order blocks, another optimum w would give
     L(w) <= f* = L(w*) although L is strongly convex with modulus m > 0. Rank: on the optimal face every row with a
-    positive multiplier is tight; if those rows leave the weights no direction, the face holds one portfolio.
+    positive multiplier is tight, and the slack of a cone with a positive multiplier (z0, z1) lies on the one ray
+    (z0, −z1) of the cone that is orthogonal to it; if that leaves the weights no direction, the face holds one
+    portfolio.
     """
     program = formulation.program
     slack = program.rhs - program.matrix @ x
+    gap = abs(float(slack @ z))
     modulus = formulation.objective_curvature
-    curved_is_active = False
+    curved_blocks: list[Block] = []
     for block in program.blocks:
         if block.cone is Cone.SECOND_ORDER and z[block.start] > _POSITIVE:
-            curved_is_active = True
+            curved_blocks.append(block)
             if slack[block.start] > 0:  # a limit of exactly zero has no multiplier of the quadratic form
                 modulus += z[block.start] / slack[block.start] * formulation.curvature[block.label]
     if modulus > _POSITIVE:
         return UniquenessProof(Uniqueness.CURVATURE, modulus=float(modulus))
-    if curved_is_active:
-        return UniquenessProof(Uniqueness.UNDECIDED)
-    positive = max(_POSITIVE, _RESOLVED * abs(float(slack @ z)))
+    positive = max(_POSITIVE, _RESOLVED * gap)
     tight = np.concatenate(
         [
             np.arange(block.start, block.stop)
@@ -81,13 +84,28 @@ def prove_unique(formulation: Formulation, x: Array, z: Array) -> UniquenessProo
     # Two optima of a convex quadratic differ by a direction it does not see, so its rows pin the face as well.
     rows, curved = program.matrix[tight], program.quadratic
     if isinstance(rows, np.ndarray) and isinstance(curved, np.ndarray):
-        directions = _null_space(np.vstack([rows, curved]))
+        rays = [
+            _off_ray(program.matrix[block.rows], z[block.rows])
+            for block in curved_blocks
+            if z[block.start] > 2 * slack[block.start] * gap * _RESOLVED**2
+        ]
+        directions = _null_space(np.vstack([rows, curved, *rays]))
+    elif curved_blocks:
+        return UniquenessProof(Uniqueness.UNDECIDED)
     else:
         directions = _null_space(sp.csr_matrix(sp.vstack([rows, curved])))
     moves = directions[formulation.weights]
     if moves.size == 0 or np.abs(moves).max() < 1e-9:
         return UniquenessProof(Uniqueness.RANK)
+    if curved_blocks:
+        return UniquenessProof(Uniqueness.UNDECIDED)
     return _other_optimum(formulation, x, slack, directions)
+
+
+def _off_ray(rows: Array, multiplier: Array) -> Array:
+    """The rows of a cone without their part along the ray that is orthogonal to its multiplier."""
+    ray = np.concatenate([multiplier[:1], -multiplier[1:]]) / np.linalg.norm(multiplier)
+    return rows - np.outer(ray, ray @ rows)
 
 
 def _null_space(matrix: Any) -> Array:
@@ -103,7 +121,8 @@ def _null_space(matrix: Any) -> Array:
         rows &= ~lone
     kept = np.nonzero(free)[0]
     rest = dense(matrix[np.nonzero(rows)[0]][:, kept])
-    _, singular, right = np.linalg.svd(rest)
+    rest = rest[rest.any(axis=1)]
+    _, singular, right = np.linalg.svd(rest, full_matrices=rest.shape[0] < rest.shape[1])
     rank = int((singular > 1e-9 * max(rest.shape) * singular.max(initial=1.0)).sum())
     directions = np.zeros((len(free), len(kept) - rank))
     directions[kept] = right[rank:].T
