@@ -14,8 +14,10 @@ from scipy.optimize import linprog
 from finskillbench.engines.portfolio.certificate import prove_optimal
 from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP
 from finskillbench.engines.portfolio.risk_model import RiskModel
+from finskillbench.engines.portfolio.uniqueness import Uniqueness
 from finskillbench.engines.risk import remediation
 from finskillbench.engines.risk.book import Book, Market, turnover_of
+from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
 from finskillbench.engines.risk.monitor import limit_scales, measure, measure_all
 
@@ -257,9 +259,8 @@ def test_stored_multipliers_prove_each_stage_again(mandate: Mandate) -> None:
     market, book = market_of(12, 3), random_book(np.random.default_rng(3), 12)
     remedy = remediation.remediate(book, mandate, market)
     assert len(remedy.stages) > 1
-    for stage, program in zip(
-        remedy.stages, remediation.programs_of(book, mandate, market, remedy.stages), strict=True
-    ):
+    for stage in remedy.stages:
+        program = formulate(book, mandate, market, stage.aim, stage.states)
         assert stage.certified.nodes == 1
         point = program.point(stage.certified.weights)
         proof = prove_optimal(program.formulation.program, point, stage.certified.multipliers)
@@ -273,9 +274,42 @@ def test_helpers_place_portfolios_inside_a_mandate() -> None:
     assert market.benchmark is not None
     mandate = mandate_of(*CONIC.constraints[:-1])
     inside = remediation.nearest(mandate, market, market.benchmark)
-    closest = remediation.least_tracking_error(mandate, market)
-    for found in (inside, closest):
-        book = book_of(found.weights)
-        assert all(kept.passed for kept in measure(book, mandate, market, 1e-8))
+    assert all(kept.passed for kept in measure(book_of(inside.weights), mandate, market, 1e-8))
     book = random_book(np.random.default_rng(5), 12)
     assert remediation.reference_turnover(book, mandate, market) >= remediation.remediate(book, mandate, market).value
+
+
+def test_ties_cost_nothing_where_the_first_stage_has_a_flat_face() -> None:
+    """On the optimal face itself: the same turnover to the last digit, and what is sold is spread exactly evenly."""
+    mandate = mandate_of(LONG, limit(Kind.SECTOR_LIMIT_MAX, 0.5), limit(Kind.CASH_MAX, 0.0))
+    remedy = remediation.remediate(book_of([0.4, 0.2, 0.3, 0.1]), mandate, market_of(4, sectors=2))
+    first, last = remedy.stages
+    assert last.aim == Aim(Goal.TRADES, turnover_cap=first.certified.value)
+    assert abs(last.certified.optimality.gap) < 1e-13
+    assert remedy.trades == pytest.approx([-0.1, 0.1, -0.1, 0.1], abs=1e-14)
+
+
+def test_what_a_binding_cone_makes_unique_needs_no_tie_break() -> None:
+    market = market_of(12, 3)
+    mandate = mandate_of(LONG, limit(Kind.TRACKING_ERROR_MAX, 0.03))
+    remedy = remediation.remediate(random_book(np.random.default_rng(3), 12), mandate, market)
+    (only,) = remedy.stages
+    assert only.aim.goal is Goal.TURNOVER
+    assert only.certified.uniqueness.outcome is Uniqueness.CURVATURE
+    assert remedy.settled
+
+
+def test_the_least_excess_over_a_cone_is_proved_unique_by_its_ray() -> None:
+    market, book = market_of(12, 3), random_book(np.random.default_rng(3), 12)
+    mandate = mandate_of(LONG, limit(Kind.TRACKING_ERROR_MAX, 0.02), limit(Kind.TURNOVER_MAX_MONTHLY, 0.05))
+    remedy = remediation.remediate(book, mandate, market)
+    assert not remedy.compliant
+    assert [stage.aim.goal for stage in remedy.stages] == [Goal.TURNOVER, Goal.EXCESS]
+    assert remedy.stages[-1].certified.uniqueness.outcome is Uniqueness.RANK
+    # Any other portfolio of the same turnover, tried along random directions, exceeds the limit by more.
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        other = remedy.trades + 1e-3 * rng.normal(size=12)
+        other *= 0.05 / turnover_of(other)
+        if (book.weights + other >= 0).all():
+            assert remediation.total_excess(remediation.after(book, other), mandate, market) > remedy.value

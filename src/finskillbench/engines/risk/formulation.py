@@ -28,15 +28,11 @@ GREATEST_GROSS = 10.0
 
 
 class Goal(StrEnum):
-    """What is minimised.
-
-    One-way turnover; the sum of squared trades (names and cash); total relative excess; squared tracking error.
-    """
+    """What is minimised: one-way turnover, the sum of squared trades (names and cash), or total relative excess."""
 
     TURNOVER = "turnover"
     TRADES = "trades"
     EXCESS = "excess"
-    TRACKING = "tracking"
 
 
 @dataclass(frozen=True)
@@ -380,17 +376,7 @@ class _Assembly:
             for place, scale in self.excesses:
                 self.builder.add_linear(place, np.array([1.0 / scale]))
             return 0.0
-        if self.aim.goal is Goal.TRACKING:
-            return self._add_active_variance()
         return self._add_squared_trades()
-
-    def _add_active_variance(self) -> float:
-        root, _ = self._rooted()
-        risk, benchmark = required(self.market.risk, "covariance"), required(self.market.benchmark, "benchmark weights")
-        root.add_variance(self.builder, 1.0)
-        self.builder.add_linear(self.weights, -2 * risk.times(benchmark))
-        self.builder.constant += risk.variance(benchmark)
-        return 2 * risk.smallest_eigenvalue
 
     def _add_squared_trades(self) -> float:
         """(w − w0)² of names and cash; in a branch, a free name that lies under the floor counts by its hull.

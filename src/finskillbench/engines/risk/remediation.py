@@ -13,6 +13,7 @@ from itertools import count
 
 import numpy as np
 
+from finskillbench.engines.portfolio.face import broken_cones
 from finskillbench.engines.portfolio.optimise import (
     ACCEPTED_GAP,
     TIE,
@@ -20,6 +21,7 @@ from finskillbench.engines.portfolio.optimise import (
     InfeasibleError,
     UndecidedError,
     certify,
+    certify_tie,
 )
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.portfolio.uniqueness import Uniqueness, UniquenessProof
@@ -27,7 +29,6 @@ from finskillbench.engines.risk.book import Book, Market, required, turnover_of
 from finskillbench.engines.risk.formulation import (
     Aim,
     Goal,
-    Remediation,
     Semicontinuity,
     State,
     formulate,
@@ -38,9 +39,11 @@ from finskillbench.engines.risk.monitor import measure, measure_all, relative_ex
 
 SLACK = 1e-9
 """A turnover or an excess within this of its cap keeps it."""
-SLACKS = (1e-9, 1e-8, 1e-7)
-"""What a later stage may give up of an earlier one's value, so that the solver keeps an interior; the first that
-leads to a proof is taken."""
+SLACKS = (0.0, 1e-9, 1e-8, 1e-7)
+"""What a later stage may give up of an earlier one's value; the first that leads to a proof is taken. Nothing where it
+can be solved on the earlier one's optimal face, else as little as leaves the solver an interior."""
+_CAPS = {Goal.TURNOVER: "turnover_cap", Goal.EXCESS: "excess_cap"}
+"""The block that caps a goal in the program of a later one."""
 _RESIDUE = 1e-10
 """Weights and trades of this size are rounding of the solver."""
 _ATTAINED = 1e-10
@@ -56,7 +59,7 @@ class Stage:
     """One certified program of a remedy: what it aimed at, and its result.
 
     `states` are the (n,) decisions under which the last convex program was solved, None where nothing was decided;
-    with `certified.nodes` of 1, `programs_of` gives the program that its multipliers prove it against.
+    with `certified.nodes` of 1, `formulate` gives the program that its multipliers prove it against.
     """
 
     aim: Aim
@@ -90,7 +93,10 @@ class Remedy:
     def settled(self) -> bool:
         """Whether the trades are proved to be the least squares among all of the same turnover, or excess."""
         last = self.stages[-1] if self.stages else None
-        return last is not None and last.aim.goal is Goal.TRADES and last.certified.optimality.gap <= ACCEPTED_GAP
+        if last is None:
+            return False
+        tied = last.aim.goal is Goal.TRADES and last.certified.optimality.gap <= ACCEPTED_GAP
+        return tied or last.certified.uniqueness.outcome.proved
 
 
 def remediate(book: Book, mandate: Mandate, market: Market) -> Remedy:
@@ -159,27 +165,10 @@ def nearest(mandate: Mandate, market: Market, target: Array) -> Certified:
     return _solve(_placed(target), mandate, market, Aim(Goal.TRADES)).certified
 
 
-def least_tracking_error(mandate: Mandate, market: Market) -> Certified:
-    """The portfolio inside the mandate (turnover aside) with least tracking error; `value` is its square.
-
-    Raises
-    ------
-    InfeasibleError : no portfolio keeps the mandate.
-    UndecidedError : nothing can be proved.
-    """
-    book = _placed(required(market.benchmark, "benchmark_weights"))
-    return _solve(book, mandate, market, Aim(Goal.TRACKING)).certified
-
-
 def reference_turnover(book: Book, mandate: Mandate, market: Market) -> float:
     """One-way turnover from the book to the mandate's portfolio nearest to the benchmark, the zero of the score."""
     goal = nearest(mandate, market, required(market.benchmark, "benchmark_weights"))
     return turnover_of(goal.weights - book.weights)
-
-
-def programs_of(book: Book, mandate: Mandate, market: Market, stages: tuple[Stage, ...]) -> tuple[Remediation, ...]:
-    """The last convex program of each stage again, from the task alone and each stage's aim and decisions."""
-    return tuple(formulate(book, mandate, market, stage.aim, stage.states) for stage in stages)
 
 
 def solve_again(book: Book, mandate: Mandate, market: Market, aim: Aim) -> Stage:
@@ -202,18 +191,44 @@ def _remedy(book: Book, weights: Array, *, compliant: bool, value: float, stages
 
 def _tied(book: Book, mandate: Mandate, market: Market, first: Stage, aims: list[Aim]) -> tuple[Stage, ...]:
     """The stage that settles the ties of `first`, by the strictest aim whose program can be proved; else none does."""
+    if first.certified.uniqueness.outcome.proved:
+        return (first,)
     for aim in aims:
         try:
+            if aim is aims[0]:
+                return first, _on_face(book, mandate, market, first, aim)
             return first, _solve(book, mandate, market, aim)
         except (InfeasibleError, UndecidedError):
             continue
     return (first,)
 
 
+def _on_face(book: Book, mandate: Mandate, market: Market, first: Stage, aim: Aim) -> Stage:
+    """The ties of a stage that needed no branching settled on its optimal face.
+
+    Raises
+    ------
+    UndecidedError : nothing can be proved, or the result does not keep the semicontinuous limits.
+    """
+    if first.certified.nodes > 1:
+        raise UndecidedError("the earlier stage has branched: no one program has its optimal face")
+    program = formulate(book, mandate, market, aim)
+    cap = next(block for block in program.formulation.program.blocks if block.label == _CAPS[first.aim.goal])
+    earlier = np.insert(first.certified.multipliers, cap.start, 0.0)
+    certified = certify_tie(program.formulation, cap.label, earlier)
+    rule = semicontinuity_of(mandate, len(market.tickers))
+    if rule is not None and _broken(rule, certified.weights).any():
+        raise UndecidedError("the tie has to be branched on")
+    return Stage(aim, certified, None)
+
+
 def _solve(book: Book, mandate: Mandate, market: Market, aim: Aim) -> Stage:
     """The relaxation at first; only if it does not keep the semicontinuous limits, a branch and bound on them."""
     rule = semicontinuity_of(mandate, len(market.tickers))
-    relaxed = certify(formulate(book, mandate, market, aim).formulation, unique=_asks_uniqueness(aim))
+    program = formulate(book, mandate, market, aim)
+    # What is given up when too little may be traded is what is broken now; else any limit may come to bind, or none.
+    cones = broken_cones(program.formulation.program, program.point(book.weights)) if aim.soft else ()
+    relaxed = certify(program.formulation, cones=cones, unique=_asks_uniqueness(aim) or None)
     if rule is None or not _broken(rule, relaxed.weights).any():
         return Stage(aim, relaxed, None)
     return _Branching(book, mandate, market, aim, rule).search(relaxed)
@@ -221,7 +236,7 @@ def _solve(book: Book, mandate: Mandate, market: Market, aim: Aim) -> Stage:
 
 def _asks_uniqueness(aim: Aim) -> bool:
     """Of turnover and excess the value alone is the answer; a later stage picks the portfolio."""
-    return aim.goal in (Goal.TRADES, Goal.TRACKING)
+    return aim.goal is Goal.TRADES
 
 
 def _broken(rule: Semicontinuity, weights: Array) -> Array:
