@@ -12,10 +12,12 @@ import pytest
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.conditions import Condition, Mount, mount
 from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.memory import EMPTY, Memory
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.trace import Trace
 from finskillbench.skills.loader import SkillPackage
 
+NOTES = "Optimises a portfolio; give it returns and a covariance."
 TICKERS = ("AAA", "BBB", "CCC")
 MATRIX = [[0.040000001, 0.01, 0.0], [0.01, 0.09, 0.02], [0.0, 0.02, 0.16]]
 
@@ -86,14 +88,13 @@ def full_input(episode: Episode) -> dict[str, Any]:
 def package(tmp_path: Path) -> SkillPackage:
     root = tmp_path / "packages" / "portfolio-construction"
     (root / "scripts").mkdir(parents=True)
-    (root / "scripts" / "optimize.py").write_text("def main(payload):\n    return payload\n")
-    (root / "SKILL.md").write_text("---\nname: portfolio-construction\ndescription: Builds portfolios.\n---\nBody.\n")
+    (root / "scripts" / "optimize.py").write_text(f'"""{NOTES}"""\ndef main(payload):\n    return payload\n')
     return SkillPackage(
         name="portfolio-construction",
         description="Builds portfolios.",
         root=root,
-        body="Call scripts/optimize.py.",
-        references={"references/methods.md": "Mean and variance."},
+        body="Call scripts/optimize.py on the fields that the table of this document names.",
+        references={"references/methods.md": "Mean and variance, and nothing that anybody would call a method."},
         scripts=("scripts/optimize.py",),
         digest="d" * 64,
     )
@@ -101,7 +102,15 @@ def package(tmp_path: Path) -> SkillPackage:
 
 @pytest.fixture
 def mounts(package: SkillPackage) -> dict[Condition, Mount]:
-    placebo = replace(package, name="beekeeping", description="Keeps bees.", body="Feed them.", scripts=())
+    placebo = replace(
+        package,
+        name="bee-keeping",
+        description="Keeps bees.",
+        body="Feed the bees in the evening, so that robbers do not get in.",
+        references={"references/methods.md": "Heavy syrup in September, fondant in January, and no draught."},
+        scripts=(),
+        digest="b" * 64,
+    )
     return {condition: mount(condition, {package.name: package}, {placebo.name: placebo}) for condition in Condition}
 
 
@@ -141,6 +150,7 @@ def play(
         sleeps: list[float] | None = None,
         base_prompt: str = "Subtask: unconstrained_optimization\nSolve it.",
         episode: Episode = episode,
+        memory: Memory = EMPTY,
     ) -> Trace:
         ticks = iter(range(1_000_000))
 
@@ -149,6 +159,8 @@ def play(
                 sleeps.append(seconds)
 
         around = Surroundings(runner=runner, scratch_root=tmp_path, clock=lambda: float(next(ticks)), sleep=sleep)
-        return asyncio.run(run_episode(model, episode, base_prompt, lambda: full_input, mounts[condition], around))
+        return asyncio.run(
+            run_episode(model, episode, base_prompt, lambda: full_input, mounts[condition], around, memory)
+        )
 
     return go

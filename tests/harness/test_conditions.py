@@ -1,4 +1,4 @@
-"""What each arm mounts, and that the arm without skills sees none."""
+"""What each arm mounts, shows and serves, and that the arm without skills sees none."""
 
 import dataclasses
 
@@ -7,55 +7,221 @@ import pytest
 
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, mount, parse_condition, prove_mount
+from finskillbench.harness.memory import Feedback, Memory
 from finskillbench.harness.model import ToolCall, Turn
+from finskillbench.harness.prompts import LAST_TURN, SYSTEM_PROMPT, arm_prompt
 from finskillbench.harness.tools import tool_specs
 
 ALWAYS = ("submit_answer", "load_skill", "load_references", "get_task_data")
+DOMAIN = "portfolio_construction"
+NONE = '{"error":"No skills available."}'
+EXTRA = {
+    Condition.NO_SKILL: (),
+    Condition.CURATED: ("run_skill_script",),
+    Condition.SELF_GENERATED: ("save_skill",),
+    Condition.DOCS_ONLY: (),
+    Condition.SCRIPTS_ONLY: ("run_skill_script",),
+    Condition.INLINE: ("run_skill_script",),
+    Condition.PLACEBO: (),
+    Condition.SELF_GENERATED_PERSISTENT: ("save_skill",),
+}
+"""Tools that each arm has beside those of all arms."""
+LOAD = ToolCall("load", "load_skill", '{"skill_name": "portfolio-construction"}')
+REFERENCES = ToolCall("refs", "load_references", '{"skill_name": "portfolio-construction"}')
+RUN = ToolCall("run", "run_skill_script", '{"script_path": "scripts/optimize.py"}')
+RUN_IN_PACKAGE = ToolCall("run2", "run_skill_script", '{"script_path": "portfolio-construction/scripts/optimize.py"}')
+SAVE = ToolCall("save", "save_skill", '{"skill_name": "portfolio-construction", "content": "my own words"}')
+SUBMIT = Turn(tool_calls=(ToolCall("s", "submit_answer", '{"answer": "{}"}'),))
 
 
-@pytest.mark.parametrize(
-    ("condition", "extra"),
-    [
-        (Condition.NO_SKILL, ()),
-        (Condition.CURATED, ("run_skill_script",)),
-        (Condition.SELF_GENERATED, ("save_skill",)),
-    ],
-)
-def test_tools_on_the_wire(mounts, condition: Condition, extra: tuple[str, ...]) -> None:
-    for domain, filings in (("portfolio_construction", ()), ("fundamental_analysis", ("query_xbrl",))):
+@pytest.fixture
+def attempt(scripted, play):
+    """Results of calls made in one turn under an arm, by id, with the trace and all that the model was shown."""
+
+    def go(condition: Condition, *calls: ToolCall, **more):
+        model = scripted([Turn(tool_calls=calls), SUBMIT])
+        trace = play(model, condition, **more)
+        results = {record.id: trace.messages[record.message].content for record in trace.tool_calls}
+        shown = orjson.dumps([[dataclasses.asdict(m) for m in model.seen[-1][0]], [repr(s) for s in model.specs[0]]])
+        return results, trace, shown.decode()
+
+    return go
+
+
+@pytest.mark.parametrize("condition", list(Condition))
+def test_tools_on_the_wire(mounts, condition: Condition) -> None:
+    for domain, filings in ((DOMAIN, ()), ("fundamental_analysis", ("query_xbrl",))):
         names = tuple(spec.name for spec in tool_specs(mounts[condition], domain))
-        assert names == (*ALWAYS, *filings, *extra)
+        assert names == (*ALWAYS, *filings, *EXTRA[condition])
 
 
-def test_shared_tools_are_the_same_in_every_arm_but_for_the_index_of_skills(mounts) -> None:
-    tables = [
-        {spec.name: spec for spec in tool_specs(mounts[condition], "portfolio_construction")} for condition in Condition
-    ]
-    for name in ALWAYS:
-        assert len({orjson.dumps(dict(table[name].parameters)) for table in tables}) == 1
-        if name != "load_skill":
-            assert len({table[name].description for table in tables}) == 1
-    bare, curated, own = (table["load_skill"].description for table in tables)
-    assert bare == own
-    assert curated == f"{bare} Available skills:\n- portfolio-construction: Builds portfolios."
-
-
-def test_the_no_skill_arm_sees_no_trace_of_a_skill(scripted, play, package) -> None:
-    tries = (
-        ToolCall("1", "load_skill", '{"skill_name": "portfolio-construction"}'),
-        ToolCall("2", "load_references", '{"skill_name": "portfolio-construction"}'),
-        ToolCall("3", "run_skill_script", '{"script_path": "scripts/optimize.py"}'),
-        ToolCall("4", "save_skill", '{"skill_name": "mine", "content": "x"}'),
+def test_tools_are_the_same_in_every_arm_but_for_the_indexes(mounts) -> None:
+    tables = {c: {spec.name: spec for spec in tool_specs(mounts[c], DOMAIN)} for c in Condition}
+    for name in {name for table in tables.values() for name in table}:
+        specs = {c: table[name] for c, table in tables.items() if name in table}
+        assert len({orjson.dumps(dict(spec.parameters)) for spec in specs.values()}) == 1
+        if name not in ("load_skill", "run_skill_script"):
+            assert len({spec.description for spec in specs.values()}) == 1
+    load = {c: table["load_skill"].description for c, table in tables.items()}
+    bare = load[Condition.NO_SKILL]
+    index = f"{bare} Available skills:\n- "
+    documents = {
+        Condition.CURATED: f"{index}portfolio-construction: Builds portfolios.",
+        Condition.DOCS_ONLY: f"{index}portfolio-construction: Builds portfolios.",
+        Condition.PLACEBO: f"{index}bee-keeping: Keeps bees.",
+    }
+    assert load == {c: documents.get(c, bare) for c in Condition}
+    run = {c: table["run_skill_script"].description for c, table in tables.items() if "run_skill_script" in table}
+    assert run[Condition.CURATED] == run[Condition.INLINE]
+    assert run[Condition.SCRIPTS_ONLY] == (
+        f"{run[Condition.CURATED]} Available scripts:\n"
+        "- portfolio-construction/scripts/optimize.py: Optimises a portfolio; give it returns and a covariance."
     )
-    model = scripted([Turn(tool_calls=tries), Turn(tool_calls=(ToolCall("s", "submit_answer", '{"answer": "{}"}'),))])
-    trace = play(model)
-    results = [trace.messages[record.message].content for record in trace.tool_calls[:4]]
-    assert results[0] == results[1] == '{"error":"No skills available."}'
-    assert all("there is no tool" in result for result in results[2:])
-    assert (trace.skills_loaded, trace.scripts_run) == ((), ())
-    shown = orjson.dumps([[orjson.dumps(m).decode() for m in model.seen[-1][0]], [repr(s) for s in model.specs[0]]])
-    for secret in (package.description, package.body, "methods.md", package.digest):
-        assert secret.encode() not in shown
+
+
+def test_the_no_skill_arm_sees_no_trace_of_a_skill(attempt, package) -> None:
+    results, trace, shown = attempt(Condition.NO_SKILL, LOAD, REFERENCES, RUN, SAVE)
+    assert results["load"] == results["refs"] == NONE
+    for refused in ("run", "save"):
+        assert "there is no tool" in results[refused]
+        assert orjson.loads(results[refused])["tools"] == list(ALWAYS)
+    assert (trace.skills_loaded, trace.scripts_run, trace.saved_skills) == ((), (), {})
+    for secret in (package.description, package.body, "methods.md", "optimize.py on", package.digest, str(package.root)):
+        assert secret not in shown
+
+
+def test_what_is_mounted_for_others_changes_no_answer_to_the_no_skill_arm(attempt, mounts, package) -> None:
+    """The same probes get the same bytes whether or not packages exist, and whether or not a name is one of them."""
+    calls = (LOAD, REFERENCES, RUN, RUN_IN_PACKAGE, SAVE)
+    unknown = [dataclasses.replace(c, arguments=c.arguments.replace(package.name, "nothing-like-it")) for c in calls]
+    results = attempt(Condition.NO_SKILL, *calls)[0]
+    assert {key: value for key, value in results.items() if key != "s"} == {
+        key: value for key, value in attempt(Condition.NO_SKILL, *unknown)[0].items() if key != "s"
+    }
+
+
+def test_the_curated_arm_loads_documents_and_then_runs_scripts(attempt, package, runner) -> None:
+    results, trace, _ = attempt(Condition.CURATED, RUN, LOAD, REFERENCES, RUN_IN_PACKAGE)
+    assert "load_skill first" in results["run"]
+    assert orjson.loads(results["load"]) == {
+        "skill_name": package.name,
+        "content": package.body,
+        "references": list(package.references),
+        "scripts": list(package.scripts),
+    }
+    assert orjson.loads(results["refs"])["references"] == package.references
+    assert trace.scripts_run == ("portfolio-construction/scripts/optimize.py",)
+    assert len(runner.calls) == 1
+
+
+def test_documents_alone_name_no_scripts_and_run_none(attempt, package, runner) -> None:
+    results, trace, shown = attempt(Condition.DOCS_ONLY, LOAD, REFERENCES, RUN, RUN_IN_PACKAGE)
+    assert orjson.loads(results["load"])["content"] == package.body
+    assert orjson.loads(results["load"])["scripts"] == []
+    assert orjson.loads(results["refs"])["references"] == package.references
+    for refused in ("run", "run2"):
+        assert "there is no tool 'run_skill_script'" in results[refused]
+        assert orjson.loads(results[refused])["tools"] == list(ALWAYS)
+    assert (trace.scripts_run, runner.calls) == ((), [])
+    assert "Optimises a portfolio" not in shown
+
+
+def test_scripts_alone_show_their_own_notes_and_no_document(attempt, package, runner) -> None:
+    results, trace, shown = attempt(Condition.SCRIPTS_ONLY, LOAD, REFERENCES, RUN, RUN_IN_PACKAGE)
+    assert results["load"] == results["refs"] == NONE
+    assert trace.scripts_run == ("portfolio-construction/scripts/optimize.py",) * 2
+    assert all(path.samefile(package.root / "scripts" / "optimize.py") for path, _ in runner.calls)
+    assert "Optimises a portfolio" in shown
+    for secret in (package.description, package.body, "methods.md", *package.references.values()):
+        assert secret not in shown
+
+
+def test_inline_documents_stand_behind_the_base_and_scripts_run_without_loading(attempt, package) -> None:
+    results, trace, _ = attempt(Condition.INLINE, RUN, RUN_IN_PACKAGE, LOAD, base_prompt="BASE")
+    assert trace.scripts_run == ("portfolio-construction/scripts/optimize.py",) * 2
+    assert results["load"] == NONE
+    prompt = trace.messages[1].content
+    assert prompt.startswith("BASE\n\n# Skills\n")
+    assert package.body in prompt
+    assert all(text in prompt for text in package.references.values())
+
+
+def test_an_inline_arm_runs_only_the_scripts_of_the_domains_own_skill(attempt, mounts, package) -> None:
+    other = dataclasses.replace(package, name="risk-management", scripts=("scripts/other.py",))
+    mounts[Condition.INLINE] = mount(Condition.INLINE, {each.name: each for each in (package, other)}, {})
+    theirs = ToolCall("run", "run_skill_script", '{"script_path": "risk-management/scripts/other.py"}')
+    results, trace, shown = attempt(Condition.INLINE, theirs)
+    assert orjson.loads(results["run"])["scripts"] == {package.name: list(package.scripts)}
+    assert trace.scripts_run == ()
+    assert "other.py" not in shown.replace("risk-management/scripts/other.py", "")
+
+
+def test_the_placebo_arm_shows_only_the_irrelevant(attempt, package) -> None:
+    bees = ToolCall("bees", "load_skill", '{"skill_name": "bee-keeping"}')
+    results, _, shown = attempt(Condition.PLACEBO, bees, LOAD, REFERENCES, RUN)
+    assert orjson.loads(results["bees"])["content"].startswith("Feed the bees")
+    for missing in ("load", "refs"):
+        assert orjson.loads(results[missing])["available"] == ["bee-keeping"]
+    assert "there is no tool 'run_skill_script'" in results["run"]
+    for secret in (package.description, package.body, *package.references.values()):
+        assert secret not in shown
+
+
+@pytest.mark.parametrize("condition", [Condition.SELF_GENERATED, Condition.SELF_GENERATED_PERSISTENT])
+def test_an_own_skill_of_a_curated_name_is_the_agents_own(attempt, package, runner, condition: Condition) -> None:
+    results, trace, shown = attempt(condition, LOAD, SAVE, dataclasses.replace(LOAD, id="again"), REFERENCES, RUN)
+    assert results["load"] == NONE
+    assert orjson.loads(results["save"]) == {"status": "saved", "skills": [package.name]}
+    assert orjson.loads(results["again"]) == {"skill_name": package.name, "content": "my own words"}
+    assert orjson.loads(results["refs"])["references"] == {}
+    assert "there is no tool 'run_skill_script'" in results["run"]
+    assert (trace.saved_skills, trace.scripts_run, runner.calls) == ({package.name: "my own words"}, (), [])
+    assert package.body not in shown
+
+
+def test_a_stream_starts_with_what_it_remembers_and_hands_on_what_it_rewrote(attempt) -> None:
+    memory = Memory({"mine": "old words", "other": "kept"}, (Feedback("t1", "scored", 0.25),))
+    load = ToolCall("mine", "load_skill", '{"skill_name": "mine"}')
+    rewrite = ToolCall("rewrite", "save_skill", '{"skill_name": "mine", "content": "new words"}')
+    third = ToolCall("third", "save_skill", '{"skill_name": "third", "content": "x"}')
+    fourth = ToolCall("fourth", "save_skill", '{"skill_name": "fourth", "content": "x"}')
+    again = dataclasses.replace(load, id="again")
+    condition = Condition.SELF_GENERATED_PERSISTENT
+    results, trace, _ = attempt(condition, load, rewrite, again, third, fourth, memory=memory)
+    assert orjson.loads(results["mine"])["content"] == "old words"
+    assert orjson.loads(results["again"])["content"] == "new words"
+    assert "3 skills are saved already" in results["fourth"]
+    assert trace.saved_skills == {"mine": "new words", "other": "kept", "third": "x"}
+    assert memory.skills == {"mine": "old words", "other": "kept"}
+    assert "Saved skills: mine, other\nVerdicts on your earlier answers, the latest last: 1. scored, 0.250 of 1" in (
+        trace.messages[1].content
+    )
+
+
+def test_a_stream_that_saves_nothing_hands_on_what_it_had(attempt) -> None:
+    memory = Memory({"mine": "words"})
+    assert attempt(Condition.SELF_GENERATED_PERSISTENT, memory=memory)[1].saved_skills == {"mine": "words"}
+    assert attempt(Condition.SELF_GENERATED_PERSISTENT)[1].saved_skills == {}
+
+
+@pytest.mark.parametrize("condition", list(Condition))
+def test_every_arm_reads_the_same_base_and_ends_with_the_submission_alone(
+    scripted, play, mounts, condition: Condition
+) -> None:
+    base = "Subtask: unconstrained_optimization\nÄ base, byte for byte.\n"
+    model = scripted([Turn("hm")])
+    trace = play(model, condition, base_prompt=base)
+    assert trace.messages[0].content == SYSTEM_PROMPT
+    assert trace.messages[1].content == arm_prompt(base, mounts[condition], DOMAIN)
+    assert trace.messages[1].content.encode().startswith(base.encode())
+    assert trace.condition == condition.value
+    everything = (*ALWAYS, *EXTRA[condition])
+    assert trace.tools == everything
+    assert [(tools, choice) for _, tools, choice in model.seen] == [
+        *[(everything, "auto")] * 11,
+        (("submit_answer",), "submit_answer"),
+    ]
+    assert trace.messages[-2].content == LAST_TURN
 
 
 def test_a_mount_that_is_not_the_arms_is_refused(mounts, package) -> None:
@@ -70,16 +236,6 @@ def test_a_mount_that_is_not_the_arms_is_refused(mounts, package) -> None:
         prove_mount(mounts[Condition.NO_SKILL], specs, "fundamental_analysis")
 
 
-def test_an_arm_of_scripts_alone_shows_no_documents(scripted, play, mounts, package) -> None:
-    arm = dataclasses.replace(ARMS[Condition.CURATED], documents=False)
-    mounts[Condition.CURATED] = Mount(arm, {package.name: package})
-    load = ToolCall("1", "load_skill", '{"skill_name": "portfolio-construction"}')
-    model = scripted([Turn(tool_calls=(load,)), Turn(tool_calls=(ToolCall("s", "submit_answer", '{"answer": ""}'),))])
-    trace = play(model, Condition.CURATED)
-    assert trace.messages[3].content == '{"error":"No skills available."}'
-    assert package.description not in repr(model.specs)
-
-
 def test_an_episode_with_a_smuggled_package_does_not_start(scripted, play, mounts, package) -> None:
     mounts[Condition.NO_SKILL] = Mount(ARMS[Condition.NO_SKILL], {package.name: package})
     model = scripted([Turn("hello")])
@@ -91,13 +247,27 @@ def test_an_episode_with_a_smuggled_package_does_not_start(scripted, play, mount
 def test_a_digest_tells_arms_and_packages_apart(mounts, package) -> None:
     digests = {mounted.digest for mounted in mounts.values()}
     changed = dataclasses.replace(package, digest="e" * 64)
-    assert len(digests | {mount(Condition.CURATED, {package.name: changed}).digest}) == 4
-    assert mount(Condition.NO_SKILL, {}).digest == mounts[Condition.NO_SKILL].digest
+    digests.add(mount(Condition.CURATED, {package.name: changed}, {}).digest)
+    assert len(digests) == len(Condition) + 1
+    assert mount(Condition.NO_SKILL, {}, {}).digest == mounts[Condition.NO_SKILL].digest
 
 
-def test_an_arm_that_needs_packages_refuses_to_run_without() -> None:
-    with pytest.raises(InputError, match="no package was found"):
-        mount(Condition.CURATED, {})
+@pytest.mark.parametrize("condition", [condition for condition, arm in ARMS.items() if arm.mounts_packages])
+def test_an_arm_that_needs_packages_refuses_to_run_without(package, condition: Condition) -> None:
+    others = {package.name: package}
+    packages, placebos = ({}, others) if condition is not Condition.PLACEBO else (others, {})
+    kind = "placebo" if condition is Condition.PLACEBO else "curated"
+    with pytest.raises(InputError, match=f"'{condition.value}' mounts {kind} skills, but no package was found"):
+        mount(condition, packages, placebos)
+
+
+@pytest.mark.parametrize("condition", [condition for condition, arm in ARMS.items() if not arm.kept])
+@pytest.mark.parametrize("memory", [Memory({"mine": "x"}), Memory({}, (Feedback("t", "scored", 1.0),))])
+def test_only_the_persistent_arm_may_remember(scripted, play, condition: Condition, memory: Memory) -> None:
+    model = scripted([SUBMIT])
+    with pytest.raises(InternalError, match=f"condition {condition.value}: skills .* remembered, nothing may be"):
+        play(model, condition, memory=memory)
+    assert not model.seen
 
 
 def test_an_unknown_condition_is_named_with_the_known_ones() -> None:

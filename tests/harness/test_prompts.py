@@ -5,17 +5,28 @@ from datetime import date
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from finskillbench.episode import Episode, Prompt
-from finskillbench.errors import EditionError
+from finskillbench.errors import EditionError, InputError
 from finskillbench.harness.compaction import compact_input, compact_value
-from finskillbench.harness.conditions import ARMS, Condition
-from finskillbench.harness.prompts import MAX_TASK_PROMPT, arm_prompt, prompt_digest, task_prompt
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.memory import EMPTY, Feedback, Memory
+from finskillbench.harness.prompts import (
+    APPENDIX,
+    MAX_TASK_PROMPT,
+    VERDICTS_SHOWN,
+    arm_prompt,
+    prompt_digest,
+    task_prompt,
+)
 from finskillbench.harness.schema import render_schema
 from finskillbench.subtasks import SUBTASKS, by_name
+
+
+DOMAIN = "portfolio_construction"
 
 
 class Inner(BaseModel):
@@ -116,15 +127,18 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(task_input=st.dictionaries(st.text(max_size=30), JSON, max_size=12), repeat=st.integers(1, 60))
-def test_a_prompt_keeps_to_its_bound_and_to_itself(task_input, repeat) -> None:
+def test_a_prompt_keeps_to_its_bound_and_to_itself(mounts, package, task_input, repeat) -> None:
     task_input = {name: [value] * repeat for name, value in task_input.items()}
-    episode = Episode("t", "risk_management", "stress_testing", date(2025, 1, 31), "hard", task_input, Prompt("d", "o"))
+    # Named as the fixtures' package, so that the inline arm has a document to show.
+    episode = Episode("t", DOMAIN, "stress_testing", date(2025, 1, 31), "hard", task_input, Prompt("d", "o"))
     base = task_prompt(episode, by_name("stress_testing").answer)
     assert base == task_prompt(episode, by_name("stress_testing").answer)
+    documents = len(package.body) + sum(len(f"\n\n## {name}\n\n{text}") for name, text in package.references.items())
     for condition in Condition:
-        assert len(arm_prompt(base, ARMS[condition])) <= MAX_TASK_PROMPT
+        extra = documents if condition is Condition.INLINE else 0
+        assert len(arm_prompt(base, mounts[condition], DOMAIN)) <= MAX_TASK_PROMPT + extra
 
 
 def test_words_that_leave_no_room_are_an_edition_error(episode) -> None:
@@ -133,9 +147,43 @@ def test_words_that_leave_no_room_are_an_edition_error(episode) -> None:
         task_prompt(wordy, None)
 
 
-def test_only_the_self_generated_arm_appends_its_instruction() -> None:
-    assert arm_prompt("base", ARMS[Condition.NO_SKILL]) == arm_prompt("base", ARMS[Condition.CURATED]) == "base"
-    assert "save_skill" in arm_prompt("base", ARMS[Condition.SELF_GENERATED])
+def test_only_arms_of_own_skills_and_inline_documents_append_to_the_base(mounts, package) -> None:
+    appended = {}
+    for condition in Condition:
+        text = arm_prompt("base", mounts[condition], DOMAIN)
+        assert text == "base" or text.startswith("base" + APPENDIX)
+        appended[condition] = text.removeprefix("base")
+    own = (Condition.SELF_GENERATED, Condition.SELF_GENERATED_PERSISTENT)
+    assert [condition for condition in Condition if "save_skill" in appended[condition]] == list(own)
+    assert [c for c in Condition if appended[c]] == [own[0], Condition.INLINE, own[1]]
+    for document in (package.body, *package.references, *package.references.values()):
+        assert document in appended[Condition.INLINE]
+
+
+def test_an_inline_arm_needs_a_package_named_after_the_domain(mounts) -> None:
+    with pytest.raises(InputError, match="'inline' shows each domain its own skill, and none is named 'risk-manage"):
+        arm_prompt("base", mounts[Condition.INLINE], "risk_management")
+
+
+def test_a_stream_tells_names_of_skills_and_how_answers_fared_and_nothing_else(mounts) -> None:
+    mounted = mounts[Condition.SELF_GENERATED_PERSISTENT]
+    first = arm_prompt("base", mounted, DOMAIN, EMPTY)
+    assert first.endswith("Saved skills: none yet\nVerdicts on your earlier answers, the latest last: none yet")
+    fared = (Feedback("pc_secret_1", "scored", 0.51249), Feedback("pc_secret_2", "max_turns_exhausted", None))
+    later = arm_prompt("base", mounted, DOMAIN, Memory({"b": "text of b", "a": "text of a"}, fared))
+    assert later.endswith(
+        "Saved skills: a, b\n"
+        "Verdicts on your earlier answers, the latest last: 1. scored, 0.512 of 1; 2. max_turns_exhausted, no score"
+    )
+    assert "text of" not in later
+    assert "secret" not in later
+
+
+def test_the_latest_verdicts_are_shown_under_their_own_numbers(mounts) -> None:
+    fared = tuple(Feedback(f"t{i}", "scored", 0.0) for i in range(VERDICTS_SHOWN + 5))
+    text = arm_prompt("base", mounts[Condition.SELF_GENERATED_PERSISTENT], DOMAIN, Memory({}, fared))
+    assert text.count("scored, 0.000 of 1") == VERDICTS_SHOWN
+    assert "latest last: 6. scored" in text
 
 
 def test_a_digest_counts_where_texts_end() -> None:

@@ -10,23 +10,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.memory import EMPTY, MAX_SAVED_SKILLS, MAX_SKILL_CHARS
 from finskillbench.harness.model import ToolCall
 from finskillbench.harness.toolbox import Toolbox
-from finskillbench.harness.tools import MAX_SAVED_SKILLS, MAX_SKILL_CHARS, tool_specs
+from finskillbench.harness.tools import tool_specs
+from finskillbench.harness.trace import Fate
 
 DOMAIN = "fundamental_analysis"
 
 
 class Bench:
-    """A toolbox with its tool list; `use` returns the parsed result and whether the call succeeded."""
+    """A toolbox with its tool list; `use` returns the parsed result and how the call fared."""
 
-    def __init__(self, episode, full_input, mounted, runner, tmp_path) -> None:
-        self.box = Toolbox(episode, lambda: full_input, mounted, runner=runner, scratch_root=tmp_path)
+    def __init__(self, episode, full_input, mounted, runner, tmp_path, memory) -> None:
+        self.box = Toolbox(episode, lambda: full_input, mounted, runner=runner, scratch_root=tmp_path, memory=memory)
         self.specs = tool_specs(mounted, DOMAIN)
 
     def raw(self, name: str, arguments: str):
-        text, ok = asyncio.run(self.box.call(ToolCall("id", name, arguments), self.specs))
-        return orjson.loads(text), ok
+        text, fate = asyncio.run(self.box.call(ToolCall("id", name, arguments), self.specs))
+        return orjson.loads(text), fate
 
     def use(self, name: str, **arguments):
         return self.raw(name, orjson.dumps(arguments).decode())
@@ -36,8 +38,8 @@ class Bench:
 def bench(episode, full_input, mounts, runner, tmp_path):
     benches = []
 
-    def make(condition: Condition, runner=runner, data=full_input) -> Bench:
-        benches.append(Bench(episode, data, mounts[condition], runner, tmp_path))
+    def make(condition: Condition, runner=runner, data=full_input, memory=EMPTY) -> Bench:
+        benches.append(Bench(episode, data, mounts[condition], runner, tmp_path, memory))
         return benches[-1]
 
     yield make
@@ -47,8 +49,8 @@ def bench(episode, full_input, mounts, runner, tmp_path):
 
 def test_task_data_has_full_precision(bench) -> None:
     desk = bench(Condition.NO_SKILL)
-    result, ok = desk.use("get_task_data", field="covariance_matrix")
-    assert ok
+    result, fate = desk.use("get_task_data", field="covariance_matrix")
+    assert fate == "ok"
     assert result["value"]["matrix"][0][0] == 0.040000001
     assert desk.use("get_task_data", field="expected_returns")[0]["value"]["AAA"] == 0.1234567
 
@@ -63,8 +65,8 @@ def test_a_dotted_path_reaches_inside_a_field(bench, path: str, value) -> None:
 
 @pytest.mark.parametrize("path", ["no", "", ".", "covariance_matrix.matrix.3", "covariance_matrix.matrix.-1", "²"])
 def test_an_unknown_field_lists_the_known_ones(bench, full_input, path: str) -> None:
-    result, ok = bench(Condition.NO_SKILL).use("get_task_data", field=path)
-    assert not ok
+    result, fate = bench(Condition.NO_SKILL).use("get_task_data", field=path)
+    assert fate == "tool_failed"
     assert result["fields"] == list(full_input)
 
 
@@ -72,8 +74,8 @@ def test_a_field_too_long_to_return_can_be_read_in_parts(bench) -> None:
     n = 200
     data = {"covariance_matrix": {"tickers": [f"T{i}" for i in range(n)], "matrix": [[1 / 3] * n] * n}}
     desk = bench(Condition.NO_SKILL, data=data)
-    result, ok = desk.use("get_task_data", field="covariance_matrix")
-    assert not ok
+    result, fate = desk.use("get_task_data", field="covariance_matrix")
+    assert fate == "tool_failed"
     assert "ask for a part" in result["error"]
     assert desk.use("get_task_data", field="covariance_matrix.matrix.0")[0]["value"] == [1 / 3] * n
 
@@ -81,7 +83,7 @@ def test_a_field_too_long_to_return_can_be_read_in_parts(bench) -> None:
 def test_a_full_covariance_of_a_hundred_names_passes(bench) -> None:
     n = 100
     desk = bench(Condition.NO_SKILL, data={"covariance_matrix": {"matrix": [[math.pi / 100] * n] * n}})
-    assert desk.use("get_task_data", field="covariance_matrix")[1]
+    assert desk.use("get_task_data", field="covariance_matrix")[1] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -97,31 +99,31 @@ def test_a_full_covariance_of_a_hundred_names_passes(bench) -> None:
 )
 def test_a_submission_is_kept_as_it_was_written(bench, arguments: str, answer: str) -> None:
     desk = bench(Condition.NO_SKILL)
-    assert desk.raw("submit_answer", arguments) == ({"status": "submitted"}, True)
+    assert desk.raw("submit_answer", arguments) == ({"status": "submitted"}, "ok")
     assert desk.box.answer == answer
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "words"),
+    ("name", "arguments", "fate", "words"),
     [
-        ("submit_answer", "", "lacks the parameter 'answer'"),
-        ("submit_answer", "{", "not valid JSON"),
-        ("submit_answer", '{"answer": NaN}', "not valid JSON"),
-        ("submit_answer", "[]", "must be a JSON object"),
-        ("submit_answer", '{"answer": null}', "must be a string"),
-        ("get_task_data", '{"field": "a", "fields": 1}', "has no parameter 'fields'"),
-        ("get_task_data", '{"field": ["a"]}', "must be a string"),
-        ("query_xbrl", '{"ticker": "AAPL", "metrics": [1]}', "must be a list of strings"),
-        ("query_xbrl", '{"ticker": "AAPL", "limit": true}', "must be an integer"),
-        ("query_xbrl", '{"ticker": "AAPL", "period": null}', "carries no filings"),
-        ("run_skill_script", '{"script_path": "x", "input_data": "{}"}', "must be a JSON object"),
-        ("optimize", "{}", "there is no tool 'optimize'"),
+        ("submit_answer", "", "invalid_arguments", "lacks the parameter 'answer'"),
+        ("submit_answer", "{", "invalid_arguments", "not valid JSON"),
+        ("submit_answer", '{"answer": NaN}', "invalid_arguments", "not valid JSON"),
+        ("submit_answer", "[]", "invalid_arguments", "must be a JSON object"),
+        ("submit_answer", '{"answer": null}', "invalid_arguments", "must be a string"),
+        ("get_task_data", '{"field": "a", "fields": 1}', "invalid_arguments", "has no parameter 'fields'"),
+        ("get_task_data", '{"field": ["a"]}', "invalid_arguments", "must be a string"),
+        ("query_xbrl", '{"ticker": "AAPL", "metrics": [1]}', "invalid_arguments", "must be a list of strings"),
+        ("query_xbrl", '{"ticker": "AAPL", "limit": true}', "invalid_arguments", "must be an integer"),
+        ("query_xbrl", '{"ticker": "AAPL", "period": null}', "tool_failed", "carries no filings"),
+        ("run_skill_script", '{"script_path": "x", "input_data": "{}"}', "invalid_arguments", "must be a JSON object"),
+        ("optimize", "{}", "unknown_tool", "there is no tool 'optimize'"),
     ],
 )
-def test_bad_calls_are_told_what_is_wrong(bench, name: str, arguments: str, words: str) -> None:
+def test_bad_calls_are_told_what_is_wrong(bench, name: str, arguments: str, fate: Fate, words: str) -> None:
     desk = bench(Condition.CURATED)
-    result, ok = desk.raw(name, arguments)
-    assert not ok
+    result, met = desk.raw(name, arguments)
+    assert met == fate
     assert words in result["error"]
     assert desk.box.answer is None
 
@@ -132,18 +134,18 @@ def test_curated_skills_load_with_references_and_scripts(bench, package) -> None
     assert result["content"] == package.body
     assert result["scripts"] == ["scripts/optimize.py"]
     assert desk.use("load_references", skill_name=package.name)[0]["references"] == dict(package.references)
-    missing, ok = desk.use("load_skill", skill_name="risk")
-    assert (ok, missing["available"]) == (False, [package.name])
+    missing, fate = desk.use("load_skill", skill_name="risk")
+    assert (fate, missing["available"]) == ("tool_failed", [package.name])
     assert desk.box.skills_loaded == [package.name]
 
 
 def test_a_script_needs_its_skill_loaded_first(bench, package, runner) -> None:
     desk = bench(Condition.CURATED)
-    result, ok = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
-    assert (ok, "load_skill first" in result["error"]) == (False, True)
+    result, fate = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
+    assert (fate, "load_skill first" in result["error"]) == ("tool_failed", True)
     desk.use("load_skill", skill_name=package.name)
-    result, ok = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
-    assert (ok, result["output"]) == (True, {"weights": {"AAA": 1.0}})
+    result, fate = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
+    assert (fate, result["output"]) == ("ok", {"weights": {"AAA": 1.0}})
     assert runner.calls[0][0].samefile(package.root / "scripts" / "optimize.py")
     assert desk.box.scripts_run == ["portfolio-construction/scripts/optimize.py"]
 
@@ -159,8 +161,8 @@ def test_injected_fields_arrive_at_full_precision_and_override(bench, package, r
     )
     payload = orjson.loads(runner.calls[0][1])
     assert payload == {"covariance_matrix": full_input["covariance_matrix"], "risk_aversion": 2}
-    result, ok = desk.use("run_skill_script", script_path="scripts/optimize.py", inject_task_fields=["truth"])
-    assert (ok, result["fields"]) == (False, list(full_input))
+    result, fate = desk.use("run_skill_script", script_path="scripts/optimize.py", inject_task_fields=["truth"])
+    assert (fate, result["fields"]) == ("tool_failed", list(full_input))
     assert len(runner.calls) == 1
 
 
@@ -170,22 +172,22 @@ def test_injected_fields_arrive_at_full_precision_and_override(bench, package, r
 def test_a_script_outside_the_package_is_never_run(bench, package, runner, path: str) -> None:
     desk = bench(Condition.CURATED)
     desk.use("load_skill", skill_name=package.name)
-    result, ok = desk.use("run_skill_script", script_path=path)
-    assert (ok, runner.calls) == (False, [])
+    result, fate = desk.use("run_skill_script", script_path=path)
+    assert (fate, runner.calls) == ("tool_failed", [])
     assert result["scripts"] == {package.name: ["scripts/optimize.py"]}
 
 
 def test_a_failing_script_is_an_error_the_agent_reads(bench, package, failing_runner) -> None:
     desk = bench(Condition.CURATED, runner=failing_runner)
     desk.use("load_skill", skill_name=package.name)
-    result, ok = desk.use("run_skill_script", script_path="scripts/optimize.py")
-    assert (ok, result) == (False, {"error": "stopped after 10 s", "script": "scripts/optimize.py"})
+    result, fate = desk.use("run_skill_script", script_path="scripts/optimize.py")
+    assert (fate, result) == ("tool_failed", {"error": "stopped after 10 s", "script": "scripts/optimize.py"})
 
 
 def test_own_skills_are_saved_found_and_removed_with_the_episode(bench, tmp_path) -> None:
     desk = bench(Condition.SELF_GENERATED)
     assert desk.use("load_skill", skill_name="mine")[0] == {"error": "No skills available."}
-    assert desk.use("save_skill", skill_name="mine", content="one\r\ntwo é")[1]
+    assert desk.use("save_skill", skill_name="mine", content="one\r\ntwo é")[1] == "ok"
     assert desk.use("load_skill", skill_name="mine")[0]["content"] == "one\r\ntwo é"
     assert desk.use("load_references", skill_name="mine")[0]["references"] == {}
     scratch = [path for path in tmp_path.iterdir() if path.name.startswith("skills-")]
@@ -197,16 +199,16 @@ def test_own_skills_are_saved_found_and_removed_with_the_episode(bench, tmp_path
 def test_own_skills_are_limited_in_number_and_size(bench) -> None:
     desk = bench(Condition.SELF_GENERATED)
     for i in range(MAX_SAVED_SKILLS):
-        assert desk.use("save_skill", skill_name=f"skill-{i}", content="x" * MAX_SKILL_CHARS)[1]
-    assert not desk.use("save_skill", skill_name="one-more", content="x")[1]
-    assert desk.use("save_skill", skill_name="skill-0", content="new")[1]
+        assert desk.use("save_skill", skill_name=f"skill-{i}", content="x" * MAX_SKILL_CHARS)[1] == "ok"
+    assert desk.use("save_skill", skill_name="one-more", content="x")[1] == "tool_failed"
+    assert desk.use("save_skill", skill_name="skill-0", content="new")[1] == "ok"
     assert desk.use("load_skill", skill_name="skill-0")[0]["content"] == "new"
-    assert not desk.use("save_skill", skill_name="skill-1", content="x" * (MAX_SKILL_CHARS + 1))[1]
+    assert desk.use("save_skill", skill_name="skill-1", content="x" * (MAX_SKILL_CHARS + 1))[1] == "tool_failed"
 
 
 @pytest.mark.parametrize("name", ["", "A", "a--b", "-a", "a-", "a/b", "../a", "a.md", "a\n", "ä", "a" * 65])
 def test_a_name_outside_the_specification_saves_nothing(bench, tmp_path, name: str) -> None:
-    assert not bench(Condition.SELF_GENERATED).use("save_skill", skill_name=name, content="x")[1]
+    assert bench(Condition.SELF_GENERATED).use("save_skill", skill_name=name, content="x")[1] == "tool_failed"
     assert not list(tmp_path.glob("skills-*"))
 
 
@@ -239,9 +241,9 @@ def test_no_arguments_whatever_make_a_tool_raise(bench, package, name, arguments
     if condition is Condition.CURATED:
         desk.use("load_skill", skill_name=package.name)
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    result, ok = desk.raw(name, text)
+    result, fate = desk.raw(name, text)
     assert isinstance(result, dict)
-    assert ok is ("error" not in result)
+    assert (fate == "ok") is ("error" not in result)
 
 
 @pytest.mark.parametrize("depth", [300, 900, 1_100, 100_000])
@@ -261,5 +263,5 @@ def test_a_fault_in_a_tool_itself_is_an_error_result(episode, mounts, tmp_path) 
 
     box = Toolbox(episode, broken, mounts[Condition.NO_SKILL], scratch_root=tmp_path)
     specs = tool_specs(mounts[Condition.NO_SKILL], DOMAIN)
-    text, ok = asyncio.run(box.call(ToolCall("id", "get_task_data", '{"field": "x"}'), specs))
-    assert (ok, orjson.loads(text)) == (False, {"error": "ZeroDivisionError: division by zero"})
+    text, fate = asyncio.run(box.call(ToolCall("id", "get_task_data", '{"field": "x"}'), specs))
+    assert (fate, orjson.loads(text)) == ("tool_failed", {"error": "ZeroDivisionError: division by zero"})

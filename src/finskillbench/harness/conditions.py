@@ -16,6 +16,7 @@ from types import MappingProxyType
 import orjson
 
 from finskillbench.errors import InputError, InternalError
+from finskillbench.harness.memory import EMPTY, Memory
 from finskillbench.harness.model import ToolSpec
 from finskillbench.skills.loader import SkillPackage, script_notes
 
@@ -51,9 +52,9 @@ class Arm:
         return self.documents or self.scripts or self.inline
 
     @property
-    def preloaded(self) -> bool:
-        """Whether scripts can be run without loading a skill first, as nothing can be loaded."""
-        return self.scripts and not self.documents
+    def indexes_scripts(self) -> bool:
+        """Whether `run_skill_script` lists the scripts with their notes, as no document does."""
+        return self.scripts and not self.documents and not self.inline
 
 
 ARMS: Mapping[Condition, Arm] = MappingProxyType(
@@ -78,6 +79,7 @@ class Mount:
     """An arm with the packages that were really mounted; `digest` identifies both.
 
     `script_index` lists the scripts with their own notes, where no document does: ("package/scripts/x.py", notes).
+    What an agent meets of the packages - tools, toolbox and prompt - is decided by the methods here and nowhere else.
     """
 
     arm: Arm
@@ -97,6 +99,32 @@ class Mount:
     def package_digests(self) -> dict[str, str]:
         """Name to digest of each mounted package; empty where nothing is mounted."""
         return {name: self.packages[name].digest for name in sorted(self.packages)}
+
+    @property
+    def loadable(self) -> Mapping[str, SkillPackage]:
+        """The packages whose documents `load_skill` and `load_references` return."""
+        return self.packages if self.arm.documents else {}
+
+    def preloaded(self, domain: str) -> dict[str, SkillPackage]:
+        """The packages whose scripts can be run without loading a skill first, as nothing can be loaded."""
+        if self.arm.inline:
+            package = self.package_of(domain)
+            return {package.name: package}
+        return dict(self.packages) if self.arm.indexes_scripts else {}
+
+    def package_of(self, domain: str) -> SkillPackage:
+        """The package that is named after a domain: "portfolio-construction" for `portfolio_construction`.
+
+        Raises
+        ------
+        InputError : there is none.
+        """
+        name = domain.replace("_", "-")
+        if name not in self.packages:
+            raise InputError(
+                f"condition {self.arm.condition.value!r} shows each domain its own skill, and none is named {name!r}"
+            )
+        return self.packages[name]
 
 
 def parse_condition(name: str) -> Condition:
@@ -122,25 +150,16 @@ def mount(condition: Condition, packages: Mapping[str, SkillPackage], placebos: 
     if not mounted:
         kind = "placebo" if arm.placebo else "curated"
         raise InputError(f"condition {condition.value!r} mounts {kind} skills, but no package was found")
-    index: list[tuple[str, str]] = []
-    if arm.preloaded and not arm.inline:
-        for name, package in sorted(mounted.items()):
-            index += [(f"{name}/{script}", notes) for script, notes in script_notes(package).items()]
-    return Mount(arm, MappingProxyType(dict(mounted)), tuple(index))
+    return Mount(arm, MappingProxyType(dict(mounted)), script_index(mounted) if arm.indexes_scripts else ())
 
 
-def package_of(mounted: Mount, domain: str) -> SkillPackage:
-    """The mounted package that is named after a domain: "portfolio-construction" for `portfolio_construction`.
-
-    Raises
-    ------
-    InputError : there is none.
-    """
-    name = domain.replace("_", "-")
-    if name not in mounted.packages:
-        condition = mounted.arm.condition.value
-        raise InputError(f"condition {condition!r} shows each domain its own skill, and none is named {name!r}")
-    return mounted.packages[name]
+def script_index(packages: Mapping[str, SkillPackage]) -> tuple[tuple[str, str], ...]:
+    """Every script of `packages` (name to package) with its own notes: ("package/scripts/x.py", notes)."""
+    return tuple(
+        (f"{name}/{script}", notes)
+        for name, package in sorted(packages.items())
+        for script, notes in script_notes(package).items()
+    )
 
 
 def expected_tools(arm: Arm, domain: str) -> tuple[str, ...]:
@@ -155,12 +174,14 @@ def expected_tools(arm: Arm, domain: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def prove_mount(mounted: Mount, tools: Sequence[ToolSpec], domain: str) -> None:
+def prove_mount(mounted: Mount, tools: Sequence[ToolSpec], domain: str, memory: Memory = EMPTY) -> None:
     """Check that an episode offers what its arm grants, no less and no more.
+
+    `finskillbench.harness.proof` looks at everything, once a run; this is the part that can differ by episode.
 
     Raises
     ------
-    InternalError : the tools on the wire differ from the arm's, or packages are mounted where none may be.
+    InternalError : the tools on the wire differ from the arm's, or packages or memories are there that none may be.
     """
     offered = tuple(tool.name for tool in tools)
     expected = expected_tools(mounted.arm, domain)
@@ -169,3 +190,6 @@ def prove_mount(mounted: Mount, tools: Sequence[ToolSpec], domain: str) -> None:
         raise InternalError(f"condition {condition}: tools on offer are {offered}, expected {expected}")
     if mounted.packages and not mounted.arm.mounts_packages:
         raise InternalError(f"condition {condition}: packages {sorted(mounted.packages)} are mounted, none may be")
+    if (memory.skills or memory.verdicts) and not mounted.arm.kept:
+        held = f"skills {sorted(memory.skills)} and {len(memory.verdicts)} verdicts"
+        raise InternalError(f"condition {condition}: {held} are remembered, nothing may be")

@@ -1,7 +1,7 @@
 """What happens when something fails: one table for providers, models, tools and the disk.
 
-`retried`: the same call is made again, at most three times, after the wait that the provider asked for or 1, 2, 4
-seconds. `graded`: the episode goes on or ends with a verdict; an episode that is not graded has status `error`, no
+`retried`: the same call is made again, at most three times, after the wait that the provider asked for (at most 120
+seconds) or 1, 2, 4 seconds. `graded`: the episode goes on or ends with a verdict; an episode that is not graded has status `error`, no
 scores, and is run again when the run is resumed. `stops`: what ends with it beyond the episode.
 """
 
@@ -29,6 +29,8 @@ class Policy:
 
 
 _RETRIED = "incidents; after 3 retries status error"
+_AT_ONCE = "incidents; status error"
+_NEVER_AGAIN = "incidents; status error; the model's rest is not run"
 PROVIDER: Mapping[Cause, Policy] = MappingProxyType(
     {
         Cause.RATE_LIMIT: Policy("HTTP 429, with or without Retry-After", True, False, "episode", _RETRIED),
@@ -38,13 +40,11 @@ PROVIDER: Mapping[Cause, Policy] = MappingProxyType(
         Cause.DROPPED: Policy("connection lost during the answer", True, False, "episode", _RETRIED),
         Cause.MALFORMED: Policy("an answer that is not the protocol's JSON", True, False, "episode", _RETRIED),
         Cause.EMPTY: Policy("an answer without choices", True, False, "episode", _RETRIED),
-        Cause.BAD_REQUEST: Policy("HTTP 400, 413, 422 and other refusals", False, False, "episode", "status error"),
-        Cause.AUTH: Policy("HTTP 401, 403", False, False, "model", "status error; the model's rest is not run"),
-        Cause.QUOTA: Policy(
-            "HTTP 402, insufficient quota", False, False, "model", "status error; the model's rest is not run"
-        ),
-        Cause.UNKNOWN_MODEL: Policy("HTTP 404", False, False, "model", "status error; the model's rest is not run"),
-        Cause.ADAPTER: Policy("an adapter's own exception", False, False, "episode", "status error"),
+        Cause.BAD_REQUEST: Policy("HTTP 400, 413, 422 and other refusals", False, False, "episode", _AT_ONCE),
+        Cause.AUTH: Policy("HTTP 401, 403", False, False, "model", _NEVER_AGAIN),
+        Cause.QUOTA: Policy("HTTP 402, insufficient quota", False, False, "model", _NEVER_AGAIN),
+        Cause.UNKNOWN_MODEL: Policy("HTTP 404", False, False, "model", _NEVER_AGAIN),
+        Cause.ADAPTER: Policy("an adapter's own exception", False, False, "episode", _AT_ONCE),
     }
 )
 """What a `finskillbench.errors.ProviderError` leads to."""
@@ -57,13 +57,16 @@ Incident = Literal[
     "invalid_arguments",
     "unknown_tool",
     "tool_failed",
+    "too_many_calls",
 ]
+"""What an episode meets and goes on, or ends with a verdict; a row lists them in order with the causes above."""
+
 OTHERS: Mapping[str, Policy] = MappingProxyType(
     {
         "context_overflow": Policy(
-            "the conversation outgrew the model", False, True, "episode", "status incomplete_submission"
+            "the conversation outgrew the model", False, True, "episode", "incidents; status incomplete_submission"
         ),
-        "max_tokens": Policy("an answer cut off by its length", False, True, "nothing", "incidents"),
+        "max_tokens": Policy("an answer cut off by its length", False, True, "nothing", "incidents; goes on with what came"),
         "refused": Policy("the model or a filter declined", False, True, "nothing", "incidents; a reminder is sent"),
         "text_only": Policy("text instead of a tool call", False, True, "nothing", "incidents; a reminder is sent"),
         "invalid_arguments": Policy(
@@ -73,7 +76,14 @@ OTHERS: Mapping[str, Policy] = MappingProxyType(
             "a tool that is not on offer", False, True, "nothing", "incidents; the tools on offer are named"
         ),
         "tool_failed": Policy(
-            "a tool that fails, crashes or takes too long", False, True, "nothing", "incidents; the tool says so"
+            "a tool that declines, fails, crashes or takes too long",
+            False,
+            True,
+            "nothing",
+            "incidents; the tool says so",
+        ),
+        "too_many_calls": Policy(
+            "a call beyond 64 in one turn", False, True, "nothing", "incidents; it is not run and says so"
         ),
         "out_of_turns": Policy("no submission in 12 turns", False, True, "episode", "status max_turns_exhausted"),
         "budget": Policy("--max-cost is reached", False, False, "run", "not run; exit code 1"),

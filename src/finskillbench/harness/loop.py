@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +35,8 @@ MAX_CALLS_PER_TURN = 64
 """Calls of one turn beyond this are answered by an error, so that a model in a rut cannot fill the memory."""
 
 _TOO_MANY: tuple[str, Fate] = (
-    '{"error":"more than 64 tool calls in one turn; this one was not run"}',
-    "invalid_arguments",
+    f'{{"error":"more than {MAX_CALLS_PER_TURN} tool calls in one turn; this one was not run"}}',
+    "too_many_calls",
 )
 
 
@@ -78,7 +78,9 @@ async def run_episode(
 
     Raises
     ------
-    InternalError : the tools on offer are not those of the arm.
+    InternalError : the tools on offer are not those of the arm, or it remembers what it may not.
+    InputError : the arm shows documents in the prompt, and no package is named after the episode's domain.
+    SkillError : somebody altered the scratch space, so that what the agent saved is lost.
     RunStoppedError : the model takes no further call, by order of whoever runs it; the episode counts as not begun.
     """
     around = surroundings or Surroundings()
@@ -100,7 +102,7 @@ class _Session:
     ) -> None:
         self.model, self.episode, self.mounted, self.around = model, episode, mounted, around
         self.tools = tool_specs(mounted, episode.skill)
-        prove_mount(mounted, self.tools, episode.skill)
+        prove_mount(mounted, self.tools, episode.skill, memory)
         prompt = arm_prompt(base_prompt, mounted, episode.skill, memory)
         self.prompt_digest = prompt_digest(SYSTEM_PROMPT, prompt)
         self.messages = [Message("system", SYSTEM_PROMPT), Message("user", prompt)]
@@ -121,17 +123,19 @@ class _Session:
 
     async def play(self) -> Trace:
         started = self.around.clock()
-        failure: FinSkillBenchError | None = None
         try:
-            ended = await self._converse()
+            ended, failure = await self._outcome()
+            return self._trace(ended, failure, self.around.clock() - started)
+        finally:
+            self.toolbox.close()
+
+    async def _outcome(self) -> tuple[Ended, FinSkillBenchError | None]:
+        try:
+            return await self._converse(), None
         except RunStoppedError:
             raise
         except FinSkillBenchError as error:
-            ended, failure = "error", error
-        finally:
-            saved = self.toolbox.saved_skills
-            self.toolbox.close()
-        return self._trace(ended, failure, saved, self.around.clock() - started)
+            return "error", error
 
     async def _converse(self) -> Ended:
         for number in range(1, MAX_TURNS + 1):
@@ -140,7 +144,7 @@ class _Session:
             if last:
                 self.messages.append(Message("user", LAST_TURN))
             started = self.around.clock()
-            turn = clean_turn(await self._generate(offered, SUBMIT_ANSWER.name if last else AUTO))
+            turn = await self._generate(offered, SUBMIT_ANSWER.name if last else AUTO)
             seconds = self.around.clock() - started
             self.calls.append(CallRecord(number, seconds, turn.stop, turn.served_model, turn.usage))
             self.usage += turn.usage
@@ -164,7 +168,7 @@ class _Session:
         """One model call with its retries; whatever still fails is raised as a `FinSkillBenchError`."""
         for attempt in range(MAX_RETRIES + 1):
             try:
-                return await self.model.generate(tuple(self.messages), offered, choice)
+                return clean_turn(await self.model.generate(tuple(self.messages), offered, choice))
             except ProviderError as error:
                 self.incidents.append(error.cause)
                 if not PROVIDER[error.cause].retried or attempt == MAX_RETRIES:
@@ -194,9 +198,7 @@ class _Session:
             self.records.append(ToolRecord(number, call.id, call.name, call.arguments, fate, seconds, place))
             self.messages.append(Message("tool", result, tool_call_id=call.id))
 
-    def _trace(
-        self, ended: Ended, failure: FinSkillBenchError | None, saved: Mapping[str, str], latency: float
-    ) -> Trace:
+    def _trace(self, ended: Ended, failure: FinSkillBenchError | None, latency: float) -> Trace:
         return Trace(
             task_id=self.episode.task_id,
             model=self.model.name,
@@ -216,7 +218,7 @@ class _Session:
             latency_seconds=latency,
             skills_loaded=tuple(self.toolbox.skills_loaded),
             scripts_run=tuple(self.toolbox.scripts_run),
-            saved_skills=saved,
+            saved_skills=self.toolbox.saved_skills,
             mount_digest=self.mounted.digest,
             prompt_digest=self.prompt_digest,
         )

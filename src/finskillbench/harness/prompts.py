@@ -13,12 +13,13 @@ from pydantic import BaseModel
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError
 from finskillbench.harness.compaction import compact_input
-from finskillbench.harness.conditions import Mount, package_of
-from finskillbench.harness.memory import EMPTY, Feedback, Memory
+from finskillbench.harness.conditions import Mount
+from finskillbench.harness.memory import EMPTY, Memory
 from finskillbench.harness.schema import render_schema
 
 MAX_TASK_PROMPT = 12_000
-"""Characters of a task prompt in any condition, apart from documents and verdicts that an arm puts behind it."""
+"""Characters of a task prompt in any condition, apart from what an arm puts behind it that differs from episode to
+episode: documents, names of saved skills and verdicts."""
 
 SYSTEM_PROMPT = """\
 You are an investment analyst taking part in a controlled benchmark. Each task gives you financial data as it was \
@@ -49,6 +50,7 @@ Saved skills: {skills}
 Verdicts on your earlier answers, the latest last: {verdicts}"""
 VERDICTS_SHOWN = 20
 """How many of the latest verdicts stand in a prompt."""
+NONE_YET = "none yet"
 
 INLINE_INSTRUCTION = """\
 This skill is already loaded; its scripts can be run with `run_skill_script`.
@@ -61,6 +63,11 @@ That was plain text, which is not recorded as an answer. Call a tool, or hand in
 LAST_TURN = """\
 This is the last turn: only `submit_answer` is left. Submit the best answer you have now."""
 
+_LONGEST_INSTRUCTION = max(
+    len(SELF_GENERATED_INSTRUCTION),
+    len(INLINE_INSTRUCTION),
+    len(PERSISTENT_INSTRUCTION.format(skills=NONE_YET, verdicts=NONE_YET)),
+)
 _NO_SCHEMA = "As the output instructions say: one JSON object."
 _TEMPLATE = """\
 # Task
@@ -106,7 +113,7 @@ def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
     }
     fixed = len(_TEMPLATE.format(input="", **values))
     # Room for the longest appended instruction is kept free in every condition, so that the base never differs.
-    budget = MAX_TASK_PROMPT - len(APPENDIX) - len(SELF_GENERATED_INSTRUCTION) - fixed
+    budget = MAX_TASK_PROMPT - len(APPENDIX) - _LONGEST_INSTRUCTION - fixed
     try:
         text = compact_input(episode.input, budget)
     except ValueError as error:
@@ -129,24 +136,23 @@ def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -
     """
     arm = mounted.arm
     if arm.inline:
-        package = package_of(mounted, domain)
+        package = mounted.package_of(domain)
         documents = [package.body, *(f"## {name}\n\n{text}" for name, text in sorted(package.references.items()))]
         return base + APPENDIX + INLINE_INSTRUCTION + "\n\n".join(documents)
     if arm.kept:
-        verdicts = [_words(each) for each in memory.verdicts[-VERDICTS_SHOWN:]]
-        return (
-            base
-            + APPENDIX
-            + PERSISTENT_INSTRUCTION.format(
-                skills=", ".join(sorted(memory.skills)) or "none yet", verdicts="; ".join(verdicts) or "none yet"
-            )
-        )
+        return base + APPENDIX + _persistent(memory)
     return base + APPENDIX + SELF_GENERATED_INSTRUCTION if arm.own else base
 
 
-def _words(feedback: Feedback) -> str:
-    score = "no score" if feedback.score is None else f"{feedback.score:.3f} of 1"
-    return f"{feedback.task_id} {feedback.status}, {score}"
+def _persistent(memory: Memory) -> str:
+    """The instruction of the persistent arm. Answers are counted, not named: an episode's id is never shown."""
+    said = [
+        f"{number}. {each.status}, " + ("no score" if each.score is None else f"{each.score:.3f} of 1")
+        for number, each in enumerate(memory.verdicts, start=1)
+    ]
+    return PERSISTENT_INSTRUCTION.format(
+        skills=", ".join(sorted(memory.skills)) or NONE_YET, verdicts="; ".join(said[-VERDICTS_SHOWN:]) or NONE_YET
+    )
 
 
 def prompt_digest(*texts: str) -> str:

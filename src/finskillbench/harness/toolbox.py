@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from json import JSONDecoder
 from pathlib import Path
@@ -13,13 +11,12 @@ import orjson
 
 from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError
-from finskillbench.harness.conditions import Mount, package_of
-from finskillbench.harness.memory import EMPTY, Memory
+from finskillbench.harness.conditions import Mount
+from finskillbench.harness.memory import EMPTY, MAX_SAVED_SKILLS, Memory, skill_problem
 from finskillbench.harness.model import ToolCall, ToolSpec
+from finskillbench.harness.own_skills import OwnSkills
 from finskillbench.harness.tools import (
     MAX_RESULT_CHARS,
-    MAX_SAVED_SKILLS,
-    MAX_SKILL_CHARS,
     NO_SKILLS,
     ToolError,
     UnknownToolError,
@@ -32,7 +29,6 @@ from finskillbench.skills.loader import SkillPackage, script_path
 TaskData = Callable[[], Mapping[str, Any]]
 """Gives the episode's input at full precision; called only when a tool needs it."""
 
-_SKILL_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
@@ -88,35 +84,30 @@ class Toolbox:
         self._mounted = mounted
         self._runner = runner
         self._filings = filings
-        self._scratch_root = scratch_root
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self._own: dict[str, Path] = {}
-        self._loaded = self._preloaded()
-        for name, text in memory.skills.items():
-            self._write_skill(name, text)
+        self._own = OwnSkills(scratch_root, memory.skills)
+        self._loaded = mounted.preloaded(episode.skill)
         self.answer: str | None = None
         self.skills_loaded: list[str] = []
         self.scripts_run: list[str] = []
 
     def close(self) -> None:
         """Remove the episode's scratch space, if one was made."""
-        if self._scratch is not None:
-            self._scratch.cleanup()
-            self._scratch = None
-
-    def _preloaded(self) -> dict[str, SkillPackage]:
-        """The packages whose scripts can be run without loading a skill first."""
-        if not self._mounted.arm.preloaded:
-            return {}
-        if self._mounted.arm.inline:
-            package = package_of(self._mounted, self._episode.skill)
-            return {package.name: package}
-        return dict(self._mounted.packages)
+        self._own.close()
 
     @property
     def saved_skills(self) -> dict[str, str]:
         """Texts of the agent's own skills by name; ask before `close`."""
-        return {name: file.read_bytes().decode() for name, file in self._own.items()}
+        return self._own.texts
+
+    @property
+    def loadable(self) -> list[str]:
+        """Names that `load_skill` knows at this moment, sorted: mounted documents and the agent's own skills."""
+        return sorted({*self._mounted.loadable, *self._own.names})
+
+    @property
+    def runnable(self) -> list[str]:
+        """Scripts that `run_skill_script` knows at this moment, as "package/scripts/x.py"."""
+        return [f"{name}/{script}" for name, package in self._loaded.items() for script in package.scripts]
 
     async def call(self, call: ToolCall, offered: Sequence[ToolSpec]) -> tuple[str, Fate]:
         """Serve one call: its result as JSON text, and how it fared.
@@ -140,7 +131,9 @@ class Toolbox:
         except FinSkillBenchError as error:
             return orjson.dumps({"error": str(error)}).decode(), "tool_failed"
         except Exception as error:  # noqa: BLE001  # a tool never raises into the loop, whatever a model sends
-            text = f"{type(error).__name__}: {shorten(str(error), 300)}"
+            # The system's own errors name paths of this machine, which are no business of a model's.
+            said = error.strerror or "" if isinstance(error, OSError) else str(error)
+            text = f"{type(error).__name__}: {shorten(said, 300)}"
             return orjson.dumps({"error": text}).decode(), "tool_failed"
 
     async def _serve(self, spec: ToolSpec, text: str) -> Any:
@@ -167,19 +160,16 @@ class Toolbox:
             case _:
                 raise ToolError(f"tool {spec.name!r} is declared but not served; please report it")
 
-    def _available(self) -> list[str]:
-        curated = self._mounted.packages if self._mounted.arm.documents else ()
-        return sorted({*curated, *self._own})
-
     def _load_skill(self, name: str) -> dict[str, Any]:
         package = self._find(name)
         if package is None:
-            content = self._own[name].read_bytes().decode()
-            result: dict[str, Any] = {"skill_name": name, "content": content}
+            result: dict[str, Any] = {"skill_name": name, "content": self._own.read(name)}
         else:
-            self._loaded.pop(name, None)
-            self._loaded[name] = package
-            references, scripts = sorted(package.references), list(package.scripts) if self._mounted.arm.scripts else []
+            references, scripts = sorted(package.references), []
+            if self._mounted.arm.scripts:
+                scripts = list(package.scripts)
+                self._loaded.pop(name, None)
+                self._loaded[name] = package
             result = {"skill_name": name, "content": package.body, "references": references, "scripts": scripts}
         self.skills_loaded.append(name)
         return result
@@ -189,13 +179,12 @@ class Toolbox:
         return {"skill_name": name, "references": dict(package.references) if package is not None else {}}
 
     def _find(self, name: str) -> SkillPackage | None:
-        """The curated package called `name`, or None for a skill the agent wrote."""
-        available = self._available()
-        if not available:
+        """The mounted package called `name`, or None for a skill the agent wrote."""
+        if not self.loadable:
             raise ToolError(NO_SKILLS)
-        if name not in available:
-            raise ToolError(f"skill {shorten(name)!r} not found", available=available)
-        return None if name in self._own else self._mounted.packages[name]
+        if name not in self.loadable:
+            raise ToolError(f"skill {shorten(name)!r} not found", available=self.loadable)
+        return self._mounted.loadable.get(name)
 
     def _field(self, path: str) -> Any:
         data = self._task_data()
@@ -218,7 +207,7 @@ class Toolbox:
         inject_task_fields: Sequence[str] = (),
     ) -> dict[str, Any]:
         if not self._loaded:
-            raise ToolError("no skill is loaded; call load_skill first", available=self._available())
+            raise ToolError("no skill is loaded; call load_skill first", available=self.loadable)
         skill, script = self._resolve(script_path)
         payload = dict(input_data or {})
         if inject_task_fields:
@@ -248,26 +237,12 @@ class Toolbox:
         raise ToolError(str(problems[0]), scripts=scripts)
 
     def _save_skill(self, skill_name: str, content: str) -> dict[str, Any]:
-        if len(skill_name) > 64 or not _SKILL_NAME.fullmatch(skill_name):
-            raise ToolError("skill_name takes lower-case letters, digits and single hyphens, at most 64 characters")
-        if not content.strip():
-            raise ToolError("content is empty")
-        if len(content) > MAX_SKILL_CHARS:
-            raise ToolError(f"content has {len(content)} characters, the limit is {MAX_SKILL_CHARS}")
-        if skill_name not in self._own and len(self._own) >= MAX_SAVED_SKILLS:
+        if problem := skill_problem(skill_name, content):
+            raise ToolError(problem)
+        if skill_name not in self._own.names and len(self._own.names) >= MAX_SAVED_SKILLS:
             raise ToolError(f"{MAX_SAVED_SKILLS} skills are saved already; save under one of their names to replace it")
-        self._write_skill(skill_name, content)
-        return {"status": "saved", "skills": sorted(self._own)}
-
-    def _write_skill(self, name: str, content: str) -> None:
-        if self._scratch is None:
-            self._scratch = tempfile.TemporaryDirectory(
-                prefix="skills-", dir=self._scratch_root, ignore_cleanup_errors=True
-            )
-        root = Path(self._scratch.name)
-        (root / name).mkdir(exist_ok=True)
-        (root / name / "SKILL.md").write_bytes(content.encode())
-        self._own = {file.parent.name: file for file in sorted(root.glob("*/SKILL.md"))}
+        self._own.save(skill_name, content)
+        return {"status": "saved", "skills": self._own.names}
 
 
 def _member_text(text: str, key: str) -> str:

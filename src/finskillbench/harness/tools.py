@@ -13,13 +13,12 @@ from typing import Any
 import orjson
 
 from finskillbench.harness.conditions import Arm, Mount, expected_tools
+from finskillbench.harness.memory import MAX_NAME_CHARS, MAX_SAVED_SKILLS
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.trace import Fate
 
 MAX_RESULT_CHARS = 262_144
 """Longest tool result. A full covariance of 100 names fits; what is longer can be asked for in parts."""
-MAX_SAVED_SKILLS = 3
-MAX_SKILL_CHARS = 20_000
 
 NO_SKILLS = "No skills available."
 
@@ -105,7 +104,7 @@ SAVE_SKILL = ToolSpec(
     f"Write a skill of your own (at most {MAX_SAVED_SKILLS}); load_skill reads it back.",
     _object(
         ["skill_name", "content"],
-        skill_name=_text("Lower-case letters, digits and single hyphens, at most 64 characters."),
+        skill_name=_text(f"Lower-case letters, digits and single hyphens, at most {MAX_NAME_CHARS} characters."),
         content=_text("The text of SKILL.md."),
     ),
 )
@@ -114,9 +113,7 @@ _FIXED = {spec.name: spec for spec in (SUBMIT_ANSWER, LOAD_REFERENCES, GET_TASK_
 
 def tool_specs(mounted: Mount, domain: str) -> tuple[ToolSpec, ...]:
     """The tools on offer for an episode of `domain` under a mounted arm, in wire order."""
-    index: tuple[tuple[str, str], ...] = ()
-    if mounted.arm.documents:
-        index = tuple((name, package.description) for name, package in sorted(mounted.packages.items()))
+    index = tuple((name, package.description) for name, package in sorted(mounted.loadable.items()))
     return _specs(mounted.arm, domain, index, mounted.script_index)
 
 

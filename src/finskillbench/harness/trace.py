@@ -10,7 +10,8 @@ from finskillbench.episode import Submission
 from finskillbench.harness.model import Message, Stop, Usage
 
 Ended = Literal["submitted", "max_turns", "context_overflow", "error"]
-Fate = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", "not_run"]
+Fate = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", "too_many_calls", "not_run"]
+"""How a tool call fared; `not_run` are calls after the submission."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from finskillbench.harness.models.program import Program
 from finskillbench.harness.models.reading import appended_of, call, fields_read, read_fields, sub_task_of, submit
 
 _SKILL_IN_INDEX = re.compile(r"^- ([a-z0-9-]+):", re.MULTILINE)
+_SAVED_BEFORE = re.compile(r"^Saved skills: (.*)$", re.MULTILINE)
+_NOTES_NAME = "working-notes"
 _NOTES = """\
 ---
 name: working-notes
@@ -48,10 +50,13 @@ class Reference(Program):
         offered = {tool.name: tool for tool in tools}
         sub_task = sub_task_of(messages)
         results = _results(messages)
-        if "save_skill" in offered and "save_skill" not in results:
-            notes = call("save_skill", 0, skill_name="working-notes", content=_NOTES)
-            return Turn(tool_calls=(notes, call("load_skill", 1, skill_name="working-notes")))
-        turn = _use_skill(sub_task, appended_of(messages), offered, results)
+        appended = appended_of(messages)
+        if "save_skill" in offered and "load_skill" not in results:
+            saved = _SAVED_BEFORE.search(appended)
+            remembers = saved is not None and _NOTES_NAME in saved[1].split(", ")
+            notes = () if remembers else (call("save_skill", 0, skill_name=_NOTES_NAME, content=_NOTES),)
+            return Turn(tool_calls=(*notes, call("load_skill", 1, skill_name=_NOTES_NAME)))
+        turn = _use_skill(sub_task, appended, offered, results)
         if turn is not None:
             return turn
         fields = FIELDS.get(sub_task, ())
