@@ -79,7 +79,7 @@ def measure(episodes: int, folder: Path) -> float:
     answer = by_name(episode.sub_task).answer
     weights = ", ".join(f'\\"{ticker}\\": {1 / NAMES:.6f}' for ticker in tickers)
     model = SixTurns(f'{{"answer": "{{\\"weights\\": {{{weights}}}}}"}}')
-    mounted = mount(Condition.NO_SKILL, {})
+    mounted = mount(Condition.NO_SKILL, {}, {})
     verdict = Verdict(episode.task_id, episode.sub_task, Status.SCORED, True, {}, {})
     items = [Item(model.name, Condition.NO_SKILL, episode.task_id, i) for i in range(episodes)]
     (folder / items[0].trajectory).parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def measure(episodes: int, folder: Path) -> float:
             if (trace.ended, trace.turns) != ("submitted", TURNS):
                 raise SystemExit(f"the episode went wrong: {trace.ended} after {trace.turns} turns")
             write_trajectory(folder, item, trace)
-            journal.append(make_row(item, episode, trace, verdict, method="", edition_digest="", code_version=""))
+            journal.append(make_row(item, episode, trace, verdict, method="", edition_digest=""))
 
     async def main() -> None:
         queue = iter(items)

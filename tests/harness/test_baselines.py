@@ -6,17 +6,25 @@ import orjson
 import pytest
 
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Condition
+from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Model
 from finskillbench.harness.models import MODELS, get_model
 from finskillbench.harness.models.cheat import EXPLOITS
 from finskillbench.harness.models.reading import ANSWER_KEYS
 from finskillbench.harness.prompts import task_prompt
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
+from finskillbench.skills.loader import curated
 from finskillbench.subtasks import SUBTASKS, by_name
 
 OURS = ("baseline/nop", "baseline/trivial", "baseline/cheat", "baseline/faulty")
+PACKAGES = curated()
 NAMES = [subtask.name for subtask in SUBTASKS]
+
+
+@pytest.fixture
+def mounts(mounts):
+    """Every arm over the packages that ship, one for each domain."""
+    return {condition: mount(condition, PACKAGES, mounts[Condition.PLACEBO].packages) for condition in Condition}
 
 
 @pytest.fixture

@@ -86,7 +86,14 @@ def test_the_no_skill_arm_sees_no_trace_of_a_skill(attempt, package) -> None:
         assert "there is no tool" in results[refused]
         assert orjson.loads(results[refused])["tools"] == list(ALWAYS)
     assert (trace.skills_loaded, trace.scripts_run, trace.saved_skills) == ((), (), {})
-    for secret in (package.description, package.body, "methods.md", "optimize.py on", package.digest, str(package.root)):
+    for secret in (
+        package.description,
+        package.body,
+        "methods.md",
+        "optimize.py on",
+        package.digest,
+        str(package.root),
+    ):
         assert secret not in shown
 
 

@@ -25,7 +25,6 @@ from finskillbench.harness.prompts import (
 from finskillbench.harness.schema import render_schema
 from finskillbench.subtasks import SUBTASKS, by_name
 
-
 DOMAIN = "portfolio_construction"
 
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from finskillbench.errors import InputError, InternalError
-from finskillbench.harness import proof, prompts, tools
+from finskillbench.harness import prompts, proof, tools
 from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, mount
 from finskillbench.harness.proof import prove_arms, wire_json
 from finskillbench.harness.tools import tool_specs
@@ -20,12 +20,18 @@ DOMAIN = DOMAINS[0]
 MOUNTING = [condition for condition, arm in ARMS.items() if arm.mounts_packages]
 BARE = [condition for condition in Condition if condition not in MOUNTING]
 NOTHING = sha256(b"").hexdigest()
+REAL = curated()
+
+
+@pytest.fixture(autouse=True)
+def read_once(monkeypatch) -> None:
+    monkeypatch.setattr(proof, "curated", lambda: REAL)
 
 
 @pytest.fixture
 def shipped(mounts) -> dict[Condition, Mount]:
     """Every arm over the packages that ship; the placebo is the fixtures'."""
-    return {condition: mount(condition, curated(), mounts[Condition.PLACEBO].packages) for condition in Condition}
+    return {condition: mount(condition, REAL, mounts[Condition.PLACEBO].packages) for condition in Condition}
 
 
 def test_every_arm_over_the_real_packages_is_proved_and_recorded(shipped) -> None:
@@ -98,7 +104,7 @@ def test_an_index_of_scripts_where_none_belongs_is_refused(mounts, condition: Co
 
 
 def test_an_index_of_scripts_with_other_words_is_refused(mounts) -> None:
-    (path, notes), = mounts[Condition.SCRIPTS_ONLY].script_index
+    ((path, notes),) = mounts[Condition.SCRIPTS_ONLY].script_index
     for index in ((), ((path, notes + " Read the document."),)):
         mounts[Condition.SCRIPTS_ONLY] = dataclasses.replace(mounts[Condition.SCRIPTS_ONLY], script_index=index)
         refused(mounts, Condition.SCRIPTS_ONLY, "an index of scripts")
@@ -112,7 +118,7 @@ def test_an_arm_that_shows_nothing_is_refused(mounts, condition: Condition) -> N
 
 @pytest.mark.parametrize("change", [{}, {"name": "bee-keeping"}])
 def test_a_curated_package_in_the_placebo_arm_is_refused_under_any_name(mounts, change: dict[str, str]) -> None:
-    real = dataclasses.replace(curated()["risk-management"], **change)
+    real = dataclasses.replace(REAL["risk-management"], **change)
     mounts[Condition.PLACEBO] = Mount(ARMS[Condition.PLACEBO], {real.name: real})
     refused(mounts, Condition.PLACEBO, f"curated packages: {real.name}")
 
@@ -144,7 +150,7 @@ LEAKS: dict[str, Leak] = {
 @pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS)
 @pytest.mark.parametrize("condition", list(Condition))
 def test_words_of_a_skill_in_a_tools_description_are_refused(shipped, monkeypatch, condition, leak: Leak) -> None:
-    told = f"Load the reference documents of a skill, {leak(curated()['portfolio-construction'])}"
+    told = f"Load the reference documents of a skill, {leak(REAL['portfolio-construction'])}"
     monkeypatch.setitem(tools._FIXED, "load_references", dataclasses.replace(tools.LOAD_REFERENCES, description=told))
     tools._specs.cache_clear()
     try:
@@ -158,7 +164,7 @@ def test_an_index_in_the_description_of_load_skill_is_refused(shipped, monkeypat
     honest = proof.tool_specs
 
     def leaking(mounted: Mount, domain: str):
-        index = (("portfolio-construction", curated()["portfolio-construction"].description),)
+        index = (("portfolio-construction", REAL["portfolio-construction"].description),)
         return tuple(tools._load_skill(index) if t.name == "load_skill" else t for t in honest(mounted, domain))
 
     monkeypatch.setattr(proof, "tool_specs", leaking)
@@ -198,7 +204,7 @@ def test_a_skill_that_can_be_loaded_or_a_script_that_can_be_run_is_refused(mount
 
 def test_documents_of_another_domain_behind_the_prompt_are_refused(shipped, monkeypatch) -> None:
     honest = proof.arm_prompt
-    other = curated()["risk-management"].body
+    other = REAL["risk-management"].body
     monkeypatch.setattr(proof, "arm_prompt", lambda *args: honest(*args) + other)
     refused({Condition.INLINE: shipped[Condition.INLINE]}, Condition.INLINE, "the words")
 

@@ -108,8 +108,16 @@ def test_the_episode_says_the_day_whatever_the_agent_asks(ask) -> None:
     [
         ({"ticker": "NOPE"}, "tool_failed", "ask for one of: ACME, BETA"),
         ({"ticker": ""}, "tool_failed", "ask for one of: ACME, BETA"),
-        ({"ticker": "ACME", "period": "Q1 2020"}, "tool_failed", "give YYYY-MM-DD, or the month YYYY-MM or the year YYYY"),
-        ({"ticker": "ACME", "duration": "Q"}, "tool_failed", "choose one of: instant, quarterly, half, nine_months, annual"),
+        (
+            {"ticker": "ACME", "period": "Q1 2020"},
+            "tool_failed",
+            "give YYYY-MM-DD, or the month YYYY-MM or the year YYYY",
+        ),
+        (
+            {"ticker": "ACME", "duration": "Q"},
+            "tool_failed",
+            "choose one of: instant, quarterly, half, nine_months, annual",
+        ),
         ({"ticker": "ACME", "axis": "region"}, "tool_failed", "choose one of: product_segment, geographic_segment"),
         ({"ticker": "ACME", "limit": 10**12}, "tool_failed", "limit must lie between 1 and 500"),
         ({"ticker": "ACME", "limit": 1.5}, "invalid_arguments", "'limit' of query_xbrl must be an integer"),

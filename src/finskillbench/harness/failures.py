@@ -66,7 +66,9 @@ OTHERS: Mapping[str, Policy] = MappingProxyType(
         "context_overflow": Policy(
             "the conversation outgrew the model", False, True, "episode", "incidents; status incomplete_submission"
         ),
-        "max_tokens": Policy("an answer cut off by its length", False, True, "nothing", "incidents; goes on with what came"),
+        "max_tokens": Policy(
+            "an answer cut off by its length", False, True, "nothing", "incidents; goes on with what came"
+        ),
         "refused": Policy("the model or a filter declined", False, True, "nothing", "incidents; a reminder is sent"),
         "text_only": Policy("text instead of a tool call", False, True, "nothing", "incidents; a reminder is sent"),
         "invalid_arguments": Policy(

@@ -1,0 +1,148 @@
+"""The loop does what the table of failures says, entry by entry."""
+
+import re
+from typing import get_args
+
+import pytest
+
+from finskillbench.episode import Status, Truth
+from finskillbench.errors import Cause, ProviderError, RunStoppedError
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.failures import OTHERS, PROVIDER, Incident, Policy
+from finskillbench.harness.loop import LONGEST_WAIT_SECONDS, MAX_CALLS_PER_TURN, MAX_RETRIES, MAX_TURNS
+from finskillbench.harness.model import Stop, ToolCall, Turn
+from finskillbench.harness.prompts import REMINDER
+from finskillbench.harness.trace import Fate, Trace
+from finskillbench.runs.verdicts import judge
+
+SUBMIT = Turn(tool_calls=(ToolCall("s", "submit_answer", '{"answer": "not JSON"}'),))
+READ = ToolCall("r", "get_task_data", '{"field": "objective"}')
+TEXT = Turn("I think it is AAA.")
+
+
+def turn(name: str, arguments: str) -> Turn:
+    return Turn(tool_calls=(ToolCall("x", name, arguments),))
+
+
+OTHER_TURNS: dict[str, list[Turn]] = {
+    "context_overflow": [Turn("half a", stop="context_overflow"), SUBMIT],
+    "max_tokens": [Turn("half a", (READ,), stop="max_tokens"), SUBMIT],
+    "refused": [Turn("I cannot help with that.", stop="refused"), SUBMIT],
+    "text_only": [TEXT, SUBMIT],
+    "invalid_arguments": [turn("get_task_data", '{"field": '), turn("get_task_data", '{"field": 1}'), SUBMIT],
+    "unknown_tool": [turn("optimize", "{}"), SUBMIT],
+    "tool_failed": [turn("get_task_data", '{"field": "none"}'), SUBMIT],
+    "too_many_calls": [Turn(tool_calls=(READ,) * (MAX_CALLS_PER_TURN + 2)), SUBMIT],
+    "out_of_turns": [Turn(tool_calls=(READ,)), Turn(tool_calls=(READ,))],
+}
+"""Turns under which each entry is met; the last one is repeated."""
+MET = {"invalid_arguments": 2, "too_many_calls": 2}
+"""How often, where it is not once."""
+OUTSIDE = {"disk"}
+"""Entries that no episode meets."""
+STOPPED = {"budget", "interrupt"}
+"""Entries under which a model wrapper stops the run."""
+
+
+def judged(trace: Trace) -> Status:
+    truth = Truth(trace.task_id, "unconstrained_optimization", {}, {"method": "x"})
+    return judge(trace.submission, truth, {}).status
+
+
+def agrees(policy: Policy, trace: Trace) -> None:
+    """The verdict is one exactly where the table grades, and the status is the one that the table shows."""
+    status = judged(trace)
+    assert (status is not Status.ERROR) is policy.graded
+    shown = re.search(r"status (\w+)", policy.shown)
+    assert status.value == (shown[1] if shown else Status.INVALID_SUBMISSION.value)
+    assert ("incidents" in policy.shown) is bool(trace.incidents)
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+def test_a_provider_that_keeps_failing(scripted, play, cause: Cause) -> None:
+    policy = PROVIDER[cause]
+    model, sleeps = scripted([ProviderError(f"it was {cause.value}", cause)]), []
+    trace = play(model, sleeps=sleeps)
+    calls = 1 + MAX_RETRIES if policy.retried else 1
+    assert (len(model.seen), trace.turns, trace.retries) == (calls, 0, calls - 1)
+    assert sleeps == [1.0, 2.0, 4.0][: calls - 1]
+    assert (trace.ended, trace.answer, trace.error_cause) == ("error", None, cause.value)
+    assert trace.error == f"it was {cause.value}"
+    assert trace.incidents == (cause.value,) * calls
+    assert policy.stops in ("episode", "model")
+    agrees(policy, trace)
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+def test_a_provider_that_fails_once(scripted, play, cause: Cause) -> None:
+    model = scripted([ProviderError("once", cause), SUBMIT])
+    trace = play(model)
+    retried = PROVIDER[cause].retried
+    assert (trace.ended, trace.retries, len(model.seen)) == (("submitted", 1, 2) if retried else ("error", 0, 1))
+    assert trace.incidents == (cause.value,)
+    assert (trace.error_cause, trace.error) == ((None, None) if retried else (cause.value, "once"))
+
+
+@pytest.mark.parametrize("cause", [cause for cause, policy in PROVIDER.items() if policy.retried])
+@pytest.mark.parametrize(("asked", "waited"), [(0.0, 0.0), (7.5, 7.5), (-3.0, 0.0), (9e9, LONGEST_WAIT_SECONDS)])
+def test_a_wait_that_the_provider_asked_for(scripted, play, cause: Cause, asked: float, waited: float) -> None:
+    sleeps: list[float] = []
+    play(scripted([ProviderError("later", cause, retry_after=asked), SUBMIT]), sleeps=sleeps)
+    assert sleeps == [waited]
+
+
+@pytest.mark.parametrize("bug", [KeyError("choices"), None, Turn(text=None), Turn(tool_calls=None)])  # type: ignore[arg-type]
+def test_an_adapters_own_bug_costs_one_episode(scripted, play, bug: object) -> None:
+    trace = play(scripted([bug]))
+    assert (trace.ended, trace.error_cause, trace.incidents) == ("error", "adapter", ("adapter",))
+    assert trace.error.startswith("test/scripted: ")
+    agrees(PROVIDER[Cause.ADAPTER], trace)
+
+
+@pytest.mark.parametrize("entry", [entry for entry in OTHERS if entry not in OUTSIDE | STOPPED])
+def test_what_models_and_tools_may_do(scripted, play, entry: str) -> None:
+    policy, turns = OTHERS[entry], OTHER_TURNS[entry]
+    model = scripted(turns)
+    trace = play(model)
+    assert (trace.retries, trace.error, trace.error_cause) == (0, None, None)
+    if entry == "out_of_turns":
+        # Its last turn offers the submission alone, so that reading on meets a tool that is not there.
+        assert (trace.ended, trace.turns, trace.incidents) == ("max_turns", MAX_TURNS, ("unknown_tool",))
+        assert judged(trace).value in policy.shown
+        return
+    assert trace.incidents == (entry,) * MET.get(entry, 1)
+    goes_on = policy.stops == "nothing"
+    assert (trace.ended, len(model.seen)) == (("submitted", len(turns)) if goes_on else (entry, 1))
+    assert any(message.content == REMINDER for message in trace.messages) is ("a reminder is sent" in policy.shown)
+    agrees(policy, trace)
+
+
+@pytest.mark.parametrize("condition", list(Condition))
+def test_a_run_that_is_stopped_drops_its_episodes(scripted, play, tmp_path, condition: Condition) -> None:
+    save = turn("save_skill", '{"skill_name": "mine", "content": "x"}')
+    for turns in ([RunStoppedError("budget spent")], [save, TEXT, RunStoppedError("budget spent")]):
+        model = scripted(turns)
+        with pytest.raises(RunStoppedError, match="budget spent"):
+            play(model, condition)
+        assert len(model.seen) == len(turns)
+    assert not list(tmp_path.glob("skills-*"))
+    assert {(OTHERS[entry].retried, OTHERS[entry].graded, OTHERS[entry].stops) for entry in STOPPED} == {
+        (False, False, "run")
+    }
+
+
+def test_the_table_holds_every_cause_and_every_incident_once() -> None:
+    assert set(PROVIDER) == set(Cause)
+    assert set(get_args(Incident)) == set(OTHERS) - OUTSIDE - STOPPED - {"out_of_turns"}
+    assert {*get_args(Fate)} - {"ok", "not_run"} < set(get_args(Incident))
+    assert {*get_args(Stop)} - {"done"} < set(get_args(Incident))
+    assert not {cause.value for cause in Cause} & set(OTHERS)
+
+
+@pytest.mark.parametrize("policy", [*PROVIDER.values(), *OTHERS.values()], ids=lambda policy: policy.meaning)
+def test_an_entry_does_not_contradict_itself(policy: Policy) -> None:
+    assert not (policy.retried and policy.graded)
+    assert policy.graded or policy.stops != "nothing"
+    assert "\n" not in policy.meaning + policy.shown
+    assert policy.meaning
+    assert policy.shown
