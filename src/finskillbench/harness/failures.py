@@ -1,8 +1,8 @@
 """What happens when something fails: one table for providers, models, tools and the disk.
 
 `retried`: the same call is made again, at most three times, after the wait that the provider asked for (at most 120
-seconds) or 1, 2, 4 seconds. `graded`: the episode goes on or ends with a verdict; an episode that is not graded has status `error`, no
-scores, and is run again when the run is resumed. `stops`: what ends with it beyond the episode.
+seconds) or 1, 2, 4 seconds. `graded`: the episode goes on or ends with a verdict; an episode that is not graded has
+status `error`, no scores, and is run again when the run is resumed. `stops`: what ends with it beyond the episode.
 """
 
 from __future__ import annotations
