@@ -146,3 +146,11 @@ def test_an_entry_does_not_contradict_itself(policy: Policy) -> None:
     assert "\n" not in policy.meaning + policy.shown
     assert policy.meaning
     assert policy.shown
+
+
+def test_what_may_pass_is_retried_and_what_ends_a_model_is_not() -> None:
+    transient = {Cause.RATE_LIMIT, Cause.SERVER, Cause.CONNECTION, Cause.TIMEOUT}
+    broken = {Cause.DROPPED, Cause.MALFORMED, Cause.EMPTY}
+    assert {cause for cause, policy in PROVIDER.items() if policy.retried} == transient | broken
+    ending = {cause for cause, policy in PROVIDER.items() if policy.stops == "model"}
+    assert ending == {Cause.AUTH, Cause.QUOTA, Cause.UNKNOWN_MODEL}
