@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import orjson
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,9 +16,10 @@ from finskillbench.runs.rows import SCHEMA, to_frame
 
 def line(number: int, status: str = "scored", **more):
     row = dict.fromkeys(SCHEMA, "x")
-    row |= dict.fromkeys(["run_idx", "episodes", "total_input_tokens", "total_output_tokens", "tool_calls"], 0)
+    row |= {name: 0 for name, kind in SCHEMA.items() if kind == pl.Int64}
+    row |= {name: [] for name, kind in SCHEMA.items() if kind == pl.List(pl.String)}
     row |= {"scores": {"paper": 1.0}, "score": None, "cost_usd": None, "latency_seconds": 0.5, "valid_json": True}
-    row |= {"skills_loaded": [], "scripts_run": ["a"], "as_of_date": "2025-01-31"}
+    row |= {"scripts_run": ["a"], "as_of_date": "2025-01-31"}
     return {**row, "model": "m", "condition": "curated", "task_id": f"t{number}", "status": status, **more}
 
 

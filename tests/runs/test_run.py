@@ -8,7 +8,7 @@ import orjson
 import polars as pl
 import pytest
 
-from finskillbench.errors import EditionError, InputError, ProviderError
+from finskillbench.errors import Cause, EditionError, InputError, ProviderError
 from finskillbench.harness.model import Turn
 from finskillbench.runs import run as run_module
 from finskillbench.runs.journal import exclusive
@@ -32,12 +32,14 @@ def steady(frame: pl.DataFrame) -> pl.DataFrame:
 def test_a_run_leaves_rows_journal_trajectories_and_record(edition, oracle, tmp_path) -> None:
     out = tmp_path / "run"
     seen = []
-    result = run(edition, [oracle(), "baseline/nop"], PLAIN, out=out, progress=lambda *step: seen.append(step))
+    result = run(
+        edition, [oracle(), "baseline/nop"], PLAIN, out=out, progress=lambda board, row: seen.append(board.done)
+    )
     assert (result.ran, result.kept, result.errors) == (48, 0, 0)
     assert set(result.rows.columns) >= SPECIFIED
     assert result.rows.columns == list(SCHEMA)
     assert pl.read_parquet(out / "rows.parquet").equals(result.rows)
-    assert [step[0] for step in seen] == list(range(49))
+    assert seen == list(range(49))
     means = result.rows.group_by("model").agg(pl.col("scores").struct.field("paper").mean()).sort("model")
     assert means["paper"].to_list() == [0.0, 1.0]
     assert sorted(path.name for path in (out / "journal").iterdir()) == [
@@ -90,8 +92,8 @@ def test_resuming_equals_an_uninterrupted_run(edition, oracle, tmp_path, keep: i
     class StopHereError(Exception):
         pass
 
-    def stop(done, total, row):
-        if done > keep:
+    def stop(board, row):
+        if board.done > keep:
             raise StopHereError
 
     with pytest.raises(StopHereError):
@@ -271,7 +273,7 @@ def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monk
         def __exit__(self, *_):
             return None
 
-    monkeypatch.setattr(run_module, "ScriptRunner", NoRunner)
+    monkeypatch.setattr("finskillbench.runs.work.ScriptRunner", NoRunner)
     out = tmp_path / "run"
     result = run(edition, [oracle()], ["no_skill", "curated"], limit=1, out=out)
     assert result.rows["condition"].to_list() == ["no_skill", "no_skill", "curated", "curated"]

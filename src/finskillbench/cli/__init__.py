@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer import TyperException
 
-from finskillbench.cli import console, data, run, score, skills
+from finskillbench.cli import console, data, merge, run, score, skills
 from finskillbench.errors import FinSkillBenchError, InternalError
 
 FAILED = 2
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.command("run", epilog=run.EXAMPLE)(run.run)
+app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
 app.command("score", epilog=score.EXAMPLE)(score.score)
 app.add_typer(skills.app, name="skills")
 

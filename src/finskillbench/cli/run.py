@@ -2,72 +2,64 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from finskillbench.cli import console
+from finskillbench.cli import console, options
 
+if TYPE_CHECKING:
+    from finskillbench.runs.run import RunResult
+
+INTERRUPTED = 130
 EXAMPLE = """\b
 Examples:
   finskillbench run
-  finskillbench run --edition editions/mine --model baseline/reference --limit 5 --out runs/mine"""
+  finskillbench run --edition editions/mine --model baseline/reference --limit 5 --out runs/mine
+  finskillbench run --model openai/gpt-4o --condition no_skill --condition curated --max-cost 25"""
 
 
 def run(
-    edition: Annotated[
-        Path | None, typer.Option(help="Folder of the edition; the default one is built into the user's cache.")
-    ] = None,
-    model: Annotated[
-        list[str] | None, typer.Option(help="Model; repeatable. Default: the reference, trivial and nop baselines.")
-    ] = None,
-    condition: Annotated[
-        list[str] | None, typer.Option(help="no_skill, curated or self_generated; repeatable. Default: all three.")
-    ] = None,
-    subtask: Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=console.LARGEST, help="First episodes of each subtask. Default: 40, and 100 for fundamentals."
-        ),
-    ] = None,
-    epochs: Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, max=console.LARGEST, help="Seed handed to whatever draws.")] = 0,
-    max_concurrency: Annotated[int | None, typer.Option(min=1, help="Episodes in flight.")] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            parser=console.out_path,
-            metavar="PATH",
-            help="Run folder. Default: a folder in runs/ named after what is run.",
-        ),
-    ] = None,
+    edition: options.Edition_ = None,
+    model: options.Models = None,
+    condition: options.Conditions = None,
+    subtask: options.Subtasks = None,
+    limit: options.Limit = None,
+    epochs: options.Epochs = 1,
+    seed: options.Seed = 0,
+    max_concurrency: options.MaxConcurrency = None,
+    out: options.Out = None,
+    base_url: options.BaseUrl = None,
+    max_tokens: options.MaxTokens = options.DEFAULT_MAX_TOKENS,
+    prices: options.Prices = None,
+    max_cost: options.MaxCost = None,
+    shard: options.ShardText = None,
+    retry_errors: options.RetryErrors = True,
 ) -> None:
     """Run models under conditions on an edition and print the table; the same command again resumes.
 
-    Exit code 1 if an episode could not be finished: the same command runs it again.
+    Ctrl-C lets the episodes in flight finish, a second one drops them. Exit code 1 if an episode ended in an error, was
+    dropped or was not run: the same command runs it again.
     """
     from finskillbench.analysis.summary import summary_table
     from finskillbench.analysis.text import render_text
-    from finskillbench.cli.defaults import default_edition, run_folder
-    from finskillbench.edition import load_edition
+    from finskillbench.cli.board import Display
+    from finskillbench.cli.defaults import run_folder
     from finskillbench.episode import Profile
-    from finskillbench.harness.conditions import parse_condition
-    from finskillbench.harness.models import get_model
     from finskillbench.runs import run as runs
-    from finskillbench.subtasks import by_name
+    from finskillbench.runs.rows import ROWS
+    from finskillbench.runs.streams import parse_shard
 
-    models = model or runs.DEFAULT_MODELS
+    models = model or list(runs.DEFAULT_MODELS)
     conditions = condition or [each.value for each in runs.DEFAULT_CONDITIONS]
-    # Names are checked before an edition is built for them.
-    for names, find in ((models, get_model), (conditions, parse_condition), (subtask or (), by_name)):
-        for name in names:
-            find(name)
-
+    part = None if shard is None else parse_shard(shard)
+    called = options.model_options(base_url, seed, max_tokens, prices)
+    options.check_names(models, conditions, subtask or ())
     with console.Progress() as progress:
-        loaded = load_edition(edition or default_edition(progress))
-        folder = out or run_folder(loaded, models, conditions, subtask, limit, epochs, seed)
+        loaded = options.open_edition(edition, progress)
+    asked = (models, conditions, subtask, limit, epochs, seed, base_url, max_tokens, shard)
+    folder = out or run_folder(loaded, *asked)
+    with Display() as display:
         result = runs.run(
             loaded,
             models,
@@ -77,16 +69,38 @@ def run(
             epochs=epochs,
             seed=seed,
             max_concurrency=max_concurrency or runs.DEFAULT_CONCURRENCY,
+            max_cost=max_cost,
+            shard=part,
+            retry_errors=retry_errors,
+            options=called,
             out=folder,
-            progress=lambda done, total, _: progress("Running episodes", done, total),
+            progress=display,
         )
-    typer.echo(render_text(summary_table(result.rows, seed=seed)))
-    # The published scorers pay trivial answers: their floors belong beside every score read under them.
-    typer.echo(render_text(summary_table(result.rows, Profile.PAPER, seed=seed), differences=False))
+    if result.rows.height:
+        typer.echo(render_text(summary_table(result.rows, seed=seed)))
+        # The published scorers pay trivial answers: their floors belong beside every score read under them.
+        typer.echo(render_text(summary_table(result.rows, Profile.PAPER, seed=seed), differences=False))
     typer.echo(f"Edition:      {loaded.path}")
-    typer.echo(f"Rows:         {folder / runs.ROWS}")
+    typer.echo(f"Rows:         {folder / ROWS}")
     typer.echo(f"Trajectories: {folder / 'trajectories'}")
-    kept = f", {result.kept} kept from before" if result.kept else ""
-    typer.echo(f"Episodes:     {result.ran} run{kept}")
-    if result.errors:
+    for line in closing(result):
+        typer.echo(line)
+    if result.interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if result.errors or result.dropped or result.not_run:
         raise typer.Exit(1)
+
+
+def closing(result: RunResult) -> list[str]:
+    """What became of every episode, and why some were not run."""
+    told = [f"{result.ran} run"]
+    told += [f"{result.kept} kept from before"] * bool(result.kept)
+    told += [f"{result.errors} ended in an error"] * bool(result.errors)
+    told += [f"{result.dropped} dropped in flight"] * bool(result.dropped)
+    told += [f"{result.not_run} not run"] * bool(result.not_run)
+    lines = [f"Episodes:     {', '.join(told)}"]
+    for what, why in result.stopped.items():
+        lines.append(f"Stopped:      {why if what == 'run' else f'{what}: {why}'}")
+    if result.errors or result.dropped or result.not_run:
+        lines.append("              the same command runs the missing ones")
+    return lines

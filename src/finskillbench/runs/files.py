@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from finskillbench.errors import InputError
@@ -38,7 +40,15 @@ def write_beside(path: Path, data: bytes, *, durable: bool = False) -> None:
                 os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}); choose a writable --out") from error
+        with suppress(OSError):
+            part.unlink()
+        raise InputError(f"{path}: cannot be written ({error.strerror}); {mend(error)}") from error
+
+
+def mend(error: OSError) -> str:
+    """What a user can do about a file that cannot be written."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return "free some space, then the same command goes on" if full else "choose a writable --out"
 
 
 def make_folder(path: Path) -> None:
@@ -46,7 +56,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{path}: cannot be made ({error.strerror}); choose a writable --out") from error
+        raise InputError(f"{path}: cannot be made ({error.strerror}); {mend(error)}") from error
 
 
 def file_name(text: str) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Condition, Mount
 from finskillbench.harness.prompts import wording_digest
 from finskillbench.runs.files import write_beside
 from finskillbench.runs.plan import Plan
@@ -27,24 +26,29 @@ def make_record(
     edition_digest: str,
     edition_path: Path,
     plan: Plan,
-    mounts: Mapping[Condition, Mount],
+    mounts: Mapping[str, Any],
+    shard: str | None,
 ) -> dict[str, Any]:
     """Everything that decides the outcome of a run, as JSON.
 
-    `arguments` are those that change results; concurrency is not one of them.
+    `arguments` are those that change results; concurrency is not one of them. `mounts` is the proof of
+    `finskillbench.harness.proof.prove_arms`. `shard` is the part of the plan that this run takes, as "i/n".
     """
     return {
         "arguments": dict(arguments),
         "edition_digest": edition_digest,
         "edition_path": str(edition_path),
-        "plan": {"digest": plan.digest, "items": len(plan.items), "episodes": len(plan.episodes)},
+        "shard": shard,
+        "plan": {
+            "digest": plan.digest,
+            "items": len(plan.items),
+            "episodes": len(plan.episodes),
+            "task_ids": [episode.task_id for episode in plan.episodes],
+        },
         "prompts_digest": wording_digest(),
         "code_version": code_version(),
         "scorer_version": scorer_version(),
-        "mounts": {
-            condition.value: {"digest": mounted.digest, "packages": mounted.package_digests()}
-            for condition, mounted in mounts.items()
-        },
+        "mounts": mounts,
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("numpy", "polars", "clarabel", "pydantic")},
@@ -87,20 +91,33 @@ def settle_record(folder: Path, record: Mapping[str, Any]) -> None:
         write_beside(path, orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), durable=True)
 
 
-def _compare(path: Path, record: Mapping[str, Any]) -> None:
+def read_record(path: Path) -> dict[str, Any]:
+    """Read a `run.json`.
+
+    Raises
+    ------
+    InputError : it is absent, damaged, or no record.
+    """
     try:
-        old = orjson.loads(path.read_bytes())
+        record = orjson.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not a readable run record ({error}); choose another --out") from error
-    now = orjson.loads(orjson.dumps(record))
-    if not isinstance(old, dict):
-        raise InputError(f"{path}: not a run record; choose another --out")
-    differing = _differences(
+        raise InputError(f"{path}: not a readable run record ({error}); choose another folder") from error
+    if not isinstance(record, dict):
+        raise InputError(f"{path}: not a run record; choose another folder")
+    return record
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What decides an outcome and differs between two records, the arguments first: they explain the digests."""
+    return _differences(
         {key: value for key, value in old.items() if key not in _INFORMATION},
-        {key: value for key, value in now.items() if key not in _INFORMATION},
+        {key: value for key, value in new.items() if key not in _INFORMATION},
     )
+
+
+def _compare(path: Path, record: Mapping[str, Any]) -> None:
+    differing = differences(read_record(path), orjson.loads(orjson.dumps(record)))
     if differing:
-        # The arguments come first and explain the digests that follow from them.
         raise InputError(
             f"{path.parent}: started with another {differing[0]}; choose another --out, or the same values"
         )

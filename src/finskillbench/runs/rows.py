@@ -18,6 +18,7 @@ from finskillbench.runs.plan import Item
 from finskillbench.runs.version import code_version, scorer_version
 
 HARNESS = "finskillbench"
+ROWS = "rows.parquet"
 HEADLINE_ORDER = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
 """`score` is that of the first of these profiles that the subtask defines; `score_profile` says which."""
 

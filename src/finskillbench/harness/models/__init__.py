@@ -7,11 +7,13 @@ same loop and the same tools as everybody else; reports label them as programs.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
 
 from finskillbench.errors import InputError
 from finskillbench.harness.model import Model
+from finskillbench.harness.prices import PriceTable
 
 MODELS: Mapping[str, str] = MappingProxyType(
     {
@@ -25,7 +27,25 @@ MODELS: Mapping[str, str] = MappingProxyType(
 """Name to "module:class"; a class takes no arguments. Loaded on first use, so that an optional one costs nothing."""
 
 
-def get_model(name: str) -> Model:
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """STUB of this branch: the real one comes with the adapter."""
+
+    base_url: str | None = None
+    seed: int | None = None
+    max_tokens: int = 8192
+    request_timeout: float = 600
+    attempt_timeout: float | None = None
+    reasoning_effort: str | None = None
+    prices: PriceTable = field(default_factory=PriceTable)
+
+
+def check_model(name: str) -> None:
+    """STUB of this branch."""
+    get_model(name)
+
+
+def get_model(name: str, options: ModelOptions | None = None) -> Model:
     """Return the model called `name`.
 
     Raises
