@@ -1,7 +1,10 @@
 """A small edition in memory and models that answer it, for the tests of runs."""
 
+import asyncio
+import heapq
 import json
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
+from finskillbench.harness.prices import Price
 
 TICKERS = [f"T{i:02}" for i in range(5)]
 
@@ -74,6 +78,78 @@ class Oracle:
         text = '{"weights": {"T00": 1.0}, "feasible": false, "minimum_turnover": 0.4}'
         call = ToolCall("s", "submit_answer", json.dumps({"answer": text}))
         return Turn(tool_calls=(call,), usage=Usage(input_tokens=10, output_tokens=5, cost_usd=0.01))
+
+
+class Learner(Oracle):
+    """Saves a skill that counts its episodes, then answers; so its stream shows in what it saves."""
+
+    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+        turn = await super().generate(messages, tools, tool_choice)
+        if messages[-1].role == "tool" or not any(tool.name == "save_skill" for tool in tools):
+            return turn
+        notes = f"# Notes\n\nprompt of {len(messages[1].content)} characters"
+        call = ToolCall("k", "save_skill", json.dumps({"skill_name": "notes", "content": notes}))
+        return Turn(tool_calls=(call,), usage=turn.usage)
+
+
+class Paid(Oracle):
+    """A model of a provider with a price; `answer` makes usages, `seconds` is its latency."""
+
+    def __init__(self, name: str = "fake/paid", *, price: Price | None = None, seconds: float = 1.0) -> None:
+        super().__init__(name)
+        self.provider = name.partition("/")[0]
+        self.price = price
+        self.seconds = seconds
+
+    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+        await asyncio.sleep(self.seconds)
+        turn = await super().generate(messages, tools, tool_choice)
+        return replace(turn, usage=Usage(input_tokens=1_000, output_tokens=50))
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to the next timer as soon as nothing else is left to do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        while self._scheduled and self._scheduled[0]._cancelled:
+            heapq.heappop(self._scheduled)._scheduled = False
+        if not self._ready and self._scheduled:
+            self.now = max(self.now, self._scheduled[0]._when)
+        super()._run_once()
+
+
+def run_virtual(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """As `asyncio.run`, in time that costs nothing."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(coroutine)
+
+
+@pytest.fixture(scope="session")
+def virtual():
+    return run_virtual
+
+
+@pytest.fixture
+def virtual_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of this test wait in virtual time."""
+    monkeypatch.setattr("finskillbench.runs.run.asyncio.run", run_virtual)
+
+
+@pytest.fixture
+def learner() -> type[Learner]:
+    return Learner
+
+
+@pytest.fixture
+def paid() -> type[Paid]:
+    return Paid
 
 
 @pytest.fixture

@@ -1,50 +1,87 @@
 """kill -9 at random moments, then the same command: nothing lost, nothing run twice, the same rows."""
 
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from finskillbench.runs.journal import read_journal
 from finskillbench.runs.rows import TIMINGS
 from finskillbench.runs.trajectories import read_trajectory
 
-EPISODES, KILLS, MOST_BETWEEN, SEED = 60, 6, 18, 20250131
+EPISODES, KILLS, MOST_BETWEEN, SEED = 60, 20, 7, 20250131
+CONDITIONS = ["no_skill", "self_generated", "self_generated_persistent"]
 
+# A parent that has imported everything forks a child for each run: imports take longer than the run.
 PROGRAM = """
-import asyncio, importlib.util, os, sys
+import asyncio, importlib.util, os, sys, traceback
 from pathlib import Path
-spec = importlib.util.spec_from_file_location("parts", sys.argv[2])
+spec = importlib.util.spec_from_file_location("parts", sys.argv[1])
 parts = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(parts)
 from finskillbench.runs.run import run
 
-log = os.open(sys.argv[3], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-
-class Slow(parts.Oracle):
+class Slow(parts.Learner):
     async def generate(self, messages, tools, tool_choice):
-        await asyncio.sleep(0.004)
+        await asyncio.sleep(0.002)
         return await super().generate(messages, tools, tool_choice)
 
-def report(done, total, row):
-    if row is not None:
-        os.write(log, f"{row['condition']} {row['task_id']}\\n".encode())
+def child(out, logged):
+    log = os.open(logged, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    def report(board, row):
+        if row is not None:
+            os.write(log, f"{row['condition']} {row['task_id']}\\n".encode())
+    run(parts.standard_edition(int(sys.argv[2]) // 2), [Slow()], sys.argv[3:], out=Path(out), max_concurrency=3,
+        progress=report)
 
-print("ready", flush=True)
-run(parts.standard_edition(int(sys.argv[4]) // 2), [Slow()], ["no_skill", "self_generated"],
-    out=Path(sys.argv[1]), max_concurrency=3, progress=report)
+for line in sys.stdin:
+    out, logged = line.split()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            child(out, logged)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    print(pid, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
 
 
-def command(out: Path, log: Path) -> list[str]:
+@contextmanager
+def parent() -> Iterator[subprocess.Popen[str]]:
     parts = Path(__file__).with_name("conftest.py")
-    return [sys.executable, "-c", PROGRAM, str(out), str(parts), str(log), str(EPISODES)]
+    command = [sys.executable, "-c", PROGRAM, str(parts), str(EPISODES), *CONDITIONS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+def begin(process: subprocess.Popen[str], out: Path, log: Path) -> int:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{out} {log}\n")
+    process.stdin.flush()
+    return int(process.stdout.readline())
+
+
+def end(process: subprocess.Popen[str]) -> int:
+    assert process.stdout is not None
+    return int(process.stdout.readline())
 
 
 def reported(log: Path) -> int:
@@ -58,43 +95,49 @@ def finished(out: Path) -> dict:
     return lines
 
 
-@pytest.mark.slow
 def test_kill_and_resume(tmp_path) -> None:
     out, log = tmp_path / "run", tmp_path / "log"
     rng = random.Random(SEED)
     kept: dict = {}
-    for kill in range(KILLS):
-        process = subprocess.Popen(command(out, log), stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        # After so many more episodes, then at a random moment within the next one; the first kill hits the start.
-        wanted = reported(log) + (0 if kill == 0 else rng.randint(1, MOST_BETWEEN))
-        while reported(log) < wanted and process.poll() is None:
-            time.sleep(0.001)
-        time.sleep(rng.uniform(0.0, 0.01))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        now = finished(out) if (out / "journal").is_dir() else {}
-        # Every line that was there is still there, unchanged.
-        assert {key: now.get(key) for key in kept} == kept
-        kept = now
-    assert 0 < len(kept) < 2 * EPISODES, "the kills must fall into the run: change MOST_BETWEEN"
-    subprocess.run(command(out, log), check=True, capture_output=True)
+    cut = 0
+    with parent() as process:
+        for kill in range(KILLS):
+            pid = begin(process, out, log)
+            # After so many more episodes, then at a random moment within the next one; the first kill hits the start.
+            wanted = reported(log) + (0 if kill == 0 else rng.randint(1, MOST_BETWEEN))
+            limit = time.monotonic() + 20
+            while reported(log) < wanted and time.monotonic() < limit:
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0.0, 0.01))
+            os.kill(pid, signal.SIGKILL)
+            assert end(process) == -signal.SIGKILL, "the kills must fall into the run: change MOST_BETWEEN"
+            now = finished(out) if (out / "journal").is_dir() else {}
+            # Every line that was there is still there, unchanged.
+            assert {key: now.get(key) for key in kept} == kept
+            kept = now
+            streams = Counter(key.task_id[:8] for key in kept if key.condition == CONDITIONS[2])
+            cut += any(0 < count < EPISODES // 2 for count in streams.values())
+        total = len(CONDITIONS) * EPISODES
+        assert 0 < len(kept) < total, "the kills must fall into the run: change MOST_BETWEEN"
+        assert cut >= 4, "streams must be cut in their middle: change MOST_BETWEEN"
+        begin(process, out, log)
+        assert end(process) == 0
+        plain = tmp_path / "plain"
+        begin(process, plain, tmp_path / "log2")
+        assert end(process) == 0
     done = finished(out)
-    assert len(done) == 2 * EPISODES
+    assert len(done) == total
     assert {key: done[key] for key in kept} == kept
 
     raw = [line for path in (out / "journal").glob("*.jsonl") for line in path.read_bytes().splitlines()]
-    assert len(raw) == 2 * EPISODES, "an episode stands twice in the journal"
+    assert len(raw) == total, "an episode stands twice in the journal"
     reports = Counter(log.read_text().splitlines())
     assert max(reports.values()) == 1, "a finished episode was run again"
 
-    plain = tmp_path / "plain"
-    subprocess.run(command(plain, tmp_path / "log2"), check=True, capture_output=True)
     rows, expected = (pl.read_parquet(folder / "rows.parquet").drop(TIMINGS) for folder in (out, plain))
     assert rows.equals(expected)
     assert (out / "run.json").read_bytes() == (plain / "run.json").read_bytes()
     for item in done:
-        assert read_trajectory(out / item.trajectory)["task_id"] == item.task_id
+        mine, other = (read_trajectory(folder / item.trajectory) for folder in (out, plain))
+        assert (mine["messages"], mine["saved_skills"]) == (other["messages"], other["saved_skills"])
     assert not list(out.rglob("*.part"))

@@ -1,4 +1,4 @@
-"""The options that say what is run: the same words for `run`, which does it, and `plan`, which says what it would cost."""
+"""The options that say what is run: the same for `run`, which does it, and `plan`, which says what it would cost."""
 
 from __future__ import annotations
 

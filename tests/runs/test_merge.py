@@ -1,0 +1,135 @@
+"""Shards merged are the run that was never cut."""
+
+import shutil
+from itertools import pairwise
+
+import orjson
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from finskillbench.errors import InputError
+from finskillbench.runs.merge import merge
+from finskillbench.runs.rows import TIMINGS
+from finskillbench.runs.run import run
+from finskillbench.runs.streams import Shard
+from finskillbench.runs.trajectories import read_trajectory
+
+CONDITIONS = ["no_skill", "self_generated_persistent"]
+
+
+def files(folder) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {"run.lock"}
+
+
+def timeless(content: dict) -> dict:
+    cut = {"latency_seconds": 0, "tool_calls": 0, "model_calls": 0}
+    return {**content, **cut}
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(of=st.integers(1, 9), count=st.integers(1, 4), epochs=st.integers(1, 2), models=st.integers(1, 2))
+def test_sharded_and_merged_equals_unsharded(
+    memory_edition, episodes_of, learner, tmp_path_factory, of, count, epochs, models
+) -> None:
+    episodes = [
+        *episodes_of("unconstrained_optimization", "pc_uncon", count),
+        *episodes_of("infeasibility_detection", "pc_infeas", count),
+    ]
+    edition = memory_edition(episodes)
+    base = tmp_path_factory.mktemp("merge")
+    cast = [learner(f"test/{i}") for i in range(models)]
+    whole = run(edition, cast, CONDITIONS, epochs=epochs, out=base / "whole")
+    parts = [base / f"part{number}" for number in range(1, of + 1)]
+    ran = 0
+    for number, part in enumerate(parts, start=1):
+        result = run(edition, cast, CONDITIONS, epochs=epochs, shard=Shard(number, of), out=part)
+        assert result.ran == result.rows.height
+        ran += result.ran
+    assert ran == whole.rows.height
+    merged = merge(base / "merged", parts[::-1])
+    assert merged.missing == ()
+    assert pl.read_parquet(base / "merged" / "rows.parquet").drop(TIMINGS).equals(whole.rows.drop(TIMINGS))
+    assert files(base / "merged") == files(base / "whole")
+    assert (base / "merged" / "run.json").read_bytes() == (base / "whole" / "run.json").read_bytes()
+    for path in (base / "merged").glob("trajectories/*/*"):
+        twin = base / "whole" / path.relative_to(base / "merged")
+        assert timeless(read_trajectory(path)) == timeless(read_trajectory(twin))
+    again = run(edition, cast, CONDITIONS, epochs=epochs, out=base / "merged")
+    assert (again.ran, again.kept) == (0, ran)
+
+
+@pytest.fixture
+def halves(edition, oracle, tmp_path):
+    parts = [tmp_path / "a", tmp_path / "b"]
+    for number, part in enumerate(parts, start=1):
+        run(edition, [oracle()], ["no_skill"], shard=Shard(number, 2), out=part)
+    return parts
+
+
+def test_what_is_missing_is_named_and_can_be_run_in_the_merged_folder(edition, oracle, halves, tmp_path) -> None:
+    whole = run(edition, [oracle()], ["no_skill"], out=tmp_path / "whole").rows
+    merged = merge(tmp_path / "all", halves[1:])
+    assert merged.rows.height + len(merged.missing) == 12
+    assert merged.missing[0] not in merged.rows["task_id"].to_list()
+    result = run(edition, [oracle()], ["no_skill"], out=tmp_path / "all")
+    assert (result.kept, result.ran) == (merged.rows.height, len(merged.missing))
+    assert result.rows.drop(TIMINGS).equals(whole.drop(TIMINGS))
+
+
+def test_the_same_rows_twice_count_once(halves, tmp_path) -> None:
+    twin = tmp_path / "twin"
+    shutil.copytree(halves[0], twin)
+    merged = merge(tmp_path / "all", [*halves, twin, halves[0]])
+    assert (merged.rows.height, merged.rows.n_unique("task_id")) == (12, 12)
+    lines = (tmp_path / "all" / "journal" / "test-oracle__no_skill.jsonl").read_bytes().splitlines()
+    assert len(lines) == 12
+
+
+def test_two_rows_of_an_item_are_refused_and_both_files_named(halves, tmp_path) -> None:
+    twin = tmp_path / "twin"
+    shutil.copytree(halves[0], twin)
+    journal = twin / "journal" / "test-oracle__no_skill.jsonl"
+    lines = [orjson.loads(line) for line in journal.read_bytes().splitlines()]
+    lines[1]["score"] = 0.25
+    journal.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    with pytest.raises(InputError, match=rf"a/journal/.*twin/journal/.*different rows of {lines[1]['task_id']}, run 0"):
+        merge(tmp_path / "all", [halves[0], twin])
+    assert not (tmp_path / "all").exists()
+
+
+def test_other_runs_are_refused(edition, memory_edition, oracle, halves, tmp_path) -> None:
+    other = memory_edition(edition.episodes(), digest="f" * 64)
+    run(other, [oracle()], ["no_skill"], shard=Shard(2, 2), out=tmp_path / "other")
+    with pytest.raises(InputError, match=r"other: not of the same run as .*a: another edition_digest"):
+        merge(tmp_path / "all", [halves[0], tmp_path / "other"])
+    with pytest.raises(InputError, match=r"nowhere/run\.json: not a readable run record"):
+        merge(tmp_path / "all", [halves[0], tmp_path / "nowhere"])
+    with pytest.raises(InputError, match="no run folder was named"):
+        merge(tmp_path / "all", [])
+    assert not (tmp_path / "all").exists()
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(halves, tmp_path) -> None:
+    with pytest.raises(InputError, match="exists and is not an empty folder"):
+        merge(halves[0], halves)
+
+
+def test_a_lost_trajectory_is_named_and_nothing_is_left(halves, tmp_path) -> None:
+    lost = next(halves[0].glob("trajectories/*/*"))
+    lost.unlink()
+    with pytest.raises(InputError, match=rf"{lost.name}: is gone; run that shard again"):
+        merge(tmp_path / "all", halves)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_the_order_is_that_of_the_plan(halves, tmp_path) -> None:
+    rows = merge(tmp_path / "all", halves).rows
+    numbers = [(not task.startswith("pc_uncon"), task) for task in rows["task_id"]]
+    assert all(before < after for before, after in pairwise(numbers))
+
+
+def test_a_shard_is_part_of_what_a_folder_is(edition, oracle, halves) -> None:
+    with pytest.raises(InputError, match=r'started with another shard \(then "1/2", now null\)'):
+        run(edition, [oracle()], ["no_skill"], out=halves[0])

@@ -1,0 +1,127 @@
+"""Streams: order where memory is kept, and shards of whole streams; the persistent arm resumed in its middle."""
+
+import itertools
+
+import orjson
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition
+from finskillbench.runs.journal import read_journal
+from finskillbench.runs.plan import make_plan
+from finskillbench.runs.rows import TIMINGS
+from finskillbench.runs.run import run
+from finskillbench.runs.streams import Shard, make_streams, parse_shard
+from finskillbench.runs.trajectories import read_trajectory
+
+KEPT = "self_generated_persistent"
+ARMS = [Condition.NO_SKILL, Condition(KEPT)]
+
+
+def memories(out) -> dict[str, str]:
+    """Task to the end of the prompt, where the persistent arm shows what it remembers."""
+    return {
+        content["task_id"]: content["messages"][1]["content"]
+        for content in map(read_trajectory, out.glob(f"trajectories/*{KEPT}/*.gz"))
+    }
+
+
+def test_a_stream_is_one_model_repeat_and_subtask_in_plan_order(edition) -> None:
+    plan = make_plan(edition.episodes(), ["a", "b"], ARMS, epochs=2)
+    streams = make_streams(plan)
+    assert sorted(item for stream in streams for item in stream.items) == sorted(plan.items)
+    kept = [stream for stream in streams if stream.keeps]
+    assert len(kept) == 2 * 2 * 2
+    for stream in kept:
+        assert len({(i.model, i.condition, i.run_idx, i.task_id[:8]) for i in stream.items}) == 1
+        assert list(stream.items) == sorted(stream.items, key=plan.items.index)
+    assert all(len(stream.items) == 1 for stream in streams if not stream.keeps)
+    assert streams[: len(kept)] == tuple(kept), "what cannot be run side by side starts first"
+
+
+def test_each_episode_of_a_stream_knows_the_ones_before_it(edition, learner, tmp_path) -> None:
+    run(edition, [learner()], [KEPT], out=tmp_path, max_concurrency=8)
+    prompts = memories(tmp_path)
+    tasks = [f"pc_uncon_{i:03}" for i in range(6)]
+    assert not any(task in prompts[tasks[0]] for task in tasks)
+    for before, task in itertools.pairwise(tasks):
+        assert all(f"{earlier}" in prompts[task] for earlier in tasks[: tasks.index(task)])
+        assert len(prompts[task]) > len(prompts[before])
+        assert "pc_infeas" not in prompts[task]
+    saved = read_trajectory(tmp_path / f"trajectories/test-oracle__{KEPT}/pc_uncon_005__0.json.gz")["saved_skills"]
+    assert saved == {"notes": f"# Notes\n\nprompt of {len(prompts['pc_uncon_005'])} characters"}
+
+
+class StopHereError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("keep", [1, 2, 5, 9, 11])
+def test_a_stream_resumed_in_its_middle_equals_one_that_was_not_stopped(edition, learner, tmp_path, keep) -> None:
+    whole = run(edition, [learner()], [KEPT], out=tmp_path / "whole").rows
+
+    def stop(board, row) -> None:
+        if board.done >= keep and row is not None:
+            raise StopHereError
+
+    with pytest.raises(StopHereError):
+        run(edition, [learner()], [KEPT], out=tmp_path / "cut", progress=stop)
+    result = run(edition, [learner()], [KEPT], out=tmp_path / "cut")
+    assert result.kept >= keep
+    assert result.rows.drop(TIMINGS).equals(whole.drop(TIMINGS))
+    assert memories(tmp_path / "cut") == memories(tmp_path / "whole")
+
+
+def test_a_stream_stops_at_an_error_and_goes_on_from_there(edition, learner, tmp_path) -> None:
+    whole = run(edition, [learner()], [KEPT], out=tmp_path / "whole").rows
+    out = tmp_path / "run"
+    first = run(edition, [learner(fail=[2])], [KEPT], out=out)
+    # Task 2 of either subtask fails; the three behind it are not begun.
+    assert (first.ran, first.errors, first.not_run) == (6, 2, 6)
+    kept = run(edition, [learner()], [KEPT], out=out, retry_errors=False)
+    assert (kept.ran, kept.kept, kept.errors, kept.not_run) == (0, 6, 2, 6)
+    again = run(edition, [learner()], [KEPT], out=out)
+    assert (again.ran, again.kept, again.errors, again.not_run) == (8, 4, 0, 0)
+    assert again.rows.drop(TIMINGS).equals(whole.drop(TIMINGS))
+    assert memories(out) == memories(tmp_path / "whole")
+
+
+def test_a_hole_in_a_stream_is_refused_and_named(edition, learner, tmp_path) -> None:
+    run(edition, [learner()], [KEPT], out=tmp_path)
+    (tmp_path / f"trajectories/test-oracle__{KEPT}/pc_uncon_002__0.json.gz").unlink()
+    with pytest.raises(InputError, match=rf"test-oracle__{KEPT}\.jsonl: pc_uncon_003 is finished and pc_uncon_002"):
+        run(edition, [learner()], [KEPT], out=tmp_path)
+
+
+def test_errors_are_kept_where_nobody_wants_them_run_again(edition, oracle, tmp_path) -> None:
+    run(edition, [oracle(fail=[1])], ["no_skill"], out=tmp_path)
+    model = oracle()
+    again = run(edition, [model], ["no_skill"], out=tmp_path, retry_errors=False)
+    assert (again.ran, again.kept, again.errors, model.calls) == (0, 12, 2, 0)
+    lines = read_journal(tmp_path / "journal" / "test-oracle__no_skill.jsonl")
+    assert orjson.loads(orjson.dumps(list(lines.values())[1]["status"])) == "error"
+    assert again.rows.filter(pl.col("status") == "error").height == 2
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(of=st.integers(1, 40), epochs=st.integers(1, 3), models=st.integers(1, 3))
+def test_every_stream_belongs_to_exactly_one_shard(edition, of, epochs, models) -> None:
+    plan = make_plan(edition.episodes(), [f"m{i}" for i in range(models)], ARMS, epochs=epochs)
+    streams = make_streams(plan)
+    for stream in streams:
+        assert sum(Shard(number, of).holds(stream) for number in range(1, of + 1)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["3/2", "0/2", "1/0", "1", "a/b", "1/2/3", "-1/2", "1/-2", "", "1 / 2", "٣/٤", "1/9999999"]
+)
+def test_a_shard_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="write i/n with 1 <= i <= n"):
+        parse_shard(text)
+
+
+def test_a_shard_reads_as_it_is_written() -> None:
+    assert (parse_shard("2/3"), str(Shard(2, 3))) == (Shard(2, 3), "2/3")
