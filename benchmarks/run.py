@@ -20,9 +20,12 @@ from finskillbench.cli.console import Progress
 from finskillbench.cli.defaults import default_edition
 from finskillbench.edition import load_edition
 from finskillbench.runs.run import run
+from finskillbench.subtasks import SUBTASKS as REGISTRY
 
 MODELS = ("baseline/reference", "baseline/trivial")
 CONDITIONS = ("no_skill", "curated", "self_generated")
+SUBTASKS = tuple(subtask.name for subtask in REGISTRY if subtask.headline)
+"""The twelve of the protocol."""
 EPISODES, REQUIRED_SECONDS, REQUIRED_GIGABYTES = 3_960, 60.0, 1.0
 
 
@@ -35,7 +38,7 @@ def main() -> int:
         path = arguments.edition or default_edition(progress)
     with tempfile.TemporaryDirectory() as folder:
         started, processor = time.perf_counter(), time.process_time()
-        result = run(load_edition(path), MODELS, CONDITIONS, out=Path(folder) / "run")
+        result = run(load_edition(path), MODELS, CONDITIONS, SUBTASKS, out=Path(folder) / "run")
         seconds, busy = time.perf_counter() - started, time.process_time() - processor
     own, child = (resource.getrusage(who).ru_maxrss / 2**20 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(f"{result.ran} episodes, {result.errors} errors: {seconds:.1f} s ({busy:.1f} s of them this process's CPU)")

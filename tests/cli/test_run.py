@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import polars as pl
 import pytest
@@ -14,6 +14,8 @@ from finskillbench import cli
 from finskillbench.cli import defaults
 from finskillbench.cli.console import Progress
 from finskillbench.edition import load_edition
+from finskillbench.runs.rows import to_frame
+from finskillbench.runs.run import RunResult
 
 NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
 
@@ -123,3 +125,93 @@ def test_the_default_folder_changes_with_edition_arguments_and_code(
     assert folder != defaults.run_folder(loaded, ["a"], 2)
     monkeypatch.setattr(defaults, "_RUNNERS", ("catalog",))
     assert folder != defaults.run_folder(loaded, ["a"], 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--shard", "3/2"], "error: shard '3/2' is no part of a run; write i/n with 1 <= i <= n, for example 1/4"),
+        (["--max-cost", "-1"], "error: Invalid value for '--max-cost': Input should be greater than or equal to 0"),
+        (["--max-cost", "nan"], "error: Invalid value for '--max-cost': Input should be greater than or equal to 0"),
+        (["--max-tokens", "0"], "error: Invalid value for '--max-tokens': Input should be greater than or equal to 1"),
+        (["--max-cost", "inf"], "error: max_cost is inf; it must be a number of US dollars, 0 or more"),
+        (["--condition", "none"], "error: condition 'none' is unknown"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_one_line(
+    options: list[str], told: str, edition: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", "--edition", str(edition), *NOP, *options]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1].startswith(told)
+    assert len([line for line in lines if line.startswith("error")]) == 1
+    assert not Path("runs").exists()
+
+
+def test_shards_are_run_and_merged(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "--edition", str(edition), *NOP, "--epochs", "3"]
+    assert cli.main([*arguments, "--out", "whole"]) == 0
+    for number in ("1", "2"):
+        assert cli.main([*arguments, "--shard", f"{number}/2", "--out", f"part{number}"]) == 0
+    capsys.readouterr()
+    assert cli.main(["merge", "all", "part2", "part1"]) == 0
+    assert capsys.readouterr().out == "Rows:         all/rows.parquet\nEpisodes:     9 of 9\n"
+    rows = [pl.read_parquet(Path(name) / "rows.parquet").drop("latency_seconds") for name in ("all", "whole")]
+    assert rows[0].equals(rows[1])
+
+    assert cli.main(["merge", "some", "part1"]) == 1
+    told = capsys.readouterr().out.splitlines()
+    done = pl.read_parquet("part1/rows.parquet").height
+    assert told[1] == f"Episodes:     {done} of 9"
+    assert told[2].startswith(f"Missing:      {9 - done}, the first is ")
+    assert cli.main(["merge", "other", "part1", "nowhere"]) == 2
+    assert capsys.readouterr().err.startswith("error: nowhere/run.json: not a readable run record")
+
+
+def test_shards_without_a_folder_get_one_each(edition: Path) -> None:
+    for shard in ("1/2", "2/2"):
+        assert cli.main(["run", "--edition", str(edition), *NOP, "--shard", shard]) == 0
+    assert len(list(Path("runs").iterdir())) == 2
+
+
+def result(rows: pl.DataFrame, **more: Any) -> RunResult:
+    numbers = {"ran": 3, "kept": 0, "errors": 0, "dropped": 0, "not_run": 0, "stopped": {}}
+    return RunResult(Path("x"), rows, **{**numbers, **more})
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "told"),
+    [
+        ({}, 0, ["Episodes:     3 run"]),
+        (
+            {"errors": 2, "not_run": 4, "stopped": {"a/b": "auth: no key"}},
+            1,
+            ["Episodes:     3 run, 2 ended in an error, 4 not run", "Stopped:      a/b: auth: no key"],
+        ),
+        (
+            {"kept": 5, "dropped": 1, "stopped": {"run": "interrupted"}},
+            130,
+            ["Episodes:     3 run, 5 kept from before, 1 dropped in flight", "Stopped:      interrupted"],
+        ),
+        (
+            {"ran": 0, "not_run": 9, "stopped": {"run": "--max-cost 1 is reached"}},
+            1,
+            ["Episodes:     0 run, 9 not run", "Stopped:      --max-cost 1 is reached"],
+        ),
+    ],
+)
+def test_the_end_says_what_became_of_every_episode(
+    edition: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: dict[str, Any],
+    code: int,
+    told: list[str],
+) -> None:
+    rows = to_frame([])
+    monkeypatch.setattr("finskillbench.runs.run.run", lambda *_, **__: result(rows, **more))
+    assert cli.main(["run", "--edition", str(edition), *NOP]) == code
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index(told[0])
+    assert lines[at : at + len(told)] == told
+    assert (len(lines) > at + len(told)) is bool(code)

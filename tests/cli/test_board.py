@@ -1,0 +1,56 @@
+"""The live view: a table on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from finskillbench.cli.board import Display
+from finskillbench.runs.board import make_board
+
+ROW = {"model": "m/a", "status": "scored", "total_input_tokens": 1_500, "total_output_tokens": 20, "cost_usd": 0.25}
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def play(*, terminal: bool) -> tuple[str, Clock]:
+    clock, out = Clock(), io.StringIO()
+    board = make_board(["m/a"] * 4 + ["m/b"], [ROW])
+    console = Console(file=out, force_terminal=terminal, width=120, color_system=None)
+    with Display(console, clock=clock) as display:
+        display(board, None)
+        for step in range(1, 3):
+            clock.now += 6
+            board.models["m/a"].ran += 1
+            board.models["m/a"].add({**ROW, "status": "error" if step == 2 else "scored", "cost_usd": 0.5})
+            display(board, ROW)
+        board.models["m/b"].add({**ROW, "cost_usd": None})
+        board.notice = "interrupted: finishing 2 episodes"
+        display(board, None)
+        display(board, None)
+    return out.getvalue(), clock
+
+
+def test_off_a_terminal_a_line_comes_at_most_every_ten_seconds() -> None:
+    told, _ = play(terminal=False)
+    assert told.splitlines() == [
+        "Running 4 of 5 episodes",
+        "m/a 3/4 done, 1 errors, 4,500 tokens in, 60 out, 1.25 USD, 0:00:06 left; "
+        "m/b 0/1 done, 0 errors, 0 tokens in, 0 out, 0.00 USD, ? left",
+        "interrupted: finishing 2 episodes",
+    ]
+
+
+def test_on_a_terminal_there_is_a_table_by_model() -> None:
+    told, _ = play(terminal=True)
+    lines = [line.split() for line in told.splitlines()]
+    assert any(line[:2] == ["Model", "Done"] for line in lines)
+    assert ["m/a", "3/4", "1", "4,500", "60", "1.25", "0:00:06"] in lines
+    assert ["m/b", "0/1", "0", "1,500", "20", "unknown", "?"] in lines
+    assert told.count("interrupted: finishing 2 episodes") == 1
