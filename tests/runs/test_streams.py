@@ -1,7 +1,5 @@
 """Streams: order where memory is kept, and shards of whole streams; the persistent arm resumed in its middle."""
 
-import itertools
-
 import orjson
 import polars as pl
 import pytest
@@ -10,6 +8,8 @@ from hypothesis import strategies as st
 
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.loop import run_episode
+from finskillbench.harness.memory import Feedback
 from finskillbench.runs.journal import read_journal
 from finskillbench.runs.plan import make_plan
 from finskillbench.runs.rows import TIMINGS
@@ -42,17 +42,23 @@ def test_a_stream_is_one_model_repeat_and_subtask_in_plan_order(edition) -> None
     assert streams[: len(kept)] == tuple(kept), "what cannot be run side by side starts first"
 
 
-def test_each_episode_of_a_stream_knows_the_ones_before_it(edition, learner, tmp_path) -> None:
-    run(edition, [learner()], [KEPT], out=tmp_path, max_concurrency=8)
+def test_each_episode_of_a_stream_knows_the_ones_before_it(edition, learner, tmp_path, monkeypatch) -> None:
+    known = {}
+
+    async def spy(model, episode, prompt, data, mounted, around, memory):
+        known[episode.task_id] = memory
+        return await run_episode(model, episode, prompt, data, mounted, around, memory)
+
+    monkeypatch.setattr("finskillbench.runs.work.run_episode", spy)
+    rows = run(edition, [learner()], [KEPT], out=tmp_path, max_concurrency=8).rows
     prompts = memories(tmp_path)
-    tasks = [f"pc_uncon_{i:03}" for i in range(6)]
-    assert not any(task in prompts[tasks[0]] for task in tasks)
-    for before, task in itertools.pairwise(tasks):
-        assert all(f"{earlier}" in prompts[task] for earlier in tasks[: tasks.index(task)])
-        assert len(prompts[task]) > len(prompts[before])
-        assert "pc_infeas" not in prompts[task]
-    saved = read_trajectory(tmp_path / f"trajectories/test-oracle__{KEPT}/pc_uncon_005__0.json.gz")["saved_skills"]
-    assert saved == {"notes": f"# Notes\n\nprompt of {len(prompts['pc_uncon_005'])} characters"}
+    scores = {row["task_id"]: Feedback(row["task_id"], row["status"], row["score"]) for row in rows.to_dicts()}
+    for name in ("pc_uncon", "pc_infeas"):
+        tasks = [f"{name}_{i:03}" for i in range(6)]
+        for place, task in enumerate(tasks):
+            assert known[task].verdicts == tuple(scores[earlier] for earlier in tasks[:place])
+            notes = f"# Notes\n\nprompt of {len(prompts[tasks[place - 1]])} characters"
+            assert known[task].skills == ({"notes": notes} if place else {})
 
 
 class StopHereError(Exception):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from finskillbench.harness.loop import FIRST_BACKOFF_SECONDS, LONGEST_WAIT_SECONDS
@@ -18,20 +19,22 @@ Outcome = Literal["answered", "limited", "failed"]
 
 
 class Limiter:
-    """The calls of one provider; first come, first served. Time is that of the running event loop.
+    """The calls of one provider; first come, first served.
 
     Parameters
     ----------
     most : calls in flight at the start, and ever.
+    sleep : waits after a rate limit; tests pass their own.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self.most = most
         self.limit = most
         self._round = 0
         self._in_flight = 0
         self._answers = 0
-        self._opening: asyncio.TimerHandle | None = None
+        self._sleep = sleep
+        self._pauses: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self) -> int:
@@ -72,7 +75,7 @@ class Limiter:
         self._hand_on()
 
     def _has_room(self) -> bool:
-        return self._in_flight < self.limit and self._opening is None
+        return self._in_flight < self.limit and not self._pauses
 
     def _hand_on(self) -> None:
         while self._waiting and self._has_room():
@@ -82,13 +85,13 @@ class Limiter:
                 turn.set_result(None)
 
     def _close(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + min(max(seconds, 0.0), LONGEST_WAIT_SECONDS)
-        if self._opening is None or until > self._opening.when():
-            if self._opening is not None:
-                self._opening.cancel()
-            self._opening = loop.call_at(until, self._open)
+        pause = asyncio.create_task(self._pause(min(max(seconds, 0.0), LONGEST_WAIT_SECONDS)))
+        self._pauses.add(pause)
+        pause.add_done_callback(self._open)
 
-    def _open(self) -> None:
-        self._opening = None
+    async def _pause(self, seconds: float) -> None:
+        await self._sleep(seconds)
+
+    def _open(self, pause: asyncio.Task[None]) -> None:
+        self._pauses.discard(pause)
         self._hand_on()

@@ -151,7 +151,7 @@ class Work:
             queues.setdefault(provider_of(self.models[stream.items[0].model]), []).append(stream)
         for provider, streams in queues.items():
             most = self.limits.max_concurrency
-            limiter = None if provider is None else Limiter(most)
+            limiter = None if provider is None else Limiter(most, self.sleep)
             queue = iter(streams)
             for _ in range(min(most, len(streams))):
                 self._tasks.append(asyncio.create_task(self._worker(queue, limiter)))
