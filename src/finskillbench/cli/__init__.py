@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer import TyperException
 
-from finskillbench.cli import console, data, merge, run, score, skills
+from finskillbench.cli import console, data, merge, plan, rescore, run, score, show, skills
 from finskillbench.errors import FinSkillBenchError, InternalError
 
 FAILED = 2
@@ -27,6 +27,9 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.command("run", epilog=run.EXAMPLE)(run.run)
+app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
+app.command("show", epilog=show.EXAMPLE)(show.show)
+app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)
 app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
 app.command("score", epilog=score.EXAMPLE)(score.score)
 app.add_typer(skills.app, name="skills")

@@ -84,27 +84,16 @@ def make_row(
     A verdict of status `error` has no scores, so its row has nulls, never zeros. `cost_usd` is null where
     the price is not known.
     """
-    scores = {profile.value: verdict.scores.get(profile) for profile in Profile}
-    headline = next((p.value for p in HEADLINE_ORDER if scores[p.value] is not None), None)
     return {
         "model": item.model,
         "harness": HARNESS,
         "domain": episode.skill,
         "condition": item.condition.value,
         "task_id": item.task_id,
-        "sub_task": verdict.sub_task,
         "difficulty": episode.difficulty,
         "as_of_date": episode.as_of_date,
         "run_idx": item.run_idx,
-        "score": scores[headline] if headline is not None else None,
-        "score_profile": headline,
-        "scores": scores,
-        "status": verdict.status.value,
-        "valid_json": verdict.valid_json,
-        "scoring_method": method,
-        "scoring_details": orjson.dumps(
-            verdict.details, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
-        ).decode(),
+        **judged_columns(verdict, method),
         "episodes": trace.turns,
         "total_input_tokens": trace.usage.input_tokens,
         "total_cached_tokens": trace.usage.cached_tokens,
@@ -123,6 +112,23 @@ def make_row(
         "edition": edition_digest,
         "mount": trace.mount_digest,
         "code_version": code_version(),
+    }
+
+
+def judged_columns(verdict: Verdict, method: str) -> dict[str, Any]:
+    """The columns that follow from a verdict alone: those that change when an episode is judged again."""
+    scores = {profile.value: verdict.scores.get(profile) for profile in Profile}
+    headline = next((p.value for p in HEADLINE_ORDER if scores[p.value] is not None), None)
+    details = orjson.dumps(verdict.details, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
+    return {
+        "sub_task": verdict.sub_task,
+        "score": scores[headline] if headline is not None else None,
+        "score_profile": headline,
+        "scores": scores,
+        "status": verdict.status.value,
+        "valid_json": verdict.valid_json,
+        "scoring_method": method,
+        "scoring_details": details.decode(),
         "scorer_version": scorer_version(),
     }
 

@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from finskillbench.edition import Edition
-from finskillbench.episode import Episode, Status
+from finskillbench.episode import Status
 from finskillbench.errors import Cause, InputError, RunStoppedError
 from finskillbench.harness.conditions import Condition, Mount
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.loop import Surroundings, run_episode
 from finskillbench.harness.memory import EMPTY, Memory
 from finskillbench.harness.model import Model
-from finskillbench.harness.prompts import task_prompt
 from finskillbench.harness.toolbox import Runner
 from finskillbench.runs import dropped
 from finskillbench.runs.board import Progress, make_board
@@ -33,6 +32,7 @@ from finskillbench.runs.files import make_folder
 from finskillbench.runs.interrupts import interrupts
 from finskillbench.runs.journal import Journal, read_journal
 from finskillbench.runs.limiter import Limiter
+from finskillbench.runs.material import Material, prepare
 from finskillbench.runs.metered import Metered, price_of, provider_of
 from finskillbench.runs.plan import Item, Plan
 from finskillbench.runs.rows import make_row
@@ -40,8 +40,7 @@ from finskillbench.runs.streams import Stream, feedback, missing, planned, remem
 from finskillbench.runs.trajectories import remove_parts, write_trajectory
 from finskillbench.runs.verdicts import judge
 from finskillbench.skills.runner import ScriptRunner
-from finskillbench.subtasks import by_method, by_name
-from finskillbench.subtasks.base import Subtask
+from finskillbench.subtasks import by_name
 
 RUN = "run"
 """The key of `stopped` for what stopped all models."""
@@ -62,15 +61,6 @@ class Limits:
     max_cost: float | None
     max_tokens: int
     retry_errors: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Material:
-    """An episode ready to be run: its prompt, and its input at full precision."""
-
-    episode: Episode
-    prompt: str
-    full_input: Mapping[str, Any]
 
 
 class Work:
@@ -214,7 +204,7 @@ class Work:
         # The loop is over: only now does the truth come in.
         truth = self.edition.truth(item.task_id)
         verdict = judge(trace.submission, truth, material.full_input)
-        write_trajectory(self.out, item, trace)
+        write_trajectory(self.out, item, material.episode, trace, edition_digest=self.edition.digest)
         row = make_row(
             item,
             material.episode,
@@ -271,11 +261,8 @@ class Work:
             self._stack.callback(self._notes.close)
         self._notes.append(line)
 
-    def _material(self, task_id: str) -> _Material:
-        episode = self.by_id[task_id]
-        subtask = _subtask(episode.sub_task)
-        prompt = task_prompt(episode, subtask.answer if subtask is not None else None)
-        return _Material(episode, prompt, self.edition.full_input(episode))
+    def _material(self, task_id: str) -> Material:
+        return prepare(self.edition, self.by_id[task_id])
 
     def _make_budget(self) -> Budget | None:
         if self.limits.max_cost is None:
@@ -303,13 +290,3 @@ class Work:
 
     def _journal_path(self, arm: str) -> Path:
         return self.out / "journal" / f"{arm}.jsonl"
-
-
-def _subtask(name: str) -> Subtask | None:
-    """The subtask of an episode; None for an imported episode under a name that is not registered."""
-    for find in (by_name, by_method):
-        try:
-            return find(name)
-        except InputError:
-            continue
-    return None

@@ -40,11 +40,6 @@ class ModelOptions:
     prices: PriceTable = field(default_factory=PriceTable)
 
 
-def check_model(name: str) -> None:
-    """STUB of this branch."""
-    get_model(name)
-
-
 def get_model(name: str, options: ModelOptions | None = None) -> Model:
     """Return the model called `name`.
 
@@ -57,3 +52,10 @@ def get_model(name: str, options: ModelOptions | None = None) -> Model:
     except KeyError:
         raise InputError(f"model {name!r} is unknown; choose from: {', '.join(MODELS)}") from None
     return getattr(import_module(module), attribute)()
+
+
+def check_model(name: str) -> None:
+    """Check a name; raise `InputError` where nobody could answer to it."""
+    provider, slash, model = name.partition("/")
+    if name not in MODELS and (provider == "baseline" or not (provider and slash and model)):
+        raise InputError(f"model {name!r} is unknown; choose provider/name, or one of: {', '.join(MODELS)}")

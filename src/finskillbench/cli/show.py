@@ -1,0 +1,50 @@
+"""`finskillbench show`: one episode as a conversation."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = """\b
+Examples:
+  finskillbench show runs/mine pc_con_001 --model baseline/reference --condition curated
+  finskillbench show runs/mine/trajectories/baseline-nop__no_skill/pc_con_001__0.json.gz --full"""
+
+
+def show(
+    run: Annotated[Path, typer.Argument(help="Run folder, or the file of a trajectory.")],
+    task_id: Annotated[str | None, typer.Argument(help="Task of the episode; left out for a file.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model, where several ran the task.")] = None,
+    condition: Annotated[str | None, typer.Option(help="Condition, where the task was run under several.")] = None,
+    run_idx: Annotated[int | None, typer.Option(min=0, help="Repeat, where there are several.")] = None,
+    lines: Annotated[int, typer.Option(min=1, help="Lines of a prompt, of arguments or of a result to show.")] = 12,
+    full: Annotated[bool, typer.Option("--full", help="Show every text in full.")] = False,
+) -> None:
+    """Print the trajectory of one episode: who said what, tool calls with their results, and the verdict."""
+    from finskillbench.errors import InputError
+    from finskillbench.runs.show import conversation, find_trajectory, row_of
+    from finskillbench.runs.trajectories import read_trajectory
+
+    if run.is_file():
+        if not (task_id is None and model is None and condition is None and run_idx is None):
+            raise InputError(f"{run}: is one trajectory; leave the task and the options out")
+        path = run
+    elif not run.is_dir():
+        raise InputError(f"{run}: is not there; name a run folder, or a trajectory's own file")
+    elif task_id is None:
+        raise InputError(f"{run}: is a folder; name a task behind it")
+    else:
+        path = find_trajectory(run, task_id, model=model, condition=condition, run_idx=run_idx)
+    width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+    told = conversation(read_trajectory(path), row_of(path), width=max(width, 40), most=None if full else lines)
+    try:
+        for line in told:
+            typer.secho(line.text, bold=line.heading or None)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

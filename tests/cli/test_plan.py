@@ -1,0 +1,92 @@
+"""`finskillbench plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from finskillbench import cli
+
+NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Default run folders of these tests would lie in the test's own folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+def figures(told: str, title: str) -> list[list[str]]:
+    """Rows of the table under a title."""
+    (table,) = [part for part in told.split("\n\n") if part.startswith(f"{title}  ")]
+    return [line.split() for line in table.splitlines()[2:]]
+
+
+def test_tables_by_model_and_condition_and_nothing_is_written(edition: Path, capsys, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    conditions = ["--condition", "no_skill", "--condition", "self_generated"]
+    arguments = ["--edition", str(edition), "--model", "baseline/nop", "--model", "baseline/reference", *conditions]
+    assert cli.main(["plan", *arguments, "--max-tokens", "1000"]) == 0
+    told = capsys.readouterr().out
+    expected, most = figures(told, "Expected"), figures(told, "At most")
+    assert [row[:-5] for row in expected] == [
+        ["baseline/nop", "no_skill"],
+        ["self_generated"],
+        ["all"],
+        ["baseline/reference", "no_skill"],
+        ["self_generated"],
+        ["all"],
+        ["all"],
+    ]
+    assert expected[0][2:4] == ["3", "3"]
+    assert most[0][2:4] == ["3", "36"]
+    assert most[0][5:] == ["36,000", "0.00"]
+    assert expected[-1][1] == "12"
+    assert "Price unknown" not in told
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_finished_episodes_are_left_out(edition: Path, capsys) -> None:
+    some = ["--edition", str(edition), *NOP]
+    assert cli.main(["run", *some]) == 0
+    capsys.readouterr()
+    assert cli.main(["plan", *some]) == 0
+    told = capsys.readouterr().out
+    assert figures(told, "Expected") == [["baseline/nop", "no_skill", "0", "0", "0", "0", "0.00"]]
+    assert "Finished: 3 episodes in runs/run-" in told
+
+
+def test_a_hosted_model_without_a_price(edition: Path, capsys) -> None:
+    arguments = ["--edition", str(edition), "--model", "nobody/knows-this", "--condition", "no_skill"]
+    assert cli.main(["plan", *arguments, "--output-tokens-per-call", "1000"]) == 0
+    told = capsys.readouterr().out
+    ((*_, calls, _, output, cost),) = figures(told, "Expected")
+    assert cost == "unknown"
+    assert int(output.replace(",", "")) > 1000 * int(calls)
+    assert "Hosted models: as baseline/reference, and 1000 output tokens per call" in told
+    assert "Price unknown: nobody/knows-this; give it in a file with --prices." in told
+
+
+def test_whether_the_money_is_enough(edition: Path, capsys) -> None:
+    assert cli.main(["plan", "--edition", str(edition), *NOP, "--max-cost", "1"]) == 0
+    assert "--max-cost 1.00 USD is expected to be enough." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--model", "baseline/none"], "error: model 'baseline/none' is unknown"),
+        (["--condition", "all"], "error: condition 'all' is unknown"),
+        (["--subtask", "chess"], "error: unknown subtask 'chess'"),
+        (["--shard", "3/2"], "error: shard '3/2' is no part of a run"),
+        (["--prices", "absent.json"], "error: absent.json: "),
+        (["--limit", "0"], "error: Invalid value for '--limit'"),
+        (["--output-tokens-per-call", "-1"], "error: Invalid value for '--output-tokens-per-call'"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: list[str], told: str, edition: Path, capsys) -> None:
+    assert cli.main(["plan", "--edition", str(edition), *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines()[-1].startswith(told)

@@ -1,0 +1,191 @@
+"""What a plan says a run will use, against what the run then uses."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from finskillbench.edition import Edition
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.prices import Price, PriceTable
+from finskillbench.runs import estimate as estimating
+from finskillbench.runs import rehearsal
+from finskillbench.runs.estimate import Amount, estimate, left_to_run
+from finskillbench.runs.plan import Plan, make_plan
+from finskillbench.runs.run import run
+from finskillbench.runs.streams import parse_shard
+
+NOP, REFERENCE, HOSTED = "baseline/nop", "baseline/reference", "vendor/large"
+PRICE = Price(input=2.0, cached_input=0.5, cache_write=2.5, output=10.0)
+
+
+class Prices:
+    """A table that knows one hosted model."""
+
+    def of(self, model: str) -> Price | None:
+        return {HOSTED: PRICE, NOP: Price(0, 0, 0, 0), REFERENCE: Price(0, 0, 0, 0)}.get(model)
+
+
+PRICES = cast(PriceTable, Prices())
+
+
+def plan_of(edition, models=(NOP,), conditions=(Condition.NO_SKILL,), **options) -> Plan:
+    return make_plan(edition.episodes(), models, conditions, **options)
+
+
+def used(rows, model: str, condition: str) -> tuple[int, int, int]:
+    own = rows.filter(model=model, condition=condition)
+    return tuple(own[name].sum() for name in ("episodes", "total_input_tokens", "total_output_tokens"))
+
+
+@pytest.mark.slow
+def test_baselines_use_what_the_plan_said(synthetic_edition: Edition, tmp_path: Path) -> None:
+    """Every baseline that ends by itself, all eight conditions, within 15 % and never above the most."""
+    models = [REFERENCE, "baseline/trivial", "baseline/cheat"]
+    plan = plan_of(synthetic_edition, models, tuple(Condition), limit=10)
+    estimates = estimate(synthetic_edition, plan, prices=PRICES, max_tokens=8192)
+    rows = run(synthetic_edition, models, [each.value for each in Condition], limit=10, out=tmp_path / "run").rows
+    assert [(each.model, each.condition) for each in estimates] == [(m, c) for m in models for c in Condition]
+    worst = 0.0
+    for each in estimates:
+        said = each.expected.calls, each.expected.input_tokens, each.expected.output_tokens
+        most = each.most.calls, each.most.input_tokens, each.most.output_tokens
+        really = used(rows, each.model, each.condition.value)
+        assert each.episodes == 130
+        assert all(bound >= figure for bound, figure in zip(most, really, strict=True))
+        off = [expected / figure - 1 for expected, figure in zip(said, really, strict=True)]
+        worst = max(worst, *map(abs, off))
+        assert max(map(abs, off)) < 0.15, (each.model, each.condition, off)
+    print(f"worst deviation {worst:.1%}")
+    assert sum(each.sampled for each in estimates if each.model == REFERENCE) < 8 * 130
+
+
+def test_a_hosted_model_is_played_by_the_reference_with_an_allowance(edition, tmp_path: Path) -> None:
+    plan = plan_of(edition, [HOSTED, REFERENCE], (Condition.SELF_GENERATED,))
+    hosted, program = estimate(edition, plan, prices=PRICES, max_tokens=1000, output_tokens_per_call=100)
+    assert (hosted.player, program.player) == (REFERENCE, REFERENCE)
+    calls = run(edition, [REFERENCE], ["self_generated"], out=tmp_path / "run").rows["episodes"].to_list()
+    assert hosted.expected.calls == program.expected.calls == sum(calls) > 24
+    assert hosted.expected.output_tokens == program.expected.output_tokens + 100 * sum(calls)
+    # What a call wrote is read again by each later one.
+    read_again = 100 * sum(n * (n - 1) // 2 for n in calls)
+    assert hosted.expected.input_tokens == program.expected.input_tokens + read_again
+    by_hand = (hosted.expected.input_tokens * 2 + hosted.expected.output_tokens * 10) / 1e6
+    assert hosted.expected.cost_usd == pytest.approx(by_hand)
+    assert program.expected.cost_usd == 0.0
+
+
+def test_the_most_is_twelve_calls_of_the_longest_answer(edition) -> None:
+    (each,) = estimate(edition, plan_of(edition, [HOSTED]), prices=PRICES, max_tokens=1000)
+    assert (each.most.calls, each.most.output_tokens) == (12 * 12, 12 * 12 * 1000)
+    # Call k reads the opening and k - 1 answers at the least.
+    assert each.most.input_tokens > 12 * math.comb(12, 2) * 1000
+    assert each.most.cost_usd == pytest.approx((each.most.input_tokens * 2 + each.most.output_tokens * 10) / 1e6)
+
+
+def test_a_program_that_never_submits_takes_no_more_than_the_most(edition, tmp_path: Path) -> None:
+    plan = plan_of(edition, ["baseline/faulty"])
+    (each,) = estimate(edition, plan, prices=PRICES, max_tokens=1)
+    rows = run(edition, ["baseline/faulty"], ["no_skill"], out=tmp_path / "run").rows
+    calls, read, said = used(rows, "baseline/faulty", "no_skill")
+    assert (each.expected.calls, each.sampled) == (calls, 12)
+    assert (each.expected.input_tokens, each.expected.output_tokens) == (read, said)
+    assert each.most.input_tokens >= read
+    assert each.most.output_tokens >= said
+
+
+def test_an_unknown_price_is_not_a_price_of_nothing(edition) -> None:
+    (each,) = estimate(edition, plan_of(edition, ["vendor/new"]), prices=PRICES, max_tokens=10)
+    assert each.expected.cost_usd is None
+    assert each.most.cost_usd is None
+    assert (Amount(1, 2, 3, None) + Amount(1, 2, 3, 4.0)).cost_usd is None
+    assert Amount(1, 2, 3, 0.5) + Amount(1, 1, 1, 4.0) == Amount(2, 3, 4, 4.5)
+
+
+def test_costly_episodes_that_a_pilot_misses_are_found(memory_edition, episodes_of, monkeypatch) -> None:
+    """One episode in ten costs a hundred times the others; following the least certain stratum would miss some."""
+    edition = memory_edition(episodes_of("unconstrained_optimization", "pc_uncon", 200))
+
+    async def play(self, player, condition, task_id, verdicts):
+        costly = int(task_id[-3:]) % 10 == 3
+        return rehearsal.Play(1, 100, 5000 if costly else 50, 100, 5000 if costly else 50, 10)
+
+    monkeypatch.setattr(rehearsal.Rehearsal, "play", play)
+    (each,) = estimate(edition, plan_of(edition, limit=200), prices=PRICES, max_tokens=10)
+    assert each.expected.output_tokens == pytest.approx(20 * 5000 + 180 * 50, rel=0.05)
+    monkeypatch.setattr(estimating, "STANDARD_ERROR", math.inf)
+    (rough,) = estimate(edition, plan_of(edition, limit=200), prices=PRICES, max_tokens=10)
+    assert rough.sampled == estimating.PILOT < each.sampled
+
+
+def test_repeats_count_and_are_played_once(edition) -> None:
+    (once,) = estimate(edition, plan_of(edition), prices=PRICES, max_tokens=10)
+    (thrice,) = estimate(edition, plan_of(edition, epochs=3), prices=PRICES, max_tokens=10)
+    assert (thrice.sampled, thrice.episodes) == (once.sampled, 3 * once.episodes)
+    assert thrice.expected.input_tokens == 3 * once.expected.input_tokens
+
+
+def test_prompts_of_the_persistent_arm_grow_with_its_stream(memory_edition, episodes_of) -> None:
+    def opening(count: int) -> float:
+        edition = memory_edition(episodes_of("unconstrained_optimization", "pc_uncon", count))
+        plan = plan_of(edition, [REFERENCE], (Condition.SELF_GENERATED_PERSISTENT,), limit=count)
+        (each,) = estimate(edition, plan, prices=PRICES, max_tokens=10)
+        return each.expected.input_tokens / each.expected.calls
+
+    first, five, forty = opening(1), opening(5), opening(40)
+    assert first < five < forty
+    # A verdict is some forty characters; forty episodes see twenty of them at the most.
+    assert forty - first < 20 * 60 / 3
+
+
+def test_what_is_finished_is_not_planned(edition, oracle, tmp_path: Path) -> None:
+    model = oracle(fail=[1])
+    run(edition, [model], ["no_skill"], out=tmp_path)
+    plan = plan_of(edition, [model.name])
+    left, finished = left_to_run(tmp_path, edition, plan)
+    assert sorted(item.task_id for item in left) == ["pc_infeas_001", "pc_uncon_001"]
+    assert finished == 10
+    assert left_to_run(tmp_path, edition, plan, retry_errors=False) == ((), 12)
+    (each,) = estimate(edition, plan, left, prices=PRICES, max_tokens=10)
+    assert (each.episodes, each.most.calls) == (2, 24)
+    (none,) = estimate(edition, plan, [], prices=PRICES, max_tokens=10)
+    assert (none.episodes, none.expected) == (0, Amount(0, 0, 0, None))
+    (tmp_path / left[0].trajectory).with_name("pc_uncon_002__0.json.gz").unlink()
+    assert len(left_to_run(tmp_path, edition, plan)[0]) == 3
+
+
+def test_a_folder_with_nothing_begun_has_everything_left(edition, tmp_path: Path) -> None:
+    plan = plan_of(edition)
+    for folder in (tmp_path, tmp_path / "absent"):
+        left, finished = left_to_run(folder, edition, plan)
+        assert (set(left), finished) == (set(plan.items), 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_shards_share_a_plan_out(edition, tmp_path: Path) -> None:
+    plan = plan_of(edition)
+    parts = [left_to_run(tmp_path, edition, plan, shard=parse_shard(f"{i}/3"))[0] for i in (1, 2, 3)]
+    assert sorted(item for part in parts for item in part) == sorted(plan.items)
+    assert all(len(part) < 12 for part in parts)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"edition_digest": 1, "plan": 2}'])
+def test_a_damaged_record_is_named(content: bytes, edition, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"run\.json: not a (readable )?run record"):
+        left_to_run(tmp_path, edition, plan_of(edition))
+
+
+def test_another_run_is_refused(edition, oracle, tmp_path: Path) -> None:
+    run(edition, [oracle()], ["no_skill"], out=tmp_path)
+    with pytest.raises(InputError, match="holds a run of other episodes"):
+        left_to_run(tmp_path, edition, plan_of(edition, [oracle().name], limit=2))
+    record = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({**record, "edition_digest": "0" * 64}))
+    with pytest.raises(InputError, match="holds a run of other episodes"):
+        left_to_run(tmp_path, edition, plan_of(edition, [oracle().name]))

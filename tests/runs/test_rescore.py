@@ -1,0 +1,241 @@
+"""Judging again: exactly what the scorers changed moves, nothing is lost when it is cut short or refused."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import polars as pl
+import pytest
+
+from finskillbench import subtasks
+from finskillbench.episode import Profile, Score
+from finskillbench.errors import InputError, InternalError
+from finskillbench.runs import rescore as rescoring
+from finskillbench.runs import rows as rows_module
+from finskillbench.runs import version
+from finskillbench.runs.journal import exclusive, read_journal
+from finskillbench.runs.rescore import rescore
+from finskillbench.runs.run import run
+from finskillbench.runs.trajectories import read_trajectory
+
+CHANGED = "infeasibility_detection"
+ARMS = ["no_skill", "self_generated"]
+
+
+@pytest.fixture
+def new_scorers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Scorers of tomorrow: the strict profile of one subtask pays half."""
+
+    def half(answer, truth, task_input) -> Score:
+        return Score(0.5, {"half": True})
+
+    subtask = subtasks.by_name(CHANGED)
+    changed = replace(subtask, scorers={**subtask.scorers, Profile.STRICT: half})
+    monkeypatch.setitem(subtasks._BY_NAME, CHANGED, changed)
+    monkeypatch.setattr(version, "code_digest", lambda names: "f" * 64)
+    version.scorer_version.cache_clear()
+    yield
+    monkeypatch.undo()
+    version.scorer_version.cache_clear()
+
+
+@pytest.fixture
+def folder(edition, oracle, tmp_path: Path) -> Path:
+    """A run of 24 episodes of two subtasks; two of them first ended in an error and were run again."""
+    out = tmp_path / "run"
+    run(edition, [oracle(fail=[3])], ARMS, out=out)
+    run(edition, [oracle()], ARMS, out=out)
+    return out
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def journal_lines(files: dict[str, bytes]) -> dict[str, list[dict]]:
+    return {n: [orjson.loads(line) for line in data.splitlines()] for n, data in files.items() if "journal" in n}
+
+
+@pytest.mark.usefixtures("new_scorers")
+def test_nothing_is_said_to_move_without_a_change(edition, oracle, tmp_path: Path) -> None:
+    run(edition, [oracle()], ARMS, out=tmp_path)
+    before = content(tmp_path)
+    assert rescore(tmp_path, edition).moved == ()
+    assert content(tmp_path) == before
+
+
+def test_exactly_the_changed_scores_move(folder: Path, edition, oracle, request) -> None:
+    before, rows_before = content(folder), pl.read_parquet(folder / "rows.parquet")
+    old_version = version.scorer_version()
+    request.getfixturevalue("new_scorers")
+    result = rescore(folder, edition)
+    assert (result.scorers_before, result.scorers_after) == (old_version, "f" * 12)
+    assert {(change.sub_task, change.profile) for change in result.moved} == {(CHANGED, Profile.STRICT)}
+    assert len(result.moved) == 12
+    (group,) = [each for each in result.groups() if each.moved]
+    assert (group.episodes, group.moved, group.before, group.after) == (12, 12, 1.0, 0.5)
+
+    rows = pl.read_parquet(folder / "rows.parquet")
+    same = ("score", "scores", "scoring_details", "scorer_version")
+    assert rows.drop(same).equals(rows_before.drop(same))
+    assert rows["scorer_version"].unique().to_list() == ["f" * 12]
+    kept, moved = rows.filter(pl.col("sub_task") != CHANGED), rows.filter(sub_task=CHANGED)
+    assert kept.drop("scorer_version").equals(rows_before.filter(pl.col("sub_task") != CHANGED).drop("scorer_version"))
+    assert moved["scores"].struct.field("strict").to_list() == [0.5] * 12
+    assert moved["score"].to_list() == [0.5] * 12
+    assert all('"half":true' in details for details in moved["scoring_details"])
+
+    after = content(folder)
+    unmoved = [name for name in before if "journal" not in name and name not in ("run.json", "rows.parquet")]
+    assert all(after[name] == before[name] for name in unmoved)
+    assert after.keys() == before.keys()
+    for name, lines in journal_lines(after).items():
+        old = journal_lines(before)[name]
+        assert [line["task_id"] for line in lines] == [line["task_id"] for line in old]
+        for line, was in zip(lines, old, strict=True):
+            if was["status"] == "error":
+                assert line == was  # was run again: the line that its later one replaced stays as it was
+            elif line["sub_task"] != CHANGED:
+                assert line == {**was, "scorer_version": "f" * 12}
+    record, old_record = orjson.loads(after["run.json"]), orjson.loads(before["run.json"])
+    assert record == {**old_record, "scorer_version": "f" * 12}
+
+    # A resume agrees: it runs nothing and writes the same rows.
+    again = run(edition, [oracle()], ARMS, out=folder)
+    assert (again.ran, again.kept) == (0, 24)
+    assert again.rows.equals(rows)
+
+
+def test_a_second_time_moves_nothing(folder: Path, edition, new_scorers) -> None:
+    rescore(folder, edition)
+    after = content(folder)
+    second = rescore(folder, edition)
+    assert second.moved == ()
+    assert len(second.changes) > 0
+    assert content(folder) == after
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(folder: Path, edition, new_scorers) -> None:
+    before = content(folder)
+    said = rescore(folder, edition, dry_run=True)
+    assert content(folder) == before
+    assert rescore(folder, edition).changes == said.changes
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2, 3])
+def test_cut_short_it_is_mended_by_the_next(folder: Path, edition, new_scorers, monkeypatch, writes: int) -> None:
+    """Two journals, the rows and the record are written: killed before each of them in turn."""
+
+    class KilledError(BaseException):
+        pass
+
+    done = []
+    real = rescoring.write_beside
+
+    def write(path: Path, data: bytes, *, durable: bool = False) -> None:
+        if len(done) == writes:
+            path.with_name(path.name + ".part").write_bytes(data[: len(data) // 2])
+            raise KilledError
+        done.append(path.name)
+        real(path, data, durable=durable)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rescoring, "write_beside", write)
+        patched.setattr(rows_module, "write_beside", write)
+        with pytest.raises(KilledError):
+            rescore(folder, edition)
+    assert orjson.loads((folder / "run.json").read_bytes())["scorer_version"] != "f" * 12
+    rescore(folder, edition)
+    assert not list(folder.rglob("*.part"))
+    rows = pl.read_parquet(folder / "rows.parquet")
+    assert rows.filter(sub_task=CHANGED)["score"].to_list() == [0.5] * 12
+    assert rows["scorer_version"].unique().to_list() == ["f" * 12]
+    assert orjson.loads((folder / "run.json").read_bytes())["scorer_version"] == "f" * 12
+    for path in (folder / "journal").iterdir():
+        assert {line["scorer_version"] for line in read_journal(path).values()} == {"f" * 12}
+    assert rescore(folder, edition).moved == ()
+
+
+def test_an_episode_in_error_has_nothing_to_judge(edition, oracle, tmp_path: Path, request) -> None:
+    run(edition, [oracle(fail=[1, 2])], ["no_skill"], out=tmp_path)
+    request.getfixturevalue("new_scorers")
+    result = rescore(tmp_path, edition)
+    assert len({change.item for change in result.changes}) == 8
+    failed = pl.read_parquet(tmp_path / "rows.parquet").filter(status="error")
+    assert failed["score"].null_count() == failed.height == 4
+
+
+def test_a_stopped_run_keeps_what_it_has(folder: Path, edition, oracle, new_scorers) -> None:
+    """Rows that are not there are written from the journals; the torn line of an episode run again is left out."""
+    (folder / "rows.parquet").unlink()
+    journal = sorted((folder / "journal").iterdir())[0]
+    journal.write_bytes(journal.read_bytes()[:-20])
+    rescore(folder, edition)
+    rows = pl.read_parquet(folder / "rows.parquet")
+    assert rows.filter(status="error").height == 1
+    assert rows.height == 24
+    assert journal.read_bytes().endswith(b"}\n")
+
+
+def _other_answer(path: Path) -> None:
+    changed = {**read_trajectory(path), "task_id": "pc_uncon_005"}
+    path.write_bytes(gzip.compress(orjson.dumps(changed)))
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (Path.unlink, "not a readable trajectory"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "not a readable trajectory"),
+        (lambda path: path.write_bytes(gzip.compress(b"[1]")), "not a trajectory"),
+        (lambda path: path.write_bytes(gzip.compress(b'{"task_id": "x"}')), "not a trajectory"),
+        (_other_answer, "of another episode"),
+    ],
+)
+def test_a_bad_trajectory_is_named_and_nothing_changes(folder: Path, edition, new_scorers, harm, told: str) -> None:
+    victim = sorted((folder / "trajectories").rglob("*.json.gz"))[7]
+    harm(victim)
+    before = content(folder)
+    with pytest.raises(InputError, match=told) as caught:
+        rescore(folder, edition)
+    assert str(victim) in str(caught.value)
+    assert content(folder) == before
+
+
+def test_a_run_in_progress_is_left_alone(folder: Path, edition, new_scorers) -> None:
+    before = content(folder)
+    with exclusive(folder), pytest.raises(InputError, match="another process is writing this run"):
+        rescore(folder, edition)
+    assert content(folder) == before
+
+
+def test_another_edition_is_refused(folder: Path, edition, memory_edition, new_scorers) -> None:
+    before = content(folder)
+    with pytest.raises(InputError, match="was run on another edition"):
+        rescore(folder, memory_edition(edition.episodes(), digest="a" * 64))
+    assert content(folder) == before
+
+
+def test_a_folder_without_a_run_is_refused_and_stays_empty(edition, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no run"):
+        rescore(tmp_path, edition)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "run.json").write_text('{"edition_path": 1}')
+    with pytest.raises(InputError, match=r"run\.json: not a (readable )?run record"):
+        rescore(tmp_path, edition)
+
+
+def test_a_scorer_that_fails_changes_nothing(folder: Path, edition, new_scorers, monkeypatch) -> None:
+    def broken(answer, truth, task_input) -> Score:
+        raise RuntimeError("boom")
+
+    subtask = subtasks.by_name(CHANGED)
+    monkeypatch.setitem(subtasks._BY_NAME, CHANGED, replace(subtask, scorers={Profile.PAPER: broken}))
+    before = content(folder)
+    with pytest.raises(InternalError, match="boom"):
+        rescore(folder, edition)
+    assert content(folder) == before
