@@ -152,7 +152,7 @@ class _Session:
                 self.incidents.append(turn.stop)
             if turn.stop == "context_overflow":
                 return "context_overflow"
-            self.messages.append(Message("assistant", turn.text, turn.tool_calls))
+            self.messages.append(Message("assistant", turn.text, turn.tool_calls, None, turn.replay))
             if not turn.tool_calls:
                 if turn.stop == "done":
                     self.incidents.append("text_only")
@@ -170,7 +170,7 @@ class _Session:
             try:
                 return clean_turn(await self.model.generate(tuple(self.messages), offered, choice))
             except ProviderError as error:
-                self.incidents.append(error.cause)
+                self.incidents.append(error.cause.value)  # a plain string: Polars would make an Enum of it
                 if not PROVIDER[error.cause].retried or attempt == MAX_RETRIES:
                     raise
                 self.retries += 1
@@ -178,7 +178,7 @@ class _Session:
             except FinSkillBenchError:
                 raise
             except Exception as error:  # an adapter's bug costs one episode, not a run of thousands
-                self.incidents.append(Cause.ADAPTER)
+                self.incidents.append(Cause.ADAPTER.value)
                 raise ProviderError(f"{self.model.name}: {type(error).__name__}: {error}", Cause.ADAPTER) from error
         raise AssertionError("unreachable: the last attempt returns or raises")
 

@@ -67,12 +67,22 @@ FREE = Usage(cost_usd=0.0)
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One entry of the conversation; a `tool` message answers the call named by `tool_call_id`."""
+    """One entry of the conversation; a `tool` message answers the call named by `tool_call_id`.
+
+    `replay` is the adapter's own form of a turn that it made, to be sent back as it came: providers sign reasoning.
+    It is no part of a trajectory.
+    """
 
     role: Role
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    _replay: object | None = field(default=None, repr=False, compare=False)  # orjson leaves out names with a _
+
+    @property
+    def replay(self) -> object | None:
+        """What the adapter wants back, None where there is nothing but the words."""
+        return self._replay
 
 
 Stop = Literal["done", "max_tokens", "context_overflow", "refused"]
@@ -84,7 +94,8 @@ the provider) declined."""
 class Turn:
     """What one model call returned: text, tool calls in the order the model wants them run, and usage.
 
-    `served_model` is the name that the provider says answered, where it says so.
+    `served_model` is the name that the provider says answered, where it says so; `replay` is what the adapter wants
+    back in the conversation, see `Message`.
     """
 
     text: str = ""
@@ -92,6 +103,7 @@ class Turn:
     usage: Usage = field(default_factory=Usage)
     stop: Stop = "done"
     served_model: str | None = None
+    replay: object | None = field(default=None, repr=False, compare=False)
 
 
 @runtime_checkable

@@ -1,0 +1,231 @@
+"""What went wrong at a provider, told from the exception that its package raised.
+
+Every provider's package has classes of its own, and each brings another HTTP client. An exception is therefore read
+by what all of them carry: the chain of its causes, an HTTP status, response headers, and where there was no answer at
+all, the class by its qualified name, since importing ten packages to compare classes would cost seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from finskillbench.errors import Cause, ProviderError
+
+_LONGEST_MESSAGE = 400
+_CLIENTS = frozenset(
+    {"httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "botocore", "urllib3", "openai", "anthropic", "groq"}
+)
+"""Packages whose exceptions are known by name; `_PRECISE` and `_VAGUE` hold the names."""
+_PRECISE: Mapping[str, Cause] = MappingProxyType(
+    {
+        "ConnectError": Cause.CONNECTION,
+        "ConnectTimeout": Cause.CONNECTION,
+        "ConnectTimeoutError": Cause.CONNECTION,
+        "ProxyError": Cause.CONNECTION,
+        "ClientConnectorError": Cause.CONNECTION,
+        "EndpointConnectionError": Cause.CONNECTION,
+        "ReadTimeout": Cause.TIMEOUT,
+        "WriteTimeout": Cause.TIMEOUT,
+        "PoolTimeout": Cause.TIMEOUT,
+        "ServerTimeoutError": Cause.TIMEOUT,
+        "ReadTimeoutError": Cause.TIMEOUT,
+        "ReadError": Cause.DROPPED,
+        "WriteError": Cause.DROPPED,
+        "RemoteProtocolError": Cause.DROPPED,
+        "ServerDisconnectedError": Cause.DROPPED,
+        "ClientPayloadError": Cause.DROPPED,
+        "ConnectionClosedError": Cause.DROPPED,
+        "ResponseStreamingError": Cause.DROPPED,
+        "DecodingError": Cause.MALFORMED,
+        "APIResponseValidationError": Cause.MALFORMED,
+    }
+)
+_VAGUE: Mapping[str, Cause] = MappingProxyType(
+    {"APITimeoutError": Cause.TIMEOUT, "APIConnectionError": Cause.CONNECTION}
+)
+"""Classes that stand for several causes: they count only where the chain tells nothing better."""
+_BUILT_IN: tuple[tuple[type[BaseException], Cause], ...] = (
+    (TimeoutError, Cause.TIMEOUT),
+    (ConnectionRefusedError, Cause.CONNECTION),
+    (socket.gaierror, Cause.CONNECTION),
+    (ConnectionError, Cause.DROPPED),
+    (json.JSONDecodeError, Cause.MALFORMED),
+    (UnicodeDecodeError, Cause.MALFORMED),
+    (ValidationError, Cause.MALFORMED),
+    # Inspect reads answers without checking their shape first: what it stumbles over is a wrong shape.
+    (TypeError, Cause.MALFORMED),
+    (AttributeError, Cause.MALFORMED),
+    (LookupError, Cause.MALFORMED),
+    (AssertionError, Cause.MALFORMED),
+)
+_CODES: Mapping[str, Cause] = MappingProxyType(
+    {
+        "rate_limit_exceeded": Cause.RATE_LIMIT,
+        "rate_limit_error": Cause.RATE_LIMIT,
+        "RESOURCE_EXHAUSTED": Cause.RATE_LIMIT,
+        "ThrottlingException": Cause.RATE_LIMIT,
+        "server_error": Cause.SERVER,
+        "internal_error": Cause.SERVER,
+        "overloaded_error": Cause.SERVER,
+        "INTERNAL": Cause.SERVER,
+        "UNAVAILABLE": Cause.SERVER,
+        "DEADLINE_EXCEEDED": Cause.TIMEOUT,
+        "UNAUTHENTICATED": Cause.AUTH,
+        "PERMISSION_DENIED": Cause.AUTH,
+        "NOT_FOUND": Cause.UNKNOWN_MODEL,
+        "INVALID_ARGUMENT": Cause.BAD_REQUEST,
+    }
+)
+"""Codes of errors that came without an HTTP status: inside a stream, or over gRPC."""
+_STATUSES: Mapping[int, Cause] = MappingProxyType(
+    {
+        401: Cause.AUTH,
+        402: Cause.QUOTA,
+        403: Cause.AUTH,
+        404: Cause.UNKNOWN_MODEL,
+        408: Cause.TIMEOUT,
+        429: Cause.RATE_LIMIT,
+    }
+)
+_NO_MONEY = ("insufficient_quota", "insufficient quota", "credit balance is too low", "exceeded your current quota")
+_NO_ROOM = (
+    "context_length_exceeded",
+    "maximum context length",
+    "exceed_context_size",
+    "exceeds the available context size",
+    "exceed context window",
+    "prompt is too long",
+    "input is too long",
+    "input length",
+)
+"""How servers say that a conversation is too long; Inspect knows only some of them."""
+
+
+def provider_error(error: BaseException, name: str) -> ProviderError:
+    """Name the cause of what the model called `name` raised, in one line."""
+    chain = list(_chain(error))
+    status = next((found for link in chain if (found := _status(link)) is not None), None)
+    text = _text(chain)
+    cause = _cause(chain, status, text)
+    where = name if status is None else f"{name}: HTTP {status}"
+    return ProviderError(f"{where}: {_shorten(text)}", cause, retry_after=_retry_after(chain))
+
+
+def is_overflow(error: BaseException) -> bool:
+    """Whether a refused request was refused for the length of its conversation."""
+    chain = list(_chain(error))
+    refused = any(_status(link) in {400, 413, 422} for link in chain)
+    return refused and any(phrase in _text(chain).lower() for phrase in _NO_ROOM)
+
+
+def _cause(chain: list[BaseException], status: int | None, text: str) -> Cause:
+    if status is not None and 400 <= status < 500 and any(phrase in text.lower() for phrase in _NO_MONEY):
+        return Cause.QUOTA
+    if status is not None and status >= 400:
+        return _STATUSES.get(status, Cause.SERVER if status >= 500 else Cause.BAD_REQUEST)
+    if "non-ChatCompletion" in text:  # Inspect reports a body of another shape as an error of the server
+        return Cause.MALFORMED
+    for table in (_PRECISE, _VAGUE):
+        for link in chain:
+            found = _by_class(link, table)
+            if found is not None:
+                return found
+    for link in chain:
+        for code in _codes(link):
+            if code in _CODES:
+                return _CODES[code]
+    return Cause.ADAPTER
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The exception and the causes it was raised from, the outermost first."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__
+
+
+def _by_class(error: BaseException, table: Mapping[str, Cause]) -> Cause | None:
+    for kind in type(error).__mro__:
+        if kind.__module__.partition(".")[0] in _CLIENTS and kind.__name__ in table:
+            return table[kind.__name__]
+    if table is _PRECISE:
+        return next((cause for kind, cause in _BUILT_IN if isinstance(error, kind)), None)
+    return None
+
+
+def _status(error: BaseException) -> int | None:
+    response = getattr(error, "response", None)
+    metadata = response.get("ResponseMetadata", {}) if isinstance(response, Mapping) else {}
+    candidates = (
+        getattr(error, "status_code", None),
+        getattr(response, "status_code", None),
+        metadata.get("HTTPStatusCode"),
+        getattr(error, "code", None),
+    )
+    return next((value for value in candidates if isinstance(value, int) and 100 <= value <= 599), None)
+
+
+def _codes(error: BaseException) -> Iterator[str]:
+    code: Any = getattr(error, "code", None)
+    if callable(code):  # gRPC
+        code = getattr(code(), "name", None)
+    for value in (code, getattr(error, "type", None)):
+        if isinstance(value, str):
+            yield value
+
+
+def _retry_after(chain: list[BaseException]) -> float | None:
+    """Seconds that the provider asked to wait for: milliseconds, seconds or a date, as its headers give it."""
+    for link in chain:
+        headers = _headers(link)
+        for field, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+            value = headers.get(field)
+            if value is None:
+                continue
+            try:
+                return max(float(value) * scale, 0.0)
+            except ValueError:
+                pass
+            try:
+                date = parsedate_to_datetime(value)
+            except ValueError:
+                continue
+            aware = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
+            return max((aware - datetime.now(UTC)).total_seconds(), 0.0)
+    return None
+
+
+def _headers(error: BaseException) -> Mapping[str, str]:
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):
+        response = response.get("ResponseMetadata", {})
+        return response.get("HTTPHeaders", {})
+    headers = getattr(response, "headers", None)
+    return headers if isinstance(headers, Mapping) else {}
+
+
+def _text(chain: list[BaseException]) -> str:
+    """What the provider said: the innermost link that carries a status, else the innermost that says anything.
+
+    Outer links repeat it, and Inspect's own adds the whole request.
+    """
+    told = [link for link in chain if _status(link) is not None] or chain
+    for link in reversed(told):
+        if str(link).strip():
+            return f"{type(link).__name__}: {' '.join(str(link).split())}"
+    return type(chain[0]).__name__
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
