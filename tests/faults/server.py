@@ -1,8 +1,8 @@
 """A chat-completions server on a loopback socket that fails as it is told, and writes down what it was asked.
 
 `FaultServer(script)` runs in a thread of its own, so that the code under test may own the event loop. The script maps a
-`Request` to a `Reply`; `FAULTS` holds a reply for every failure of the table in `finskillbench.harness.failures`. Tokens
-count as billed when a whole answer was sent: what a provider bills for an answer it could not deliver nobody can know.
+`Request` to a `Reply`; three tables hold a reply for every failure of `finskillbench.harness.failures`. Tokens count as
+billed when a whole answer was sent: what a provider bills for an answer it could not deliver nobody can know.
 """
 
 from __future__ import annotations

@@ -28,12 +28,14 @@ MODELS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Name to "module:class"; a class takes no arguments. Loaded on first use, so that an optional one costs nothing."""
+# fmt: off
 PROVIDERS = (
-    "anthropic azureai bedrock cloudflare deepseek fireworks google grok groq hf hf-inference-providers "
-    "litellm-proxy llama-cpp-python meta mistral mockllm moonshot nnterp none ollama openai openai-api "
-    "openai-api-completions openrouter perplexity sagemaker sambanova sglang together transformer_lens vllm "
-    "vllm-completions"
-).split()
+    "anthropic", "azureai", "bedrock", "cloudflare", "deepseek", "fireworks", "google", "grok", "groq", "hf",
+    "hf-inference-providers", "litellm-proxy", "llama-cpp-python", "meta", "mistral", "mockllm", "moonshot", "nnterp",
+    "none", "ollama", "openai", "openai-api", "openai-api-completions", "openrouter", "perplexity", "sagemaker",
+    "sambanova", "sglang", "together", "transformer_lens", "vllm", "vllm-completions",
+)
+# fmt: on
 """Providers that the pinned Inspect knows, listed here because asking it takes 2.4 s."""
 
 

@@ -41,7 +41,6 @@ _MODEL_ARGUMENTS: dict[str, dict[str, Any]] = {"grok": {"disable_retry": True}}
 """Constructor arguments of single providers; xAI's package retries inside gRPC unless told otherwise."""
 
 
-
 @dataclass(slots=True)
 class _Exchange:
     """What one request brought, beside what Inspect makes of it."""
@@ -129,9 +128,9 @@ class Hosted:
         """
         from inspect_ai.model import ModelOutput
 
-        client = getattr(self._model.api, "client", None)
+        client: Any = getattr(self._model.api, "client", None)
         # Set each time: Inspect makes some clients late, and makes them anew when keys are renewed.
-        if hasattr(client, "max_retries"):
+        if client is not None and hasattr(client, "max_retries"):
             client.max_retries, client.timeout = 0, self._request_timeout
         exchange = _exchange.get()
         try:
@@ -209,14 +208,15 @@ def _inspect_model(name: str, options: ModelOptions) -> Any:
     for key in keys:
         try:
             model = get_model(name, config=config, base_url=options.base_url, api_key=key, memoize=False, **arguments)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a constructor dislikes is told in one line
             failures.append(_plain(error))
             if key is keys[-1]:
                 raise InputError(f"model {name!r} cannot be used: {failures[0]}") from None
         else:
             # A strict schema has no optional parameters; ours have, and the tools check their arguments themselves.
-            if hasattr(model.api, "strict_tools"):
-                model.api.strict_tools = False
+            api: Any = model.api
+            if hasattr(api, "strict_tools"):
+                api.strict_tools = False
             return model
     raise AssertionError("unreachable: the last key returns or raises")
 
