@@ -1,9 +1,13 @@
 """Language models behind a provider's API, through Inspect's model layer.
 
 One call of `Hosted.generate` is one HTTP request: the retries of the provider's package and those of Inspect are
-switched off, since the loop makes its own (`finskillbench.harness.failures`). Inspect and its 80 packages are imported
-when the first model is made, never with this module. Keys come from the environment; Inspect's `.env` file is not
-read, since only its own commands do that.
+switched off, since the loop makes its own (`finskillbench.harness.failures`). Three exceptions are beyond Inspect's
+settings: Anthropic is asked for the count of thought tokens, which is free; Google is asked again after a malformed
+function call, and both answers are counted; Bedrock's package retries by itself. Temperature 0 is left out by Inspect
+where a model takes none (Anthropic, and OpenAI's reasoning models).
+
+Inspect and its 80 packages are imported when the first model is made, never with this module. Keys come from the
+environment; Inspect's `.env` file is not read, since only its own commands do that.
 
 Inspect reads tool calls leniently: it mends broken JSON and takes a bare word for the first parameter. Here the agent
 gets its own text back, taken from the provider's raw answer, so that an error is told to it and an answer is scored
