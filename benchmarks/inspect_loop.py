@@ -72,7 +72,7 @@ def measure_inspect(episodes: int, folder: Path) -> float:
     task = inspect_ai.Task(dataset=[Sample(input=PROMPT, id=number) for number in range(episodes)], solver=agent)
     model = inspect_model("mockllm/model", custom_outputs=turn)
     started = time.process_time()
-    logs = eval(
+    logs = inspect_ai.eval(
         task,
         model=model,
         log_dir=str(folder),

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from importlib.util import find_spec
 
+import orjson
 import pytest
 from tests.faults.hosted import CAUSES, SERVED, TALK, TOOLS, WAITS, served
 from tests.faults.server import FINAL_FAULTS, MODEL, PROVIDER_FAULTS, SUBMIT, Reply, answer
@@ -67,6 +68,12 @@ def test_a_turn_is_sent_back_with_its_reasoning():
     assert "Hm, the field." in json.dumps(sent[2])
     assert sent[2]["tool_calls"][0]["function"] == {"name": "get_task_data", "arguments": '{"field": "x"}'}
     assert (sent[3]["tool_call_id"], sent[3]["content"]) == ("call_0", "[1]")
+
+
+def test_what_is_sent_back_is_no_part_of_a_trajectory():
+    made = Message("assistant", "Hm.", (), None, object())
+    assert made.replay is not None
+    assert set(orjson.loads(orjson.dumps(made))) == {"role", "content", "tool_calls", "tool_call_id"}
 
 
 def test_a_turn_that_only_its_words_are_left_of_is_built_anew():
