@@ -80,7 +80,6 @@ def measure_inspect(episodes: int, folder: Path) -> float:
         max_samples=64,
         score=False,
         log_level="error",
-        limit=None,
     )
     spent = time.process_time() - started
     samples = logs[0].samples or []
