@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer import TyperException
 
-from finskillbench.cli import console, data, merge, plan, rescore, run, score, show, skills
+from finskillbench.cli import console, data, export, merge, plan, rescore, run, score, show, skills
 from finskillbench.errors import FinSkillBenchError, InternalError
 
 FAILED = 2
@@ -26,11 +26,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data.app, name="data")
-app.command("run", epilog=run.EXAMPLE)(run.run)
 app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
+app.command("run", epilog=run.EXAMPLE)(run.run)
+app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
 app.command("show", epilog=show.EXAMPLE)(show.show)
 app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)
-app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
+app.command("export", epilog=export.EXAMPLE)(export.export)
 app.command("score", epilog=score.EXAMPLE)(score.score)
 app.add_typer(skills.app, name="skills")
 

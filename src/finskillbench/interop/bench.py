@@ -1,0 +1,97 @@
+"""An edition opened for Inspect: what its solver, its scorer and its tasks read."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+
+from finskillbench.edition import Edition, load_edition
+from finskillbench.episode import Episode, JsonObject, Submission, Verdict
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Mount, mount, parse_condition
+from finskillbench.harness.loop import Surroundings
+from finskillbench.harness.prompts import arm_prompt, task_prompt
+from finskillbench.runs.plan import choose_episodes
+from finskillbench.runs.verdicts import judge
+from finskillbench.skills.loader import curated, placebo
+from finskillbench.skills.runner import ScriptRunner
+from finskillbench.subtasks import by_name
+
+
+class Bench:
+    """One edition with its truth, read once a process."""
+
+    def __init__(self, path: str) -> None:
+        self.edition: Edition = load_edition(Path(path))
+
+    @cached_property
+    def episodes(self) -> Mapping[str, Episode]:
+        """Every episode by task id."""
+        return {episode.task_id: episode for episode in self.edition.episodes()}
+
+    def choose(self, sub_tasks: Sequence[str], limit: int | None) -> tuple[Episode, ...]:
+        """The episodes of a task, as `finskillbench run` chooses them: the first `limit`, or the full-run protocol's.
+
+        Raises
+        ------
+        InputError : the edition has none, or `limit` is below 1.
+        EditionError : it was handed out without truth; told before a model is asked.
+        """
+        if limit is not None and limit < 1:
+            raise InputError(f"limit is {limit}; it must be at least 1")
+        chosen = choose_episodes(self.edition.episodes(sub_tasks), limit)
+        if not chosen:
+            raise InputError(f"{self.edition.path} has no episode of {', '.join(sub_tasks)}")
+        self.edition.truth(chosen[0].task_id)
+        return chosen
+
+    def base_prompt(self, episode: Episode) -> str:
+        """The task prompt that is the same in every condition."""
+        return task_prompt(episode, by_name(episode.sub_task).answer)
+
+    def prompt(self, episode: Episode, mounted: Mount) -> str:
+        """The task prompt as an arm shows it."""
+        return arm_prompt(self.base_prompt(episode), mounted, episode.skill)
+
+    def judge(self, submission: Submission) -> Verdict:
+        """Bring the truth in, after the loop."""
+        task_input: JsonObject = self.edition.full_input(self.episodes[submission.task_id])
+        return judge(submission, self.edition.truth(submission.task_id), task_input)
+
+    def surroundings(self, mounted: Mount) -> Surroundings:
+        """What an episode needs from outside; scripts run where the arm grants them."""
+        return Surroundings(runner=_runner() if mounted.arm.scripts else None, filings=self.edition.filings)
+
+
+@cache
+def open_bench(path: str) -> Bench:
+    """The edition at `path`, an absolute one."""
+    return Bench(path)
+
+
+@cache
+def mounted_arm(condition: str) -> Mount:
+    """What an arm mounts.
+
+    Raises
+    ------
+    InputError : no such arm, or the one that carries skills from episode to episode: Inspect's samples are independent.
+    """
+    mounted = mount(parse_condition(condition), curated(), placebo())
+    if mounted.arm.kept:
+        raise InputError(
+            f"condition {condition!r} runs its episodes one after the other, which Inspect does not; "
+            f"use: finskillbench run --condition {condition}"
+        )
+    return mounted
+
+
+@cache
+def _runner() -> ScriptRunner:
+    """The process's script runner: Inspect tells nobody when its last sample is done, so it ends with the process."""
+    runner = ScriptRunner()
+    runner.__enter__()
+    atexit.register(runner.close)
+    return runner

@@ -1,0 +1,137 @@
+"""Our messages in Inspect's words and back.
+
+Inspect keeps the arguments of a tool call as an object, we keep the text that the model wrote. A text that is no
+object, or one nested deeper than Inspect can write down, travels whole in `parse_error`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageTool,
+    ChatMessageUser,
+    ModelUsage,
+)
+from inspect_ai.tool import ToolCall as InspectCall
+from inspect_ai.tool import ToolInfo, ToolParams
+
+from finskillbench.harness.model import Message, ToolCall, ToolSpec, Usage
+
+_MAX_DEPTH = 64
+
+
+class Scribe:
+    """Writes one conversation down as Inspect's messages; a tool's answer names the tool of the call before it."""
+
+    def __init__(self) -> None:
+        self._written = 0
+        self._names: dict[str, str] = {}
+
+    def write(self, message: Message) -> ChatMessage:
+        """The next message; its id is its place, so that the same conversation is written the same way twice."""
+        place = f"message-{self._written}"
+        self._written += 1
+        match message.role:
+            case "system":
+                return ChatMessageSystem(id=place, content=message.content)
+            case "user":
+                return ChatMessageUser(id=place, content=message.content)
+            case "assistant":
+                self.hear(message.tool_calls)
+                calls = [to_call(call) for call in message.tool_calls]
+                return ChatMessageAssistant(id=place, content=message.content, tool_calls=calls or None)
+            case "tool":
+                called = message.tool_call_id or ""
+                name = self._names.get(called)
+                return ChatMessageTool(id=place, content=message.content, tool_call_id=called, function=name)
+
+    def skip(self, message: Message) -> None:
+        """Take note of an assistant's message that somebody else has written down."""
+        self._written += 1
+        self.hear(message.tool_calls)
+
+    def hear(self, calls: Sequence[ToolCall]) -> None:
+        """Remember which call asked for which tool."""
+        self._names.update({call.id: call.name for call in calls})
+
+
+def to_call(call: ToolCall) -> InspectCall:
+    """A tool call for Inspect."""
+    arguments = _object(call.arguments)
+    if arguments is None:
+        return InspectCall(id=call.id, function=call.name, arguments={}, parse_error=call.arguments)
+    return InspectCall(id=call.id, function=call.name, arguments=arguments)
+
+
+def from_call(call: InspectCall) -> ToolCall:
+    """A tool call of Inspect; arguments that it could not parse stay a text that our tools refuse."""
+    if call.parse_error is not None:
+        return ToolCall(call.id, call.function, call.parse_error)
+    return ToolCall(call.id, call.function, json.dumps(call.arguments, ensure_ascii=False))
+
+
+def from_chat(message: ChatMessage) -> Message:
+    """A message of Inspect, its text only."""
+    calls = tuple(map(from_call, message.tool_calls or ())) if isinstance(message, ChatMessageAssistant) else ()
+    called = message.tool_call_id if isinstance(message, ChatMessageTool) else None
+    return Message(message.role, message.text, calls, called)
+
+
+def to_tool(spec: ToolSpec) -> ToolInfo:
+    """A tool for Inspect."""
+    parameters = ToolParams.model_validate(dict(spec.parameters))
+    return ToolInfo(name=spec.name, description=spec.description, parameters=parameters)
+
+
+def from_tool(tool: ToolInfo) -> ToolSpec:
+    """A tool of Inspect."""
+    return ToolSpec(tool.name, tool.description, tool.parameters.model_dump(exclude_none=True))
+
+
+def to_usage(usage: Usage) -> ModelUsage:
+    """Tokens for Inspect, whose input leaves out what went through the cache."""
+    return ModelUsage(
+        input_tokens=usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
+        input_tokens_cache_read=usage.cached_tokens,
+        input_tokens_cache_write=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        total_tokens=usage.input_tokens + usage.output_tokens,
+        total_cost=usage.cost_usd,
+    )
+
+
+def from_usage(usage: ModelUsage) -> Usage:
+    """Tokens of Inspect."""
+    read, written = usage.input_tokens_cache_read or 0, usage.input_tokens_cache_write or 0
+    return Usage(
+        input_tokens=usage.input_tokens + read + written,
+        cached_tokens=read,
+        cache_write_tokens=written,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens or 0,
+        cost_usd=usage.total_cost,
+    )
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The object that a call's arguments are, as our tools read them; None for anything else."""
+    try:
+        value = orjson.loads(text) if text.strip() else {}
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) and _shallow(value) else None
+
+
+def _shallow(value: Any, depth: int = _MAX_DEPTH) -> bool:
+    if not isinstance(value, dict | list):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return depth > 0 and all(_shallow(each, depth - 1) for each in inner)

@@ -1,0 +1,9 @@
+"""What Inspect finds under `finskillbench/`: its entry point of the group `inspect_ai` names this module.
+
+Inspect imports it with every command, so the engines and tables wait until a task is made.
+"""
+
+from finskillbench.interop.programs import ProgramAPI
+from finskillbench.interop.tasks import TASKS, episode_loop, verdict
+
+__all__ = ["TASKS", "ProgramAPI", "episode_loop", "verdict"]

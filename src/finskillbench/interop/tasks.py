@@ -1,0 +1,142 @@
+"""Tasks for `inspect eval finskillbench/<subtask> -T condition=curated -T edition=PATH --model ...`.
+
+One task per subtask, one per domain and one over everything. The solver runs our loop with the model that Inspect was
+given; the scorer brings in the truth afterwards, which neither a sample nor its store ever holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig, get_model
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from finskillbench.episode import Submission
+from finskillbench.errors import InputError, RunStoppedError
+from finskillbench.harness.loop import run_episode
+from finskillbench.harness.models.reading import ANSWER_KEYS
+from finskillbench.interop.active import Active
+from finskillbench.interop.verdict_scores import PROFILES, SCORER, to_score
+
+DOMAINS = ("portfolio_construction", "risk_management", "fundamental_analysis")
+EVERYTHING = "all"
+
+ENDED, ANSWER = "finskillbench:ended", "finskillbench:answer"
+"""Where a sample's store keeps what came back: `inspect score` judges a log again from it."""
+CONFIG = GenerateConfig(temperature=0.0, max_tokens=8192, max_retries=0)
+"""Everything that `finskillbench run` holds fixed. The loop does the retries, so Inspect does none of its own."""
+
+
+@solver(name="episode_loop")
+def episode_loop(edition: str, condition: str) -> Solver:
+    """Play an episode of the edition at `edition` under one arm; the sample's id names it."""
+    from finskillbench.interop.bench import mounted_arm, open_bench
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        bench, mounted = open_bench(edition), mounted_arm(condition)
+        episode = bench.episodes[str(state.sample_id)]
+        model = Active(get_model())
+        try:
+            trace = await run_episode(
+                model,
+                episode,
+                bench.base_prompt(episode),
+                lambda: bench.edition.full_input(episode),
+                mounted,
+                bench.surroundings(mounted),
+            )
+        except RunStoppedError as stopped:
+            state.messages = model.follow(())
+            raise stopped.__cause__ or stopped from None  # a limit of Inspect, which ends the sample its own way
+        state.messages = model.follow(trace.messages)
+        state.store.set(ENDED, trace.ended)
+        state.store.set(ANSWER, trace.answer)
+        state.metadata |= {
+            "ended": trace.ended,
+            "incidents": list(trace.incidents),
+            "retries": trace.retries,
+            "skills_loaded": list(trace.skills_loaded),
+            "scripts_run": list(trace.scripts_run),
+            "mount": trace.mount_digest,
+            "prompt": trace.prompt_digest,
+        }
+        state.completed = True
+        if trace.ended == "error":
+            raise RuntimeError(trace.error)  # no verdict: an error of the sample, which `inspect eval-retry` runs again
+        return state
+
+    return solve
+
+
+@scorer(name=SCORER, metrics={name: [mean(), stderr()] for name in PROFILES})
+def verdict(edition: str) -> Scorer:
+    """Judge what the loop left in the store against the edition at `edition`."""
+    from finskillbench.interop.bench import open_bench
+
+    async def score(state: TaskState, target: Target) -> Score | None:
+        # Without a trace, a limit of Inspect ended the sample: nothing was submitted.
+        submission = Submission(str(state.sample_id), state.store.get(ANSWER), state.store.get(ENDED, "stopped"))
+        judged = open_bench(edition).judge(submission)
+        return to_score(judged.status.value, {p.value: v for p, v in judged.scores.items()}, submission.answer)
+
+    return score
+
+
+def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
+    from finskillbench.interop.bench import mounted_arm, open_bench
+    from finskillbench.runs.version import scorer_version
+    from finskillbench.subtasks import SUBTASKS
+
+    if not edition:
+        raise InputError(f"finskillbench/{name}: no edition was named; add -T edition=PATH")
+    path = str(Path(edition).absolute())
+    bench, mounted = open_bench(path), mounted_arm(condition)
+    named = [subtask.name for subtask in SUBTASKS if name in (subtask.name, subtask.skill, EVERYTHING)]
+    held = [each for each in named if each in bench.edition.sub_tasks]
+    samples = [
+        Sample(
+            id=episode.task_id,
+            input=bench.prompt(episode, mounted),
+            metadata={
+                "domain": episode.skill,
+                "sub_task": episode.sub_task,
+                "difficulty": episode.difficulty,
+                "as_of_date": episode.as_of_date.isoformat(),
+            },
+        )
+        for episode in bench.choose(held or named, limit)
+    ]
+    return Task(
+        dataset=MemoryDataset(samples, name=name, location=path),
+        solver=episode_loop(path, condition),
+        scorer=verdict(path),
+        config=CONFIG,
+        continue_on_fail=True,
+        metadata={
+            "condition": condition,
+            "edition": bench.edition.digest,
+            "mount": mounted.digest,
+            "scorer_version": scorer_version(),
+        },
+    )
+
+
+def _register(name: str) -> Callable[..., Task]:
+    @task(name=name)
+    def build(condition: str = "no_skill", edition: str = "", limit: int | None = None) -> Task:
+        """Episodes of an edition under one arm.
+
+        `edition` is its folder; `limit` takes the first episodes of each subtask, without it the full-run protocol's
+        number (40; 100 for fundamental analysis).
+        """
+        return _build(name, condition, edition, limit)
+
+    return build
+
+
+TASKS = {name: _register(name) for name in (*ANSWER_KEYS, *DOMAINS, EVERYTHING)}
+"""What `inspect eval finskillbench/...` takes, by name."""

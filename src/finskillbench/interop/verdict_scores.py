@@ -1,0 +1,74 @@
+"""Verdicts as Inspect's scores: one score per sample with a value per profile, and the means of a log.
+
+Nothing of a verdict's details goes along: what a scorer says of an answer (which flags are wrong, how far the objective
+is off) tells of the truth, and logs are handed around.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from inspect_ai.log import EvalMetric, EvalResults, EvalScore
+from inspect_ai.scorer import SampleScore, Score, mean, stderr
+
+from finskillbench.episode import Status
+from finskillbench.runs.rows import HEADLINE_ORDER
+
+SCORER = "verdict"
+PROFILES = tuple(profile.value for profile in HEADLINE_ORDER)
+"""In the order in which a log shows them: the first is its headline."""
+NOT_JUDGED = math.nan
+"""Inspect's mark of a value that its metrics leave out."""
+
+
+def to_score(status: str, scores: Mapping[str, float | None], answer: str | None) -> Score | None:
+    """The score of one sample; None where the harness failed, which is never a zero."""
+    if status == Status.ERROR.value:
+        return None
+    values = {name: scores.get(name) for name in PROFILES}
+    return Score(
+        value={name: NOT_JUDGED if value is None else value for name, value in values.items()},
+        answer=answer,
+        explanation=status,
+        metadata={"status": status},
+    )
+
+
+def to_results(scores: Iterable[tuple[str, Score | None]], scorer: str) -> EvalResults:
+    """Means and standard errors by profile over (task id, score) of a log, as Inspect itself would print them.
+
+    Repeats of a task are averaged first.
+    """
+    given = list(scores)
+    judged = [(task_id, score.as_dict()) for task_id, score in given if score is not None]
+    return EvalResults(
+        total_samples=len(given),
+        completed_samples=len(judged),
+        scores=[_profile(name, [(task_id, values[name]) for task_id, values in judged], scorer) for name in PROFILES],
+    )
+
+
+def _profile(name: str, values: list[tuple[str, object]], scorer: str) -> EvalScore:
+    by_task: dict[str, list[float]] = defaultdict(list)
+    for task_id, value in values:
+        repeats = by_task[task_id]
+        if isinstance(value, float | int) and not math.isnan(value):
+            repeats.append(float(value))
+    means = [
+        SampleScore(score=Score(value=sum(repeats) / len(repeats)), sample_id=task_id)
+        for task_id, repeats in by_task.items()
+        if repeats
+    ]
+    metrics = {}
+    for label, metric in (("mean", mean()), ("stderr", stderr())):
+        value = metric(means) if means else NOT_JUDGED
+        metrics[label] = EvalMetric(name=label, value=value if isinstance(value, float | int) else NOT_JUDGED)
+    return EvalScore(
+        name=name,
+        scorer=scorer,
+        scored_samples=len(means),
+        unscored_samples=len(by_task) - len(means),
+        metrics=metrics,
+    )
