@@ -1,0 +1,23 @@
+"""What a reader of a log could find in its bytes."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+
+def members(path: Path) -> str:
+    """Every member of a log as one text."""
+    with zipfile.ZipFile(path) as archive:
+        return "\n".join(f"{name}\n{archive.read(name).decode()}" for name in archive.namelist())
+
+
+def numbers(value: Any) -> set[str]:
+    """The numbers in a JSON value that are long enough to be recognised and no rounding noise, as they are written."""
+    if isinstance(value, dict):
+        return set().union(*map(numbers, value.values()), set())
+    if isinstance(value, list | tuple):
+        return set().union(*map(numbers, value), set())
+    text = repr(value) if isinstance(value, float) and abs(value) > 1e-9 else ""
+    return {text} if len(text) >= 10 else set()

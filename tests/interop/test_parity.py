@@ -1,0 +1,109 @@
+"""Both ways to run an episode, ours and `inspect eval`, end in the same statuses and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai import eval as inspect_eval
+from inspect_ai.log import EvalLog, read_eval_log
+
+from tests.interop.reading import members, numbers
+
+from finskillbench.edition import Edition
+from finskillbench.interop.export import export_run
+from finskillbench.interop.tasks import EVERYTHING, TASKS
+from finskillbench.runs.run import RunResult, run
+from finskillbench.subtasks import SUBTASKS
+
+MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop", "baseline/faulty")
+CONDITIONS = ("no_skill", "curated")
+LIMIT = 2
+
+
+@pytest.fixture(scope="module")
+def ours(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    out = tmp_path_factory.mktemp("parity") / "run"
+    return run(synthetic_edition, MODELS, CONDITIONS, limit=LIMIT, out=out)
+
+
+@pytest.fixture(scope="module")
+def theirs(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> list[EvalLog]:
+    folder = tmp_path_factory.mktemp("logs")
+    path = str(synthetic_edition.path)
+    tasks = [TASKS[EVERYTHING](condition=condition, edition=path, limit=LIMIT) for condition in CONDITIONS]
+    models = [f"finskillbench/{name.replace('/', '-')}" for name in MODELS]
+    logs = inspect_eval(tasks, model=models, log_dir=str(folder), display="none", max_tasks=1)
+    assert sorted(Path(log.location).parent for log in logs) == [folder] * len(MODELS) * len(CONDITIONS)
+    return logs
+
+
+def _outcomes(log: EvalLog) -> Iterator[tuple[tuple[str, str, str, int], Any]]:
+    model = log.eval.model.removeprefix("finskillbench/").replace("-", "/", 1)
+    for sample in log.samples or ():
+        assert sample.error is None
+        assert sample.scores is not None
+        score = sample.scores["verdict"]
+        assert score.metadata is not None
+        key = (model, log.eval.task_args["condition"], str(sample.id), sample.epoch - 1)
+        yield key, (score.metadata["status"], score.as_dict())
+
+
+def test_statuses_and_scores_are_the_same(ours: RunResult, theirs: list[EvalLog]) -> None:
+    expected = {
+        (row["model"], row["condition"], row["task_id"], row["run_idx"]): (row["status"], row["scores"])
+        for row in ours.rows.iter_rows(named=True)
+    }
+    assert len(expected) == len(MODELS) * len(CONDITIONS) * LIMIT * len(SUBTASKS)
+    assert {status for status, _ in expected.values()} >= {"scored", "max_turns_exhausted"}
+    found = dict(outcome for log in theirs for outcome in _outcomes(log))
+    assert found == expected
+
+
+def test_so_are_the_conversations(ours: RunResult, theirs: list[EvalLog], tmp_path: Path) -> None:
+    """What `inspect view` shows of an exported run is what it shows of the same episodes under `inspect eval`."""
+    exported = [read_eval_log(str(path)) for path in export_run(ours.folder, tmp_path / "logs")]
+    ours_by_arm = {(log.eval.model, log.eval.task_args["condition"]): log for log in exported}
+    for log in theirs:
+        model = log.eval.model.removeprefix("finskillbench/").replace("-", "/", 1)
+        twin = ours_by_arm[model, log.eval.task_args["condition"]]
+        assert log.eval.task == twin.eval.task
+        assert twin.results is not None
+        assert log.results is not None
+        means = [
+            {f"{score.name} {name}": metric.value for score in each.results.scores for name, metric in score.metrics.items()}
+            for each in (log, twin)
+        ]
+        assert list(means[0]) == list(means[1])
+        assert means[0] == pytest.approx(means[1])
+        twins = {sample.id: sample for sample in twin.samples or ()}
+        for sample in log.samples or ():
+            same = twins[sample.id]
+            assert [(m.role, m.text) for m in sample.messages] == [(m.role, m.text) for m in same.messages]
+            assert sample.input == same.input
+            for key in ("mount", "prompt", "incidents", "skills_loaded", "scripts_run", "ended"):
+                assert sample.metadata[key] == same.metadata[key], key
+
+
+def test_no_log_holds_the_truth(
+    ours: RunResult, theirs: list[EvalLog], synthetic_edition: Edition, tmp_path: Path
+) -> None:
+    """Numbers of the labels that the agents neither saw nor said stand nowhere in the bytes of a log."""
+    export_run(ours.folder, tmp_path / "logs")
+    # The reference agent computes the labels itself and says them, so its logs are left out.
+    paths = [Path(log.location) for log in theirs if "reference" not in log.eval.model]
+    paths += [path for path in (tmp_path / "logs").iterdir() if "reference" not in path.name]
+    assert len(paths) == 2 * (len(MODELS) - 1) * len(CONDITIONS)
+    told = {path: members(path) for path in paths}
+    hidden = 0
+    for task_id in ours.rows["task_id"].unique():
+        episode = next(each for each in synthetic_edition.episodes() if each.task_id == task_id)
+        truth = synthetic_edition.truth(task_id)
+        known = numbers(synthetic_edition.full_input(episode))
+        secret = numbers([truth.expected_output, truth.verification, truth.proof]) - known
+        hidden += len(secret)
+        for path, text in told.items():
+            assert not [number for number in secret if number in text], (task_id, path.name)
+    assert hidden > 100
