@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,16 @@ def members(path: Path) -> str:
         return "\n".join(f"{name}\n{archive.read(name).decode()}" for name in archive.namelist())
 
 
+def written_numbers(text: str) -> set[str]:
+    """Every decimal number that stands in a text."""
+    return set(re.findall(r"-?[0-9]+\.[0-9]+", text))
+
+
 def numbers(value: Any) -> set[str]:
     """The numbers in a JSON value that are long enough to be recognised and no rounding noise, as they are written."""
     if isinstance(value, dict):
         return set().union(*map(numbers, value.values()), set())
     if isinstance(value, list | tuple):
         return set().union(*map(numbers, value), set())
-    text = repr(value) if isinstance(value, float) and abs(value) > 1e-9 else ""
+    text = repr(value) if isinstance(value, float) and 1e-3 < abs(value) < 1e15 else ""
     return {text} if len(text) >= 10 else set()

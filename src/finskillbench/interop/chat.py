@@ -27,39 +27,32 @@ from finskillbench.harness.model import Message, ToolCall, ToolSpec, Usage
 _MAX_DEPTH = 64
 
 
-class Scribe:
-    """Writes one conversation down as Inspect's messages; a tool's answer names the tool of the call before it."""
+def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
+    """A conversation for Inspect; what a model of Inspect said goes back as it came.
 
-    def __init__(self) -> None:
-        self._written = 0
-        self._names: dict[str, str] = {}
-
-    def write(self, message: Message) -> ChatMessage:
-        """The next message; its id is its place, so that the same conversation is written the same way twice."""
-        place = f"message-{self._written}"
-        self._written += 1
+    A message's id is its place, so that the same conversation is written down the same way twice, and a tool's answer
+    names the tool of the call before it.
+    """
+    names: dict[str | None, str] = {}
+    chat: list[ChatMessage] = []
+    for number, message in enumerate(messages):
+        place = f"message-{number}"
+        names.update((call.id, call.name) for call in message.tool_calls)
         match message.role:
             case "system":
-                return ChatMessageSystem(id=place, content=message.content)
+                chat.append(ChatMessageSystem(id=place, content=message.content))
             case "user":
-                return ChatMessageUser(id=place, content=message.content)
+                chat.append(ChatMessageUser(id=place, content=message.content))
             case "assistant":
-                self.hear(message.tool_calls)
                 calls = [to_call(call) for call in message.tool_calls]
-                return ChatMessageAssistant(id=place, content=message.content, tool_calls=calls or None)
+                said = ChatMessageAssistant(id=place, content=message.content, tool_calls=calls or None)
+                chat.append(message.replay if isinstance(message.replay, ChatMessageAssistant) else said)
             case "tool":
-                called = message.tool_call_id or ""
-                name = self._names.get(called)
-                return ChatMessageTool(id=place, content=message.content, tool_call_id=called, function=name)
-
-    def skip(self, message: Message) -> None:
-        """Take note of an assistant's message that somebody else has written down."""
-        self._written += 1
-        self.hear(message.tool_calls)
-
-    def hear(self, calls: Sequence[ToolCall]) -> None:
-        """Remember which call asked for which tool."""
-        self._names.update({call.id: call.name for call in calls})
+                called = message.tool_call_id
+                chat.append(
+                    ChatMessageTool(id=place, content=message.content, tool_call_id=called, function=names.get(called))
+                )
+    return chat
 
 
 def to_call(call: ToolCall) -> InspectCall:

@@ -10,7 +10,7 @@ from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOu
 
 from finskillbench.harness.loop import MAX_TURNS
 from finskillbench.harness.model import Message, ToolCall, Usage
-from finskillbench.interop.chat import Scribe, to_usage
+from finskillbench.interop.chat import to_chat, to_usage
 from finskillbench.interop.verdict_scores import SCORER, to_score
 
 _ELSEWHERE = frozenset({"task_id", "run_idx", "model", "score", "scores", "score_profile", "scoring_details"})
@@ -31,8 +31,7 @@ def make_sample(row: Mapping[str, Any], trajectory: Mapping[str, Any]) -> EvalSa
     """
     model = row["model"]
     usage = to_usage(Usage(**trajectory["usage"]))
-    scribe = Scribe()
-    messages = [scribe.write(message) for message in map(_message, trajectory["messages"])]
+    messages = to_chat([_message(entry) for entry in trajectory["messages"]])
     answers = [message for message in messages if isinstance(message, ChatMessageAssistant)]
     score = to_score(row["status"], row["scores"], trajectory["answer"])
     error = trajectory["error"]

@@ -20,6 +20,7 @@ from finskillbench.errors import InputError, RunStoppedError
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models.reading import ANSWER_KEYS
 from finskillbench.interop.active import Active
+from finskillbench.interop.chat import to_chat
 from finskillbench.interop.verdict_scores import PROFILES, SCORER, to_score
 
 DOMAINS = ("portfolio_construction", "risk_management", "fundamental_analysis")
@@ -50,9 +51,9 @@ def episode_loop(edition: str, condition: str) -> Solver:
                 bench.surroundings(mounted),
             )
         except RunStoppedError as stopped:
-            state.messages = model.follow(())
+            state.messages = to_chat(model.sent)
             raise stopped.__cause__ or stopped from None  # a limit of Inspect, which ends the sample its own way
-        state.messages = model.follow(trace.messages)
+        state.messages = to_chat(trace.messages)
         state.store.set(ENDED, trace.ended)
         state.store.set(ANSWER, trace.answer)
         state.metadata |= {
