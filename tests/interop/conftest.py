@@ -3,17 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
+from tests.scoring.examples import truth
+
+from finskillbench.edition import Edition, load_edition
+from finskillbench.edition.store import episode_json, truth_json, write_lines, write_manifest
+from finskillbench.episode import Episode, Prompt
+from finskillbench.subtasks import by_name
+
+SUBTASKS = ("tool_use_parameterization", "rebalancing", "normalization")
+PLANTED = ("PLANTED-LABEL", "0.51234567891", "PLANTED-VERIFICATION", "PLANTED-PROOF", "PLANTED-METADATA")
+"""What no log may hold: parts of labels, of how they are verified and proved, and what no agent is shown."""
 
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Inspect's own traces and markers go to the test's folder, and so does what it would write where it is called."""
+    """Inspect's traces and markers go to the test's folder, and nothing goes where it is called."""
     for name in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
     yield
-    assert not list((tmp_path / "work").iterdir()), "something was written into the folder of the caller"
+    assert not list(work.iterdir()), "something was written into the folder of the caller"
+
+
+@pytest.fixture(scope="session")
+def small_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
+    """Three subtasks with two episodes each; labels without a proof, so nothing is judged as certified."""
+    folder = tmp_path_factory.mktemp("small") / "edition"
+    for name in SUBTASKS:
+        subtask = by_name(name)
+        example = truth(name)
+        label = {**example.expected_output, "new_weights": {"AAA": 0.51234567891}, "PLANTED-LABEL": 1}
+        verification = {**example.verification, "planted": "PLANTED-VERIFICATION"}
+        episodes, truths = [], []
+        for number in range(2):
+            task_id = f"{subtask.prefix}_{number}"
+            prompt = Prompt(f"Do task {number}.", "Answer as JSON.")
+            metadata = {"planted": "PLANTED-METADATA"}
+            day = date(2025, 1, 31)
+            episodes.append(Episode(task_id, subtask.skill, name, day, "easy", {"cash": 1}, prompt, metadata))
+            truths.append(replace(example, task_id=task_id, expected_output=label, verification=verification))
+        write_lines(folder / "episodes" / f"{name}.jsonl", map(episode_json, episodes))
+        write_lines(folder / "truth" / f"{name}.jsonl", map(truth_json, truths))
+        certificates = [{"task_id": each.task_id, "certificate": {"kind": "PLANTED-PROOF"}} for each in truths]
+        write_lines(folder / "certificates" / f"{name}.jsonl", certificates)
+    write_manifest(
+        folder,
+        {
+            "source": {"kind": "synthetic", "names": 2},
+            "seed": 1,
+            "universe": ["A", "B"],
+            "as_of_dates": ["2025-01-31"],
+            "counts": dict.fromkeys(SUBTASKS, 2),
+            "parameters": {},
+            "notes": ["Made for tests."],
+            "versions": {"finskillbench": "0.1.0"},
+        },
+    )
+    return load_edition(folder)

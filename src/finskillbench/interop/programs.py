@@ -13,8 +13,9 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 
+from finskillbench.errors import InputError
 from finskillbench.harness.model import AUTO
-from finskillbench.harness.models import get_model
+from finskillbench.harness.models import MODELS, get_model
 from finskillbench.interop.chat import from_chat, from_tool, to_call, to_usage
 
 
@@ -30,7 +31,11 @@ class ProgramAPI(ModelAPI):
         config: GenerateConfig = GenerateConfig(),  # noqa: B008  # Inspect's own signature
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
-        self._program = get_model(model_name.replace("-", "/", 1))
+        name = model_name.replace("-", "/", 1)
+        if name not in MODELS:
+            known = ", ".join(f"finskillbench/{each.replace('/', '-')}" for each in MODELS)
+            raise InputError(f"model 'finskillbench/{model_name}' is unknown; choose from: {known}")
+        self._program = get_model(name)
 
     async def generate(
         self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
