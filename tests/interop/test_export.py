@@ -53,7 +53,9 @@ def test_a_log_for_each_model_and_condition(finished: RunResult, tmp_path: Path)
     steps: list[tuple[str, int, int]] = []
     out = tmp_path / "new" / "logs"
     logs = export_run(finished.folder, out, progress=lambda *step: steps.append(step))
-    names = [f"{model}__{condition}.eval" for model in ("test-busy", "baseline-nop") for condition in ("no_skill", "curated")]
+    names = [
+        f"{model}__{condition}.eval" for model in ("test-busy", "baseline-nop") for condition in ("no_skill", "curated")
+    ]
     assert [path.name for path in logs] == names
     assert sorted(path.name for path in out.iterdir()) == sorted(names)
     assert len(list_eval_logs(str(out))) == 4
@@ -77,9 +79,19 @@ def test_a_sample_tells_the_whole_episode(finished: RunResult, tmp_path: Path) -
     (path,) = export_run(finished.folder, tmp_path, ["test/busy"], ["no_skill"])
     log = read_eval_log(str(path), resolve_attachments=True)
     assert log.samples is not None
-    row = next(row for row in finished.rows.iter_rows(named=True) if (row["task_id"], row["run_idx"]) == ("pc_rebal_0", 1))
+    row = next(
+        row for row in finished.rows.iter_rows(named=True) if (row["task_id"], row["run_idx"]) == ("pc_rebal_0", 1)
+    )
     (sample,) = (each for each in log.samples if (each.id, each.epoch) == ("pc_rebal_0", 2))
-    assert [message.role for message in sample.messages] == ["system", "user", "assistant", "tool", "tool", "assistant", "tool"]
+    assert [message.role for message in sample.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+        "tool",
+    ]
     assert sample.messages[1].text == sample.input
     assert "Do task 0." in str(sample.input)
     first = sample.messages[2]
@@ -91,7 +103,11 @@ def test_a_sample_tells_the_whole_episode(finished: RunResult, tmp_path: Path) -
     ]
     result = sample.messages[3]
     assert isinstance(result, ChatMessageTool)
-    assert (result.tool_call_id, result.function, json.loads(result.text)) == ("a", "get_task_data", {"field": "cash", "value": 1})
+    assert (result.tool_call_id, result.function, json.loads(result.text)) == (
+        "a",
+        "get_task_data",
+        {"field": "cash", "value": 1},
+    )
     assert sample.scores is not None
     score = sample.scores["verdict"]
     values = score.as_dict()
@@ -148,7 +164,11 @@ def test_the_header_says_what_was_run(finished: RunResult, small_edition: Editio
     assert spec.metadata["statuses"] == {"error": 6, "scored": 6}
     assert log.results is not None
     means = {score.name: score.metrics["mean"].value for score in log.results.scores}
-    rows = [row for row in finished.rows.iter_rows(named=True) if (row["model"], row["condition"]) == ("test/busy", "curated")]
+    rows = [
+        row
+        for row in finished.rows.iter_rows(named=True)
+        if (row["model"], row["condition"]) == ("test/busy", "curated")
+    ]
     paper = [row["scores"]["paper"] for row in rows if row["status"] == "scored"]
     assert means["paper"] == pytest.approx(sum(paper) / len(paper))
     assert 0 < means["paper"] < 1
@@ -168,7 +188,9 @@ def test_a_log_is_the_same_every_time(finished: RunResult, tmp_path: Path) -> No
     assert [content(path) for path in export_run(finished.folder, tmp_path / "a")] == first
 
 
-def test_no_log_holds_what_was_planted_in_the_truth(finished: RunResult, small_edition: Edition, tmp_path: Path) -> None:
+def test_no_log_holds_what_was_planted_in_the_truth(
+    finished: RunResult, small_edition: Edition, tmp_path: Path
+) -> None:
     stored = "".join(path.read_text() for path in small_edition.path.rglob("*.jsonl"))
     details = finished.rows["scoring_details"].to_list()
     for path in export_run(finished.folder, tmp_path):
@@ -210,7 +232,9 @@ def test_what_is_no_finished_run_is_refused(finished: RunResult, small_edition: 
 def test_the_command(finished: RunResult, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "logs"
     assert cli.main(["export", str(finished.folder), "--out", str(out), "--condition", "no_skill"]) == 0
-    assert capsys.readouterr().out.split() == [str(out / name) for name in ("test-busy__no_skill.eval", "baseline-nop__no_skill.eval")]
+    assert capsys.readouterr().out.split() == [
+        str(out / name) for name in ("test-busy__no_skill.eval", "baseline-nop__no_skill.eval")
+    ]
     assert cli.main(["export", str(tmp_path / "none"), "--out", str(out)]) == 2
 
 

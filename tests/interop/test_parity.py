@@ -73,7 +73,11 @@ def test_so_are_the_conversations(ours: RunResult, theirs: list[EvalLog], tmp_pa
         assert twin.results is not None
         assert log.results is not None
         means = [
-            {f"{score.name} {name}": metric.value for score in each.results.scores for name, metric in score.metrics.items()}
+            {
+                f"{score.name} {name}": metric.value
+                for score in each.results.scores
+                for name, metric in score.metrics.items()
+            }
             for each in (log, twin)
         ]
         assert list(means[0]) == list(means[1])
