@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog, read_eval_log
-
 from tests.interop.reading import members, numbers, written_numbers
 
 from finskillbench.edition import Edition

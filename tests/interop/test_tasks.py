@@ -109,6 +109,9 @@ def test_a_model_that_is_no_baseline_is_refused() -> None:
 def test_nothing_planted_in_the_truth_is_logged(small_edition: Edition, tmp_path: Path) -> None:
     log = _play(TASKS[EVERYTHING](edition=str(small_edition.path)), tmp_path / "logs")
     assert [sample.scores is not None for sample in _samples(log)] == [True] * 2 * len(SUBTASKS)
+    # Nor what the scorers say of an answer, which tells of the truth.
+    scores = [score for sample in _samples(log) for score in (sample.scores or {}).values()]
+    assert [score.metadata for score in scores] == [{"status": "scored"}] * len(scores)
     text = members(Path(log.location))
     assert not [word for word in PLANTED if word in text]
     assert {sample.target for sample in _samples(log)} == {""}

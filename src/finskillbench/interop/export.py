@@ -182,7 +182,7 @@ def _log(
             },
         ),
         plan=EvalPlan(steps=[EvalPlanStep(solver="finskillbench/episode_loop")], config=CONFIG),
-        results=to_results(scores, SCORER),
+        results=to_results(scores),
         stats=EvalStats(started_at=_time(run / FILE), completed_at=_time(run / ROWS), model_usage=_total(samples)),
         samples=samples,
     )

@@ -38,7 +38,11 @@ class ProgramAPI(ModelAPI):
         self._program = get_model(name)
 
     async def generate(
-        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+        self,
+        input: list[ChatMessage],  # noqa: A002  # Inspect's own name
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
     ) -> ModelOutput:
         """The program's next turn."""
         choice = tool_choice.name if isinstance(tool_choice, ToolFunction) else AUTO

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from statistics import fmean, stdev
 
 from inspect_ai.log import EvalMetric, EvalResults, EvalScore
-from inspect_ai.scorer import SampleScore, Score, mean, stderr
+from inspect_ai.scorer import Score
 
 from finskillbench.episode import Status
 from finskillbench.runs.rows import HEADLINE_ORDER
@@ -36,7 +37,7 @@ def to_score(status: str, scores: Mapping[str, float | None], answer: str | None
     )
 
 
-def to_results(scores: Iterable[tuple[str, Score | None]], scorer: str) -> EvalResults:
+def to_results(scores: Iterable[tuple[str, Score | None]]) -> EvalResults:
     """Means and standard errors by profile over (task id, score) of a log, as Inspect itself would print them.
 
     Repeats of a task are averaged first.
@@ -46,29 +47,23 @@ def to_results(scores: Iterable[tuple[str, Score | None]], scorer: str) -> EvalR
     return EvalResults(
         total_samples=len(given),
         completed_samples=len(judged),
-        scores=[_profile(name, [(task_id, values[name]) for task_id, values in judged], scorer) for name in PROFILES],
+        scores=[_profile(name, [(task_id, values[name]) for task_id, values in judged]) for name in PROFILES],
     )
 
 
-def _profile(name: str, values: list[tuple[str, object]], scorer: str) -> EvalScore:
+def _profile(name: str, values: list[tuple[str, object]]) -> EvalScore:
     by_task: dict[str, list[float]] = defaultdict(list)
     for task_id, value in values:
         repeats = by_task[task_id]
         if isinstance(value, float | int) and not math.isnan(value):
             repeats.append(float(value))
-    means = [
-        SampleScore(score=Score(value=sum(repeats) / len(repeats)), sample_id=task_id)
-        for task_id, repeats in by_task.items()
-        if repeats
-    ]
-    metrics = {}
-    for label, metric in (("mean", mean()), ("stderr", stderr())):
-        value = metric(means) if means else NOT_JUDGED
-        metrics[label] = EvalMetric(name=label, value=value if isinstance(value, float | int) else NOT_JUDGED)
+    means = [fmean(repeats) for repeats in by_task.values() if repeats]
+    spread = stdev(means) / math.sqrt(len(means)) if len(means) > 1 else 0.0
+    found = {"mean": fmean(means), "stderr": spread} if means else dict.fromkeys(("mean", "stderr"), NOT_JUDGED)
     return EvalScore(
         name=name,
-        scorer=scorer,
+        scorer=SCORER,
         scored_samples=len(means),
         unscored_samples=len(by_task) - len(means),
-        metrics=metrics,
+        metrics={label: EvalMetric(name=label, value=value) for label, value in found.items()},
     )
