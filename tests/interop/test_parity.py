@@ -19,7 +19,7 @@ from finskillbench.subtasks import SUBTASKS
 
 MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop", "baseline/faulty")
 CONDITIONS = ("no_skill", "curated")
-LIMIT = 1
+LIMIT = 2
 
 
 @pytest.fixture(scope="module")
