@@ -25,13 +25,13 @@ from inspect_ai.log import (
     EvalStats,
     write_eval_log,
 )
-from inspect_ai.model import ModelUsage
+from inspect_ai.model import GenerateConfig, ModelUsage
 
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, parse_condition
 from finskillbench.interop.samples import make_sample
-from finskillbench.interop.tasks import CONFIG, EVERYTHING
+from finskillbench.interop.tasks import EVERYTHING
 from finskillbench.interop.verdict_scores import SCORER, to_results
 from finskillbench.runs.files import PART, make_folder
 from finskillbench.runs.plan import Item
@@ -152,6 +152,8 @@ def _log(
     unfinished = any(sample.error is not None for sample in samples)
     task_args = {"condition": condition.value, "edition": record["edition_path"], "limit": arguments["limit"]}
     ids = rows["task_id"].unique(maintain_order=True).to_list()
+    # Programs take no settings, and a run of theirs alone may name none.
+    config = GenerateConfig(temperature=0.0, seed=arguments["seed"], max_tokens=arguments.get("max_tokens"))
     return EvalLog(
         status="error" if unfinished else "success",
         eval=EvalSpec(
@@ -169,7 +171,7 @@ def _log(
                 name=_task_name(rows), location=record["edition_path"], samples=len(ids), sample_ids=ids
             ),
             model=model,
-            model_generate_config=CONFIG,
+            model_generate_config=config,
             config=EvalConfig(epochs=rows["run_idx"].n_unique()),
             packages={"finskillbench": record["code_version"]},
             metadata={
@@ -181,7 +183,7 @@ def _log(
                 "statuses": dict(rows["status"].value_counts(sort=True).rows()),
             },
         ),
-        plan=EvalPlan(steps=[EvalPlanStep(solver="finskillbench/episode_loop")], config=CONFIG),
+        plan=EvalPlan(steps=[EvalPlanStep(solver="finskillbench/episode_loop")], config=config),
         results=to_results(scores),
         stats=EvalStats(started_at=_time(run / FILE), completed_at=_time(run / ROWS), model_usage=_total(samples)),
         samples=samples,
