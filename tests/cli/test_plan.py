@@ -58,14 +58,14 @@ def test_finished_episodes_are_left_out(edition: Path, capsys) -> None:
 
 
 def test_a_hosted_model_without_a_price(edition: Path, capsys) -> None:
-    arguments = ["--edition", str(edition), "--model", "nobody/knows-this", "--condition", "no_skill"]
+    arguments = ["--edition", str(edition), "--model", "openai-api/nobody/knows-this", "--condition", "no_skill"]
     assert cli.main(["plan", *arguments, "--output-tokens-per-call", "1000"]) == 0
     told = capsys.readouterr().out
     ((*_, calls, _, output, cost),) = figures(told, "Expected")
     assert cost == "unknown"
     assert int(output.replace(",", "")) > 1000 * int(calls)
     assert "Hosted models: as baseline/reference, and 1000 output tokens per call" in told
-    assert "Price unknown: nobody/knows-this; give it in a file with --prices." in told
+    assert "Price unknown: openai-api/nobody/knows-this; give it in a file with --prices." in told
 
 
 def test_whether_the_money_is_enough(edition: Path, capsys) -> None:

@@ -113,6 +113,7 @@ def test_making_a_model_touches_neither_logging_nor_environment_nor_disk_nor_net
     (tmp_path / ".env").write_text("OPENAI_API_KEY=from-dotenv\nINSPECT_LOG_DIR=elsewhere\n")
     code = """
         import logging, os, signal, socket
+        import polars  # sets a variable for its allocator
         def refuse(*_): raise SystemExit("a connection was opened")
         socket.socket.connect = refuse
         before, signals = dict(os.environ), signal.getsignal(signal.SIGINT)

@@ -25,7 +25,7 @@ from finskillbench.harness.models.arithmetic import by_hand
 from finskillbench.harness.models.reading import ANSWER_KEYS
 from finskillbench.harness.models.reference import Recipe, find_recipe
 from finskillbench.skills.lint import lint
-from finskillbench.skills.loader import PACKAGES, curated, load_package
+from finskillbench.skills.loader import PACKAGES, curated, load_package, placebo
 from finskillbench.skills.runner import ScriptRunner
 from finskillbench.skills.script import cli
 
@@ -455,7 +455,7 @@ def solved(sub_task: str, task: JsonObject, condition: Condition, warm: ScriptRu
             episode,
             f"Subtask: {sub_task}\nDo it.",
             lambda: task,
-            mount(condition, curated()),
+            mount(condition, curated(), placebo()),
             Surroundings(runner=warm, scratch_root=scratch),
         )
     )
