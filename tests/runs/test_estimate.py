@@ -133,7 +133,7 @@ def test_repeats_count_and_are_played_once(edition) -> None:
 def test_prompts_of_the_persistent_arm_grow_with_its_stream(memory_edition, episodes_of) -> None:
     def opening(count: int) -> float:
         edition = memory_edition(episodes_of("unconstrained_optimization", "pc_uncon", count))
-        plan = plan_of(edition, ["baseline/nop"], (Condition.SELF_GENERATED_PERSISTENT,), limit=count)
+        plan = plan_of(edition, [NOP], (Condition.SELF_GENERATED_PERSISTENT,), limit=count)
         (each,) = estimate(edition, plan, prices=PRICES, max_tokens=10)
         return each.expected.input_tokens / each.expected.calls
 
