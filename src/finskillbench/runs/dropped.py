@@ -20,13 +20,20 @@ from finskillbench.runs.plan import Item
 FILE = "dropped.jsonl"
 
 
-def dropped_line(item: Item, why: str, *, calls: int, usage: Usage, lost_usd: float) -> dict[str, Any]:
-    """The line of one episode."""
+def key(item: Item) -> dict[str, Any]:
+    """The fields of a line that say which episode it is about."""
     return {
         "model": item.model,
         "condition": item.condition.value,
         "task_id": item.task_id,
         "run_idx": item.run_idx,
+    }
+
+
+def dropped_line(item: Item, why: str, *, calls: int, usage: Usage, lost_usd: float) -> dict[str, Any]:
+    """The line of one episode."""
+    return {
+        **key(item),
         "why": why,
         "calls": calls,
         "total_input_tokens": usage.input_tokens,
@@ -46,13 +53,15 @@ def lost_line(item: Item, lost_usd: float) -> dict[str, Any]:
 def read_dropped(path: Path, *, mend: bool = False) -> list[dict[str, Any]]:
     """The lines of a `dropped.jsonl`, oldest first; arguments and errors as those of `read_json_lines`."""
 
-    def entry(line: Any) -> dict[str, Any]:
-        if not isinstance(line, dict):
-            raise TypeError("not an object")
-        _cost(line, {})
-        return line
+    return read_json_lines(path, check_line, mend=mend)
 
-    return read_json_lines(path, entry, mend=mend)
+
+def check_line(line: Any) -> dict[str, Any]:
+    """Return the line if it says what was paid; raises TypeError, ValueError or KeyError otherwise."""
+    if not isinstance(line, dict):
+        raise TypeError("not an object")
+    _cost(line, {})
+    return line
 
 
 def spent(folder: Path, prices: Mapping[str, Price | None]) -> float:

@@ -177,7 +177,7 @@ def _no_line(path: Path, number: int, why: str) -> InputError:
 
 def key_of(line: Mapping[str, Any]) -> Item:
     """The item that a journal line or a row belongs to; raises KeyError, TypeError or ValueError on anything else."""
-    texts = line["model"], line["task_id"], line["status"]
+    texts = line["model"], line["task_id"]
     if not all(isinstance(text, str) for text in texts) or type(line["run_idx"]) is not int:
         raise TypeError("not a journal line")
     return Item(texts[0], Condition(line["condition"]), texts[1], line["run_idx"])

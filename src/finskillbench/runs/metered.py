@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import orjson
@@ -54,14 +54,23 @@ class Metered:
     limiter : of its provider; None where it has none.
     budget : of the run; None where nothing limits it. A model that costs nothing never asks it.
     max_tokens : the most that one call may generate.
+    note : called under a budget before and after each call with the US dollars that are set aside for it, 0 after.
     """
 
-    def __init__(self, model: Model, limiter: Limiter | None, budget: Budget | None, max_tokens: int) -> None:
+    def __init__(
+        self,
+        model: Model,
+        limiter: Limiter | None,
+        budget: Budget | None,
+        max_tokens: int,
+        note: Callable[[Metered, float], None] | None = None,
+    ) -> None:
         self.name = model.name
         self.usage = FREE
         self.calls = 0
         self.lost_usd = 0.0
         self._model, self._limiter, self._max_tokens = model, limiter, max_tokens
+        self._note = note
         self._price = price_of(model)
         self._budget = None if self._price == NO_CHARGE else budget
         self._seen = 0
@@ -80,10 +89,14 @@ class Metered:
         await self._budget.reserve(bound, (self.usage.cost_usd or 0.0) + self.lost_usd)
         before = self.usage.cost_usd or 0.0, self.lost_usd
         try:
+            if self._note is not None:
+                self._note(self, bound)
             return await self._limited(messages, tools, tool_choice, bound)
         finally:
             paid = (self.usage.cost_usd or 0.0) - before[0] + self.lost_usd - before[1]
             self._budget.settle(bound, paid)
+            if self._note is not None:
+                self._note(self, 0.0)
 
     async def _limited(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str, bound: float

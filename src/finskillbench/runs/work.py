@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from finskillbench.runs import dropped
 from finskillbench.runs.board import Progress, make_board
 from finskillbench.runs.budget import Budget
 from finskillbench.runs.files import make_folder
+from finskillbench.runs.in_flight import InFlight, recover
 from finskillbench.runs.interrupts import interrupts
 from finskillbench.runs.journal import Journal, read_journal
 from finskillbench.runs.limiter import Limiter
@@ -104,6 +105,7 @@ class Work:
         self._why_dropped = "stopped"
         self._stack = ExitStack()
         self._notes: Journal | None = None
+        self._in_flight_file: InFlight | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def finish(self) -> None:
@@ -130,6 +132,9 @@ class Work:
                 clock=time.perf_counter,
                 sleep=self.sleep,
             )
+            if self.budget is not None:
+                self._in_flight_file = InFlight(self.out)
+                stack.callback(self._in_flight_file.close)
             self._journals = self._open_journals(stack, {item.arm for item in pending})
             stack.enter_context(interrupts(self._ask_to_stop, self._drop_all))
             await self._work_off()
@@ -165,7 +170,8 @@ class Work:
         for item in self.to_run[stream]:
             if not self._may_start(item.model):
                 return
-            metered = Metered(self.models[item.model], limiter, self.budget, self.limits.max_tokens)
+            note = None if self._in_flight_file is None else partial(_note_call, self._in_flight_file, item)
+            metered = Metered(self.models[item.model], limiter, self.budget, self.limits.max_tokens, note)
             before = self.lines.get(item)
             self._in_flight += 1
             try:
@@ -181,6 +187,9 @@ class Work:
                 raise
             finally:
                 self._in_flight -= 1
+                if self._in_flight_file is not None:
+                    with suppress(InputError):  # a line that a full disk did not take errs on the dear side
+                        self._in_flight_file.end(item)
             if row["status"] == Status.ERROR.value and stream.keeps:
                 return  # what follows would have another past
             if stream.keeps:
@@ -283,6 +292,7 @@ class Work:
         """Rows of finished items of this run, errors included; one whose trajectory is gone counts as not run."""
         make_folder(self.out / "journal")
         dropped.read_dropped(self.out / dropped.FILE, mend=True)
+        recover(self.out)
         lines: dict[Item, dict[str, Any]] = {}
         for arm in sorted({item.arm for item in self.planned}):
             lines.update(read_journal(self._journal_path(arm), mend=True))
@@ -290,3 +300,7 @@ class Work:
 
     def _journal_path(self, arm: str) -> Path:
         return self.out / "journal" / f"{arm}.jsonl"
+
+
+def _note_call(file: InFlight, item: Item, metered: Metered, reserved_usd: float) -> None:
+    file.note(item, calls=metered.calls, usage=metered.usage, lost_usd=metered.lost_usd, reserved_usd=reserved_usd)
