@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from finskillbench.cli import app
 from finskillbench.edition import Edition
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.failures import OTHERS, PROVIDER
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -28,7 +30,7 @@ def test_its_python_runs(edition: Edition, tmp_path: Path, monkeypatch: pytest.M
 
 def test_its_commands_exist() -> None:
     """Each `finskillbench ...` line of the README names a command that has a help page."""
-    commands = set(re.findall(r"^    finskillbench (data \w+|skills \w+|run|score)", README, re.MULTILINE))
+    commands = set(re.findall(r"^    finskillbench (data \w+|skills \w+|run|plan|score)", README, re.MULTILINE))
     assert len(commands) >= 8
     for command in sorted(commands):
         result = CliRunner().invoke(app, [*command.split(), "--help"])
@@ -40,3 +42,21 @@ def test_its_make_targets_exist() -> None:
     makefile = (Path(__file__).resolve().parents[1] / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"(?:`|^    )make (\w+)", README, re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_its_table_of_failures_is_the_table() -> None:
+    """Every row of the failure policy stands in the README as the code has it, and no other."""
+    yes = {True: "yes", False: "no"}
+    wanted = [
+        f"| {name} | {each.meaning} | {yes[each.retried]} | {yes[each.graded]} | {each.stops} | {each.shown} |"
+        for name, each in {**PROVIDER, **OTHERS}.items()
+    ]
+    start = README.index("| cause | what it is |")
+    assert README[start:].split("\n\n")[0].splitlines()[2:] == wanted
+
+
+def test_its_conditions_are_the_conditions() -> None:
+    """The table of arms names each of them once."""
+    assert re.findall(
+        r"^\| `(\w+)` \| .*\|$", README[README.index("### Conditions") :].split("### Runs")[0], re.MULTILINE
+    ) == [condition.value for condition in Condition]
