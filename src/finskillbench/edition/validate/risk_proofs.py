@@ -16,10 +16,11 @@ from finskillbench.edition.validate.subject import Subject, examining
 from finskillbench.engines.portfolio.certificate import Optimality, prove_optimal
 from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP, ACCEPTED_VIOLATION
 from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.engines.portfolio.uniqueness import UniquenessProof, prove_unique
 from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Mandate, mandate_from
-from finskillbench.engines.risk.remediation import SLACK, SLACKS, budget_left, reference_turnover, solve_again
+from finskillbench.engines.risk.remediation import SLACK, SLACKS, budget_left, reference_turnover, remediate, solve_again
 from finskillbench.engines.risk.task import book_from, market_from
 from finskillbench.episode import JsonObject, Truth
 
@@ -116,31 +117,42 @@ class _Proof:
             # To the last digit what the stage states: the multiplier of the cap may be large.
             cap = self.stages["least_excess"]["objective"]
             ties = [Aim(Goal.TRADES, turnover_cap=left, excess_cap=cap + slack) for slack in SLACKS]
-        name, last = list(self.stages.items())[-1]
-        if name == _name(ties[0]) and last["programs_solved"] == 1:
-            self._nearest(ties, last)
-        else:
-            # Of trades that cost the same any are right; a tie among branches may be left open.
-            self.findings.add("ties_left_open", int(not last["unique"]))
+        decisive = Aim(Goal.TURNOVER) if curable else Aim(Goal.EXCESS, turnover_cap=left)
+        last = self._settled(decisive, ties)
         self._same_trades(np.array(last["weights"], dtype=float) - self.book.weights)
         proof, fields = self.label.proof, ("objective", "lower_bound", "gap", "unique")
-        decisive = "least_turnover" if curable else "least_excess"
-        for told, stage in [(proof, decisive), *((proof["stages"].get(stage, {}), stage) for stage in self.stages)]:
+        for told, stage in [(proof, _name(decisive)), *((proof["stages"].get(stage, {}), stage) for stage in self.stages)]:
             apart = [field for field in fields if told.get(field) != self.stages[stage][field]]
             self._expect(not apart, f"the truth's {', '.join(apart)} of {stage} is not the certificate's")
 
-    def _nearest(self, ties: Sequence[Aim], stored: JsonObject) -> None:
-        """The least squares among equally cheap trades, proved under one of the caps that the engine may have set."""
-        proofs = [self._proved(aim, stored) for aim in ties]
-        # The cap is met with the trades that the weights imply, not with the solver's own auxiliary variables.
-        gap = min(proof.gap for proof in proofs if proof.violation <= _DUST)
-        self._expect(gap <= ACCEPTED_GAP, f"{_name(ties[0])}: its multipliers leave a gap of {gap:.1e}")
-        self._expect(stored["unique"] is True, "does not prove its trades unique")
+    def _settled(self, decisive: Aim, ties: Sequence[Aim]) -> JsonObject:
+        """The stage whose portfolio is the label: alone in its value, or the least squares among equally good ones."""
+        tied = _name(ties[0]) in self.stages
+        name = _name(ties[0] if tied else decisive)
+        last = self.stages[name]
+        if last["programs_solved"] > 1:
+            self._expect(tied, f"{name}: has branched, which leaves its ties open")
+            again = remediate(self.book, self.mandate, self.market).stages[-1].certified
+            gap, unique = again.optimality.gap, again.uniqueness.outcome.proved
+            self._agrees(f"value of {name}", last["objective"], again.value)
+            self.findings.add("ties_left_open", int(not unique))  # among branches of equal squares
+        else:
+            # A cap on an earlier stage's value is one of those that the engine may have set; it is met with the trades
+            # that the weights imply, not with the solver's own auxiliary variables.
+            proofs = [self._proved(aim, last) for aim in (ties if tied else [decisive])]
+            met = [(proof.gap, unique.outcome.proved) for proof, unique in proofs if proof.violation <= _DUST]
+            gap, unique = min(met)
+            self._expect(unique, f"{name}: other trades are as good, or may be")
+        self._expect(gap <= ACCEPTED_GAP, f"{name}: its multipliers leave a gap of {gap:.1e}")
+        self._expect(last["unique"] is unique, f"{name}: states unique {last['unique']}, proved {unique}")
+        return last
 
-    def _proved(self, aim: Aim, stored: JsonObject) -> Optimality:
+    def _proved(self, aim: Aim, stored: JsonObject) -> tuple[Optimality, UniquenessProof]:
         program = formulate(self.book, self.mandate, self.market, aim)
         point = program.point(np.array(stored["weights"], dtype=float))
-        return prove_optimal(program.formulation.program, point, np.array(stored["multipliers"], dtype=float))
+        multipliers = np.array(stored["multipliers"], dtype=float)
+        optimality = prove_optimal(program.formulation.program, point, multipliers)
+        return optimality, prove_unique(program.formulation, point, multipliers)
 
     def _same_trades(self, certified: Array) -> None:
         stated = {trade["symbol"]: trade["trade_pct"] for trade in self.label.expected_output["trades"]}
@@ -164,7 +176,7 @@ class _Proof:
             value, bound = again.value, again.optimality.lower_bound
             self.findings.add("branched")
         else:
-            proof = self._proved(aim, stored)
+            proof, _ = self._proved(aim, stored)
             self.findings.widest("greatest_violation", proof.violation)
             self._expect(proof.violation <= ACCEPTED_VIOLATION, f"{name}: breaks a limit by {proof.violation:.1e}")
             value, bound = proof.objective, proof.lower_bound
