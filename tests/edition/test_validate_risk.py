@@ -153,6 +153,58 @@ def _define_otherwise(row: Row) -> None:
     row["input"]["mandate"]["constraints"][0]["definition"] = "no more than most"
 
 
+def _of_equal_turnover(change: Callable[[Row, Row], Any]) -> Callable[[Any], None]:
+    """The label becomes the trades of its first stage, which tie with those of least squares; then `change` on both."""
+
+    def tied(stages: Row) -> bool:
+        flags = [(name, stage["unique"], stage["programs_solved"]) for name, stage in stages.items()]
+        if flags != [("least_turnover", False, 1), ("least_trades", True, 1)]:
+            return False
+        first, last = (np.array(stage["weights"]) for stage in stages.values())
+        return bool(np.abs(first - last).max() > 1e-3)
+
+    def plant(workshop: Any) -> None:
+        parts = [workshop.rows(part, "risk_remediation") for part in ("truth", "certificates", "episodes")]
+        place, (label, kept, episode) = next(
+            (i, rows) for i, rows in enumerate(zip(*parts, strict=True)) if tied(rows[1]["certificate"])
+        )
+        first = kept["certificate"]["least_turnover"]["weights"]
+        held = {one["symbol"]: one["weight"] for one in episode["input"]["portfolio"]["holdings"]}
+        moves = [
+            (s, held.get(s, 0.0), w) for s, w in zip(sorted(episode["input"]["sector_mapping"]), first, strict=True)
+        ]
+        label[OUTPUT]["trades"] = [
+            {
+                "symbol": symbol,
+                "action": "buy" if after > before else "sell",
+                "current_weight": before,
+                "target_weight": after,
+                "trade_pct": after - before,
+            }
+            for symbol, before, after in moves
+            if abs(after - before) > 1e-10
+        ]
+        change(label["proof"], kept["certificate"])
+        workshop.edit("truth", "risk_remediation", lambda row: row.update(label), place)
+        workshop.edit("certificates", "risk_remediation", lambda row: row.update(kept), place)
+
+    return plant
+
+
+def _call_it_the_only_one(proof: Row, stages: Row) -> None:
+    del stages["least_trades"], proof["stages"]["least_trades"]
+    for stage in (proof, proof["stages"]["least_turnover"], stages["least_turnover"]):
+        stage["unique"] = True
+
+
+def _leave_it_open(proof: Row, stages: Row) -> None:
+    del stages["least_trades"], proof["stages"]["least_trades"]
+
+
+def _put_its_weights_last(proof: Row, stages: Row) -> None:
+    stages["least_trades"]["weights"] = stages["least_turnover"]["weights"]
+
+
 OUTPUT = "expected_output"
 DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
     "coverage: truth inside an episode": (
@@ -288,6 +340,12 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
         "remediation",
         _at("certificates", "risk_remediation", _add("certificate", "least_turnover", "objective", amount=0.001)),
     ),
+    "remediation: one of several remedies, called the only one": (
+        "remediation",
+        _of_equal_turnover(_call_it_the_only_one),
+    ),
+    "remediation: one of several remedies, its ties left open": ("remediation", _of_equal_turnover(_leave_it_open)),
+    "remediation: other trades on the optimal face": ("remediation", _of_equal_turnover(_put_its_weights_last)),
     "remediation: violations that are none": (
         "remediation",
         _at("episodes", "risk_remediation", lambda row: row["input"].update(violations=[])),

@@ -1,14 +1,17 @@
 """Cones are added as they break, and ties settled on the optimal face, with proofs in the whole program."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.engines.portfolio.cases import HARD, case
 
+from finskillbench.engines.portfolio import optimise
 from finskillbench.engines.portfolio.certificate import prove_optimal
 from finskillbench.engines.portfolio.face import broken_cones, solve_by_cones, solve_on_face
 from finskillbench.engines.portfolio.formulation import Aim, formulate
 from finskillbench.engines.portfolio.problem import Objective
-from finskillbench.engines.portfolio.program import Cone, ConicProgram, ProgramBuilder, solve
+from finskillbench.engines.portfolio.program import Cone, ConicProgram, ProgramBuilder, Solution, solve
 
 
 def _disc(radius: float, *, goal: bool = True) -> ConicProgram:
@@ -40,6 +43,18 @@ def test_the_same_optimum_as_with_every_cone_from_the_start() -> None:
     program = formulate(case(30, 2, Objective.MAX_SHARPE, HARD), Aim()).program
     whole, lazy = solve(program), solve_by_cones(program)
     np.testing.assert_allclose(lazy.x, whole.x, atol=1e-6)
+
+
+def test_what_cannot_be_proved_without_its_cones_is_solved_with_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = formulate(case(30, 2, Objective.MAX_SHARPE, HARD), Aim())
+    whole = optimise.certify(problem)
+
+    def astray(program: ConicProgram, first: object = ()) -> Solution:
+        found = solve_by_cones(program)
+        return replace(found, x=found.x + 0.01, z=np.zeros_like(found.z), s=np.ones_like(found.s))
+
+    monkeypatch.setattr(optimise, "solve_by_cones", astray)
+    np.testing.assert_allclose(optimise.certify(problem, cones=()).weights, whole.weights, atol=1e-9)
 
 
 def test_a_point_names_the_cones_it_breaks() -> None:

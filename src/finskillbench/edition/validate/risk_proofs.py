@@ -20,7 +20,8 @@ from finskillbench.engines.portfolio.uniqueness import UniquenessProof, prove_un
 from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Mandate, mandate_from
-from finskillbench.engines.risk.remediation import SLACK, SLACKS, budget_left, reference_turnover, remediate, solve_again
+from finskillbench.engines.risk.remediation import SLACKS, budget_left, reference_turnover, remediate, solve_again
+from finskillbench.engines.risk.semicontinuity import SLACK
 from finskillbench.engines.risk.task import book_from, market_from
 from finskillbench.episode import JsonObject, Truth
 
@@ -121,7 +122,8 @@ class _Proof:
         last = self._settled(decisive, ties)
         self._same_trades(np.array(last["weights"], dtype=float) - self.book.weights)
         proof, fields = self.label.proof, ("objective", "lower_bound", "gap", "unique")
-        for told, stage in [(proof, _name(decisive)), *((proof["stages"].get(stage, {}), stage) for stage in self.stages)]:
+        told_of = [(proof, _name(decisive)), *((proof["stages"].get(stage, {}), stage) for stage in self.stages)]
+        for told, stage in told_of:
             apart = [field for field in fields if told.get(field) != self.stages[stage][field]]
             self._expect(not apart, f"the truth's {', '.join(apart)} of {stage} is not the certificate's")
 

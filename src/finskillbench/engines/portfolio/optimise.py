@@ -124,15 +124,21 @@ def certify(
 ) -> Certified:
     """Solve a convex program and prove its optimum; `unique` as in `optimise`, None asks only where a cone binds.
 
-    `cones` are the second-order blocks expected to bind; the others are left out until they have to be added. Where a
-    bound to within `ACCEPTED_GAP` is enough, `polished=False` leaves the interior point as it is.
+    `cones` are the second-order blocks expected to bind; the others are left out until they have to be added, and all
+    are there from the start where nothing can be proved that way. Where a bound to within `ACCEPTED_GAP` is enough,
+    `polished=False` leaves the interior point as it is.
 
     Raises
     ------
     InfeasibleError : with a checked Farkas ray.
     UndecidedError : when nothing can be proved.
     """
-    return _certified(formulation, _solve(formulation, cones), unique=unique, polished=polished)
+    if cones is not None:
+        try:
+            return _certified(formulation, _solve(formulation, cones), unique=unique, polished=polished)
+        except UndecidedError:
+            pass
+    return _certified(formulation, _solve(formulation), unique=unique, polished=polished)
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
 import numpy as np
 
 from finskillbench.engines.portfolio.formulation import Formulation, Root
-from finskillbench.engines.portfolio.problem import STUB
 from finskillbench.engines.portfolio.program import Cone, ProgramBuilder, Term
 from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.engines.risk.book import COUNTED, FACTORS, HELD, Book, Market, required
+from finskillbench.engines.risk.book import FACTORS, HELD, Book, Market, required
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.monitor import KEPT, limit_scales
-from finskillbench.errors import InputError
+from finskillbench.engines.risk.semicontinuity import Semicontinuity, State, semicontinuity_of
 
-CLEAR = 1e-7
-"""How far above the threshold a counted name is held, so that it counts whoever adds it up, and however."""
 GREATEST_GROSS = 10.0
 """Where a mandate leaves shorts unlimited, portfolios with a larger gross exposure are not considered."""
 
@@ -51,54 +48,6 @@ class Aim:
     def soft(self) -> bool:
         """Whether limits may be exceeded."""
         return self.goal is Goal.EXCESS or self.excess_cap is not None
-
-
-class State(IntEnum):
-    """What is decided about one name under position_limit_min or name_count."""
-
-    FREE = 0
-    OFF = 1
-    LONG = 2
-    SHORT = 3
-
-
-@dataclass(frozen=True)
-class Semicontinuity:
-    """Each |weight| is at most `off` or at least `on`; of the second sort there are `least` to `most`.
-
-    `gap` says that a weight in between breaks the mandate whatever the others are (position_limit_min).
-    """
-
-    off: float
-    on: float
-    least: int
-    most: int
-    gap: bool
-
-    def states_of(self, weights: Array) -> Array:
-        """(n,) the state nearest to each weight."""
-        on = np.where(weights > 0, State.LONG, State.SHORT)
-        return np.where(np.abs(weights) >= (self.off + self.on) / 2, on, State.OFF).astype(np.int8)
-
-
-def semicontinuity_of(mandate: Mandate, names: int) -> Semicontinuity | None:
-    """What position_limit_min and name_count ask of `names` names; None where the mandate has neither.
-
-    Raises
-    ------
-    InputError : for a position_limit_min so small that a holding may not count, beside a name_count.
-    """
-    floor, counts = mandate.get(Kind.POSITION_LIMIT_MIN), mandate.get(Kind.NAME_COUNT)
-    least = int(counts.minimum) if counts is not None and counts.minimum is not None else 0
-    most = int(counts.maximum) if counts is not None and counts.maximum is not None else names
-    smallest = floor.value if floor is not None else None
-    if smallest is not None and smallest > 0:
-        if counts is not None and smallest < COUNTED:
-            raise InputError(f"position_limit_min is {smallest:g}; beside a name_count give at least {COUNTED:g}")
-        return Semicontinuity(0.0, smallest, least, most, gap=True)
-    if least == 0 and most >= names:
-        return None
-    return Semicontinuity(STUB, COUNTED + CLEAR, least, most, gap=False)
 
 
 Fill = Callable[[Array], Array]

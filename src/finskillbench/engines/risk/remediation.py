@@ -26,19 +26,11 @@ from finskillbench.engines.portfolio.optimise import (
 from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.portfolio.uniqueness import Uniqueness, UniquenessProof
 from finskillbench.engines.risk.book import Book, Market, required, turnover_of
-from finskillbench.engines.risk.formulation import (
-    Aim,
-    Goal,
-    Semicontinuity,
-    State,
-    formulate,
-    semicontinuity_of,
-)
+from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.monitor import measure, measure_all, relative_excess
+from finskillbench.engines.risk.semicontinuity import SLACK, Semicontinuity, State, semicontinuity_of
 
-SLACK = 1e-9
-"""A turnover or an excess within this of its cap keeps it."""
 SLACKS = (0.0, 1e-9, 1e-8, 1e-7)
 """What a later stage may give up of an earlier one's value; the first that leads to a proof is taken. Nothing where it
 can be solved on the earlier one's optimal face, else as little as leaves the solver an interior."""
@@ -217,7 +209,7 @@ def _on_face(book: Book, mandate: Mandate, market: Market, first: Stage, aim: Ai
     earlier = np.insert(first.certified.multipliers, cap.start, 0.0)
     certified = certify_tie(program.formulation, cap.label, earlier)
     rule = semicontinuity_of(mandate, len(market.tickers))
-    if rule is not None and _broken(rule, certified.weights).any():
+    if rule is not None and rule.broken(certified.weights).any():
         raise UndecidedError("the tie has to be branched on")
     return Stage(aim, certified, None)
 
@@ -229,7 +221,7 @@ def _solve(book: Book, mandate: Mandate, market: Market, aim: Aim) -> Stage:
     # What is given up when too little may be traded is what is broken now; else any limit may come to bind, or none.
     cones = broken_cones(program.formulation.program, program.point(book.weights)) if aim.soft else ()
     relaxed = certify(program.formulation, cones=cones, unique=_asks_uniqueness(aim) or None)
-    if rule is None or not _broken(rule, relaxed.weights).any():
+    if rule is None or not rule.broken(relaxed.weights).any():
         return Stage(aim, relaxed, None)
     return _Branching(book, mandate, market, aim, rule).search(relaxed)
 
@@ -237,21 +229,6 @@ def _solve(book: Book, mandate: Mandate, market: Market, aim: Aim) -> Stage:
 def _asks_uniqueness(aim: Aim) -> bool:
     """Of turnover and excess the value alone is the answer; a later stage picks the portfolio."""
     return aim.goal is Goal.TRADES
-
-
-def _broken(rule: Semicontinuity, weights: Array) -> Array:
-    """(n,) how far each weight is from an allowed one: under the floor, or a holding too many or too few."""
-    size = np.abs(weights)
-    broken = np.zeros(len(size))
-    if rule.gap:
-        broken = np.minimum(size, np.maximum(rule.on - size, 0.0))
-        broken[broken <= SLACK] = 0.0
-    held = size >= rule.on - SLACK
-    if held.sum() > rule.most:
-        broken[held] += 1.0 / (1.0 + size[held])
-    elif held.sum() < rule.least:
-        broken[~held] += 1.0 + size[~held]
-    return broken
 
 
 class _Branching:
@@ -292,7 +269,7 @@ class _Branching:
             bound = max(bound, relaxed.optimality.lower_bound)
             if not (states == State.FREE).any():
                 self._offer(relaxed, states)
-            elif self.aim.goal is not Goal.TRADES and not _broken(self.rule, relaxed.weights).any():
+            elif self.aim.goal is not Goal.TRADES and not self.rule.broken(relaxed.weights).any():
                 self._offer(relaxed, states)  # the relaxation keeps the limits, and its objective is the goal itself
             else:
                 self._try(states, relaxed.weights)
@@ -342,7 +319,7 @@ class _Branching:
         free = states == State.FREE
         if not free.any():
             return None
-        score = np.where(free, _broken(self.rule, weights), 0.0)
+        score = np.where(free, self.rule.broken(weights), 0.0)
         if score.max() <= 0.0 and self.rule.gap:
             size = np.abs(weights)
             hull = free & (np.abs(self.book.weights) < self.rule.on)

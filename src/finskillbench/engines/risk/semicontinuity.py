@@ -1,0 +1,81 @@
+"""What position_limit_min and name_count ask of each name: not to be held, or to be held by enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from finskillbench.engines.portfolio.problem import STUB
+from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.engines.risk.book import COUNTED
+from finskillbench.engines.risk.mandate import Kind, Mandate
+from finskillbench.errors import InputError
+
+SLACK = 1e-9
+"""A weight, a turnover or an excess within this of its limit keeps it."""
+CLEAR = 1e-7
+"""How far above the threshold a counted name is held, so that it counts whoever adds it up, and however."""
+
+
+class State(IntEnum):
+    """What is decided about one name under position_limit_min or name_count."""
+
+    FREE = 0
+    OFF = 1
+    LONG = 2
+    SHORT = 3
+
+
+@dataclass(frozen=True)
+class Semicontinuity:
+    """Each |weight| is at most `off` or at least `on`; of the second sort there are `least` to `most`.
+
+    `gap` says that a weight in between breaks the mandate whatever the others are (position_limit_min).
+    """
+
+    off: float
+    on: float
+    least: int
+    most: int
+    gap: bool
+
+    def states_of(self, weights: Array) -> Array:
+        """(n,) the state nearest to each weight."""
+        on = np.where(weights > 0, State.LONG, State.SHORT)
+        return np.where(np.abs(weights) >= (self.off + self.on) / 2, on, State.OFF).astype(np.int8)
+
+    def broken(self, weights: Array) -> Array:
+        """(n,) how far each weight is from an allowed one: under the floor, or a holding too many or too few."""
+        size = np.abs(weights)
+        broken = np.zeros(len(size))
+        if self.gap:
+            broken = np.minimum(size, np.maximum(self.on - size, 0.0))
+            broken[broken <= SLACK] = 0.0
+        held = size >= self.on - SLACK
+        if held.sum() > self.most:
+            broken[held] += 1.0 / (1.0 + size[held])
+        elif held.sum() < self.least:
+            broken[~held] += 1.0 + size[~held]
+        return broken
+
+
+def semicontinuity_of(mandate: Mandate, names: int) -> Semicontinuity | None:
+    """What position_limit_min and name_count ask of `names` names; None where the mandate has neither.
+
+    Raises
+    ------
+    InputError : for a position_limit_min so small that a holding may not count, beside a name_count.
+    """
+    floor, counts = mandate.get(Kind.POSITION_LIMIT_MIN), mandate.get(Kind.NAME_COUNT)
+    least = int(counts.minimum) if counts is not None and counts.minimum is not None else 0
+    most = int(counts.maximum) if counts is not None and counts.maximum is not None else names
+    smallest = floor.value if floor is not None else None
+    if smallest is not None and smallest > 0:
+        if counts is not None and smallest < COUNTED:
+            raise InputError(f"position_limit_min is {smallest:g}; beside a name_count give at least {COUNTED:g}")
+        return Semicontinuity(0.0, smallest, least, most, gap=True)
+    if least == 0 and most >= names:
+        return None
+    return Semicontinuity(STUB, COUNTED + CLEAR, least, most, gap=False)
