@@ -340,12 +340,6 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
         "remediation",
         _at("certificates", "risk_remediation", _add("certificate", "least_turnover", "objective", amount=0.001)),
     ),
-    "remediation: one of several remedies, called the only one": (
-        "remediation",
-        _of_equal_turnover(_call_it_the_only_one),
-    ),
-    "remediation: one of several remedies, its ties left open": ("remediation", _of_equal_turnover(_leave_it_open)),
-    "remediation: other trades on the optimal face": ("remediation", _of_equal_turnover(_put_its_weights_last)),
     "remediation: violations that are none": (
         "remediation",
         _at("episodes", "risk_remediation", lambda row: row["input"].update(violations=[])),
@@ -359,6 +353,12 @@ def test_a_planted_defect_fails_its_check_alone(check: str, plant: Callable[[Any
     plant(workshop)
     report = validate_edition(workshop.reload())
     assert failed(report) == {(RISK, check)}, told(report)
+
+
+@pytest.mark.parametrize("change", [_call_it_the_only_one, _leave_it_open, _put_its_weights_last])
+def test_trades_that_only_tie_with_those_of_least_squares(change: Callable[[Row, Row], Any], whole: Any) -> None:
+    _of_equal_turnover(change)(whole)
+    assert failed(validate_edition(whole.reload())) == {(RISK, "remediation")}
 
 
 def test_every_check_has_its_defect() -> None:
