@@ -91,7 +91,7 @@ def measure(episodes: int, folder: Path) -> float:
             trace = await run_episode(model, episode, prompt, lambda: full, mounted, Surroundings(scratch_root=folder))
             if (trace.ended, trace.turns) != ("submitted", TURNS):
                 raise SystemExit(f"the episode went wrong: {trace.ended} after {trace.turns} turns")
-            write_trajectory(folder, item, trace)
+            write_trajectory(folder, item, episode, trace, edition_digest="")
             journal.append(make_row(item, episode, trace, verdict, method="", edition_digest=""))
 
     async def main() -> None:
