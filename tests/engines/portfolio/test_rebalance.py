@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import SECTORS, Oracle, case
 
 from finskillbench.engines.portfolio.measures import turnover, violations
-from finskillbench.engines.portfolio.optimise import optimise
+from finskillbench.engines.portfolio.optimise import ACCEPTED_VIOLATION, optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import OBJECTIVE_TOLERANCE, rebalance
 from finskillbench.engines.portfolio.risk_model import RiskModel
@@ -33,6 +33,7 @@ def test_equals_the_independent_solver_in_both_stages(objective: Objective, seed
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(OBJECTIVES))
+@example(3204, Objective.MAX_RETURN)  # whose second stage is left as the interior point has it
 def test_trades_are_fewer_and_the_objective_is_kept(seed: int, objective: Objective) -> None:
     problem = case(30, seed, objective, CAPS)
     result = rebalance(problem)
@@ -42,7 +43,8 @@ def test_trades_are_fewer_and_the_objective_is_kept(seed: int, objective: Object
         <= result.target.value * (1 + np.sign(result.target.value) * OBJECTIVE_TOLERANCE) + 1e-10
     )
     assert violations(problem, result.weights, 1e-9) == []
-    assert result.trades.sum() == pytest.approx(0.0, abs=1e-12)
+    # A polished portfolio spends its budget to the rounding; one that cannot be polished is accepted up to this.
+    assert result.trades.sum() == pytest.approx(0.0, abs=ACCEPTED_VIOLATION)
     np.testing.assert_allclose(problem.current + result.trades, result.weights, atol=1e-15)
     assert result.turnover == pytest.approx(turnover(result.weights, problem.current), abs=1e-15)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import random
 import re
-import time
 from datetime import date
 from pathlib import Path
 
@@ -288,10 +287,8 @@ def test_which_files_are_documents(tmp_path: Path) -> None:
 
 
 def test_every_real_document(realdata: Path) -> None:
-    """Thirty-one filings of fourteen companies in a few seconds; every cover says whose and of when."""
-    started = time.perf_counter()
+    """Thirty-one filings of fourteen companies; every cover says whose and of when."""
     parsed = [parse_instance(path) for path in instance_files(realdata / "xbrl")]
-    elapsed = time.perf_counter() - started
     assert len(parsed) == 31
     assert sum(len(each.facts) for each in parsed) > 30_000
     assert {each.form for each in parsed} == {"10-K", "10-Q"}
@@ -309,8 +306,6 @@ def test_every_real_document(realdata: Path) -> None:
         "PG",
         "XOM",
     }
-    # 1.5 s on an idle core.
-    assert elapsed < 15
 
 
 def test_an_inline_document_says_what_the_instance_that_the_sec_extracted_says(realdata: Path) -> None:
