@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import date, timedelta
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -151,14 +152,15 @@ def trading_days(subject: Subject, findings: Findings) -> None:
     findings.figures |= {"as_of_dates": len(stated), "sessions": len(days), "episodes": len(subject.episodes)}
 
 
-def nyse(first: date, last: date) -> set[date]:
+@cache
+def nyse(first: date, last: date) -> frozenset[date]:
     """Sessions of the exchange from a month before the first date to a month after the last."""
     # Imported here: the calendar library costs half a second that loading an edition need not pay.
     import exchange_calendars
 
     month = timedelta(days=31)
     calendar = exchange_calendars.get_calendar("XNYS", start=str(first - month), end=str(last + month))
-    return {date(day.year, day.month, day.day) for day in calendar.sessions}
+    return frozenset(date(day.year, day.month, day.day) for day in calendar.sessions)
 
 
 def point_in_time(subject: Subject, findings: Findings) -> None:
