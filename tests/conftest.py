@@ -1,13 +1,17 @@
-"""Fixtures shared by every test: one synthetic edition, and where the real inputs lie, if they are there at all."""
+"""Fixtures shared by every test: two editions with what their builds and validations found, and the real inputs.
+
+All processes of a test run share them: the first that needs one makes it, and what the others read is what it made.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+import pickle
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 # Before NumPy is imported: two test processes on two cores, and BLAS threads would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -16,7 +20,10 @@ import pytest
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
+    from finskillbench.edition.validate import ValidationReport
+    from finskillbench.subtasks.building import BuildContext
 
+T = TypeVar("T")
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 
@@ -69,13 +76,78 @@ def edition(synthetic_edition: Edition) -> Edition:
     return synthetic_edition
 
 
+@pytest.fixture(scope="session")
+def synthetic_context(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> BuildContext:
+    """The panels and notes of the synthetic edition, and the risk objects that its episodes were drawn from."""
+    return _context_of(tmp_path_factory, "synthetic", synthetic_edition)
+
+
+@pytest.fixture(scope="session")
+def real_context(real_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> BuildContext:
+    """The panels and notes of the real edition, and the risk objects that its episodes were drawn from."""
+    return _context_of(tmp_path_factory, "real", real_edition)
+
+
+@pytest.fixture(scope="session")
+def synthetic_report(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> ValidationReport:
+    """The whole validation of the synthetic edition, run once."""
+    return _validated_once(tmp_path_factory, "synthetic", synthetic_edition)
+
+
+@pytest.fixture(scope="session")
+def real_report(real_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> ValidationReport:
+    """The whole validation of the real edition, run once."""
+    return _validated_once(tmp_path_factory, "real", real_edition)
+
+
 def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) -> Edition:
-    """One edition for all processes of a test run: the first that needs it builds it, the others wait."""
-    from finskillbench.edition import build_edition, load_edition  # not all tests should pay for the engines
+    """One edition for all processes of a test run; the risk objects of its build are kept beside it."""
+    from finskillbench.edition import build, build_edition, load_edition  # not all tests should pay for the engines
+    from finskillbench.subtasks.risk_objects import risk_context
 
     with _alone(factory, name) as shared:
         folder = shared / "editions" / name
-        return load_edition(folder) if folder.exists() else build_edition(out=folder, **arguments)
+        if folder.exists():
+            return load_edition(folder)
+        contexts: list[BuildContext] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(build, "BuildContext", _keeping(build.BuildContext, contexts))
+            edition = build_edition(out=folder, **arguments)
+        (context,) = contexts
+        (shared / f"{name}.objects").write_bytes(pickle.dumps(risk_context(context)))
+        return edition
+
+
+def _keeping(make: Callable[..., T], kept: list[T]) -> Callable[..., T]:
+    """`make`, with all that it makes kept."""
+
+    def made(*arguments: Any) -> T:
+        kept.append(make(*arguments))
+        return kept[-1]
+
+    return made
+
+
+def _context_of(factory: pytest.TempPathFactory, name: str, edition: Edition) -> BuildContext:
+    from finskillbench.panels import read_panels
+    from finskillbench.subtasks.building import BuildContext
+
+    with _alone(factory, name) as shared:
+        objects = pickle.loads((shared / f"{name}.objects").read_bytes())
+    manifest = edition.manifest
+    context = BuildContext(read_panels(edition.path / "panels"), manifest["seed"], notes=manifest["notes"])
+    context.shared("risk/objects", lambda: objects)
+    return context
+
+
+def _validated_once(factory: pytest.TempPathFactory, name: str, edition: Edition) -> ValidationReport:
+    from finskillbench.edition.validate import validate_edition
+
+    with _alone(factory, f"{name}-report") as shared:
+        file = shared / f"{name}.report"
+        if not file.exists():
+            file.write_bytes(pickle.dumps(validate_edition(edition)))
+        return pickle.loads(file.read_bytes())
 
 
 @contextmanager

@@ -11,8 +11,9 @@ import orjson
 import polars as pl
 import pytest
 
-from finskillbench.edition import Edition, load_edition
+from finskillbench.edition import Edition, load_edition, validate
 from finskillbench.edition.store import read_lines, write_lines, write_manifest
+from finskillbench.edition.validate import CHECKS, ValidationReport, validate_edition
 
 Row = dict[str, Any]
 
@@ -41,6 +42,12 @@ class Workshop:
         derived = ("format", "digest", "files", "seal")
         write_manifest(self.folder, {name: value for name, value in manifest.items() if name not in derived})
         return load_edition(self.folder)
+
+    def validated(self, *domains: str) -> ValidationReport:
+        """The report on the edition as it now is; on the checks of some domains only, where any are named."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(validate, "CHECKS", {name: CHECKS[name] for name in domains or CHECKS})
+            return validate_edition(self.reload())
 
 
 def _of(row: Row, companies: list[str]) -> bool:

@@ -29,8 +29,8 @@ def failed(report: ValidationReport) -> set[tuple[str, str]]:
     return {(check.domain, check.name) for check in report.checks if check.state is State.FAIL}
 
 
-def test_a_built_edition_passes_every_check(edition: Edition) -> None:
-    report = validate_edition(edition)
+def test_a_built_edition_passes_every_check(synthetic_report: ValidationReport) -> None:
+    report = synthetic_report
     assert [(check.domain, check.name) for check in report.checks] == [
         (domain, name) for domain, checks in CHECKS.items() for name in checks
     ]
@@ -247,10 +247,10 @@ DEFECTS = {
 @pytest.mark.parametrize(("check", "plant"), DEFECTS.values(), ids=DEFECTS)
 def test_a_planted_defect_fails_its_check_alone(check: str, plant: Callable[[Any], None], workshop: Any) -> None:
     plant(workshop)
-    report = validate_edition(workshop.reload())
-    told = [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
     # The risk episodes share the panels, so that a defect there may fail one of their checks too.
-    assert {(domain, name) for domain, name in failed(report) if domain == PORTFOLIO} == {(PORTFOLIO, check)}, told
+    report = workshop.validated(PORTFOLIO)
+    told = [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
+    assert failed(report) == {(PORTFOLIO, check)}, told
 
 
 def test_the_slim_edition_has_refutations_and_witnesses(slim: Edition) -> None:
@@ -267,7 +267,7 @@ def test_a_covariance_that_looks_ahead(workshop: Any) -> None:
     later = days[days.index(MONTH_END) + 21]
     estimate = ledoit_wolf(panels.window_returns(later, 252)[1], panels.symbols).covariance
     (workshop.folder / "panels" / "covariance" / f"{MONTH_END}.npz").write_bytes(covariance_bytes(estimate))
-    report = validate_edition(workshop.reload())
+    report = workshop.validated(PORTFOLIO)
     found = next(check for check in report.checks if check.name == "point_in_time").findings
     assert [(f.where, f.message) for f in found] == [
         (f"covariance {MONTH_END}", "its window ends +21 sessions off: it looks ahead")
@@ -281,7 +281,7 @@ def test_an_asymmetric_matrix(workshop: Any) -> None:
         arrays = dict(stored)
     arrays["cov"][0, 1] *= 1.01
     np.savez(path, **arrays)
-    report = validate_edition(workshop.reload())
+    report = workshop.validated(PORTFOLIO)
     messages = [f.message for check in report.checks if check.name == "covariance" for f in check.findings]
     assert "the dense matrix is not symmetric" in messages
 
@@ -289,12 +289,12 @@ def test_an_asymmetric_matrix(workshop: Any) -> None:
 def test_unreadable_panels_are_findings_not_errors(workshop: Any) -> None:
     (workshop.folder / "panels" / "prices.parquet").write_bytes(b"PAR1")
     names = {"prices", "trading_days", "point_in_time", "covariance"}
-    assert failed(validate_edition(workshop.reload())) >= {(PORTFOLIO, name) for name in names}
+    assert failed(workshop.validated()) >= {(PORTFOLIO, name) for name in names}
 
 
 def test_a_table_without_a_column_is_a_finding(workshop: Any) -> None:
     _frame("views", lambda frame: frame.drop("earnings_as_of"))(workshop)
-    report = validate_edition(workshop.reload())
+    report = workshop.validated()
     assert (PORTFOLIO, "point_in_time") in failed(report)
 
 
@@ -312,7 +312,7 @@ def test_without_truth_its_checks_are_skipped(workshop: Any) -> None:
 
 def test_a_malformed_label_is_a_finding(workshop: Any) -> None:
     workshop.edit("truth", "unconstrained_optimization", lambda row: row["expected_output"].clear())
-    report = validate_edition(workshop.reload())
+    report = workshop.validated()
     assert failed(report) == {(PORTFOLIO, "truth")}
     finding = next(f for check in report.checks for f in check.findings if f.state is State.FAIL)
     assert finding.where == workshop.rows("truth", "unconstrained_optimization")[0]["task_id"]
