@@ -121,12 +121,16 @@ class Row:
 
 @dataclass
 class Filer:
-    """A company's figures as filed, by metric, and its XBRL instances; `answered` are questions asked before."""
+    """A company's figures as filed, by metric, and its XBRL instances.
+
+    answered : questions asked before. differences : of each metric asked for, the quarters by difference it ever had.
+    """
 
     rows: dict[str, list[Row]]
     table: Mapping[str, Concept]
     instances: list[Instance] = field(default_factory=list)
     answered: dict[tuple[str, str], dict[tuple[str | None, str], Row]] = field(default_factory=dict)
+    differences: dict[str, list[tuple[str, tuple[str, str], float]]] = field(default_factory=dict)
 
 
 def concepts(table: Path) -> dict[str, Concept]:
@@ -293,11 +297,17 @@ def quarters_by_difference(company: Filer, metric: str, as_of: str) -> dict[tupl
     A difference is made on the day on which both sides are first known under one tag, and stands until both have been
     restated. None is made once a quarter that ends on the day has been reported, whichever day it is said to start on.
     """
-    found: dict[tuple[str, str], float] = {}
+    if metric not in company.differences:
+        company.differences[metric] = list(_differences(company, metric))
+    return {period: value for day, period, value in company.differences[metric] if day <= as_of}
+
+
+def _differences(company: Filer, metric: str) -> Iterable[tuple[str, tuple[str, str], float]]:
+    """(day, (start, end), value) of every difference, in the order of the days on which they are made."""
     made: dict[tuple[str | None, str, str], str] = {}
     if not company.table[metric].additive or company.table[metric].instant:
-        return found
-    for day in sorted({row.filed for row in company.rows[metric] if row.filed <= as_of}):
+        return
+    for day in sorted({row.filed for row in company.rows[metric]}):
         versions = known(company, metric, day)
         reported = {end for start, end in versions if duration(start, end) == "quarterly"}
         for long, short in _year_to_date_pairs(versions):
@@ -305,8 +315,7 @@ def quarters_by_difference(company: Filer, metric: str, as_of: str) -> dict[tupl
             if long.end not in reported and min(long.filed, short.filed) > made.get(pair, ""):
                 made[pair] = day
                 start = (dt.date.fromisoformat(short.end) + dt.timedelta(days=1)).isoformat()
-                found[start, long.end] = long.value - short.value
-    return found
+                yield day, (start, long.end), long.value - short.value
 
 
 def _year_to_date_pairs(versions: Mapping[tuple[str | None, str], Row]) -> Iterable[tuple[Row, Row]]:
