@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from datetime import date, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from finskillbench.edition import Edition
 from finskillbench.engines.accounting import task as engine
 from finskillbench.episode import Episode, Profile
-from finskillbench.panels import Panels
-from finskillbench.panels.fundamentals import build_fundamentals
+from finskillbench.panels import read_panels
 from finskillbench.panels.query import FactStore
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.synthetic import SyntheticTruth, simulate
 from finskillbench.subtasks import by_name
 from finskillbench.subtasks.building import BuildContext, Task
-from finskillbench.subtasks.fundamental import compared, fundamental_pools
+from finskillbench.subtasks.fundamental import compared
 from finskillbench.subtasks.fundamental_second import RawBook, margins, normalised, quality
 
 Json = dict[str, Any]
@@ -56,21 +55,19 @@ INSTANTS = [
 
 
 class Built:
-    """The synthetic collection of seed 1, its tasks, and the truth behind it."""
+    """The synthetic edition's fundamental tasks and panels, the filings behind it, and the truth behind those."""
 
-    def __init__(self, folder: Path) -> None:
-        data = load_filings(folder)
-        self.panels = build_fundamentals(data)
-        symbols = tuple(sorted(data.companies))
-        panels = SimpleNamespace(
-            facts=self.panels.facts, filings=self.panels.filings, segments=self.panels.segments, symbols=symbols
-        )
-        self.context = BuildContext(cast(Panels, panels), 1, data)
+    def __init__(self, edition: Edition, raw: Path) -> None:
+        self.pools = edition.manifest["parameters"]["fundamental_pools"]
+        self.panels = read_panels(edition.path / "panels")
+        self.filings = load_filings(raw)
         self.tasks: dict[str, list[Task]] = {}
         for name in COUNTS:
-            build = by_name(name).build
-            assert build is not None
-            self.tasks[name] = build(self.context)
+            proofs = edition.certificates(name)
+            self.tasks[name] = [
+                Task(episode, edition.truth(episode.task_id), proofs[episode.task_id])
+                for episode in edition.episodes([name])
+            ]
         self.store = FactStore(self.panels.facts, self.panels.filings, self.panels.segments)
         self.truth: SyntheticTruth = simulate(1, 30)
 
@@ -95,8 +92,8 @@ class Built:
 
 
 @pytest.fixture(scope="session")
-def built(synthetic_raw: Path) -> Built:
-    return Built(synthetic_raw)
+def built(synthetic_edition: Edition, synthetic_raw: Path) -> Built:
+    return Built(synthetic_edition, synthetic_raw)
 
 
 # --- the draw ----------------------------------------------------------------------------------------------------
@@ -109,7 +106,8 @@ def test_every_subtask_has_its_episodes(built: Built) -> None:
 
 
 def test_the_two_derivations_agree_on_all_labels(built: Built) -> None:
-    for name, figures in fundamental_pools(built.context).items():
+    assert built.pools.keys() == COUNTS.keys()
+    for name, figures in built.pools.items():
         assert figures["agreement"] >= 0.999, name
         assert figures["drawn"] == COUNTS[name]
 
@@ -140,14 +138,16 @@ def test_a_prefix_is_as_mixed_as_the_whole(built: Built) -> None:
 
 
 def test_the_same_seed_asks_the_same(built: Built) -> None:
-    context = BuildContext(built.context.panels, 1, built.context.filings)
+    """From the panels as stored, and without the subtasks that the edition was built from before."""
     build = by_name(NORM).build
     assert build is not None
-    assert [task.episode for task in build(context)] == [task.episode for task in built.tasks[NORM]]
+    again = build(BuildContext(built.panels, 1, built.filings))
+    assert [task.episode for task in again] == [task.episode for task in built.tasks[NORM]]
+    assert [task.truth for task in again] == [task.truth for task in built.tasks[NORM]]
 
 
 def test_without_company_facts_there_is_a_note_and_no_episode(built: Built) -> None:
-    context = BuildContext(built.context.panels, 1, None)
+    context = BuildContext(built.panels, 1, None)
     for name in COUNTS:
         build = by_name(name).build
         assert build is not None
