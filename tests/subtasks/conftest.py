@@ -1,6 +1,6 @@
 """Every test of the subtasks looks at both editions: the synthetic one, and one from real files where they are.
 
-What an edition was built from is not built again: panels are read from it, and one raw collection serves all processes.
+What an edition was built from is not built again: panels are read from it, and risk objects are those of its build.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import pytest
 
 from finskillbench.edition import Edition
 from finskillbench.panels import Panels, read_panels
+from finskillbench.subtasks.building import BuildContext
 
 
 @pytest.fixture(scope="session", params=["synthetic", pytest.param("real", marks=pytest.mark.slow)])
@@ -20,3 +21,10 @@ def edition(request: pytest.FixtureRequest) -> Edition:
 def panels(edition: Edition) -> Panels:
     """The panels of the edition, as it keeps them."""
     return read_panels(edition.path / "panels")
+
+
+@pytest.fixture(scope="session")
+def context(edition: Edition, request: pytest.FixtureRequest) -> BuildContext:
+    """The edition's panels, notes and risk objects."""
+    synthetic = edition.manifest["source"]["kind"] == "synthetic"
+    return request.getfixturevalue("synthetic_context" if synthetic else "real_context")

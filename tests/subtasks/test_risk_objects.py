@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -19,12 +20,13 @@ from finskillbench.panels import Panels, read_panels
 from finskillbench.subtasks import risk_objects
 from finskillbench.subtasks.building import BuildContext, load_catalog
 from finskillbench.subtasks.risk_mandates import fitted_at
-from finskillbench.subtasks.risk_objects import RiskObjects, risk_context
+from finskillbench.subtasks.risk_objects import RemediationPair, RiskObjects, risk_context
 from finskillbench.subtasks.risk_portfolios import clear_of_limits
 from finskillbench.subtasks.risk_recipes import LEAST, TYPES
 
 BAND = load_catalog("risk.json")["grey_band"]
 SETTINGS = load_catalog("risk.json")
+FEW = 40
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +35,18 @@ def synthetic_panels(synthetic_edition: Edition) -> Panels:
 
 
 @pytest.fixture(scope="module")
-def context(panels: Panels) -> BuildContext:
-    return BuildContext(panels, 1)
+def objects(context: BuildContext) -> RiskObjects:
+    return risk_context(context)
 
 
 @pytest.fixture(scope="module")
-def objects(context: BuildContext) -> RiskObjects:
-    # The truths of remediation have tests of their own, and take most of the time.
+def again(synthetic_panels: Panels) -> RiskObjects:
+    """The synthetic edition's objects drawn again from its stored panels in another order, with forty remediations."""
+    context, as_of = BuildContext(synthetic_panels, 1), synthetic_panels.risk_dates[-1]
+    fitted_at(context, "quant", as_of, synthetic_panels.snapshot(as_of))
+    context.generator("something else").random(5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(risk_objects, "_remediated", lambda *_: ())
+        patch.setattr(risk_objects, "load_catalog", lambda name: load_catalog(name) | {"remediation_pairs": FEW})
         return risk_context(context)
 
 
@@ -227,33 +232,31 @@ def test_twelve_scenarios_each_and_replays_only_later(objects: RiskObjects) -> N
         assert {one["scenario_id"] for one in objects.scenarios_for(case.as_of)} <= set(names)
 
 
-def test_objects_depend_on_the_seed_and_on_nothing_else(synthetic_panels: Panels) -> None:
-    def portfolios(seed: int, *, before: bool = False) -> list[tuple[dict[str, Any], date, str, str]]:
-        context = BuildContext(synthetic_panels, seed)
-        if before:  # another order of calls
-            as_of = synthetic_panels.risk_dates[-1]
-            fitted_at(context, "quant", as_of, synthetic_panels.snapshot(as_of))
-            context.generator("something else").random(5)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(risk_objects, "_remediated", lambda *_: ())
-            made = risk_context(context)
-        return [(case.to_json(), case.as_of, case.type, case.home) for case in made.portfolios]
+def test_objects_depend_on_the_seed_and_on_nothing_else(
+    synthetic_context: BuildContext, again: RiskObjects, synthetic_panels: Panels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(objects: RiskObjects) -> list[tuple[dict[str, Any], date, str, str]]:
+        return [(case.to_json(), case.as_of, case.type, case.home) for case in objects.portfolios]
 
-    first = portfolios(1)
-    assert portfolios(1, before=True) == first
-    other = portfolios(2)
+    first = shown(risk_context(synthetic_context))
+    assert shown(again) == first
+    monkeypatch.setattr(risk_objects, "_remediated", lambda *_: ())  # takes most of the time
+    other = shown(risk_context(BuildContext(synthetic_panels, 2)))
     assert sum(a == b for a, b in zip(first, other, strict=True)) == 0
 
 
-def test_remediation_pairs_break_their_mandate_and_some_are_beyond_mending(synthetic_panels: Panels) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        # Forty of them: the whole pool is proved by the subtask's own tests.
-        patch.setattr(risk_objects, "load_catalog", lambda name: load_catalog(name) | {"remediation_pairs": 40})
-        pairs = risk_context(BuildContext(synthetic_panels, 1)).remediation
-    assert len(pairs) == 40
-    groups = Counter((pair.remedy.compliant, pair.limited) for pair in pairs)
-    assert groups == {(False, True): 12, (True, True): 18, (True, False): 10}
-    for pair in pairs:
+def test_remediation_pairs_break_their_mandate_and_some_are_beyond_mending(
+    synthetic_context: BuildContext, again: RiskObjects
+) -> None:
+    pairs, few = risk_context(synthetic_context).remediation, again.remediation
+    assert (len(pairs), len(few)) == (400, FEW)
+    assert _groups(few) == {(False, True): 12, (True, True): 18, (True, False): 10}
+    groups = _groups(pairs)
+    # There are not 180 that can be mended within a limit: pairs without one stand in for the rest.
+    assert groups[False, True] == 120
+    assert groups[True, True] <= 180
+    assert groups[True, False] == 280 - groups[True, True]
+    for pair in [*pairs, *few]:
         assert pair.violations
         assert Kind.TURNOVER_MAX_MONTHLY not in pair.violations
         limit = pair.mandate.limit(Kind.TURNOVER_MAX_MONTHLY)
@@ -261,3 +264,7 @@ def test_remediation_pairs_break_their_mandate_and_some_are_beyond_mending(synth
     compliant = next(pair for pair in pairs if pair.remedy.compliant)
     done = remediate(compliant.case.book, compliant.mandate, compliant.case.market)
     assert (done.trades == compliant.remedy.trades).all()
+
+
+def _groups(pairs: Sequence[RemediationPair]) -> Counter[tuple[bool, bool]]:
+    return Counter((pair.remedy.compliant, pair.limited) for pair in pairs)
