@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from finskillbench import cli
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.model import FREE
+from finskillbench.runs.dropped import dropped_line
+from finskillbench.runs.plan import Item
 
 NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
+needs_llm = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed")
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +64,7 @@ def test_finished_episodes_are_left_out(edition: Path, capsys) -> None:
     assert "Finished: 3 episodes in runs/run-" in told
 
 
+@needs_llm
 def test_a_hosted_model_without_a_price(edition: Path, capsys) -> None:
     arguments = ["--edition", str(edition), "--model", "openai-api/nobody/knows-this", "--condition", "no_skill"]
     assert cli.main(["plan", *arguments, "--output-tokens-per-call", "1000"]) == 0
@@ -71,6 +79,17 @@ def test_a_hosted_model_without_a_price(edition: Path, capsys) -> None:
 def test_whether_the_money_is_enough(edition: Path, capsys) -> None:
     assert cli.main(["plan", "--edition", str(edition), *NOP, "--max-cost", "1"]) == 0
     assert "--max-cost 1.00 USD is expected to be enough." in capsys.readouterr().out
+
+
+def test_money_that_the_run_folder_has_spent_is_gone(edition: Path, capsys) -> None:
+    arguments = ["--edition", str(edition), *NOP, "--out", "mine"]
+    assert cli.main(["run", *arguments]) == 0
+    paid = {**dropped_line(Item("baseline/nop", Condition.NO_SKILL, "t", 0), "budget", calls=1, usage=FREE, lost_usd=2)}
+    Path("mine/dropped.jsonl").write_text(json.dumps(paid) + "\n")
+    capsys.readouterr()
+    for most, verdict in (("1.5", "stop early"), ("2.5", "be enough")):
+        assert cli.main(["plan", *arguments, "--max-cost", most]) == 0
+        assert f"--max-cost {most}0 USD, of which 2.00 are spent, is expected to {verdict}." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from finskillbench.harness.models import ModelOptions
 
 DEFAULT_MAX_TOKENS = 8_192
+DEFAULT_REQUEST_TIMEOUT = 600.0
 
 Edition_ = Annotated[
     Path | None,
@@ -72,6 +73,30 @@ BaseUrl = Annotated[
     str | None, typer.Option("--base-url", metavar="URL", help="Where an OpenAI-compatible server listens.")
 ]
 MaxTokens = Annotated[int, typer.Option("--max-tokens", min=1, max=10**9, help="Most tokens that one call generates.")]
+RequestTimeout = Annotated[
+    float,
+    typer.Option(
+        "--request-timeout",
+        min=1,
+        max=10**6,
+        metavar="SECONDS",
+        help="Without a byte for so long, a request has failed.",
+    ),
+]
+AttemptTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--attempt-timeout",
+        min=1,
+        max=10**6,
+        metavar="SECONDS",
+        help="After so long a request has failed in any case. Default: that of --request-timeout.",
+    ),
+]
+ReasoningEffort = Annotated[
+    str | None,
+    typer.Option("--reasoning-effort", metavar="EFFORT", help="For models that reason, such as low, medium or high."),
+]
 Prices = Annotated[
     Path | None,
     typer.Option("--prices", metavar="FILE", help="JSON prices that go before the built-in ones."),
@@ -91,12 +116,29 @@ RetryErrors = Annotated[
 ]
 
 
-def model_options(base_url: str | None, seed: int, max_tokens: int, prices: Path | None) -> ModelOptions:
+def model_options(
+    *,
+    base_url: str | None,
+    seed: int,
+    max_tokens: int,
+    request_timeout: float,
+    attempt_timeout: float | None,
+    reasoning_effort: str | None,
+    prices: Path | None,
+) -> ModelOptions:
     """How hosted models are called under these options."""
     from finskillbench.harness.models import ModelOptions
     from finskillbench.harness.prices import PriceTable
 
-    return ModelOptions(base_url=base_url, seed=seed, max_tokens=max_tokens, prices=PriceTable.load(prices))
+    return ModelOptions(
+        base_url=base_url,
+        seed=seed,
+        max_tokens=max_tokens,
+        request_timeout=request_timeout,
+        attempt_timeout=attempt_timeout,
+        reasoning_effort=reasoning_effort,
+        prices=PriceTable.load(prices),
+    )
 
 
 def check_names(models: Sequence[str], conditions: Sequence[str], subtasks: Sequence[str]) -> None:
@@ -108,6 +150,24 @@ def check_names(models: Sequence[str], conditions: Sequence[str], subtasks: Sequ
     for names, find in ((models, check_model), (conditions, parse_condition), (subtasks, by_name)):
         for name in names:
             find(name)
+
+
+def default_folder(
+    edition: Edition,
+    models: Sequence[str],
+    conditions: Sequence[str],
+    subtasks: Sequence[str] | None,
+    *,
+    limit: int | None,
+    epochs: int,
+    called: ModelOptions,
+    shard: str | None,
+) -> Path:
+    """The run folder that belongs to everything that decides what is run and how it comes out."""
+    from finskillbench.cli.defaults import run_folder
+
+    how = (called.seed, called.base_url, called.max_tokens, called.reasoning_effort)
+    return run_folder(edition, models, conditions, subtasks, limit, epochs, *how, shard)
 
 
 def open_edition(path: Path | None, progress: console.Progress) -> Edition:

@@ -31,6 +31,9 @@ def plan(
     out: options.Out = None,
     base_url: options.BaseUrl = None,
     max_tokens: options.MaxTokens = options.DEFAULT_MAX_TOKENS,
+    request_timeout: options.RequestTimeout = options.DEFAULT_REQUEST_TIMEOUT,
+    attempt_timeout: options.AttemptTimeout = None,
+    reasoning_effort: options.ReasoningEffort = None,
     prices: options.Prices = None,
     max_cost: options.MaxCost = None,
     shard: options.ShardText = None,
@@ -47,9 +50,9 @@ def plan(
     Baselines play a sample of the episodes in memory: nothing is written and no provider is asked. Episodes that the
     run folder already holds are left out.
     """
-    from finskillbench.cli.defaults import run_folder
     from finskillbench.harness.conditions import parse_condition
     from finskillbench.runs import run as runs
+    from finskillbench.runs.dropped import spent
     from finskillbench.runs.estimate import OUTPUT_TOKENS_PER_CALL, STAND_IN, estimate, left_to_run
     from finskillbench.runs.plan import make_plan
     from finskillbench.runs.streams import parse_shard
@@ -57,15 +60,24 @@ def plan(
     models = model or list(runs.DEFAULT_MODELS)
     conditions = condition or [each.value for each in runs.DEFAULT_CONDITIONS]
     part = None if shard is None else parse_shard(shard)
-    table = options.model_options(base_url, seed, max_tokens, prices).prices
+    called = options.model_options(
+        base_url=base_url,
+        seed=seed,
+        max_tokens=max_tokens,
+        request_timeout=request_timeout,
+        attempt_timeout=attempt_timeout,
+        reasoning_effort=reasoning_effort,
+        prices=prices,
+    )
     options.check_names(models, conditions, subtask or ())
     written = OUTPUT_TOKENS_PER_CALL if output_tokens_per_call is None else output_tokens_per_call
 
     with console.Progress() as progress:
         progress("Reading the edition")
         loaded = options.open_edition(edition, progress)
-        asked = (models, conditions, subtask, limit, epochs, seed, base_url, max_tokens, shard)
-        folder = out or run_folder(loaded, *asked)
+        folder = out or options.default_folder(
+            loaded, models, conditions, subtask, limit=limit, epochs=epochs, called=called, shard=shard
+        )
         arms = [parse_condition(name) for name in conditions]
         work = make_plan(loaded.episodes(subtask or None), models, arms, limit=limit, epochs=epochs)
         left, finished = left_to_run(folder, loaded, work, shard=part, retry_errors=retry_errors)
@@ -73,7 +85,7 @@ def plan(
             loaded,
             work,
             left,
-            prices=table,
+            prices=called.prices,
             max_tokens=max_tokens,
             output_tokens_per_call=written,
             progress=lambda done, total: progress("Playing a sample", done, total),
@@ -94,9 +106,11 @@ def plan(
     if unknown:
         typer.echo(f"Price unknown: {', '.join(unknown)}; give it in a file with --prices.")
     elif max_cost is not None:
+        paid = spent(folder, {name: called.prices.of(name) for name in models})
         expected = sum(each.expected.cost_usd or 0.0 for each in estimates)
-        verdict = "stop early" if expected > max_cost else "be enough"
-        typer.echo(f"--max-cost {max_cost:,.2f} USD is expected to {verdict}.")
+        verdict = "stop early" if paid + expected > max_cost else "be enough"
+        already = f", of which {paid:,.2f} are spent," if paid else ""
+        typer.echo(f"--max-cost {max_cost:,.2f} USD{already} is expected to {verdict}.")
 
 
 def _table(title: str, estimates: Sequence[Estimate], amounts: Sequence[Amount]) -> str:

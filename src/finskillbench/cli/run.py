@@ -31,6 +31,9 @@ def run(
     out: options.Out = None,
     base_url: options.BaseUrl = None,
     max_tokens: options.MaxTokens = options.DEFAULT_MAX_TOKENS,
+    request_timeout: options.RequestTimeout = options.DEFAULT_REQUEST_TIMEOUT,
+    attempt_timeout: options.AttemptTimeout = None,
+    reasoning_effort: options.ReasoningEffort = None,
     prices: options.Prices = None,
     max_cost: options.MaxCost = None,
     shard: options.ShardText = None,
@@ -44,7 +47,6 @@ def run(
     from finskillbench.analysis.summary import summary_table
     from finskillbench.analysis.text import render_text
     from finskillbench.cli.board import Display
-    from finskillbench.cli.defaults import run_folder
     from finskillbench.episode import Profile
     from finskillbench.runs import run as runs
     from finskillbench.runs.rows import ROWS
@@ -53,16 +55,27 @@ def run(
     models = model or list(runs.DEFAULT_MODELS)
     conditions = condition or [each.value for each in runs.DEFAULT_CONDITIONS]
     part = None if shard is None else parse_shard(shard)
-    called = options.model_options(base_url, seed, max_tokens, prices)
+    called = options.model_options(
+        base_url=base_url,
+        seed=seed,
+        max_tokens=max_tokens,
+        request_timeout=request_timeout,
+        attempt_timeout=attempt_timeout,
+        reasoning_effort=reasoning_effort,
+        prices=prices,
+    )
     options.check_names(models, conditions, subtask or ())
+    # A missing key or price is told before an edition is built.
+    cast = runs.make_cast(models, called, max_cost)
     with console.Progress() as progress:
         loaded = options.open_edition(edition, progress)
-    asked = (models, conditions, subtask, limit, epochs, seed, base_url, max_tokens, shard)
-    folder = out or run_folder(loaded, *asked)
+    folder = out or options.default_folder(
+        loaded, models, conditions, subtask, limit=limit, epochs=epochs, called=called, shard=shard
+    )
     with Display() as display:
         result = runs.run(
             loaded,
-            models,
+            list(cast.values()),
             conditions,
             subtask or None,
             limit=limit,

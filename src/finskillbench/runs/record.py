@@ -118,8 +118,11 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 def _compare(path: Path, record: Mapping[str, Any]) -> None:
     differing = differences(read_record(path), orjson.loads(orjson.dumps(record)))
     if differing:
+        judged = differing[0].startswith("scorer_version ")
+        mend = "judge it again with finskillbench rescore, or choose another --out"
         raise InputError(
-            f"{path.parent}: started with another {differing[0]}; choose another --out, or the same values"
+            f"{path.parent}: started with another {differing[0]}; "
+            f"{mend if judged else 'choose another --out, or the same values'}"
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, mount, parse_condition
 from finskillbench.harness.model import Model
 from finskillbench.harness.models import ModelOptions, get_model
+from finskillbench.harness.models.hosted import Hosted
 from finskillbench.harness.proof import prove_arms
 from finskillbench.runs.board import Progress, silent
 from finskillbench.runs.files import make_folder
@@ -116,7 +117,7 @@ def run(
     _check_numbers(limit=limit, epochs=epochs, seed=seed, max_concurrency=max_concurrency, max_cost=max_cost)
     refuse_inside_edition(out)
     options = options or ModelOptions(seed=seed)
-    cast = _cast(models, options, max_cost)
+    cast = make_cast(models, options, max_cost)
     arms = [parse_condition(name) for name in conditions]
     wanted = None if subtasks is None else [by_name(name).name for name in subtasks]
     plan = make_plan(edition.episodes(wanted), list(cast), arms, limit=limit, epochs=epochs)
@@ -143,9 +144,7 @@ def run(
     with exclusive(out):
         settle_record(out, record)
         work = Work(edition, plan, streams, cast, mounts, out, limits, progress, sleep)
-        asyncio.run(
-            _finish(work, [model for given, model in zip(models, cast.values(), strict=True) if given != model])
-        )
+        asyncio.run(_finish(work, cast.values()))
         frame = to_frame([work.lines[item] for item in work.planned if item in work.lines])
         write_rows(out / ROWS, frame)
     return RunResult(
@@ -160,15 +159,14 @@ def run(
     )
 
 
-async def _finish(work: Work, made: Sequence[Model]) -> None:
-    """Do the work, then close the models that were made for it."""
+async def _finish(work: Work, models: Iterable[Model]) -> None:
+    """Do the work, then close connections, which die with the event loop."""
     try:
         await work.finish()
     finally:
-        for model in made:
-            close = getattr(model, "close", None)
-            if close is not None:
-                await close()
+        for model in models:
+            if isinstance(model, Hosted):
+                await model.close()
 
 
 def _check_numbers(*, limit: int | None, epochs: int, seed: int, max_concurrency: int, max_cost: float | None) -> None:
@@ -183,7 +181,13 @@ def _check_numbers(*, limit: int | None, epochs: int, seed: int, max_concurrency
         raise InputError(f"max_cost is {max_cost}; it must be a number of US dollars, 0 or more")
 
 
-def _cast(models: Sequence[str | Model], options: ModelOptions, max_cost: float | None) -> dict[str, Model]:
+def make_cast(models: Sequence[str | Model], options: ModelOptions, max_cost: float | None = None) -> dict[str, Model]:
+    """Make the models of a run, by name in the given order; an object stands for itself. Nothing is sent.
+
+    Raises
+    ------
+    InputError : no such model, a missing package or key, a model given twice, or `max_cost` with an unknown price.
+    """
     objects = [get_model(model, options) if isinstance(model, str) else model for model in models]
     cast = {model.name: model for model in objects}
     if len(cast) < len(objects):
