@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,10 +15,12 @@ from finskillbench import cli
 from finskillbench.cli import defaults
 from finskillbench.cli.console import Progress
 from finskillbench.edition import load_edition
+from finskillbench.errors import InputError
 from finskillbench.runs.rows import to_frame
 from finskillbench.runs.run import RunResult
 
 NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
+needs_llm = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed")
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +59,43 @@ def test_a_named_folder_of_another_run_is_refused(edition: Path, capsys: pytest.
     assert cli.main([*arguments, "--limit", "1"]) == 2
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith("error: mine: started with another limit")
+
+
+def test_a_folder_judged_by_other_scorers_names_the_command_that_mends_it(
+    edition: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", "--edition", str(edition), *NOP, "--out", "mine"]
+    assert cli.main(arguments) == 0
+    monkeypatch.setattr("finskillbench.runs.record.scorer_version", lambda: "f" * 12)
+    assert cli.main(arguments) == 2
+    assert "judge it again with finskillbench rescore" in capsys.readouterr().err
+
+
+@needs_llm
+def test_a_missing_key_or_price_is_told_before_an_edition_is_built(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("MINE_API_KEY", raising=False)
+    monkeypatch.setattr("finskillbench.edition.build_edition", lambda **_: pytest.fail("an edition was built"))
+    model = ["run", "--model", "openai-api/mine/m"]
+    for arguments, told in (([], "MINE_API_KEY"), (["--base-url", "http://x", "--max-cost", "1"], "needs the price")):
+        assert cli.main([*model, *arguments]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert told in line
+
+
+@needs_llm
+def test_timeouts_and_effort_reach_the_model(edition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def refuse(name: str, options: Any) -> Any:
+        seen.append((options.request_timeout, options.attempt_timeout, options.reasoning_effort))
+        raise InputError("enough")
+
+    monkeypatch.setattr("finskillbench.runs.run.get_model", refuse)
+    asked = ["--request-timeout", "7", "--attempt-timeout", "9", "--reasoning-effort", "low"]
+    assert cli.main(["run", "--edition", str(edition), "--model", "openai-api/mine/m", *asked]) == 2
+    assert seen == [(7.0, 9.0, "low")]
 
 
 def test_a_folder_that_cannot_be_made(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:

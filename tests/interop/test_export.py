@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
 import pytest
 from inspect_ai.log import list_eval_logs, read_eval_log
 from inspect_ai.model import ChatMessageAssistant, ChatMessageTool
@@ -20,6 +22,7 @@ from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.interop import export as export_module
 from finskillbench.interop.export import export_run
+from finskillbench.runs.rows import write_rows
 from finskillbench.runs.run import RunResult, run
 
 ANSWER = '{"metrics": {"revenue": 1.0}, "new_weights": {"AAA": 0.5}, "turnover": 0.1}'
@@ -60,6 +63,15 @@ def test_a_log_for_each_model_and_condition(finished: RunResult, tmp_path: Path)
     assert sorted(path.name for path in out.iterdir()) == sorted(names)
     assert len(list_eval_logs(str(out))) == 4
     assert steps[:3] == [("test-busy__no_skill", 1, 12), ("test-busy__no_skill", 2, 12), ("test-busy__no_skill", 3, 12)]
+
+
+def test_a_log_that_lacks_episodes_is_no_success(finished: RunResult, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(finished.folder, folder)
+    (whole,) = export_run(folder, tmp_path / "whole", ["baseline/nop"], ["no_skill"])
+    write_rows(folder / "rows.parquet", finished.rows.filter(pl.col("task_id") != "pc_rebal_0"))
+    (part,) = export_run(folder, tmp_path / "part", ["baseline/nop"], ["no_skill"])
+    assert [read_eval_log(str(log)).status for log in (whole, part)] == ["success", "cancelled"]
 
 
 def test_a_log_can_be_chosen(finished: RunResult, tmp_path: Path) -> None:

@@ -14,15 +14,17 @@ from inspect_ai.tool import ToolFunction
 from inspect_ai.util import LimitExceededError
 
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
-from finskillbench.harness.model import AUTO, FREE, Message, Stop, ToolSpec, Turn, Usage, clean_turn
+from finskillbench.harness.model import AUTO, FREE, Message, ToolSpec, Turn, Usage
+from finskillbench.harness.models.inspect_words import (
+    as_written,
+    from_call,
+    from_stop,
+    from_usage,
+    replayable,
+    to_chat,
+    to_tool,
+)
 from finskillbench.harness.models.provider_errors import is_overflow, provider_error
-from finskillbench.interop.chat import from_call, from_usage, to_chat, to_tool
-
-_STOPS: dict[str, Stop] = {
-    "max_tokens": "max_tokens",
-    "model_length": "context_overflow",
-    "content_filter": "refused",
-}
 
 
 class Active:
@@ -35,6 +37,7 @@ class Active:
         self.name = str(model)
         self.sent: Sequence[Message] = ()
         self._model = model
+        as_written(model)
 
     async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Answer the conversation so far.
@@ -61,14 +64,13 @@ class Active:
 
 def _turn(output: ModelOutput) -> Turn:
     message = output.message
-    turn = Turn(
-        text=message.text,
-        tool_calls=tuple(map(from_call, message.tool_calls or ())),
-        usage=from_usage(output.usage) if output.usage is not None else Usage(),
-        stop=_STOPS.get(output.stop_reason, "done"),
-        served_model=output.model or None,
-        replay=message,
+    return replayable(
+        Turn(
+            text=message.text,
+            tool_calls=tuple(map(from_call, message.tool_calls or ())),
+            usage=from_usage(output.usage) if output.usage is not None else Usage(),
+            stop=from_stop(output),
+            served_model=output.model or None,
+            replay=message,
+        )
     )
-    clean = clean_turn(turn)
-    # A text that no request can carry is not replayed but built anew from what was cleaned.
-    return turn if clean is turn else Turn(clean.text, clean.tool_calls, turn.usage, turn.stop, turn.served_model)

@@ -155,7 +155,7 @@ def _log(
     # Programs take no settings, and a run of theirs alone may name none.
     config = GenerateConfig(temperature=0.0, seed=arguments["seed"], max_tokens=arguments.get("max_tokens"))
     return EvalLog(
-        status="error" if unfinished else "success",
+        status="error" if unfinished else "success" if rows.height >= _planned(record) else "cancelled",
         eval=EvalSpec(
             eval_id=own[:22],
             run_id=identity[:22],
@@ -188,6 +188,11 @@ def _log(
         stats=EvalStats(started_at=_time(run / FILE), completed_at=_time(run / ROWS), model_usage=_total(samples)),
         samples=samples,
     )
+
+
+def _planned(record: Mapping[str, Any]) -> int:
+    """Episodes of one model under one condition in the whole run; a shard's log is a part of it and never complete."""
+    return record["plan"]["episodes"] * record["arguments"]["epochs"]
 
 
 def _write(log: EvalLog, path: Path) -> Path:

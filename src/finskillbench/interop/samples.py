@@ -10,7 +10,7 @@ from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOu
 
 from finskillbench.harness.loop import MAX_TURNS
 from finskillbench.harness.model import Message, ToolCall, Usage
-from finskillbench.interop.chat import to_chat, to_usage
+from finskillbench.harness.models.inspect_words import to_chat, to_usage
 from finskillbench.interop.verdict_scores import SCORER, to_score
 
 _ELSEWHERE = frozenset({"task_id", "run_idx", "model", "score", "scores", "score_profile", "scoring_details"})

@@ -18,9 +18,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from finskillbench.episode import Submission
 from finskillbench.errors import InputError, RunStoppedError
 from finskillbench.harness.loop import run_episode
+from finskillbench.harness.models.inspect_words import to_chat
 from finskillbench.harness.models.reading import ANSWER_KEYS
 from finskillbench.interop.active import Active
-from finskillbench.interop.chat import to_chat
 from finskillbench.interop.verdict_scores import PROFILES, SCORER, to_score
 
 DOMAINS = ("portfolio_construction", "risk_management", "fundamental_analysis")
@@ -28,7 +28,7 @@ EVERYTHING = "all"
 
 ENDED, ANSWER = "finskillbench:ended", "finskillbench:answer"
 """Where a sample's store keeps what came back: `inspect score` judges a log again from it."""
-CONFIG = GenerateConfig(temperature=0.0, max_tokens=8192, max_retries=0)
+CONFIG = GenerateConfig(temperature=0.0, seed=0, max_tokens=8192, max_retries=0)
 """Everything that `finskillbench run` holds fixed. The loop does the retries, so Inspect does none of its own."""
 
 
@@ -88,6 +88,7 @@ def verdict(edition: str) -> Scorer:
 
 
 def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
+    from finskillbench.harness.proof import prove_arms
     from finskillbench.interop.bench import mounted_arm, open_bench
     from finskillbench.runs.version import scorer_version
     from finskillbench.subtasks import SUBTASKS
@@ -98,6 +99,8 @@ def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
     bench, mounted = open_bench(path), mounted_arm(condition)
     named = [subtask.name for subtask in SUBTASKS if name in (subtask.name, subtask.skill, EVERYTHING)]
     held = [each for each in named if each in bench.edition.sub_tasks]
+    chosen = bench.choose(held or named, limit)
+    proof = prove_arms({mounted.arm.condition: mounted}, sorted({episode.skill for episode in chosen}))
     samples = [
         Sample(
             id=episode.task_id,
@@ -109,7 +112,7 @@ def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
                 "as_of_date": episode.as_of_date.isoformat(),
             },
         )
-        for episode in bench.choose(held or named, limit)
+        for episode in chosen
     ]
     return Task(
         dataset=MemoryDataset(samples, name=name, location=path),
@@ -120,7 +123,7 @@ def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
         metadata={
             "condition": condition,
             "edition": bench.edition.digest,
-            "mount": mounted.digest,
+            "mount": proof[condition],
             "scorer_version": scorer_version(),
         },
     )

@@ -17,7 +17,6 @@ as it was written.
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -26,13 +25,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from finskillbench.errors import Cause, InputError, ProviderError
-from finskillbench.harness.model import AUTO, FREE, Message, Stop, ToolCall, ToolSpec, Turn, Usage, clean_turn
+from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.models.provider_errors import is_overflow, provider_error
 from finskillbench.harness.prices import NO_CHARGE, Price
 
 if TYPE_CHECKING:
-    from inspect_ai.model import ChatMessage, ChatMessageAssistant, ModelCall, ModelOutput
-    from inspect_ai.tool import ToolInfo
+    from inspect_ai.model import ChatMessageAssistant, ModelCall, ModelOutput
 
     from finskillbench.harness.models import ModelOptions
 
@@ -90,6 +88,8 @@ class Hosted:
         """
         from inspect_ai.tool import ToolFunction
 
+        from finskillbench.harness.models.inspect_words import to_chat, to_tool
+
         if self._closed:
             self._model.api.initialize()
             self._closed = False
@@ -99,8 +99,8 @@ class Hosted:
             # In a task of its own: Inspect keeps a transcript of every call in the context it runs in, without end.
             request = asyncio.create_task(
                 self._model.generate(
-                    list(_to_inspect(messages)),
-                    [_tool_info(spec) for spec in tools],
+                    to_chat(messages),
+                    [to_tool(spec) for spec in tools],
                     "auto" if tool_choice == AUTO else ToolFunction(tool_choice),
                 )
             )
@@ -150,40 +150,31 @@ class Hosted:
         return result
 
     def _turn(self, output: ModelOutput, call: ModelCall | None) -> Turn:
+        from finskillbench.harness.models.inspect_words import from_stop, replayable
+
         if not output.choices:
             raise ProviderError(f"{self.name}: an answer without choices", Cause.EMPTY)
         message = output.choices[0].message
-        turn = Turn(
-            text=message.text,
-            tool_calls=_tool_calls(message, call),
-            usage=self._usage(output),
-            stop=_stop(output),
-            served_model=output.model or None,
-            replay=message,
-        )
-        clean = clean_turn(turn)
-        # A text that no request can carry must not be replayed; it is built anew from what was cleaned.
-        return turn if clean is turn else Turn(clean.text, clean.tool_calls, turn.usage, turn.stop, turn.served_model)
-
-    def _usage(self, output: ModelOutput) -> Usage:
-        used = output.usage
-        if used is None:
-            # A refused request is not billed; of any other answer the price is unknown, unless none is ever asked.
-            free = output.stop_reason == "model_length" or self.price == NO_CHARGE
-            return FREE if free else Usage()
-        cached, written = used.input_tokens_cache_read or 0, used.input_tokens_cache_write or 0
-        return self._priced(
-            Usage(
-                input_tokens=used.input_tokens + cached + written,  # Inspect's count leaves the cached ones out
-                cached_tokens=cached,
-                cache_write_tokens=written,
-                output_tokens=used.output_tokens,
-                reasoning_tokens=used.reasoning_tokens or 0,
+        return replayable(
+            Turn(
+                text=message.text,
+                tool_calls=_tool_calls(message, call),
+                usage=self._usage(output),
+                stop=from_stop(output),
+                served_model=output.model or None,
+                replay=message,
             )
         )
 
-    def _priced(self, usage: Usage) -> Usage:
-        return usage if self.price is None else replace(usage, cost_usd=self.price.cost(usage))
+    def _usage(self, output: ModelOutput) -> Usage:
+        from finskillbench.harness.models.inspect_words import from_usage
+
+        if output.usage is None:
+            # A refused request is not billed; of any other answer the price is unknown, unless none is ever asked.
+            free = output.stop_reason == "model_length" or self.price == NO_CHARGE
+            return FREE if free else Usage()
+        usage = from_usage(output.usage)
+        return replace(usage, cost_usd=None if self.price is None else self.price.cost(usage))
 
 
 def _inspect_model(name: str, options: ModelOptions) -> Any:
@@ -192,6 +183,8 @@ def _inspect_model(name: str, options: ModelOptions) -> Any:
         from inspect_ai.model import GenerateConfig, get_model
     except ImportError:
         raise InputError(f"model {name!r} needs the extra llm; install it: {EXTRA}") from None
+    from finskillbench.harness.models.inspect_words import as_written
+
     provider = name.partition("/")[0]
     efforts = _efforts(GenerateConfig)
     if options.reasoning_effort is not None and options.reasoning_effort not in efforts:
@@ -217,10 +210,7 @@ def _inspect_model(name: str, options: ModelOptions) -> Any:
             if key is keys[-1]:
                 raise InputError(f"model {name!r} cannot be used: {failures[0]}") from None
         else:
-            # A strict schema has no optional parameters; ours have, and the tools check their arguments themselves.
-            api: Any = model.api
-            if hasattr(api, "strict_tools"):
-                api.strict_tools = False
+            as_written(model)
             return model
     raise AssertionError("unreachable: the last key returns or raises")
 
@@ -236,85 +226,20 @@ def _plain(error: Exception) -> str:
     return text.removeprefix("ERROR: ") or type(error).__name__
 
 
-def _to_inspect(messages: Sequence[Message]) -> Iterator[ChatMessage]:
-    """The conversation in Inspect's words; turns it made itself go back as they came, with signed reasoning."""
-    from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageTool, ChatMessageUser
-
-    names: dict[str | None, str] = {}
-    for message in messages:
-        names.update((call.id, call.name) for call in message.tool_calls)
-        match message.role:
-            case "system":
-                yield ChatMessageSystem(content=message.content)
-            case "user":
-                yield ChatMessageUser(content=message.content)
-            case "tool":
-                name = names.get(message.tool_call_id)
-                yield ChatMessageTool(content=message.content, tool_call_id=message.tool_call_id, function=name)
-            case "assistant":
-                made = message.replay
-                yield made if isinstance(made, ChatMessageAssistant) else _assistant(message)
-
-
-def _assistant(message: Message) -> ChatMessageAssistant:
-    from inspect_ai.model import ChatMessageAssistant
-    from inspect_ai.tool import ToolCall as InspectToolCall
-
-    calls = [InspectToolCall(call.id, call.name, _parsed(call.arguments)) for call in message.tool_calls]
-    return ChatMessageAssistant(content=message.content, tool_calls=calls or None)
-
-
-def _parsed(arguments: str) -> dict[str, Any]:
-    """Arguments as an object, empty where they are none: providers take nothing else back."""
-    try:
-        content = json.loads(arguments)
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _tool_info(spec: ToolSpec) -> ToolInfo:
-    from inspect_ai.tool import ToolInfo, ToolParams
-
-    return ToolInfo(
-        name=spec.name, description=spec.description, parameters=ToolParams.model_validate(dict(spec.parameters))
-    )
-
-
-def _stop(output: ModelOutput) -> Stop:
-    content = output.choices[0].message.content
-    if not isinstance(content, str) and any(part.type == "text" and part.refusal for part in content):
-        return "refused"
-    match output.choices[0].stop_reason:
-        case "max_tokens":
-            return "max_tokens"
-        case "model_length":
-            return "context_overflow"
-        case "content_filter":
-            return "refused"
-        case _:
-            return "done"
-
-
 def _tool_calls(message: ChatMessageAssistant, call: ModelCall | None) -> tuple[ToolCall, ...]:
     """The calls with their arguments as the model wrote them.
 
     Where the provider hands over parsed arguments (Anthropic, Google) there is no other text than theirs, written
     again; strings inside, such as a submitted answer, are unchanged by that.
     """
+    from finskillbench.harness.models.inspect_words import from_call
+
     raw = list(_raw_calls(call.response)) if call is not None and call.response is not None else []
     made = message.tool_calls or []
     texts = [text for _, text in raw] if [name for name, _ in raw] == [each.function for each in made] else None
-    calls = []
-    for index, each in enumerate(made):
-        if texts is not None:
-            arguments = texts[index]
-        elif each.parse_error is not None:
-            arguments = each.parse_error  # no JSON either: the tool will say so
-        else:
-            arguments = json.dumps(each.arguments, ensure_ascii=False)
-        calls.append(ToolCall(each.id, each.function, arguments))
-    return tuple(calls)
+    if texts is None:
+        return tuple(map(from_call, made))
+    return tuple(ToolCall(each.id, each.function, text) for each, text in zip(made, texts, strict=True))
 
 
 def _raw_calls(response: dict[str, Any]) -> Iterator[tuple[str, str]]:

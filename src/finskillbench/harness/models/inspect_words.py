@@ -1,4 +1,6 @@
-"""Our messages in Inspect's words and back.
+"""Our messages, tools and tokens in Inspect's words and back; the one place where the two are translated.
+
+This module imports Inspect, which takes seconds: whoever may do without it imports this where it is needed.
 
 Inspect keeps the arguments of a tool call as an object, we keep the text that the model wrote. A text that is no
 object, or one nested deeper than Inspect can write down, travels whole in `parse_error`.
@@ -17,14 +19,21 @@ from inspect_ai.model import (
     ChatMessageSystem,
     ChatMessageTool,
     ChatMessageUser,
+    Model,
+    ModelOutput,
     ModelUsage,
 )
 from inspect_ai.tool import ToolCall as InspectCall
 from inspect_ai.tool import ToolInfo, ToolParams
 
-from finskillbench.harness.model import Message, ToolCall, ToolSpec, Usage
+from finskillbench.harness.model import Message, Stop, ToolCall, ToolSpec, Turn, Usage, clean_turn
 
 _MAX_DEPTH = 64
+_STOPS: dict[str, Stop] = {
+    "max_tokens": "max_tokens",
+    "model_length": "context_overflow",
+    "content_filter": "refused",
+}
 
 
 def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
@@ -86,6 +95,30 @@ def to_tool(spec: ToolSpec) -> ToolInfo:
 def from_tool(tool: ToolInfo) -> ToolSpec:
     """A tool of Inspect."""
     return ToolSpec(tool.name, tool.description, tool.parameters.model_dump(exclude_none=True))
+
+
+def as_written(model: Model) -> None:
+    """Have a model of Inspect send our tools with the schemas that we wrote.
+
+    A strict schema has no optional parameters; ours have, and the tools check their arguments themselves.
+    """
+    api: Any = model.api
+    if hasattr(api, "strict_tools"):
+        api.strict_tools = False
+
+
+def from_stop(output: ModelOutput) -> Stop:
+    """Why the model stopped; OpenAI's protocols put a refusal into the message and call the answer done."""
+    content = output.message.content
+    if not isinstance(content, str) and any(part.type == "text" and part.refusal for part in content):
+        return "refused"
+    return _STOPS.get(output.stop_reason, "done")
+
+
+def replayable(turn: Turn) -> Turn:
+    """The turn with texts that can be stored and sent; one that had to be cleaned is not replayed but built anew."""
+    clean = clean_turn(turn)
+    return turn if clean is turn else Turn(clean.text, clean.tool_calls, turn.usage, turn.stop, turn.served_model)
 
 
 def to_usage(usage: Usage) -> ModelUsage:

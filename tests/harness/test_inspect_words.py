@@ -8,8 +8,17 @@ import pytest
 from inspect_ai.model import ChatMessageAssistant, ChatMessageTool
 
 from finskillbench.harness.model import Message, ToolCall, Usage
+from finskillbench.harness.models.inspect_words import (
+    from_call,
+    from_chat,
+    from_tool,
+    from_usage,
+    to_call,
+    to_chat,
+    to_tool,
+    to_usage,
+)
 from finskillbench.harness.tools import GET_TASK_DATA, QUERY_XBRL
-from finskillbench.interop.chat import from_call, from_chat, from_tool, from_usage, to_call, to_chat, to_tool, to_usage
 
 DEEP = '{"answer": ' + "[" * 200 + "]" * 200 + "}"
 
