@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 from finskillbench import cli
-from finskillbench.cli import defaults
 from finskillbench.cli.console import Progress
 from finskillbench.edition import load_edition
 from finskillbench.errors import InputError
+from finskillbench.runs import defaults
 from finskillbench.runs.rows import to_frame
 from finskillbench.runs.run import RunResult
 

@@ -361,7 +361,7 @@ def test_a_planted_defect_fails_its_check_alone(name: str, workshop: Any) -> Non
 @pytest.mark.parametrize("change", [_call_it_the_only_one, _leave_it_open, _put_its_weights_last])
 def test_trades_that_only_tie_with_those_of_least_squares(change: Callable[[Row, Row], Any], whole: Any) -> None:
     _of_equal_turnover(change)(whole)
-    assert failed(validate_edition(whole.reload())) == {(RISK, "remediation")}
+    assert failed(whole.validated(RISK)) == {(RISK, "remediation")}
 
 
 def test_every_check_has_its_defect() -> None:

@@ -75,7 +75,6 @@ def test_a_sample_is_what_the_agent_sees(small_edition: Edition) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"edition": ""}, InputError, r"rebalancing: no edition was named; add -T edition=PATH"),
         ({"edition": "nowhere"}, EditionError, "nowhere is no edition"),
         ({"condition": "none"}, InputError, "condition 'none' is unknown"),
         ({"condition": "self_generated_persistent"}, InputError, "use: finskillbench run --condition"),
@@ -87,6 +86,11 @@ def test_what_cannot_be_run_is_refused(
 ) -> None:
     with pytest.raises(error, match=words):
         TASKS["rebalancing"](**{"edition": str(small_edition.path), **arguments})
+
+
+def test_without_a_path_it_is_the_default_edition(small_edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("finskillbench.runs.defaults.default_edition", lambda progress: small_edition.path)
+    assert TASKS["rebalancing"]().metadata["edition"] == small_edition.digest
 
 
 def test_a_subtask_that_the_edition_lacks_is_refused(small_edition: Edition) -> None:

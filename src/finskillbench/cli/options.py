@@ -164,7 +164,7 @@ def default_folder(
     shard: str | None,
 ) -> Path:
     """The run folder that belongs to everything that decides what is run and how it comes out."""
-    from finskillbench.cli.defaults import run_folder
+    from finskillbench.runs.defaults import run_folder
 
     how = (called.seed, called.base_url, called.max_tokens, called.reasoning_effort)
     return run_folder(edition, models, conditions, subtasks, limit, epochs, *how, shard)
@@ -172,7 +172,7 @@ def default_folder(
 
 def open_edition(path: Path | None, progress: console.Progress) -> Edition:
     """The edition named by the option, or the default one."""
-    from finskillbench.cli.defaults import default_edition
     from finskillbench.edition import load_edition
+    from finskillbench.runs.defaults import default_edition
 
     return load_edition(path or default_edition(progress))

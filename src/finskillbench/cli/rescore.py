@@ -31,10 +31,10 @@ def rescore(
 
     Says which scores moved, and writes rows and journals anew; no model is asked.
     """
-    from finskillbench.cli.defaults import default_edition
     from finskillbench.cli.tables import render_table
     from finskillbench.edition import load_edition
     from finskillbench.runs import rescore as rescoring
+    from finskillbench.runs.defaults import default_edition
 
     begun = rescoring.read_record(run)
     with console.Progress() as progress:

@@ -36,8 +36,7 @@ from finskillbench.interop.verdict_scores import SCORER, to_results
 from finskillbench.runs.files import PART, make_folder
 from finskillbench.runs.plan import Item
 from finskillbench.runs.record import FILE
-from finskillbench.runs.rows import SCHEMA
-from finskillbench.runs.run import ROWS
+from finskillbench.runs.rows import ROWS, SCHEMA
 from finskillbench.runs.trajectories import read_trajectory
 
 Progress = Callable[[str, int, int], None]

@@ -16,7 +16,7 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from finskillbench.episode import Submission
-from finskillbench.errors import InputError, RunStoppedError
+from finskillbench.errors import RunStoppedError
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models.inspect_words import to_chat
 from finskillbench.harness.models.reading import ANSWER_KEYS
@@ -90,12 +90,11 @@ def verdict(edition: str) -> Scorer:
 def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
     from finskillbench.harness.proof import prove_arms
     from finskillbench.interop.bench import mounted_arm, open_bench
+    from finskillbench.runs.defaults import default_edition
     from finskillbench.runs.version import scorer_version
     from finskillbench.subtasks import SUBTASKS
 
-    if not edition:
-        raise InputError(f"finskillbench/{name}: no edition was named; add -T edition=PATH")
-    path = str(Path(edition).absolute())
+    path = str(Path(edition).absolute() if edition else default_edition(lambda stage: None))
     bench, mounted = open_bench(path), mounted_arm(condition)
     named = [subtask.name for subtask in SUBTASKS if name in (subtask.name, subtask.skill, EVERYTHING)]
     held = [each for each in named if each in bench.edition.sub_tasks]
@@ -134,8 +133,8 @@ def _register(name: str) -> Callable[..., Task]:
     def build(condition: str = "no_skill", edition: str = "", limit: int | None = None) -> Task:
         """Episodes of an edition under one arm.
 
-        `edition` is its folder; `limit` takes the first episodes of each subtask, without it the full-run protocol's
-        number (40; 100 for fundamental analysis).
+        `edition` is its folder; without it the default one is taken, and built where it is missing. `limit` takes the
+        first episodes of each subtask; without it the full-run protocol's number (40; 100 for fundamental analysis).
         """
         return _build(name, condition, edition, limit)
 

@@ -33,6 +33,7 @@ class Budget:
         self.most = most
         self.spent = spent
         self._reserved = 0.0
+        self._unanswered = 0.0
         self._calls = 0
         self._waiting: list[_Waiting] = []
 
@@ -57,9 +58,10 @@ class Budget:
                 self.settle(bound, 0.0)  # granted in the very moment of the cancellation
             raise
 
-    def settle(self, bound: float, cost: float) -> None:
-        """Give a reservation back and take what the call did cost."""
-        self.spent += cost
+    def settle(self, bound: float, cost: float, unanswered: float = 0.0) -> None:
+        """Give a reservation back and take what the call did cost, or may have cost where no answer came."""
+        self.spent += cost + unanswered
+        self._unanswered += unanswered
         self._calls -= 1
         # Sums of floats leave dust, which must not keep the last call waiting.
         self._reserved = self._reserved - bound if self._calls else 0.0
@@ -74,6 +76,8 @@ class Budget:
             if self.spent + waiting.bound > self.most:
                 self._waiting.remove(waiting)
                 told = f"--max-cost {self.most:g} is reached: {self.spent:.2f} USD are spent"
+                if self._unanswered:
+                    told += f" (up to {self._unanswered:.2f} of it on calls whose answers never came)"
                 waiting.granted.set_exception(
                     RunStoppedError(f"{told}, the next call may cost {waiting.bound:.4f}; raise it to go on")
                 )

@@ -93,8 +93,7 @@ class Metered:
                 self._note(self, bound)
             return await self._limited(messages, tools, tool_choice, bound)
         finally:
-            paid = (self.usage.cost_usd or 0.0) - before[0] + self.lost_usd - before[1]
-            self._budget.settle(bound, paid)
+            self._budget.settle(bound, (self.usage.cost_usd or 0.0) - before[0], self.lost_usd - before[1])
             if self._note is not None:
                 self._note(self, 0.0)
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import polars as pl
 
@@ -21,6 +22,7 @@ from finskillbench.harness.conditions import Condition, mount, parse_condition
 from finskillbench.harness.model import Model
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.models.hosted import Hosted
+from finskillbench.harness.prices import PROGRAMS
 from finskillbench.harness.proof import prove_arms
 from finskillbench.runs.board import Progress, silent
 from finskillbench.runs.files import make_folder
@@ -181,13 +183,26 @@ def _check_numbers(*, limit: int | None, epochs: int, seed: int, max_concurrency
         raise InputError(f"max_cost is {max_cost}; it must be a number of US dollars, 0 or more")
 
 
+def _check_address(models: Sequence[str | Model], options: ModelOptions) -> None:
+    if options.base_url is None:
+        return
+    if "@" in urlsplit(options.base_url).netloc:
+        raise InputError("base_url holds a password, which run.json would keep; give keys by environment")
+    providers = {model.partition("/")[0] for model in models if isinstance(model, str)} - {PROGRAMS.rstrip("/")}
+    if len(providers) > 1:
+        named = ", ".join(sorted(providers))
+        raise InputError(f"base_url is the address of one provider, not of {named}: it would get all their keys")
+
+
 def make_cast(models: Sequence[str | Model], options: ModelOptions, max_cost: float | None = None) -> dict[str, Model]:
     """Make the models of a run, by name in the given order; an object stands for itself. Nothing is sent.
 
     Raises
     ------
-    InputError : no such model, a missing package or key, a model given twice, or `max_cost` with an unknown price.
+    InputError : no such model, a missing package or key, a model given twice, `max_cost` with an unknown price, or a
+        `base_url` that would be written down with a password or get the keys of several providers.
     """
+    _check_address(models, options)
     objects = [get_model(model, options) if isinstance(model, str) else model for model in models]
     cast = {model.name: model for model in objects}
     if len(cast) < len(objects):

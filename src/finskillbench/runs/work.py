@@ -36,7 +36,7 @@ from finskillbench.runs.limiter import Limiter
 from finskillbench.runs.material import Material, prepare
 from finskillbench.runs.metered import Metered, price_of, provider_of
 from finskillbench.runs.plan import Item, Plan
-from finskillbench.runs.rows import make_row
+from finskillbench.runs.rows import ROWS, make_row
 from finskillbench.runs.streams import Stream, feedback, missing, planned, remembered
 from finskillbench.runs.trajectories import remove_parts, write_trajectory
 from finskillbench.runs.verdicts import judge
@@ -113,6 +113,8 @@ class Work:
         self._tell("")
         if not self.to_run:
             return
+        # The table says all that the journals say, or is not there: a process killed from here on leaves none.
+        (self.out / ROWS).unlink(missing_ok=True)
         scratch = self.out / "scratch"
         pending = [item for rest in self.to_run.values() for item in rest]
         with self._stack as stack:
@@ -260,6 +262,8 @@ class Work:
             task.cancel()
 
     def _drop(self, item: Item, why: str, metered: Metered) -> None:
+        if not metered.calls and not metered.lost_usd:
+            return  # nothing was asked: the episode was not begun
         self.dropped += 1
         self._note(dropped.dropped_line(item, why, calls=metered.calls, usage=metered.usage, lost_usd=metered.lost_usd))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 import orjson
 from platformdirs import user_cache_path
 
-from finskillbench.cli.console import Progress
 from finskillbench.errors import InputError
 from finskillbench.runs.version import code_digest
+
+Progress = Callable[[str], None]
+"""Called with the name of each stage."""
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
