@@ -45,8 +45,9 @@ def price_of(model: Model) -> Price | None:
 class Metered:
     """One model for one episode.
 
-    `usage` and `calls` count the calls that were answered. `lost_usd` is the upper bound of what calls cost whose
-    answers never arrived (timeouts, dropped streams, an interruption): the provider may bill them and does not say.
+    `asked` counts the calls that were made, `usage` and `calls` those that were answered. `lost_usd` is the upper bound
+    of what calls cost whose answers never arrived (timeouts, dropped streams, an interruption): the provider may bill
+    them and does not say.
 
     Parameters
     ----------
@@ -67,6 +68,7 @@ class Metered:
     ) -> None:
         self.name = model.name
         self.usage = FREE
+        self.asked = 0
         self.calls = 0
         self.lost_usd = 0.0
         self._model, self._limiter, self._max_tokens = model, limiter, max_tokens
@@ -119,6 +121,7 @@ class Metered:
     async def _call(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str, bound: float
     ) -> Turn:
+        self.asked += 1
         try:
             turn = await self._model.generate(messages, tools, tool_choice)
         except ProviderError as error:

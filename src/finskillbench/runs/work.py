@@ -262,8 +262,8 @@ class Work:
             task.cancel()
 
     def _drop(self, item: Item, why: str, metered: Metered) -> None:
-        if not metered.calls and not metered.lost_usd:
-            return  # nothing was asked: the episode was not begun
+        if not metered.asked:
+            return  # the budget stood before its first call: the episode was not begun
         self.dropped += 1
         self._note(dropped.dropped_line(item, why, calls=metered.calls, usage=metered.usage, lost_usd=metered.lost_usd))
 
