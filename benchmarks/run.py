@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from finskillbench.cli.console import Progress
-from finskillbench.cli.defaults import default_edition
+from finskillbench.runs.defaults import default_edition
 from finskillbench.edition import load_edition
 from finskillbench.runs.run import run
 from finskillbench.subtasks import SUBTASKS as REGISTRY

@@ -40,9 +40,9 @@ def cik_of(path: Path, record: dict[str, object]) -> int:
 
 def text_column(values: Sequence[object], refuse: Callable[[int, str], SourceError], *, name: str) -> pl.Series:
     """Texts, none missing; `refuse(row, problem)` makes the error."""
-    for i, value in enumerate(values):
-        if not isinstance(value, str) or not value:
-            raise refuse(i, f"{name} is {value!r}")
+    if not set(map(type, values)) <= {str} or not all(values):
+        i = next(i for i, value in enumerate(values) if not isinstance(value, str) or not value)
+        raise refuse(i, f"{name} is {values[i]!r}")
     return pl.Series(name, values, dtype=pl.String)
 
 
@@ -51,9 +51,9 @@ def date_column(values: Sequence[object], refuse: Callable[[int, str], SourceErr
     if not set(map(type, values)) <= {str, type(None)}:
         i = next(i for i, value in enumerate(values) if value is not None and not isinstance(value, str))
         raise refuse(i, f"{name} is {values[i]!r}")
-    text = pl.Series(name, values, dtype=pl.String).replace("", None)
+    text = pl.Series(name, values, dtype=pl.String)
     dates = text.str.to_date("%Y-%m-%d", strict=False, exact=True)
-    wrong = text.is_not_null() & dates.is_null()
+    wrong = dates.is_null() & (text != "")
     if wrong.any():
         i = wrong.arg_max() or 0
         raise refuse(i, f"{name} is {values[i]!r}, not YYYY-MM-DD")
