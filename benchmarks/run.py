@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from finskillbench.cli.console import Progress
-from finskillbench.runs.defaults import default_edition
 from finskillbench.edition import load_edition
+from finskillbench.runs.defaults import default_edition
 from finskillbench.runs.run import run
 from finskillbench.subtasks import SUBTASKS as REGISTRY
 
