@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from finskillbench.panels.facts import build_facts
+from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.edgar.metrics import TABLE
 from peers import facts_pandas

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from finskillbench.edition import build_edition
-from finskillbench.runs.run import run
+from finskillbench.runs.execute.run import run
 
 _CHILD = """
 import re, sys, time

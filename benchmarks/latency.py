@@ -22,8 +22,8 @@ from typing import Any
 
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
-from finskillbench.harness.prices import Price
-from finskillbench.runs.run import run
+from finskillbench.harness.providers.prices import Price
+from finskillbench.runs.execute.run import run
 
 IN_FLIGHT, TURNS, REQUIRED = 192, 6, 0.05
 TICKERS = [f"T{i:02}" for i in range(30)]

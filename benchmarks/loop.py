@@ -22,16 +22,16 @@ from pathlib import Path
 
 import numpy as np
 
+from finskillbench.domains import by_name
 from finskillbench.episode import Episode, Prompt, Status, Verdict
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import Surroundings, run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.prompts import task_prompt
-from finskillbench.runs.journal import Journal
-from finskillbench.runs.plan import Item
-from finskillbench.runs.rows import make_row
-from finskillbench.runs.trajectories import write_trajectory
-from finskillbench.subtasks import by_name
+from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.journal import Journal
+from finskillbench.runs.store.rows import make_row
+from finskillbench.runs.store.trajectories import write_trajectory
 
 REQUIRED_MILLISECONDS = 3.0
 TURNS = 6

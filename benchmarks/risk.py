@@ -24,6 +24,18 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from finskillbench.domains.building import BuildContext
+from finskillbench.domains.risk.objects.construct import (
+    MonitoringPair,
+    RiskObjects,
+    StressPair,
+    batched,
+    measured,
+    risk_context,
+)
+from finskillbench.domains.risk.objects.portfolios import PortfolioCase
+from finskillbench.domains.risk.shared import by_ticker, factor_exposures, resolved_covariance, sector_mapping
+from finskillbench.domains.risk.stress_testing import labels as stress_labels
 from finskillbench.engines.portfolio.problem import required
 from finskillbench.engines.risk.exposures import ranked
 from finskillbench.engines.risk.mandate import Kind, Mandate
@@ -32,18 +44,6 @@ from finskillbench.engines.risk.stress import BY_FACTOR
 from finskillbench.panels import build_panels
 from finskillbench.sources.market import load_market
 from finskillbench.sources.synthetic import write_collection
-from finskillbench.subtasks.building import BuildContext
-from finskillbench.subtasks.risk import by_ticker, factor_exposures, resolved_covariance, sector_mapping
-from finskillbench.subtasks.risk_objects import (
-    MonitoringPair,
-    RiskObjects,
-    StressPair,
-    batched,
-    measured,
-    risk_context,
-)
-from finskillbench.subtasks.risk_portfolios import PortfolioCase
-from finskillbench.subtasks.stress_testing import labels as stress_labels
 from peers import risk_cvxpy, risk_items
 
 MOST_SECONDS = 5.0

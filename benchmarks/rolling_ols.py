@@ -15,7 +15,7 @@ import numpy as np
 import statsmodels.api as sm
 from statsmodels.regression.rolling import RollingOLS
 
-from finskillbench.engines.risk.regression import rolling_ols
+from finskillbench.engines.statistics.regression import rolling_ols
 
 SESSIONS, NAMES, FACTORS, WINDOW, MIN_OBS = 2515, 30, 6, 252, 120
 REQUIRED_RATIO, REQUIRED_DIFFERENCE = 30.0, 1e-10

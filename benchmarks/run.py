@@ -17,14 +17,14 @@ import time
 from pathlib import Path
 
 from finskillbench.cli.console import Progress
+from finskillbench.domains import subtasks
 from finskillbench.edition import load_edition
-from finskillbench.runs.defaults import default_edition
-from finskillbench.runs.run import run
-from finskillbench.subtasks import SUBTASKS as REGISTRY
+from finskillbench.runs.execute.run import run
+from finskillbench.runs.plan.defaults import default_edition
 
 MODELS = ("baseline/reference", "baseline/trivial")
 CONDITIONS = ("no_skill", "curated", "self_generated")
-SUBTASKS = tuple(subtask.name for subtask in REGISTRY if subtask.headline)
+SUBTASKS = tuple(subtask.name for subtask in subtasks() if subtask.headline)
 """The twelve of the protocol."""
 EPISODES, REQUIRED_SECONDS, REQUIRED_GIGABYTES = 3_960, 60.0, 1.0
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from finskillbench.engines.portfolio.optimise import Certified, optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
-from finskillbench.engines.portfolio.risk_model import RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 
 SIZES, FACTORS, DENSE_SIZE, SECTORS = (30, 500, 3000), (20, 60, 252), 500, 11
 REQUIRED_EXPONENT, MANY_FACTORS = 1.4, 60

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from finskillbench.errors import SkillError
-from finskillbench.skills.loader import curated, script_path
-from finskillbench.skills.runner import ScriptRunner
+from finskillbench.harness.skills.loader import curated, script_path
+from finskillbench.sandbox.runner import ScriptRunner
 
 NAMES, WARM_CALLS, COLD_CALLS, PAUSE_SECONDS = 30, 300, 15, 0.02
 # Apart by rounding only: the cold side may sum with several threads.

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from finskillbench.domains.building import BuildContext
+from finskillbench.domains.portfolio import black_litterman, constrained_optimization, rebalancing
 from finskillbench.engines.portfolio.mandate import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits
 from finskillbench.engines.portfolio.optimise import InfeasibleError, optimise
@@ -30,8 +32,6 @@ from finskillbench.engines.portfolio.rebalance import rebalance
 from finskillbench.panels import build_panels
 from finskillbench.sources.market import load_market
 from finskillbench.sources.synthetic import write_collection
-from finskillbench.subtasks import black_litterman, constrained_optimization, rebalancing
-from finskillbench.subtasks.building import BuildContext
 from peers import cvxpy_scs
 
 REQUIRED_RATIO = 10.0
@@ -79,9 +79,9 @@ def inputs() -> dict[str, list[Json]]:
     }
     constrained = [(str(case.month.as_of), case.task_input) for case in constrained_optimization.pool(context)]
     context.catalog["episodes_per_subtask"] = 48
-    views = [(str(task.episode.as_of_date), task.episode.input) for task in black_litterman.build(context)]
+    views = [(str(task.episode.as_of_date), task.episode.input) for task in black_litterman.build(context, None)]
     context.catalog["episodes_per_subtask"] = 40
-    trades = [(str(task.episode.as_of_date), task.episode.input) for task in rebalancing.build(context)]
+    trades = [(str(task.episode.as_of_date), task.episode.input) for task in rebalancing.build(context, None)]
     kinds = {"constrained": constrained, "Black-Litterman": views, "rebalancing": trades}
     return {
         name: [{**task_input, "covariance_matrix": matrices[day]} for day, task_input in rows]

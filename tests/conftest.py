@@ -19,9 +19,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 
 if TYPE_CHECKING:
+    from finskillbench.domains.building import BuildContext
     from finskillbench.edition import Edition
-    from finskillbench.edition.validate import ValidationReport
-    from finskillbench.subtasks.building import BuildContext
+    from finskillbench.edition.validation import ValidationReport
 
 T = TypeVar("T")
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
@@ -102,8 +102,8 @@ def real_report(real_edition: Edition, tmp_path_factory: pytest.TempPathFactory)
 
 def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) -> Edition:
     """One edition for all processes of a test run; the risk objects of its build are kept beside it."""
+    from finskillbench.domains.risk.objects.construct import risk_context
     from finskillbench.edition import build, build_edition, load_edition  # not all tests should pay for the engines
-    from finskillbench.subtasks.risk_objects import risk_context
 
     with _alone(factory, name) as shared:
         folder = shared / "editions" / name
@@ -129,8 +129,8 @@ def _keeping(make: Callable[..., T], kept: list[T]) -> Callable[..., T]:
 
 
 def _context_of(factory: pytest.TempPathFactory, name: str, edition: Edition) -> BuildContext:
+    from finskillbench.domains.building import BuildContext
     from finskillbench.panels import read_panels
-    from finskillbench.subtasks.building import BuildContext
 
     with _alone(factory, name) as shared:
         objects = pickle.loads((shared / f"{name}.objects").read_bytes())
@@ -141,7 +141,7 @@ def _context_of(factory: pytest.TempPathFactory, name: str, edition: Edition) ->
 
 
 def _validated_once(factory: pytest.TempPathFactory, name: str, edition: Edition) -> ValidationReport:
-    from finskillbench.edition.validate import validate_edition
+    from finskillbench.edition.validation import validate_edition
 
     with _alone(factory, f"{name}-report") as shared:
         file = shared / f"{name}.report"

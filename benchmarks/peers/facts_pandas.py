@@ -1,6 +1,6 @@
 """The facts panel with the standard library's json and pandas: what one writes first, and what it costs.
 
-Same definitions as `finskillbench.panels.facts`:
+Same definitions as `finskillbench.panels.filings.facts`:
 periodic reports only, the metric's own unit, aliases in order with the
 weak ones filling gaps, sums where a filing gives only the parts, a row for every new value of a period, quarters by
 difference of year-to-date figures with a row for every change of a parent.

@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from finskillbench.analysis.summary import summary_table as report
     from finskillbench.edition import load_edition
-    from finskillbench.runs.run import run
-    from finskillbench.runs.scoring import score
+    from finskillbench.runs.afterwards.scoring import score
+    from finskillbench.runs.execute.run import run
 
 __all__ = ["load_edition", "report", "run", "score"]
 
 _HOME = {
     "load_edition": ("finskillbench.edition", "load_edition"),
     "report": ("finskillbench.analysis.summary", "summary_table"),
-    "run": ("finskillbench.runs.run", "run"),
-    "score": ("finskillbench.runs.scoring", "score"),
+    "run": ("finskillbench.runs.execute.run", "run"),
+    "score": ("finskillbench.runs.afterwards.scoring", "score"),
 }
 
 

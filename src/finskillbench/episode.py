@@ -15,23 +15,6 @@ from typing import Any
 JsonObject = Mapping[str, Any]
 """A parsed JSON object: string keys, JSON values."""
 
-FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
-"""The one factor vocabulary: five factors and momentum, in the order of every array of betas and shocks."""
-SECTORS = (
-    "Technology",
-    "Financial Services",
-    "Industrials",
-    "Healthcare",
-    "Consumer Cyclical",
-    "Consumer Defensive",
-    "Energy",
-    "Real Estate",
-    "Basic Materials",
-    "Utilities",
-    "Communication Services",
-)
-"""The one sector vocabulary (the paper's)."""
-
 
 class Status(StrEnum):
     """How an episode ended (specification: scoring, Parsing a submission)."""

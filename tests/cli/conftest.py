@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.scoring.examples import EXPECTED, truth
 
+from finskillbench.domains import domain_of
 from finskillbench.edition.store import episode_json, truth_json, write_lines, write_manifest
 from finskillbench.episode import Episode, Prompt
 
@@ -21,7 +22,9 @@ def edition(tmp_path: Path) -> Path:
     """The folder of an edition whose labels are the examples of the scoring tests."""
     folder = tmp_path / "edition"
     for name, task_id in SUBTASKS.items():
-        episode = Episode(task_id, "skill", name, date(2025, 1, 31), "easy", {}, Prompt("Do it.", "Answer as JSON."))
+        episode = Episode(
+            task_id, domain_of(name).name, name, date(2025, 1, 31), "easy", {}, Prompt("Do it.", "Answer as JSON.")
+        )
         write_lines(folder / "episodes" / f"{name}.jsonl", [episode_json(episode)])
         write_lines(folder / "truth" / f"{name}.jsonl", [truth_json(replace(truth(name), task_id=task_id))])
     write_manifest(

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from finskillbench.cli.board import Display
-from finskillbench.runs.board import make_board
+from finskillbench.runs.execute.board import make_board
 
 ROW = {"model": "m/a", "status": "scored", "total_input_tokens": 1_500, "total_output_tokens": 20, "cost_usd": 0.25}
 

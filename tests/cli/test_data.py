@@ -9,7 +9,7 @@ import pytest
 
 from finskillbench import cli
 from finskillbench import edition as editions
-from finskillbench.edition.validate import Check, Finding, State, ValidationReport
+from finskillbench.edition.validation import Check, Finding, State, ValidationReport
 
 
 def test_info_describes_an_edition(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +101,7 @@ def test_validate_shows_findings_and_fails_with_exit_code_1(
         Check("risk_management", "dates", State.SKIP, {}, reason="no episodes"),
         Check("risk_management", "stress", State.SKIP, {}, reason="no episodes"),
     )
-    monkeypatch.setattr(editions.validate, "validate_edition", lambda *_: ValidationReport("d", checks))
+    monkeypatch.setattr(editions.validation, "validate_edition", lambda *_: ValidationReport("d", checks))
     assert cli.main(["data", "validate", str(edition)]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "portfolio construction",

@@ -11,8 +11,8 @@ import pytest
 from finskillbench import cli
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.model import FREE
-from finskillbench.runs.dropped import dropped_line
-from finskillbench.runs.plan import Item
+from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.dropped import dropped_line
 
 NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
 needs_llm = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed")

@@ -8,9 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from finskillbench import cli, subtasks
+from finskillbench import cli
+from finskillbench import domains as subtasks
 from finskillbench.episode import Profile, Score
-from finskillbench.runs.journal import exclusive
+from finskillbench.runs.store.journal import exclusive
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def pay(monkeypatch: pytest.MonkeyPatch, name: str, value: float) -> None:
     """Let the strict scorer of a subtask pay a fixed score."""
     subtask = subtasks.by_name(name)
     scorers = {**subtask.scorers, Profile.STRICT: lambda answer, truth, task_input: Score(value)}
-    monkeypatch.setitem(subtasks._BY_NAME, name, replace(subtask, scorers=scorers))
+    monkeypatch.setitem(subtasks._by_name(), name, replace(subtask, scorers=scorers))
 
 
 def test_a_table_of_what_moved(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
@@ -78,7 +79,7 @@ def test_an_edition_that_moved_is_found_by_option(run: Path, edition: Path, caps
     moved = edition.rename(edition.with_name("moved"))
     other = edition.with_name("other")
     (moved / "truth").rename(edition.with_name("withheld"))
-    monkeypatch.setattr("finskillbench.runs.defaults.default_edition", lambda progress: other)
+    monkeypatch.setattr("finskillbench.runs.plan.defaults.default_edition", lambda progress: other)
     assert f"{other} is no edition" in refused(capsys, run)
     assert "was handed out without truth" in refused(capsys, run, "--edition", moved)
     edition.with_name("withheld").rename(moved / "truth")

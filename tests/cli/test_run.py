@@ -15,9 +15,9 @@ from finskillbench import cli
 from finskillbench.cli.console import Progress
 from finskillbench.edition import load_edition
 from finskillbench.errors import InputError
-from finskillbench.runs import defaults
-from finskillbench.runs.rows import to_frame
-from finskillbench.runs.run import RunResult
+from finskillbench.runs.execute.run import RunResult
+from finskillbench.runs.plan import defaults
+from finskillbench.runs.store.rows import to_frame
 
 NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
 needs_llm = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed")
@@ -66,7 +66,7 @@ def test_a_folder_judged_by_other_scorers_names_the_command_that_mends_it(
 ) -> None:
     arguments = ["run", "--edition", str(edition), *NOP, "--out", "mine"]
     assert cli.main(arguments) == 0
-    monkeypatch.setattr("finskillbench.runs.record.scorer_version", lambda: "f" * 12)
+    monkeypatch.setattr("finskillbench.runs.store.record.scorer_version", lambda: "f" * 12)
     assert cli.main(arguments) == 2
     assert "judge it again with finskillbench rescore" in capsys.readouterr().err
 
@@ -92,7 +92,7 @@ def test_timeouts_and_effort_reach_the_model(edition: Path, monkeypatch: pytest.
         seen.append((options.request_timeout, options.attempt_timeout, options.reasoning_effort))
         raise InputError("enough")
 
-    monkeypatch.setattr("finskillbench.runs.run.get_model", refuse)
+    monkeypatch.setattr("finskillbench.runs.execute.run.get_model", refuse)
     asked = ["--request-timeout", "7", "--attempt-timeout", "9", "--reasoning-effort", "low"]
     assert cli.main(["run", "--edition", str(edition), "--model", "openai-api/mine/m", *asked]) == 2
     assert seen == [(7.0, 9.0, "low")]
@@ -249,7 +249,7 @@ def test_the_end_says_what_became_of_every_episode(
     told: list[str],
 ) -> None:
     rows = to_frame([])
-    monkeypatch.setattr("finskillbench.runs.run.run", lambda *_, **__: result(rows, **more))
+    monkeypatch.setattr("finskillbench.runs.execute.run.run", lambda *_, **__: result(rows, **more))
     assert cli.main(["run", "--edition", str(edition), *NOP]) == code
     lines = capsys.readouterr().out.splitlines()
     at = lines.index(told[0])

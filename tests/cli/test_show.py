@@ -10,7 +10,7 @@ import pytest
 
 from finskillbench import cli
 from finskillbench.harness.trace import Trace
-from finskillbench.runs.trajectories import item_of, read_trajectory, trace_of
+from finskillbench.runs.store.trajectories import item_of, read_trajectory, trace_of
 
 
 @pytest.fixture

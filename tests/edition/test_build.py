@@ -12,7 +12,7 @@ import pytest
 
 from finskillbench.edition import Edition, build_edition
 from finskillbench.edition.store import new_folder
-from finskillbench.edition.validate import State, ValidationReport
+from finskillbench.edition.validation import State, ValidationReport
 from finskillbench.errors import InputError
 
 

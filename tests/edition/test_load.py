@@ -27,7 +27,7 @@ from finskillbench.edition.store import (
 from finskillbench.episode import Episode, Profile, Submission
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels import read_panels
-from finskillbench.runs.scoring import score
+from finskillbench.runs.afterwards.scoring import score
 
 KINDS = [
     "manifest.json",

@@ -13,10 +13,10 @@ import pytest
 
 from finskillbench.edition import load_edition
 from finskillbench.edition.release import REPORT, Reason, import_release
-from finskillbench.edition.validate import State, validate_edition
+from finskillbench.edition.validation import State, validate_edition
 from finskillbench.episode import Profile, Status, Submission
 from finskillbench.errors import InputError
-from finskillbench.runs.scoring import score
+from finskillbench.runs.afterwards.scoring import score
 
 REF = "data/portfolio_construction/processed/covariance/2025-01-31.npz"
 UNCONSTRAINED = "data/portfolio_construction/episodes/layer_a/unconstrained/pc_uncon_1.json"

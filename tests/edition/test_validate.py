@@ -13,9 +13,10 @@ import orjson
 import polars as pl
 import pytest
 
+from finskillbench.domains import domains
 from finskillbench.edition import Edition, load_edition
-from finskillbench.edition.validate import CHECKS, State, ValidationReport, validate_edition
-from finskillbench.engines.risk.covariance import ledoit_wolf
+from finskillbench.edition.validation import State, ValidationReport, checks_of, validate_edition
+from finskillbench.engines.statistics.covariance import ledoit_wolf
 from finskillbench.panels import read_panels
 from finskillbench.panels.store import covariance_bytes
 
@@ -23,6 +24,9 @@ MONTH_END = date(2025, 1, 31)
 
 
 PORTFOLIO = "portfolio_construction"
+
+
+CHECKS = {domain.name: checks_of(domain) for domain in domains()}
 
 
 def failed(report: ValidationReport) -> set[tuple[str, str]]:

@@ -10,12 +10,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from finskillbench.domains import domains
+from finskillbench.domains.fundamental.checks import measures as fundamental_measures
+from finskillbench.domains.fundamental.checks.data import FLOWS, INSTANTS, PERIODIC, UNITS
+from finskillbench.domains.fundamental.checks.rows import terms_of
 from finskillbench.edition import Edition
-from finskillbench.edition.validate import CHECKS, State, ValidationReport, fundamental_measures
-from finskillbench.edition.validate.fundamental_data import FLOWS, INSTANTS, PERIODIC, UNITS
-from finskillbench.edition.validate.fundamental_rows import terms_of
+from finskillbench.edition.validation import State, ValidationReport, checks_of
 from finskillbench.engines.accounting import drivers, periods, quality, statements
-from finskillbench.panels.facts import DURATIONS, PERIODIC_FORMS
+from finskillbench.panels.filings.facts import DURATIONS, PERIODIC_FORMS
 from finskillbench.sources.edgar.metrics import CANONICAL, METRICS
 
 FUNDAMENTAL = "fundamental_analysis"
@@ -23,6 +25,9 @@ SUBTASKS = ("normalization", "earnings_quality", "driver_decomposition")
 OUTPUT = "expected_output"
 Row = dict[str, Any]
 Change = Callable[[Row], Any]
+
+
+CHECKS = {domain.name: checks_of(domain) for domain in domains()}
 
 
 def failed(report: ValidationReport) -> set[tuple[str, str]]:

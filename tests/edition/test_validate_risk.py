@@ -9,15 +9,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from finskillbench.edition.validate import CHECKS, State, ValidationReport, risk_measures
-from finskillbench.edition.validate.risk_data import TYPES
+from finskillbench.domains import domains
+from finskillbench.domains.risk.checks import measures as risk_measures
+from finskillbench.domains.risk.checks.data import TYPES
+from finskillbench.domains.risk.objects.recipes import LEAST
+from finskillbench.domains.risk.objects.recipes import TYPES as PLANTED
+from finskillbench.edition.validation import State, ValidationReport, checks_of
 from finskillbench.engines.risk import exposures, mandate
-from finskillbench.subtasks.risk_recipes import LEAST
-from finskillbench.subtasks.risk_recipes import TYPES as PLANTED
 
 RISK = "risk_management"
 Row = dict[str, Any]
 Change = Callable[[Row], Any]
+
+
+CHECKS = {domain.name: checks_of(domain) for domain in domains()}
 
 
 def failed(report: ValidationReport) -> set[tuple[str, str]]:

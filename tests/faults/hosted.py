@@ -14,7 +14,7 @@ from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import Surroundings, run_episode
 from finskillbench.harness.model import Message, Turn
 from finskillbench.harness.models import ModelOptions, get_model
-from finskillbench.harness.models.hosted import Hosted
+from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.tools import GET_TASK_DATA, QUERY_XBRL, SUBMIT_ANSWER
 from finskillbench.harness.trace import Trace
 

@@ -12,10 +12,10 @@ import pytest
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.conditions import Condition, Mount, mount
 from finskillbench.harness.loop import Surroundings, run_episode
-from finskillbench.harness.memory import EMPTY, Memory
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
+from finskillbench.harness.skills.loader import SkillPackage
+from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.trace import Trace
-from finskillbench.skills.loader import SkillPackage
 
 NOTES = "Optimises a portfolio; give it returns and a covariance."
 TICKERS = ("AAA", "BBB", "CCC")

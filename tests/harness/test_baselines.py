@@ -5,20 +5,20 @@ import dataclasses
 import orjson
 import pytest
 
+from finskillbench.domains import by_name, domain_of, subtasks
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Model
 from finskillbench.harness.models import MODELS, get_model
-from finskillbench.harness.models.cheat import EXPLOITS
-from finskillbench.harness.models.reading import ANSWER_KEYS
+from finskillbench.harness.programs.cheat import EXPLOITS
+from finskillbench.harness.programs.reading import ANSWER_KEYS
 from finskillbench.harness.prompts import task_prompt
+from finskillbench.harness.skills.loader import curated
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
-from finskillbench.skills.loader import curated
-from finskillbench.subtasks import SUBTASKS, by_name
 
 OURS = ("baseline/nop", "baseline/trivial", "baseline/cheat", "baseline/faulty")
 PACKAGES = curated()
-NAMES = [subtask.name for subtask in SUBTASKS]
+NAMES = [subtask.name for subtask in subtasks()]
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def solve(play, episode):
             "market_cap_weights": {"AAA": 0.5, "BBB": 0.5},
         }
         other = dataclasses.replace(
-            episode, sub_task=sub_task, skill=subtask.skill, input={**task_input, "salt": salt, **more}
+            episode, sub_task=sub_task, skill=domain_of(subtask.name).name, input={**task_input, "salt": salt, **more}
         )
         return play(get_model(name), condition, episode=other, base_prompt=task_prompt(other, subtask.answer))
 
@@ -61,7 +61,7 @@ def test_an_unknown_model_is_named_with_the_known_ones() -> None:
 
 
 def test_answer_keys_are_those_of_the_answer_types() -> None:
-    assert {subtask.name: tuple(subtask.answer.model_fields) for subtask in SUBTASKS} == dict(ANSWER_KEYS)
+    assert {subtask.name: tuple(subtask.answer.model_fields) for subtask in subtasks()} == dict(ANSWER_KEYS)
 
 
 @pytest.mark.parametrize("sub_task", NAMES)

@@ -7,9 +7,9 @@ import pytest
 
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, mount, parse_condition, prove_mount
-from finskillbench.harness.memory import Feedback, Memory
 from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.harness.prompts import LAST_TURN, SYSTEM_PROMPT, arm_prompt
+from finskillbench.harness.skills.memory import Feedback, Memory
 from finskillbench.harness.tools import tool_specs
 
 ALWAYS = ("submit_answer", "load_skill", "load_references", "get_task_data")

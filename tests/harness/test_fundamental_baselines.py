@@ -7,9 +7,9 @@ from finskillbench.engines.accounting.drivers import EXPENSE_RATIOS, MARGINS
 from finskillbench.engines.accounting.quality import COMPONENTS, FLAGS
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import JsonObject
-from finskillbench.harness.models import cheat, trivial
-from finskillbench.harness.models.arithmetic import FIELDS, by_hand
-from finskillbench.harness.models.cheat import EXPLOITS
+from finskillbench.harness.programs import cheat, trivial
+from finskillbench.harness.programs.arithmetic import FIELDS, by_hand
+from finskillbench.harness.programs.cheat import EXPLOITS
 
 FUNDAMENTAL = ("normalization", "earnings_quality", "driver_decomposition")
 END = "2024-03-30"

@@ -102,7 +102,7 @@ def test_checking_a_name_imports_no_provider(tmp_path: Path):
     code = """
         import sys
         from finskillbench.harness.models import check_model
-        import finskillbench.harness.models.hosted
+        import finskillbench.harness.providers.hosted
         check_model("openai/gpt-5")
         print([name for name in ("inspect_ai", "openai", "anthropic", "httpx2") if name in sys.modules])
     """

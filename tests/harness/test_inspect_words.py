@@ -8,7 +8,7 @@ import pytest
 from inspect_ai.model import ChatMessageAssistant, ChatMessageTool
 
 from finskillbench.harness.model import Message, ToolCall, Usage
-from finskillbench.harness.models.inspect_words import (
+from finskillbench.harness.providers.inspect_words import (
     from_call,
     from_chat,
     from_tool,

@@ -9,9 +9,9 @@ import pytest
 
 from finskillbench.errors import InputError, SkillError
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.memory import MAX_SAVED_SKILLS, MAX_SKILL_CHARS, Feedback, Memory, skill_problem
 from finskillbench.harness.model import ToolCall
-from finskillbench.harness.own_skills import OwnSkills
+from finskillbench.harness.skills.memory import MAX_SAVED_SKILLS, MAX_SKILL_CHARS, Feedback, Memory, skill_problem
+from finskillbench.harness.skills.own import OwnSkills
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import tool_specs
 

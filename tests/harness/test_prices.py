@@ -6,7 +6,7 @@ import pytest
 
 from finskillbench.errors import InputError
 from finskillbench.harness.model import Usage
-from finskillbench.harness.prices import Price, PriceTable
+from finskillbench.harness.providers.prices import Price, PriceTable
 
 
 def test_cost_of_every_kind_of_token_by_hand():

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
+from finskillbench.domains import by_name, subtasks
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError, InputError
 from finskillbench.harness.compaction import compact_input, compact_value
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.memory import EMPTY, Feedback, Memory
 from finskillbench.harness.prompts import (
     APPENDIX,
     MAX_TASK_PROMPT,
@@ -23,7 +23,7 @@ from finskillbench.harness.prompts import (
     task_prompt,
 )
 from finskillbench.harness.schema import render_schema
-from finskillbench.subtasks import SUBTASKS, by_name
+from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
 
 DOMAIN = "portfolio_construction"
 
@@ -50,7 +50,7 @@ def test_a_schema_reads_like_commented_json() -> None:
     )
 
 
-@pytest.mark.parametrize("subtask", SUBTASKS, ids=lambda subtask: subtask.name)
+@pytest.mark.parametrize("subtask", subtasks(), ids=lambda subtask: subtask.name)
 def test_every_subtask_renders_each_of_its_keys(subtask) -> None:
     text = render_schema(subtask.answer)
     for key in subtask.answer.model_fields:

@@ -12,8 +12,8 @@ from finskillbench.errors import InputError, InternalError
 from finskillbench.harness import prompts, proof, tools
 from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, mount
 from finskillbench.harness.proof import prove_arms, wire_json
+from finskillbench.harness.skills.loader import SkillPackage, curated
 from finskillbench.harness.tools import tool_specs
-from finskillbench.skills.loader import SkillPackage, curated
 
 DOMAINS = ("portfolio_construction", "risk_management", "fundamental_analysis")
 DOMAIN = DOMAINS[0]

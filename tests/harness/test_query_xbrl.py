@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 from finskillbench.edition.load import PublicFilings
 from finskillbench.episode import Episode
 from finskillbench.harness.compaction import compact_input
-from finskillbench.harness.conditions import FUNDAMENTAL, Condition
+from finskillbench.harness.conditions import Condition
 from finskillbench.harness.model import ToolCall
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import MAX_RESULT_CHARS, tool_specs
 from finskillbench.harness.trace import Fate
-from finskillbench.panels.fundamentals import FundamentalPanels
-from finskillbench.panels.query import AXES, DURATIONS, LARGEST_LIMIT, FactStore
+from finskillbench.panels.filings.fundamentals import FundamentalPanels
+from finskillbench.panels.filings.query import AXES, DURATIONS, LARGEST_LIMIT, FactStore
 
+FUNDAMENTAL = "fundamental_analysis"
 FIRST, LAST = date(2015, 3, 31), date(2024, 12, 31)
 METRICS = [f"metric_{i:02d}" for i in range(30)]
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
+from finskillbench.domains import by_name
 from finskillbench.harness.conditions import Condition, mount
-from finskillbench.harness.memory import Memory
 from finskillbench.harness.models import get_model
 from finskillbench.harness.prompts import task_prompt
+from finskillbench.harness.skills.loader import curated
+from finskillbench.harness.skills.memory import Memory
 from finskillbench.harness.trace import Trace
-from finskillbench.skills.loader import curated
-from finskillbench.skills.runner import ScriptRunner
-from finskillbench.subtasks import by_name
+from finskillbench.sandbox.runner import ScriptRunner
 
 PACKAGES = curated()
 SUB_TASK = "unconstrained_optimization"

@@ -5,9 +5,9 @@ import pytest
 
 from finskillbench.engines.risk.mandate import Kind
 from finskillbench.episode import JsonObject
-from finskillbench.harness.models.arithmetic import FIELDS, by_hand
-from finskillbench.harness.models.cheat import EXPLOITS
-from finskillbench.harness.models.trivial import MONITORED
+from finskillbench.harness.programs.arithmetic import FIELDS, by_hand
+from finskillbench.harness.programs.cheat import EXPLOITS
+from finskillbench.harness.programs.trivial import MONITORED
 
 RISK = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")
 PORTFOLIO = {

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.memory import EMPTY, MAX_SAVED_SKILLS, MAX_SKILL_CHARS
 from finskillbench.harness.model import ToolCall
+from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, MAX_SKILL_CHARS
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import tool_specs
 from finskillbench.harness.trace import Fate

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.scoring.examples import truth
 
+from finskillbench.domains import by_name, domain_of
 from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.store import episode_json, truth_json, write_lines, write_manifest
 from finskillbench.episode import Episode, Prompt
-from finskillbench.subtasks import by_name
 
 SUBTASKS = ("tool_use_parameterization", "rebalancing", "normalization")
 PLANTED = ("PLANTED-LABEL", "0.51234567891", "PLANTED-VERIFICATION", "PLANTED-PROOF", "PLANTED-METADATA")
@@ -47,7 +47,9 @@ def small_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
             prompt = Prompt(f"Do task {number}.", "Answer as JSON.")
             metadata = {"planted": "PLANTED-METADATA"}
             day = date(2025, 1, 31)
-            episodes.append(Episode(task_id, subtask.skill, name, day, "easy", {"cash": 1}, prompt, metadata))
+            episodes.append(
+                Episode(task_id, domain_of(subtask.name).name, name, day, "easy", {"cash": 1}, prompt, metadata)
+            )
             truths.append(replace(example, task_id=task_id, expected_output=label, verification=verification))
         write_lines(folder / "episodes" / f"{name}.jsonl", map(episode_json, episodes))
         write_lines(folder / "truth" / f"{name}.jsonl", map(truth_json, truths))

@@ -22,8 +22,8 @@ from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.interop import export as export_module
 from finskillbench.interop.export import export_run
-from finskillbench.runs.rows import write_rows
-from finskillbench.runs.run import RunResult, run
+from finskillbench.runs.execute.run import RunResult, run
+from finskillbench.runs.store.rows import write_rows
 
 ANSWER = '{"metrics": {"revenue": 1.0}, "new_weights": {"AAA": 0.5}, "turnover": 0.1}'
 

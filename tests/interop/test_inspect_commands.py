@@ -14,7 +14,7 @@ from inspect_ai.log import read_eval_log
 
 from finskillbench.edition import Edition
 from finskillbench.interop.export import export_run
-from finskillbench.runs.run import run
+from finskillbench.runs.execute.run import run
 
 pytestmark = pytest.mark.slow
 INSPECT = Path(sys.executable).with_name("inspect")

@@ -11,11 +11,11 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog, read_eval_log
 from tests.interop.reading import members, numbers, written_numbers
 
+from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
 from finskillbench.interop.export import export_run
 from finskillbench.interop.tasks import EVERYTHING, TASKS
-from finskillbench.runs.run import RunResult, run
-from finskillbench.subtasks import SUBTASKS
+from finskillbench.runs.execute.run import RunResult, run
 
 MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop", "baseline/faulty")
 CONDITIONS = ("no_skill", "curated")
@@ -55,7 +55,7 @@ def test_statuses_and_scores_are_the_same(ours: RunResult, theirs: list[EvalLog]
         (row["model"], row["condition"], row["task_id"], row["run_idx"]): (row["status"], row["scores"])
         for row in ours.rows.iter_rows(named=True)
     }
-    assert len(expected) == len(MODELS) * len(CONDITIONS) * LIMIT * len(SUBTASKS)
+    assert len(expected) == len(MODELS) * len(CONDITIONS) * LIMIT * len(subtasks())
     assert {status for status, _ in expected.values()} >= {"scored", "max_turns_exhausted"}
     found = dict(outcome for log in theirs for outcome in _outcomes(log))
     assert found == expected

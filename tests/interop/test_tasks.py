@@ -17,12 +17,12 @@ from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from tests.interop.conftest import PLANTED, SUBTASKS
 from tests.interop.reading import members
 
+from finskillbench.domains import domain_of, subtasks
 from finskillbench.edition import Edition
 from finskillbench.errors import EditionError, InputError
 from finskillbench.interop import tasks as tasks_module
 from finskillbench.interop.tasks import DOMAINS, EVERYTHING, TASKS, verdict
-from finskillbench.runs.plan import choose_episodes
-from finskillbench.subtasks import SUBTASKS as REGISTERED
+from finskillbench.runs.plan.items import choose_episodes
 
 
 def _ids(task: Task) -> list[Any]:
@@ -40,18 +40,18 @@ def _samples(log: EvalLog) -> list[EvalSample]:
 
 
 def test_there_is_a_task_for_every_subtask_and_domain() -> None:
-    assert set(TASKS) == {subtask.name for subtask in REGISTERED} | set(DOMAINS) | {EVERYTHING}
-    assert set(DOMAINS) == {subtask.skill for subtask in REGISTERED}
+    assert set(TASKS) == {subtask.name for subtask in subtasks()} | set(DOMAINS) | {EVERYTHING}
+    assert set(DOMAINS) == {domain_of(subtask.name).name for subtask in subtasks()}
 
 
 def test_a_task_holds_the_episodes_of_a_run(synthetic_edition: Edition) -> None:
     path = str(synthetic_edition.path)
-    for name in (subtask.name for subtask in REGISTERED):
+    for name in (subtask.name for subtask in subtasks()):
         for limit in (3, None):
             chosen = choose_episodes(synthetic_edition.episodes([name]), limit)
             assert _ids(TASKS[name](edition=path, limit=limit)) == [episode.task_id for episode in chosen]
     domain = "risk_management"
-    held = [subtask.name for subtask in REGISTERED if subtask.skill == domain]
+    held = [subtask.name for subtask in subtasks() if domain_of(subtask.name).name == domain]
     chosen = choose_episodes(synthetic_edition.episodes(held), 2)
     assert _ids(TASKS[domain](edition=path, limit=2)) == [episode.task_id for episode in chosen]
 
@@ -89,7 +89,7 @@ def test_what_cannot_be_run_is_refused(
 
 
 def test_without_a_path_it_is_the_default_edition(small_edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("finskillbench.runs.defaults.default_edition", lambda progress: small_edition.path)
+    monkeypatch.setattr("finskillbench.runs.plan.defaults.default_edition", lambda progress: small_edition.path)
     assert TASKS["rebalancing"]().metadata["edition"] == small_edition.digest
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from finskillbench.domains.building import BuildContext
+from finskillbench.domains.portfolio.tiers import Tier
 from finskillbench.errors import SourceError
 from finskillbench.panels import build_panels
 from finskillbench.sources.market import MarketData, load_market
 from finskillbench.sources.synthetic import write_collection
-from finskillbench.subtasks.building import BuildContext
-from finskillbench.subtasks.portfolio import Tier
 
 SERIES = {
     "factors": "famafrench/F-F_Research_Data_5_Factors_2x3_daily",

@@ -10,8 +10,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from finskillbench.panels.facts import DURATIONS, PANEL_SCHEMA, PERIODIC_FORMS, FactsPanel, build_facts, classify
-from finskillbench.panels.filings import FILINGS_SCHEMA, build_filings
+from finskillbench.panels.filings.facts import (
+    DURATIONS,
+    PANEL_SCHEMA,
+    PERIODIC_FORMS,
+    FactsPanel,
+    build_facts,
+    classify,
+)
+from finskillbench.panels.filings.periodic import FILINGS_SCHEMA, build_filings
 from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, CompanyFacts, parse_companyfacts
 from finskillbench.sources.edgar.metrics import CANONICAL, METRICS
 from finskillbench.sources.edgar.submissions import FILINGS_SCHEMA as SUBMISSIONS_SCHEMA

@@ -15,9 +15,9 @@ import pytest
 from polars.testing import assert_frame_equal
 from tests.oracles import fundamental as oracle
 
-from finskillbench.panels.facts import build_facts
-from finskillbench.panels.fundamentals import FundamentalPanels
-from finskillbench.panels.query import LARGEST_LIMIT, FactStore
+from finskillbench.panels.filings.facts import build_facts
+from finskillbench.panels.filings.fundamentals import FundamentalPanels
+from finskillbench.panels.filings.query import LARGEST_LIMIT, FactStore
 from finskillbench.sources.edgar.companyfacts import CompanyFacts, parse_companyfacts
 from finskillbench.sources.edgar.metrics import TABLE
 

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from finskillbench.panels import Panels, build_panels
-from finskillbench.panels.benchmark_weights import build_benchmark_weights
-from finskillbench.panels.covariance import build_covariance
-from finskillbench.panels.factor_exposures import build_factor_exposures
-from finskillbench.panels.factors import build_factors
-from finskillbench.panels.known import REPORTING_LAG_DAYS
-from finskillbench.panels.liquidity import build_liquidity
-from finskillbench.panels.macro import build_macro
-from finskillbench.panels.prices import build_prices
-from finskillbench.panels.returns import build_returns, returns_frame
-from finskillbench.panels.risk_free import build_risk_free
-from finskillbench.panels.sessions import month_end_rows
-from finskillbench.panels.views import build_views
+from finskillbench.panels.filings.known import REPORTING_LAG_DAYS
+from finskillbench.panels.market.benchmark_weights import build_benchmark_weights
+from finskillbench.panels.market.covariance import build_covariance
+from finskillbench.panels.market.factor_exposures import build_factor_exposures
+from finskillbench.panels.market.factors import build_factors
+from finskillbench.panels.market.liquidity import build_liquidity
+from finskillbench.panels.market.macro import build_macro
+from finskillbench.panels.market.prices import build_prices
+from finskillbench.panels.market.returns import build_returns, returns_frame
+from finskillbench.panels.market.risk_free import build_risk_free
+from finskillbench.panels.market.sessions import month_end_rows
+from finskillbench.panels.market.views import build_views
 from finskillbench.sources.market import MarketData
 
 TABLES = ("prices", "returns", "factors", "factor_exposures", "benchmark_weights", "views", "liquidity", "macro")

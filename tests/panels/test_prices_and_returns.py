@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from finskillbench.errors import SourceError
-from finskillbench.panels.prices import build_prices
+from finskillbench.panels.market.prices import build_prices
+from finskillbench.panels.market.returns import build_returns, find_jumps, returns_frame
+from finskillbench.panels.market.sessions import last_full_year, month_end_rows, trading_sessions
 from finskillbench.panels.report import Jump, PriceGap
-from finskillbench.panels.returns import build_returns, find_jumps, returns_frame
-from finskillbench.panels.sessions import last_full_year, month_end_rows, trading_sessions
 from finskillbench.sources.market import MarketData
 
 

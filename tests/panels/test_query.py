@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finskillbench.errors import InputError
-from finskillbench.panels.fundamentals import FundamentalPanels
-from finskillbench.panels.query import HELD, LARGEST_LIMIT, MEMBERS, QUERIED, FactStore
+from finskillbench.panels.filings.fundamentals import FundamentalPanels
+from finskillbench.panels.filings.query import HELD, LARGEST_LIMIT, MEMBERS, QUERIED, FactStore
 
 EMPTY = FundamentalPanels.empty()
 Q1, Q2 = (date(2023, 1, 1), date(2023, 3, 31)), (date(2023, 4, 1), date(2023, 6, 30))

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from finskillbench.panels import Panels, build_panels
-from finskillbench.panels.regimes import NORMAL, REGIMES
+from finskillbench.panels.market.regimes import NORMAL, REGIMES
 from finskillbench.sources.market import MarketData, load_market
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from finskillbench.errors import InputError
 from finskillbench.panels import Panels, build_panels
-from finskillbench.panels.macro import RELEASES, build_macro
-from finskillbench.panels.regimes import NORMAL, choose_risk_dates
+from finskillbench.panels.market.macro import RELEASES, build_macro
+from finskillbench.panels.market.regimes import NORMAL, choose_risk_dates
 from finskillbench.sources.market import MarketData
 
 

@@ -10,9 +10,9 @@ import orjson
 import polars as pl
 import pytest
 
-from finskillbench.panels.filings import FILINGS_SCHEMA
-from finskillbench.panels.members import labels_of
-from finskillbench.panels.segments import REVENUE_TAGS, SEGMENTS_SCHEMA, SegmentsPanel, build_segments
+from finskillbench.panels.filings.members import labels_of
+from finskillbench.panels.filings.periodic import FILINGS_SCHEMA
+from finskillbench.panels.filings.segments import REVENUE_TAGS, SEGMENTS_SCHEMA, SegmentsPanel, build_segments
 from finskillbench.sources.edgar.instance import Instance, instance_files, parse_instance
 from finskillbench.sources.edgar.instance_reader import Dimensions, InstanceFact
 from finskillbench.sources.files import read_bytes

@@ -12,10 +12,10 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from finskillbench.engines.risk.covariance import ledoit_wolf
+from finskillbench.engines.statistics.covariance import ledoit_wolf
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels import PanelReport, Panels, build_panels, read_panels, write_panels
-from finskillbench.panels.fundamentals import FundamentalPanels
+from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.report import Jump
 from finskillbench.panels.store import DENSE_LIMIT, TABLES, covariance_bytes, read_covariance
 from finskillbench.sources.market import MarketData

@@ -10,8 +10,8 @@ import pytest
 
 from finskillbench.errors import SourceError
 from finskillbench.panels import Panels, build_panels
-from finskillbench.panels.known import Series, trailing_year
-from finskillbench.panels.views import INFORMATION_COEFFICIENT, SIGNAL_WEIGHTS, z_scores
+from finskillbench.panels.filings.known import Series, trailing_year
+from finskillbench.panels.market.views import INFORMATION_COEFFICIENT, SIGNAL_WEIGHTS, z_scores
 from finskillbench.sources.market import MarketData
 
 

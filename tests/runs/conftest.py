@@ -13,7 +13,7 @@ import pytest
 
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
-from finskillbench.harness.prices import Price
+from finskillbench.harness.providers.prices import Price
 
 TICKERS = [f"T{i:02}" for i in range(5)]
 
@@ -139,7 +139,7 @@ def virtual():
 @pytest.fixture
 def virtual_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of this test wait in virtual time."""
-    monkeypatch.setattr("finskillbench.runs.run.asyncio.run", run_virtual)
+    monkeypatch.setattr("finskillbench.runs.execute.run.asyncio.run", run_virtual)
 
 
 @pytest.fixture

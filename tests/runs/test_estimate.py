@@ -12,13 +12,13 @@ import pytest
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.prices import Price, PriceTable
-from finskillbench.runs import estimate as estimating
-from finskillbench.runs import rehearsal
-from finskillbench.runs.estimate import Amount, estimate, left_to_run
-from finskillbench.runs.plan import Plan, make_plan
-from finskillbench.runs.run import run
-from finskillbench.runs.streams import parse_shard
+from finskillbench.harness.providers.prices import Price, PriceTable
+from finskillbench.runs.execute.run import run
+from finskillbench.runs.plan import estimate as estimating
+from finskillbench.runs.plan import rehearsal
+from finskillbench.runs.plan.estimate import Amount, estimate, left_to_run
+from finskillbench.runs.plan.items import Plan, make_plan
+from finskillbench.runs.plan.streams import parse_shard
 
 NOP, REFERENCE, HOSTED = "baseline/nop", "baseline/reference", "vendor/large"
 PRICE = Price(input=2.0, cached_input=0.5, cache_write=2.5, output=10.0)

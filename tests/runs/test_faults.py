@@ -29,7 +29,7 @@ from tests.faults.server import (
 
 from finskillbench.harness.loop import MAX_RETRIES, MAX_TURNS
 from finskillbench.harness.models import ModelOptions, get_model
-from finskillbench.runs.run import run
+from finskillbench.runs.execute.run import run
 
 pytestmark = [
     pytest.mark.slow,

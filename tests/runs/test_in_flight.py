@@ -10,10 +10,10 @@ import pytest
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.model import Usage
-from finskillbench.runs.dropped import FILE as DROPPED
-from finskillbench.runs.dropped import read_dropped, spent
-from finskillbench.runs.in_flight import FILE, InFlight, recover
-from finskillbench.runs.plan import Item
+from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.dropped import FILE as DROPPED
+from finskillbench.runs.store.dropped import read_dropped, spent
+from finskillbench.runs.store.in_flight import FILE, InFlight, recover
 
 ITEMS = [Item("fake/paid", Condition.NO_SKILL, f"pc_uncon_{number:03}", 0) for number in range(3)]
 USAGE = Usage(input_tokens=1_000, output_tokens=50, cost_usd=0.25)
@@ -25,8 +25,8 @@ spec = importlib.util.spec_from_file_location("parts", sys.argv[1])
 parts = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(parts)
 from finskillbench.harness.model import ToolCall, Turn, Usage
-from finskillbench.harness.prices import Price
-from finskillbench.runs.run import run
+from finskillbench.harness.providers.prices import Price
+from finskillbench.runs.execute.run import run
 
 class Endless(parts.Paid):
     calls = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from finskillbench.runs.dropped import FILE, read_dropped
+from finskillbench.runs.store.dropped import FILE, read_dropped
 
 # A parent that has imported everything forks a child for each run: imports take longer than the run.
 PROGRAM = """
@@ -19,7 +19,7 @@ from pathlib import Path
 spec = importlib.util.spec_from_file_location("parts", sys.argv[1])
 parts = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(parts)
-from finskillbench.runs.run import run
+from finskillbench.runs.execute.run import run
 
 class Slow(parts.Oracle):
     def __init__(self, quick, seconds):

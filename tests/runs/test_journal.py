@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from finskillbench.errors import InputError
-from finskillbench.runs.journal import SYNC_LINES, Journal, exclusive, key_of, read_journal
-from finskillbench.runs.rows import SCHEMA, to_frame
+from finskillbench.runs.store.journal import SYNC_LINES, Journal, exclusive, key_of, read_journal
+from finskillbench.runs.store.rows import SCHEMA, to_frame
 
 
 def line(number: int, status: str = "scored", **more):
@@ -47,7 +47,7 @@ def test_every_line_is_with_the_system_at_once(tmp_path) -> None:
 
 def test_syncs_come_in_batches_by_number_and_by_time(tmp_path, monkeypatch) -> None:
     synced = []
-    monkeypatch.setattr("finskillbench.runs.journal.os.fsync", synced.append)
+    monkeypatch.setattr("finskillbench.runs.store.journal.os.fsync", synced.append)
     now = [0.0]
     journal = Journal(tmp_path / "j.jsonl", clock=lambda: now[0])
     for i in range(SYNC_LINES - 1):
@@ -150,7 +150,7 @@ def test_what_is_no_journal_line_is_not_taken_for_one(tmp_path, bad) -> None:
 def test_a_second_process_is_kept_out(tmp_path) -> None:
     code = (
         "import sys, pathlib\n"
-        "from finskillbench.runs.journal import exclusive\n"
+        "from finskillbench.runs.store.journal import exclusive\n"
         "from finskillbench.errors import InputError\n"
         "try:\n"
         "    with exclusive(pathlib.Path(sys.argv[1])): print('in')\n"

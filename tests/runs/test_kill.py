@@ -13,9 +13,9 @@ from pathlib import Path
 
 import polars as pl
 
-from finskillbench.runs.journal import read_journal
-from finskillbench.runs.rows import TIMINGS
-from finskillbench.runs.trajectories import read_trajectory
+from finskillbench.runs.store.journal import read_journal
+from finskillbench.runs.store.rows import TIMINGS
+from finskillbench.runs.store.trajectories import read_trajectory
 
 EPISODES, KILLS, MOST_BETWEEN, SEED = 60, 20, 7, 20250131
 CONDITIONS = ["no_skill", "self_generated", "self_generated_persistent"]
@@ -27,7 +27,7 @@ from pathlib import Path
 spec = importlib.util.spec_from_file_location("parts", sys.argv[1])
 parts = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(parts)
-from finskillbench.runs.run import run
+from finskillbench.runs.execute.run import run
 
 class Slow(parts.Learner):
     async def generate(self, messages, tools, tool_choice):

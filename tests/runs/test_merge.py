@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from finskillbench.errors import InputError
-from finskillbench.runs.merge import merge
-from finskillbench.runs.rows import TIMINGS
-from finskillbench.runs.run import run
-from finskillbench.runs.streams import Shard
-from finskillbench.runs.trajectories import read_trajectory
+from finskillbench.runs.afterwards.merge import merge
+from finskillbench.runs.execute.run import run
+from finskillbench.runs.plan.streams import Shard
+from finskillbench.runs.store.rows import TIMINGS
+from finskillbench.runs.store.trajectories import read_trajectory
 
 CONDITIONS = ["no_skill", "self_generated_persistent"]
 

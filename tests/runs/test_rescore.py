@@ -11,16 +11,16 @@ import orjson
 import polars as pl
 import pytest
 
-from finskillbench import subtasks
+from finskillbench import domains as subtasks
 from finskillbench.episode import Profile, Score
 from finskillbench.errors import InputError, InternalError
-from finskillbench.runs import rescore as rescoring
-from finskillbench.runs import rows as rows_module
-from finskillbench.runs import version
-from finskillbench.runs.journal import exclusive, read_journal
-from finskillbench.runs.rescore import rescore
-from finskillbench.runs.run import run
-from finskillbench.runs.trajectories import read_trajectory
+from finskillbench.runs.afterwards import rescore as rescoring
+from finskillbench.runs.afterwards.rescore import rescore
+from finskillbench.runs.execute.run import run
+from finskillbench.runs.store import rows as rows_module
+from finskillbench.runs.store import version
+from finskillbench.runs.store.journal import exclusive, read_journal
+from finskillbench.runs.store.trajectories import read_trajectory
 
 CHANGED = "infeasibility_detection"
 ARMS = ["no_skill", "self_generated"]
@@ -35,7 +35,7 @@ def new_scorers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     subtask = subtasks.by_name(CHANGED)
     changed = replace(subtask, scorers={**subtask.scorers, Profile.STRICT: half})
-    monkeypatch.setitem(subtasks._BY_NAME, CHANGED, changed)
+    monkeypatch.setitem(subtasks._by_name(), CHANGED, changed)
     monkeypatch.setattr(version, "code_digest", lambda names: "f" * 64)
     version.scorer_version.cache_clear()
     yield
@@ -234,7 +234,7 @@ def test_a_scorer_that_fails_changes_nothing(folder: Path, edition, new_scorers,
         raise RuntimeError("boom")
 
     subtask = subtasks.by_name(CHANGED)
-    monkeypatch.setitem(subtasks._BY_NAME, CHANGED, replace(subtask, scorers={Profile.PAPER: broken}))
+    monkeypatch.setitem(subtasks._by_name(), CHANGED, replace(subtask, scorers={Profile.PAPER: broken}))
     before = content(folder)
     with pytest.raises(InternalError, match="boom"):
         rescore(folder, edition)

@@ -10,11 +10,11 @@ import pytest
 
 from finskillbench.errors import Cause, EditionError, InputError, ProviderError
 from finskillbench.harness.model import Turn
-from finskillbench.runs import run as run_module
-from finskillbench.runs.journal import exclusive
-from finskillbench.runs.rows import SCHEMA, TIMINGS
-from finskillbench.runs.run import run
-from finskillbench.runs.trajectories import read_trajectory
+from finskillbench.runs.execute import run as run_module
+from finskillbench.runs.execute.run import run
+from finskillbench.runs.store.journal import exclusive
+from finskillbench.runs.store.rows import SCHEMA, TIMINGS
+from finskillbench.runs.store.trajectories import read_trajectory
 
 SPECIFIED = {
     *("model", "harness", "domain", "condition", "task_id", "sub_task", "difficulty", "as_of_date", "run_idx"),
@@ -261,7 +261,7 @@ def test_a_thousand_episodes_in_flight(memory_edition, episodes_of, oracle, tmp_
 
 
 def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monkeypatch) -> None:
-    from finskillbench.skills.loader import SkillPackage
+    from finskillbench.harness.skills.loader import SkillPackage
 
     package = SkillPackage("portfolio-construction", "Builds.", tmp_path, "body", {}, (), "d" * 64)
     monkeypatch.setattr(run_module, "curated", lambda: {package.name: package})
@@ -273,7 +273,7 @@ def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monk
         def __exit__(self, *_):
             return None
 
-    monkeypatch.setattr("finskillbench.runs.work.ScriptRunner", NoRunner)
+    monkeypatch.setattr("finskillbench.runs.execute.work.ScriptRunner", NoRunner)
     out = tmp_path / "run"
     result = run(edition, [oracle()], ["no_skill", "curated"], limit=1, out=out)
     assert result.rows["condition"].to_list() == ["no_skill", "no_skill", "curated", "curated"]

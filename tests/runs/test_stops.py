@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Turn, Usage
 from finskillbench.harness.models import ModelOptions
-from finskillbench.harness.prices import Price
-from finskillbench.runs.budget import Budget
-from finskillbench.runs.dropped import FILE, read_dropped, spent
-from finskillbench.runs.journal import read_lines
-from finskillbench.runs.metered import Metered
-from finskillbench.runs.rows import TIMINGS
-from finskillbench.runs.run import run
+from finskillbench.harness.providers.prices import Price
+from finskillbench.runs.execute.budget import Budget
+from finskillbench.runs.execute.metered import Metered
+from finskillbench.runs.execute.run import run
+from finskillbench.runs.store.dropped import FILE, read_dropped, spent
+from finskillbench.runs.store.journal import read_lines
+from finskillbench.runs.store.rows import TIMINGS
 
 PRICE = Price(input=2.0, cached_input=0.2, cache_write=2.5, output=10.0)
 CALL = (1_000 * 2.0 + 50 * 10.0) / 1e6
@@ -86,7 +86,7 @@ def test_no_run_costs_more_than_it_may(
             return replace(turn, usage=usage)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("finskillbench.runs.run.asyncio.run", virtual)
+        patch.setattr("finskillbench.runs.execute.run.asyncio.run", virtual)
         for _ in range(2):
             result = run(
                 edition,
@@ -195,7 +195,7 @@ def test_a_full_disk_leaves_whole_lines_and_the_run_goes_on_later(edition, oracl
     whole = run(edition, [oracle()], ["no_skill"], out=tmp_path / "whole").rows
     out = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("finskillbench.runs.journal.os.write", Full(room))
+        patch.setattr("finskillbench.runs.store.journal.os.write", Full(room))
         with pytest.raises(InputError, match=r"cannot be written \(No space left on device\); free some space"):
             run(edition, [oracle()], ["no_skill"], out=out, max_concurrency=3)
     (journal,) = (out / "journal").iterdir()
@@ -216,7 +216,7 @@ def test_a_trajectory_that_does_not_fit_leaves_no_part(edition, oracle, tmp_path
 
     run(edition, [oracle()], ["no_skill"], out=tmp_path)
     (tmp_path / "rows.parquet").unlink()
-    monkeypatch.setattr("finskillbench.runs.files.os.fsync", full)
+    monkeypatch.setattr("finskillbench.runs.store.files.os.fsync", full)
     with pytest.raises(InputError, match=r"rows\.parquet: cannot be written .* free some space"):
         run(edition, [oracle()], ["no_skill"], out=tmp_path)
     assert not list(tmp_path.rglob("*.part"))

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.loop import run_episode
-from finskillbench.harness.memory import Feedback
-from finskillbench.runs.journal import read_journal
-from finskillbench.runs.plan import make_plan
-from finskillbench.runs.rows import TIMINGS
-from finskillbench.runs.run import run
-from finskillbench.runs.streams import Shard, make_streams, parse_shard
-from finskillbench.runs.trajectories import read_trajectory
+from finskillbench.harness.skills.memory import Feedback
+from finskillbench.runs.execute.run import run
+from finskillbench.runs.plan.items import make_plan
+from finskillbench.runs.plan.streams import Shard, make_streams, parse_shard
+from finskillbench.runs.store.journal import read_journal
+from finskillbench.runs.store.rows import TIMINGS
+from finskillbench.runs.store.trajectories import read_trajectory
 
 KEPT = "self_generated_persistent"
 ARMS = [Condition.NO_SKILL, Condition(KEPT)]
@@ -49,7 +49,7 @@ def test_each_episode_of_a_stream_knows_the_ones_before_it(edition, learner, tmp
         known[episode.task_id] = memory
         return await run_episode(model, episode, prompt, data, mounted, around, memory)
 
-    monkeypatch.setattr("finskillbench.runs.work.run_episode", spy)
+    monkeypatch.setattr("finskillbench.runs.execute.work.run_episode", spy)
     rows = run(edition, [learner()], [KEPT], out=tmp_path, max_concurrency=8).rows
     prompts = memories(tmp_path)
     scores = {row["task_id"]: Feedback(row["task_id"], row["status"], row["score"]) for row in rows.to_dicts()}

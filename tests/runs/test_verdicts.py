@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from tests.scoring.examples import EXPECTED, truth
 from tests.scoring.strategies import HOSTILE_TEXTS
 
+from finskillbench.domains import Scorer, by_name, subtasks
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth
 from finskillbench.errors import InputError, InternalError
 from finskillbench.runs import verdicts
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
-from finskillbench.subtasks import SUBTASKS, Scorer, by_name
 
-NAMES = [subtask.name for subtask in SUBTASKS]
+NAMES = [subtask.name for subtask in subtasks()]
 UNPROVED = {Profile.PAPER, Profile.STRICT}
 
 

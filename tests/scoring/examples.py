@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from finskillbench.domains import by_name
 from finskillbench.episode import JsonObject, Profile, Score, Truth
-from finskillbench.subtasks import by_name
 
 _COMPONENTS = {
     "roa_positive": 1,

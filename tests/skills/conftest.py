@@ -8,8 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from finskillbench.skills.limits import MIB, Limits, ScriptResult
-from finskillbench.skills.runner import ScriptRunner
+from finskillbench.sandbox.limits import MIB, Limits, ScriptResult
+from finskillbench.sandbox.runner import ScriptRunner
 
 SMALL = Limits(
     wall_seconds=1.0,

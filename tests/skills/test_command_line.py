@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from finskillbench.errors import InputError, SkillError
-from finskillbench.skills.cold import SubprocessRunner
-from finskillbench.skills.limits import MIB, Limits, ScriptResult
-from finskillbench.skills.script import cli
+from finskillbench.sandbox.cold import SubprocessRunner
+from finskillbench.sandbox.limits import MIB, Limits, ScriptResult
+from finskillbench.sandbox.script import cli
 
 Write = Callable[..., Path]
 

@@ -19,16 +19,16 @@ from finskillbench.episode import Episode, JsonObject, Prompt
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import Surroundings, run_episode
 from finskillbench.harness.models import get_model
-from finskillbench.harness.models.arithmetic import by_hand
-from finskillbench.harness.models.reading import ANSWER_KEYS
-from finskillbench.harness.models.reference import Recipe, find_recipe
-from finskillbench.skills.lint import lint
-from finskillbench.skills.loader import PACKAGES, curated, load_package, placebo
-from finskillbench.skills.runner import ScriptRunner
-from finskillbench.skills.script import cli
+from finskillbench.harness.programs.arithmetic import by_hand
+from finskillbench.harness.programs.reading import ANSWER_KEYS
+from finskillbench.harness.programs.reference import Recipe, find_recipe
+from finskillbench.harness.skills.lint import lint
+from finskillbench.harness.skills.loader import curated, load_package, placebo
+from finskillbench.sandbox.runner import ScriptRunner
+from finskillbench.sandbox.script import cli
 from finskillbench.sources.edgar.metrics import CANONICAL, CANONICAL_TAGS
 
-ROOT = PACKAGES / "fundamental-analysis"
+ROOT = curated()["fundamental-analysis"].root
 SUB_TASKS = ("normalization", "earnings_quality", "driver_decomposition")
 YEAR_AGO, BEFORE, NOW = "2023-03-31", "2023-12-31", "2024-03-31"
 STARTS = {YEAR_AGO: "2023-01-01", BEFORE: "2023-10-01", NOW: "2024-01-01"}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from finskillbench.skills.limits import Limits, ScriptResult
-from finskillbench.skills.runner import ScriptRunner
+from finskillbench.sandbox.limits import Limits, ScriptResult
+from finskillbench.sandbox.runner import ScriptRunner
 
 Write = Callable[..., Path]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from finskillbench.skills.lint import lint
-from finskillbench.skills.loader import PACKAGES
+from finskillbench.harness.skills.lint import lint
+from finskillbench.harness.skills.loader import curated
 
 SKILL = """---
 name: bond-ladder
@@ -31,9 +31,9 @@ def test_a_clean_package_has_no_problems(tmp_path: Path) -> None:
     assert problems(tmp_path) == []
 
 
-@pytest.mark.parametrize("folder", sorted(PACKAGES.glob("*/SKILL.md")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("folder", [package.root for package in curated().values()], ids=lambda path: path.name)
 def test_the_shipped_packages_are_clean(folder: Path) -> None:
-    assert lint(folder.parent) == []
+    assert lint(folder) == []
 
 
 DEFECTS = [

@@ -3,15 +3,17 @@
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from finskillbench.domains import domains
 from finskillbench.errors import SkillError
-from finskillbench.skills import loader
-from finskillbench.skills.loader import SkillPackage, curated, digest, load_package, script_path
+from finskillbench.harness.skills import loader
+from finskillbench.harness.skills.loader import SkillPackage, curated, digest, load_package, script_path
 
 FILES = {
     "SKILL.md": (
@@ -237,9 +239,8 @@ def test_a_spoiled_package_is_refused(spoil: Callable[[Path], None], problem: st
 
 
 def test_curated_packages_are_listed_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path)
-    (tmp_path / "__pycache__").mkdir()
-    monkeypatch.setattr(loader, "PACKAGES", tmp_path)
+    root = make(tmp_path)
+    monkeypatch.setattr(loader, "domains", lambda: (replace(domains()[0], skills=(root,)),))
     assert list(curated()) == ["bond-ladder"]
-    monkeypatch.setattr(loader, "PACKAGES", tmp_path / "absent")
+    monkeypatch.setattr(loader, "domains", tuple)
     assert curated() == {}

@@ -4,10 +4,18 @@ import re
 
 import pytest
 
-from finskillbench.skills.lint import lint
-from finskillbench.skills.loader import PACKAGES, PLACEBO, SKILL_FILE, SkillPackage, curated, load_package, placebo
+from finskillbench.harness.skills.lint import lint
+from finskillbench.harness.skills.loader import (
+    PLACEBO,
+    SKILL_FILE,
+    SkillPackage,
+    curated,
+    load_package,
+    placebo,
+)
 
-PAIRS = list(zip(sorted(PLACEBO.glob("*/SKILL.md")), sorted(PACKAGES.glob("*/SKILL.md")), strict=True))
+OURS = sorted(package.root / SKILL_FILE for package in curated().values())
+PAIRS = list(zip(sorted(PLACEBO.glob("*/SKILL.md")), OURS, strict=True))
 NAMES = [path.parent.name for path, _ in PAIRS]
 
 # The third reference has a name of its own on both sides.

@@ -21,15 +21,15 @@ from finskillbench.episode import Episode, JsonObject, Prompt
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import Surroundings, run_episode
 from finskillbench.harness.models import get_model
-from finskillbench.harness.models.arithmetic import by_hand
-from finskillbench.harness.models.reading import ANSWER_KEYS
-from finskillbench.harness.models.reference import Recipe, find_recipe
-from finskillbench.skills.lint import lint
-from finskillbench.skills.loader import PACKAGES, curated, load_package, placebo
-from finskillbench.skills.runner import ScriptRunner
-from finskillbench.skills.script import cli
+from finskillbench.harness.programs.arithmetic import by_hand
+from finskillbench.harness.programs.reading import ANSWER_KEYS
+from finskillbench.harness.programs.reference import Recipe, find_recipe
+from finskillbench.harness.skills.lint import lint
+from finskillbench.harness.skills.loader import curated, load_package, placebo
+from finskillbench.sandbox.runner import ScriptRunner
+from finskillbench.sandbox.script import cli
 
-ROOT = PACKAGES / "risk-management"
+ROOT = curated()["risk-management"].root
 SUB_TASKS = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
 TICKERS = tuple(f"N{number:02d}" for number in range(12))

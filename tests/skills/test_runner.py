@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from finskillbench.errors import SkillError
-from finskillbench.skills import confine
-from finskillbench.skills import runner as runner_module
-from finskillbench.skills.limits import Limits, ScriptResult
-from finskillbench.skills.loader import curated
-from finskillbench.skills.runner import ScriptRunner
+from finskillbench.harness.skills.loader import curated
+from finskillbench.sandbox import confine
+from finskillbench.sandbox import runner as runner_module
+from finskillbench.sandbox.limits import Limits, ScriptResult
+from finskillbench.sandbox.runner import ScriptRunner
 
 Write = Callable[..., Path]
 
@@ -217,7 +217,7 @@ def test_a_killed_owner_leaves_no_process_behind(held: bool, write: Write) -> No
     owner = write(
         """
         import asyncio, os, pathlib, signal, sys, time
-        from finskillbench.skills.runner import ScriptRunner
+        from finskillbench.sandbox.runner import ScriptRunner
         async def main():
             with ScriptRunner(preload=(), warm_up="gc:collect") as runner:
                 who, slow = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
@@ -309,7 +309,7 @@ def test_sweep_finds_processes_that_left_their_group(tmp_path: Path) -> None:
 def test_an_owner_killed_while_its_server_starts_leaves_nothing(tmp_path: Path) -> None:
     owner = """if True:
         import os, signal
-        from finskillbench.skills.runner import ScriptRunner
+        from finskillbench.sandbox.runner import ScriptRunner
         runner = ScriptRunner(preload=("slow_start",), warm_up="gc:collect")
         runner._start()
         while not os.path.exists("warming"):

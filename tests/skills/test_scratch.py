@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from finskillbench.skills import runner as runner_module
-from finskillbench.skills import scratch
-from finskillbench.skills.limits import Limits
-from finskillbench.skills.runner import ScriptRunner
+from finskillbench.sandbox import runner as runner_module
+from finskillbench.sandbox import scratch
+from finskillbench.sandbox.limits import Limits
+from finskillbench.sandbox.runner import ScriptRunner
 
 Write = Callable[..., Path]
 

@@ -9,7 +9,7 @@ import orjson
 import polars as pl
 import pytest
 
-from finskillbench.episode import SECTORS
+from finskillbench.arrays import SECTORS
 from finskillbench.errors import SourceError
 from finskillbench.sources.market import MarketData, load_market
 from finskillbench.sources.synthetic import SyntheticTruth

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from finskillbench.episode import SECTORS
+from finskillbench.arrays import SECTORS
 from finskillbench.errors import SourceError
 from finskillbench.sources.constituents import parse_constituents
 from finskillbench.sources.statements import parse_statements

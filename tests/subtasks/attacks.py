@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.domains import by_name
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.mandate import black_litterman_from, problem_from
@@ -21,7 +22,6 @@ from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Episode, Profile, Score
 from finskillbench.errors import FinSkillBenchError
-from finskillbench.subtasks import by_name
 
 Array = np.ndarray
 Json = dict[str, Any]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from finskillbench.domains.building import BuildContext
 from finskillbench.edition import Edition
 from finskillbench.panels import Panels, read_panels
-from finskillbench.subtasks.building import BuildContext
 
 
 @pytest.fixture(scope="session", params=["synthetic", pytest.param("real", marks=pytest.mark.slow)])

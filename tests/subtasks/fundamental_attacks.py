@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from finskillbench.subtasks.driver_decomposition import MarginDriver
-from finskillbench.subtasks.earnings_quality import PiotroskiComponents
-from finskillbench.subtasks.normalization import Metrics
+from finskillbench.domains.fundamental.driver_decomposition import MarginDriver
+from finskillbench.domains.fundamental.earnings_quality import PiotroskiComponents
+from finskillbench.domains.fundamental.normalization import Metrics
 
 Json = dict[str, Any]
 

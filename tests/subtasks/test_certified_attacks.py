@@ -21,12 +21,12 @@ from tests.subtasks.attacks import (
     traded,
 )
 
+from finskillbench.domains import by_name
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.episode import Profile
-from finskillbench.subtasks import by_name
 
 Json = dict[str, Any]
 WEIGHTS = {

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.scoring.strategies import hostile_answers, wrong_types
 from tests.subtasks.attacks import ATTACKS
 
+from finskillbench.domains import by_name
+from finskillbench.domains.portfolio.constrained_optimization import ConstraintSatisfaction
 from finskillbench.edition import Edition
 from finskillbench.episode import Profile, Score, Truth
-from finskillbench.subtasks import by_name
-from finskillbench.subtasks.constrained_optimization import ConstraintSatisfaction
 
 SUB_TASKS = tuple(ATTACKS)
 HEAVY = settings(

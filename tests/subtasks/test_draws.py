@@ -7,9 +7,9 @@ from datetime import date
 
 import numpy as np
 
+from finskillbench.domains.building import Task
+from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.episode import Episode, Prompt, Truth
-from finskillbench.subtasks.building import Task
-from finskillbench.subtasks.draws import drawn, shuffled
 
 
 def task(name: str) -> Task:

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.scoring.strategies import hostile_answers, wrong_types
 
+from finskillbench.domains import by_name
 from finskillbench.episode import Profile, Score, Truth
-from finskillbench.subtasks import by_name
 
 Json = dict[str, Any]
 NORM, EQ, DD = "normalization", "earnings_quality", "driver_decomposition"

@@ -10,17 +10,17 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from finskillbench.domains import by_name
+from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.fundamental.second import RawBook, margins, normalised, quality
+from finskillbench.domains.fundamental.shared import compared
 from finskillbench.edition import Edition
 from finskillbench.engines.accounting import task as engine
 from finskillbench.episode import Episode, Profile
 from finskillbench.panels import read_panels
-from finskillbench.panels.query import FactStore
+from finskillbench.panels.filings.query import FactStore
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.synthetic import SyntheticTruth, simulate
-from finskillbench.subtasks import by_name
-from finskillbench.subtasks.building import BuildContext, Task
-from finskillbench.subtasks.fundamental import compared
-from finskillbench.subtasks.fundamental_second import RawBook, margins, normalised, quality
 
 Json = dict[str, Any]
 NORM, EQ, DD = "normalization", "earnings_quality", "driver_decomposition"
@@ -141,7 +141,7 @@ def test_the_same_seed_asks_the_same(built: Built) -> None:
     """From the panels as stored, and without the subtasks that the edition was built from before."""
     build = by_name(NORM).build
     assert build is not None
-    again = build(BuildContext(built.panels, 1, built.filings))
+    again = build(BuildContext(built.panels, 1, built.filings), None)
     assert [task.episode for task in again] == [task.episode for task in built.tasks[NORM]]
     assert [task.truth for task in again] == [task.truth for task in built.tasks[NORM]]
 
@@ -151,7 +151,7 @@ def test_without_company_facts_there_is_a_note_and_no_episode(built: Built) -> N
     for name in COUNTS:
         build = by_name(name).build
         assert build is not None
-        assert build(context) == []
+        assert build(context, None) == []
     assert context.notes == ["Fundamental analysis is left out: the collection has no company facts."]
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.scoring.examples import EXPECTED, judged
 from tests.scoring.strategies import ANY_VALUE, hostile_answers, wrong_types
 
+from finskillbench.domains import subtasks
 from finskillbench.episode import Profile, Score
-from finskillbench.subtasks import SUBTASKS
 
-NAMES = [subtask.name for subtask in SUBTASKS]
+NAMES = [subtask.name for subtask in subtasks()]
 HEAVY = settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finskillbench.subtasks.optimizer_call import agreement, effective_parameters, fill, render
+from finskillbench.domains.portfolio.optimizer_call import agreement, effective_parameters, fill, render
 
 SECTORS = ("Energy", "Technology", "Utilities")
 SIZE = 30

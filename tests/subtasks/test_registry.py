@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from tests.scoring.examples import EXPECTED
 
+from finskillbench.domains import Subtask, by_method, by_name, domain_of, subtasks
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
-from finskillbench.subtasks import SUBTASKS, Subtask, by_method, by_name
 
 ORDER = [
     ("unconstrained_optimization", "pc_uncon", ["weights"]),
@@ -41,14 +41,16 @@ DOMAINS = {"pc": "portfolio_construction", "rm": "risk_management", "fa": "funda
 
 
 def test_thirteen_subtasks_in_the_order_of_the_specification() -> None:
-    listed = [(subtask.name, subtask.prefix, list(subtask.answer.model_fields)) for subtask in SUBTASKS]
+    listed = [(subtask.name, subtask.prefix, list(subtask.answer.model_fields)) for subtask in subtasks()]
     assert listed == ORDER
-    assert [subtask.skill for subtask in SUBTASKS] == [DOMAINS[prefix.split("_")[0]] for _, prefix, _ in ORDER]
-    assert [subtask.name for subtask in SUBTASKS if not subtask.headline] == ["infeasibility_detection"]
+    assert [domain_of(subtask.name).name for subtask in subtasks()] == [
+        DOMAINS[prefix.split("_")[0]] for _, prefix, _ in ORDER
+    ]
+    assert [subtask.name for subtask in subtasks() if not subtask.headline] == ["infeasibility_detection"]
 
 
 def test_subtasks_are_found_by_name_and_by_method() -> None:
-    for subtask in SUBTASKS:
+    for subtask in subtasks():
         assert by_name(subtask.name) is subtask
         assert by_method(subtask.method) is subtask
         assert {Profile.PAPER, Profile.STRICT} <= set(subtask.scorers)
@@ -72,7 +74,7 @@ def _undescribed(schema: Any, path: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("subtask", SUBTASKS, ids=lambda subtask: subtask.name)
+@pytest.mark.parametrize("subtask", subtasks(), ids=lambda subtask: subtask.name)
 def test_every_key_of_an_answer_is_described(subtask: Subtask) -> None:
     schema = subtask.answer.model_json_schema()
     assert _undescribed(schema, subtask.name) == []

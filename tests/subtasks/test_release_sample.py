@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from finskillbench.domains import by_name, domain_of
 from finskillbench.episode import Profile, Status, Submission, Truth
 from finskillbench.runs.verdicts import judge
-from finskillbench.subtasks import by_name
 
 ABOVE_ONE = {
     # Two factor tilts each: `paper` pays the repeat the full relevance of the type while the ideal has it once.
@@ -50,7 +50,7 @@ def test_published_methods_are_those_of_the_registry(published: dict[str, dict[s
     }
     for episode in published.values():
         assert by_name(episode["sub_task"]).method == episode["verification"]["method"]
-        assert by_name(episode["sub_task"]).skill == episode["skill"]
+        assert domain_of(episode["sub_task"]).name == episode["skill"]
 
 
 def test_what_an_empty_object_earns(published: dict[str, dict[str, Any]]) -> None:

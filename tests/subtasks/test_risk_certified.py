@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.scoring.strategies import hostile_answers, wrong_types
 
+from finskillbench.domains import by_name
+from finskillbench.domains.risk.risk_remediation import LIMIT_TOLERANCE, REMEDIATION, WEIGHT_TOLERANCE
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.risk.exposures import ranked
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.task import book_from, market_from
 from finskillbench.episode import Profile, Score, Truth
-from finskillbench.subtasks import by_name
-from finskillbench.subtasks.risk_remediation import LIMIT_TOLERANCE, REMEDIATION, WEIGHT_TOLERANCE
 
 Json = dict[str, Any]
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")

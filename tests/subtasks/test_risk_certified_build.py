@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from tests.subtasks.test_risk_certified import MARKET, identification, mandate, monitoring, portfolio
 
+from finskillbench.domains.building import conventions
+from finskillbench.domains.risk import second as risk_second
+from finskillbench.domains.risk.shared import UNITS, agreed, same
 from finskillbench.engines.risk import stress
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.stress import apply, scenario_from
 from finskillbench.engines.risk.task import book_from, market_from
 from finskillbench.errors import InternalError
-from finskillbench.subtasks import risk_second
-from finskillbench.subtasks.building import conventions
-from finskillbench.subtasks.risk import UNITS, agreed, same
 
 Json = dict[str, Any]
 

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.scoring.strategies import hostile_answers
 
+from finskillbench.domains import by_name
+from finskillbench.domains.risk.second import AGREEMENT
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Truth
 from finskillbench.harness.prompts import task_prompt
-from finskillbench.subtasks import by_name
-from finskillbench.subtasks.risk_second import AGREEMENT
 
 Json = dict[str, Any]
 NAMES = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")

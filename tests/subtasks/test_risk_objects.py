@@ -10,6 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from finskillbench.domains.building import BuildContext, load_catalog
+from finskillbench.domains.risk.objects import construct as risk_objects
+from finskillbench.domains.risk.objects.construct import RemediationPair, RiskObjects, risk_context
+from finskillbench.domains.risk.objects.mandates import fitted_at
+from finskillbench.domains.risk.objects.portfolios import clear_of_limits
+from finskillbench.domains.risk.objects.recipes import LEAST, TYPES
 from finskillbench.edition import Edition
 from finskillbench.engines.risk.mandate import Kind
 from finskillbench.engines.risk.monitor import measure
@@ -17,12 +23,6 @@ from finskillbench.engines.risk.remediation import nearest, remediate
 from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.engines.risk.task import book_from
 from finskillbench.panels import Panels, read_panels
-from finskillbench.subtasks import risk_objects
-from finskillbench.subtasks.building import BuildContext, load_catalog
-from finskillbench.subtasks.risk_mandates import fitted_at
-from finskillbench.subtasks.risk_objects import RemediationPair, RiskObjects, risk_context
-from finskillbench.subtasks.risk_portfolios import clear_of_limits
-from finskillbench.subtasks.risk_recipes import LEAST, TYPES
 
 BAND = load_catalog("risk.json")["grey_band"]
 SETTINGS = load_catalog("risk.json")

@@ -5,8 +5,8 @@ import math
 import pytest
 from tests.scoring.examples import EXPECTED, judged
 
+from finskillbench.domains.risk.constraint_monitoring import normal_status, normal_type
 from finskillbench.episode import Profile
-from finskillbench.subtasks.constraint_monitoring import normal_status, normal_type
 
 STRICT = Profile.STRICT
 CM, RI, ST, RR = "constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation"

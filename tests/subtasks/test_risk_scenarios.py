@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from finskillbench.arrays import FACTORS
+from finskillbench.domains.building import BuildContext, load_catalog
+from finskillbench.domains.risk.objects.scenarios import ScenarioBook, economics, scenario_book
 from finskillbench.engines.risk.stress import scenario_from
-from finskillbench.episode import FACTORS
 from finskillbench.panels.tables import Panels
-from finskillbench.subtasks.building import BuildContext, load_catalog
-from finskillbench.subtasks.risk_scenarios import ScenarioBook, economics, scenario_book
 
 
 @pytest.fixture(scope="module")

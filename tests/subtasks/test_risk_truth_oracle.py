@@ -11,18 +11,18 @@ import pytest
 from tests.oracles import risk as oracle
 from tests.subtasks.attacks import scored
 
+from finskillbench.domains.building import BuildContext
+from finskillbench.domains.risk.objects.construct import RiskObjects, risk_context
+from finskillbench.domains.risk.objects.portfolios import PortfolioCase
+from finskillbench.domains.risk.shared import by_ticker, factor_exposures, resolved_covariance, sector_mapping
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.problem import required
 from finskillbench.engines.risk.exposures import ranked
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.report import exposure_list, remedy_answer, stress_answer
 from finskillbench.engines.risk.stress import apply, scenario_from
-from finskillbench.engines.risk.value_at_risk import portfolio_returns, value_at_risk
+from finskillbench.engines.statistics.value_at_risk import portfolio_returns, value_at_risk
 from finskillbench.episode import Episode
-from finskillbench.subtasks.building import BuildContext
-from finskillbench.subtasks.risk import by_ticker, factor_exposures, resolved_covariance, sector_mapping
-from finskillbench.subtasks.risk_objects import RiskObjects, risk_context
-from finskillbench.subtasks.risk_portfolios import PortfolioCase
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")  # cvxpy on its retries
 EXACT = 1e-9

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from finskillbench.domains.building import load_catalog
+from finskillbench.domains.portfolio.rebalancing import TWO_STAGES
+from finskillbench.domains.portfolio.tiers import OBJECTIVE_TEXT
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import check_limits, violations
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode
-from finskillbench.subtasks.building import load_catalog
-from finskillbench.subtasks.portfolio import OBJECTIVE_TEXT
-from finskillbench.subtasks.rebalancing import TWO_STAGES
 
 CATALOG = load_catalog("portfolio.json")
 PORTFOLIO = (

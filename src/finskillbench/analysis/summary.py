@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from finskillbench.analysis.intervals import Difference, paired_difference
+from finskillbench.domains import subtasks
 from finskillbench.episode import Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.subtasks import SUBTASKS
 
 REFERENCE = Condition.NO_SKILL.value
 HEADLINE = "headline"
@@ -82,21 +82,21 @@ def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, *, s
     if rows.is_empty():
         raise InputError("rows: the table is empty; give the rows.parquet of a finished run")
     conditions = _conditions(rows)
-    order = [subtask.name for subtask in SUBTASKS]
-    aside = {subtask.name for subtask in SUBTASKS if not subtask.headline}
+    order = [subtask.name for subtask in subtasks()]
+    aside = {subtask.name for subtask in subtasks() if not subtask.headline}
     present = rows["sub_task"].unique(maintain_order=True).to_list()
-    subtasks = sorted(present, key=lambda name: order.index(name) if name in order else len(order))
-    profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in subtasks}
+    named = sorted(present, key=lambda name: order.index(name) if name in order else len(order))
+    profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in named}
     shown = _with_shown_score(rows, profiles)
     lines: list[Line] = []
     for model in rows["model"].unique(maintain_order=True):
         mine = shown.filter(pl.col("model") == model)
-        for name in subtasks:
+        for name in named:
             part = mine.filter(pl.col("sub_task") == name)
             if not part.is_empty():
                 lines.append(_line(part, model, name, profiles[name].value, conditions, seed))
         counted = mine.filter(~pl.col("sub_task").is_in(list(aside)))
-        used = dict.fromkeys(profiles[name].value for name in subtasks if name not in aside)
+        used = dict.fromkeys(profiles[name].value for name in named if name not in aside)
         if not counted.is_empty():
             lines.append(_line(counted, model, HEADLINE, "+".join(used), conditions, seed))
     return Summary(profile, conditions, tuple(lines), _notes(rows, profile, profiles, aside))

@@ -13,14 +13,14 @@ from rich.live import Live
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from finskillbench.runs.board import Board, Counts
+    from finskillbench.runs.execute.board import Board, Counts
 
 SECONDS_BETWEEN_LINES = 10.0
 _COLUMNS = ("Model", "Done", "Errors", "Tokens in", "Tokens out", "Cost USD", "Time left")
 
 
 class Display:
-    """Shows a `finskillbench.runs.board.Board` each time it is called with one; a context that ends the view.
+    """Shows a `finskillbench.runs.execute.board.Board` each time it is called with one; a context that ends the view.
 
     Parameters
     ----------

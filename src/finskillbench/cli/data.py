@@ -15,7 +15,7 @@ from finskillbench.errors import InputError
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
-    from finskillbench.edition.validate import Check
+    from finskillbench.edition.validation import Check
 
 app = typer.Typer(help="Build, describe, validate and import editions of the benchmark.")
 
@@ -95,7 +95,7 @@ def validate(
     import orjson
 
     from finskillbench.edition import load_edition
-    from finskillbench.edition.validate import validate_edition
+    from finskillbench.edition.validation import validate_edition
 
     with console.Progress() as progress:
         report = validate_edition(load_edition(edition), progress)

@@ -23,8 +23,8 @@ def merge(
     Exit code 1 if a planned episode is in none of them: the run's own command, with --out OUT and without --shard, goes
     on from there.
     """
-    from finskillbench.runs.merge import merge as merge_folders
-    from finskillbench.runs.rows import ROWS
+    from finskillbench.runs.afterwards.merge import merge as merge_folders
+    from finskillbench.runs.store.rows import ROWS
 
     merged = merge_folders(out, shards)
     typer.echo(f"Rows:         {out / ROWS}")

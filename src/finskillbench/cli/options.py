@@ -128,7 +128,7 @@ def model_options(
 ) -> ModelOptions:
     """How hosted models are called under these options."""
     from finskillbench.harness.models import ModelOptions
-    from finskillbench.harness.prices import PriceTable
+    from finskillbench.harness.providers.prices import PriceTable
 
     return ModelOptions(
         base_url=base_url,
@@ -143,9 +143,9 @@ def model_options(
 
 def check_names(models: Sequence[str], conditions: Sequence[str], subtasks: Sequence[str]) -> None:
     """Refuse a wrong name before an edition is built for it."""
+    from finskillbench.domains import by_name
     from finskillbench.harness.conditions import parse_condition
     from finskillbench.harness.models import check_model
-    from finskillbench.subtasks import by_name
 
     for names, find in ((models, check_model), (conditions, parse_condition), (subtasks, by_name)):
         for name in names:
@@ -164,7 +164,7 @@ def default_folder(
     shard: str | None,
 ) -> Path:
     """The run folder that belongs to everything that decides what is run and how it comes out."""
-    from finskillbench.runs.defaults import run_folder
+    from finskillbench.runs.plan.defaults import run_folder
 
     how = (called.seed, called.base_url, called.max_tokens, called.reasoning_effort)
     return run_folder(edition, models, conditions, subtasks, limit, epochs, *how, shard)
@@ -173,6 +173,6 @@ def default_folder(
 def open_edition(path: Path | None, progress: console.Progress) -> Edition:
     """The edition named by the option, or the default one."""
     from finskillbench.edition import load_edition
-    from finskillbench.runs.defaults import default_edition
+    from finskillbench.runs.plan.defaults import default_edition
 
     return load_edition(path or default_edition(progress))

@@ -11,7 +11,7 @@ from finskillbench.cli import console, options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from finskillbench.runs.estimate import Amount, Estimate
+    from finskillbench.runs.plan.estimate import Amount, Estimate
 
 EXAMPLE = """\b
 Examples:
@@ -51,11 +51,11 @@ def plan(
     run folder already holds are left out.
     """
     from finskillbench.harness.conditions import parse_condition
-    from finskillbench.runs import run as runs
-    from finskillbench.runs.dropped import spent
-    from finskillbench.runs.estimate import OUTPUT_TOKENS_PER_CALL, STAND_IN, estimate, left_to_run
-    from finskillbench.runs.plan import make_plan
-    from finskillbench.runs.streams import parse_shard
+    from finskillbench.runs.execute import run as runs
+    from finskillbench.runs.plan.estimate import OUTPUT_TOKENS_PER_CALL, STAND_IN, estimate, left_to_run
+    from finskillbench.runs.plan.items import make_plan
+    from finskillbench.runs.plan.streams import parse_shard
+    from finskillbench.runs.store.dropped import spent
 
     models = model or list(runs.DEFAULT_MODELS)
     conditions = condition or [each.value for each in runs.DEFAULT_CONDITIONS]

@@ -10,7 +10,7 @@ import typer
 from finskillbench.cli import console
 
 if TYPE_CHECKING:
-    from finskillbench.runs.rescore import Change, Group
+    from finskillbench.runs.afterwards.rescore import Change, Group
 
 EXAMPLE = """\b
 Examples:
@@ -33,8 +33,8 @@ def rescore(
     """
     from finskillbench.cli.tables import render_table
     from finskillbench.edition import load_edition
-    from finskillbench.runs import rescore as rescoring
-    from finskillbench.runs.defaults import default_edition
+    from finskillbench.runs.afterwards import rescore as rescoring
+    from finskillbench.runs.plan.defaults import default_edition
 
     begun = rescoring.read_record(run)
     with console.Progress() as progress:

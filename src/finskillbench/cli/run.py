@@ -9,7 +9,7 @@ import typer
 from finskillbench.cli import console, options
 
 if TYPE_CHECKING:
-    from finskillbench.runs.run import RunResult
+    from finskillbench.runs.execute.run import RunResult
 
 INTERRUPTED = 130
 EXAMPLE = """\b
@@ -48,9 +48,9 @@ def run(
     from finskillbench.analysis.text import render_text
     from finskillbench.cli.board import Display
     from finskillbench.episode import Profile
-    from finskillbench.runs import run as runs
-    from finskillbench.runs.rows import ROWS
-    from finskillbench.runs.streams import parse_shard
+    from finskillbench.runs.execute import run as runs
+    from finskillbench.runs.plan.streams import parse_shard
+    from finskillbench.runs.store.rows import ROWS
 
     models = model or list(runs.DEFAULT_MODELS)
     conditions = condition or [each.value for each in runs.DEFAULT_CONDITIONS]

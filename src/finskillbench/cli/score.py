@@ -29,7 +29,7 @@ def score(
 
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
-    from finskillbench.runs import scoring
+    from finskillbench.runs.afterwards import scoring
 
     if out.exists() and submissions.exists() and out.samefile(submissions):
         raise InputError(f"{out}: is the file of submissions itself; choose another --out")

@@ -27,8 +27,8 @@ def show(
 ) -> None:
     """Print the trajectory of one episode: who said what, tool calls with their results, and the verdict."""
     from finskillbench.errors import InputError
-    from finskillbench.runs.show import conversation, find_trajectory, row_of
-    from finskillbench.runs.trajectories import read_trajectory
+    from finskillbench.runs.afterwards.show import conversation, find_trajectory, row_of
+    from finskillbench.runs.store.trajectories import read_trajectory
 
     if run.is_file():
         if not (task_id is None and model is None and condition is None and run_idx is None):

@@ -20,7 +20,7 @@ def _group(context: typer.Context) -> None:
 @app.command("list", epilog="Example: finskillbench skills list")
 def list_packages() -> None:
     """List the curated packages with what each says of itself."""
-    from finskillbench.skills.loader import curated
+    from finskillbench.harness.skills.loader import curated
 
     packages = curated()
     for name, package in packages.items():
@@ -38,10 +38,10 @@ def lint_packages(
     ] = None,
 ) -> None:
     """Check packages against the Agent Skills specification and this project's rules. Exit code 1 on a problem."""
-    from finskillbench.skills.lint import lint
-    from finskillbench.skills.loader import PACKAGES, curated
+    from finskillbench.harness.skills.lint import lint
+    from finskillbench.harness.skills.loader import curated
 
-    folders = [_folder(name) for name in packages] if packages else [PACKAGES / name for name in curated()]
+    folders = [_folder(name) for name in packages] if packages else [package.root for package in curated().values()]
     clean = True
     for folder in folders:
         problems = lint(folder)
@@ -56,7 +56,7 @@ def lint_packages(
 @app.command("show", epilog="Example: finskillbench skills show portfolio-construction")
 def show(package: Annotated[str, typer.Argument(help="Name of a curated package, or the folder of any.")]) -> None:
     """Print a package as an agent reads it: its document, then the names of its references and scripts."""
-    from finskillbench.skills.loader import load_package
+    from finskillbench.harness.skills.loader import load_package
 
     loaded = load_package(_folder(package))
     typer.echo(loaded.body)
@@ -69,11 +69,11 @@ def show(package: Annotated[str, typer.Argument(help="Name of a curated package,
 def _folder(name: str) -> Path:
     """The folder of a curated package by name, or the folder given."""
     from finskillbench.errors import InputError
-    from finskillbench.skills.loader import PACKAGES, curated
+    from finskillbench.harness.skills.loader import curated
 
     known = curated()
     if name in known:
-        return PACKAGES / name
+        return known[name].root
     if Path(name).is_dir():
         return Path(name)
     raise InputError(f"no skill package {name!r}; curated are: {', '.join(known) or 'none'}; or give a folder")

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from threadpoolctl import threadpool_limits
 
+from finskillbench.domains import domain_of, domains, subtasks
+from finskillbench.domains.building import BuildContext
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.store import (
     LARGEST,
@@ -26,10 +28,6 @@ from finskillbench.panels import build_panels, write_panels
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market import load_market
 from finskillbench.sources.synthetic import write_collection
-from finskillbench.subtasks import SUBTASKS
-from finskillbench.subtasks.building import BuildContext, load_catalog
-from finskillbench.subtasks.fundamental import CATALOG, fundamental_pools
-from finskillbench.subtasks.risk import pool_sizes
 
 DEFAULT_SEED = 1
 DEFAULT_NAMES = 30
@@ -44,7 +42,6 @@ _RAW_FOLDERS = (
     "submissions",
     "xbrl",
 )
-_RISK_CATALOGS = ("risk", "mandates", "scenarios")
 _SMALLEST, _LARGEST = 30, 3000
 
 Progress = Callable[[str], None]
@@ -112,12 +109,18 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
     panels = build_panels(market, filings)
     write_panels(panels, folder / "panels")
     context = BuildContext(panels, seed, filings)
-    counts = {}
-    for subtask in SUBTASKS:
+    counts: dict[str, int] = {}
+    parameters: dict[str, dict[str, Any]] = {}
+    prepared: dict[str, Any] = {}
+    for subtask in subtasks():
         if subtask.build is None:
             continue
+        domain = domain_of(subtask.name)
+        if domain.name not in prepared:
+            progress(f"preparing {domain.spoken}")
+            prepared[domain.name] = domain.prepare(context)
         progress(f"proving {subtask.name}")
-        tasks = subtask.build(context)
+        tasks = subtask.build(context, prepared[domain.name])
         if not tasks:
             continue  # the collection does not support it; a note of the context says why
         counts[subtask.name] = len(tasks)
@@ -126,6 +129,9 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
         write_lines(folder / "truth" / file, (truth_json(task.truth) for task in tasks))
         certificates = ({"task_id": t.episode.task_id, "certificate": t.certificate} for t in tasks)
         write_lines(folder / "certificates" / file, certificates)
+    for domain in domains():
+        if domain.name in prepared:
+            parameters |= domain.parameters(prepared[domain.name])
     raw_files = {
         f"{name}/{path}": digest
         for name in _RAW_FOLDERS
@@ -140,13 +146,7 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
             "universe": list(panels.symbols),
             "as_of_dates": [day.isoformat() for day in panels.month_ends],
             "counts": counts,
-            "parameters": {
-                "portfolio": context.catalog,
-                **{name: load_catalog(f"{name}.json") for name in _RISK_CATALOGS},
-                "risk_pools": pool_sizes(context),
-                "fundamental": load_catalog(CATALOG),
-                "fundamental_pools": fundamental_pools(context),
-            },
+            "parameters": parameters,
             "notes": [*panels.report.notes, *context.notes],
             "versions": versions(),
         },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -49,6 +49,11 @@ class Edition:
         """Whether the edition was handed out with its truth."""
         return (self.path / "truth").is_dir()
 
+    @property
+    def has_certificates(self) -> bool:
+        """Whether the edition was handed out with its certificates."""
+        return (self.path / "certificates").is_dir()
+
     def episodes(self, sub_tasks: Collection[str] | None = None) -> tuple[Episode, ...]:
         """Episodes in file order, of the named subtasks or of all.
 
@@ -93,6 +98,10 @@ class Edition:
                 truth = truth_from(row, f"{path}, line {line}")
                 found[truth.task_id] = truth
         return found
+
+    def lines(self, part: str, sub_task: str) -> Iterator[dict[str, Any]]:
+        """The lines of one file as they are on disk; `part` is "episodes", "truth" or "certificates"."""
+        return read_lines(self.path / part / f"{sub_task}.jsonl")
 
     def certificates(self, sub_task: str) -> dict[str, JsonObject]:
         """The certificates of a subtask by task id."""

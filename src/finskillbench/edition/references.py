@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.errors import EditionError, InputError
-from finskillbench.panels.query import FactStore
+from finskillbench.panels.filings.query import FactStore
 
 FACTS = "panels/facts.parquet"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.arrays import Floats
 from finskillbench.errors import InputError
 
 LARGEST = 1e6
@@ -55,7 +55,7 @@ def tickers_of(data: Mapping[str, Any], field: str) -> tuple[str, ...]:
     return tuple(tickers)
 
 
-def exposures_from(table: Mapping[str, Any], tickers: tuple[str, ...], factors: tuple[str, ...]) -> Array:
+def exposures_from(table: Mapping[str, Any], tickers: tuple[str, ...], factors: tuple[str, ...]) -> Floats:
     """(n, k) betas of `factor_exposures`, which must cover every ticker and factor."""
     rows = [covered(table, ticker, "factor_exposures") for ticker in tickers]
     for ticker, row in zip(tickers, rows, strict=True):
@@ -66,14 +66,14 @@ def exposures_from(table: Mapping[str, Any], tickers: tuple[str, ...], factors: 
     )
 
 
-def values_from(data: Any, tickers: tuple[str, ...], field: str, largest: float = LARGEST) -> Array:
+def values_from(data: Any, tickers: tuple[str, ...], field: str, largest: float = LARGEST) -> Floats:
     """(n,) numbers of a map that must cover every ticker."""
     if not isinstance(data, Mapping):
         raise InputError(f"{field} must map tickers to numbers")
     return np.array([number(data, ticker, field, largest=largest) for ticker in tickers])
 
 
-def weights_from(data: Any, tickers: tuple[str, ...], field: str, universe: str = "the covariance") -> Array:
+def weights_from(data: Any, tickers: tuple[str, ...], field: str, universe: str = "the covariance") -> Floats:
     """(n,) weights of a map; absent names weigh nothing, a name outside the universe is an error."""
     if not isinstance(data, Mapping):
         raise InputError(f"{field} must map tickers to weights")

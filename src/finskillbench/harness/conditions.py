@@ -15,10 +15,11 @@ from types import MappingProxyType
 
 import orjson
 
+from finskillbench.domains import domain as registered
 from finskillbench.errors import InputError, InternalError
-from finskillbench.harness.memory import EMPTY, Memory
 from finskillbench.harness.model import ToolSpec
-from finskillbench.skills.loader import SkillPackage, script_notes
+from finskillbench.harness.skills.loader import SkillPackage, script_notes
+from finskillbench.harness.skills.memory import EMPTY, Memory
 
 
 class Condition(StrEnum):
@@ -71,7 +72,6 @@ ARMS: Mapping[Condition, Arm] = MappingProxyType(
 )
 
 ALWAYS = ("submit_answer", "load_skill", "load_references", "get_task_data")
-FUNDAMENTAL = "fundamental_analysis"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,7 @@ def script_index(packages: Mapping[str, SkillPackage]) -> tuple[tuple[str, str],
 def expected_tools(arm: Arm, domain: str) -> tuple[str, ...]:
     """Names of the tools that an agent of this arm is offered for an episode of `domain`, in wire order."""
     names: list[str] = [*ALWAYS]
-    if domain == FUNDAMENTAL:
-        names.append("query_xbrl")
+    names += registered(domain).tools
     if arm.scripts:
         names.append("run_skill_script")
     if arm.own:

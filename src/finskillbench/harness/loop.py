@@ -19,9 +19,9 @@ from finskillbench.episode import Episode
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.conditions import Mount, prove_mount
 from finskillbench.harness.failures import PROVIDER
-from finskillbench.harness.memory import EMPTY, Memory
 from finskillbench.harness.model import AUTO, FREE, Message, Model, ToolSpec, Turn, clean_turn
 from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, arm_prompt, prompt_digest
+from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
 from finskillbench.harness.tools import SUBMIT_ANSWER, tool_specs
 from finskillbench.harness.trace import CallRecord, Ended, Fate, ToolRecord, Trace

@@ -21,9 +21,9 @@ from finskillbench.errors import InternalError
 from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, script_index
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, arm_prompt
+from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import tool_specs
-from finskillbench.skills.loader import SkillPackage, curated, placebo
 
 SHORTEST_LINE = 40
 """Lines of a document that are shorter than this are no mark of it: "Body." may stand anywhere."""

@@ -12,9 +12,10 @@ import orjson
 from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.harness.conditions import Mount
-from finskillbench.harness.memory import EMPTY, MAX_SAVED_SKILLS, Memory, skill_problem
 from finskillbench.harness.model import ToolCall, ToolSpec
-from finskillbench.harness.own_skills import OwnSkills
+from finskillbench.harness.skills.loader import SkillPackage, script_path
+from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, Memory, skill_problem
+from finskillbench.harness.skills.own import OwnSkills
 from finskillbench.harness.tools import (
     MAX_RESULT_CHARS,
     NO_SKILLS,
@@ -24,7 +25,6 @@ from finskillbench.harness.tools import (
     shorten,
 )
 from finskillbench.harness.trace import Fate
-from finskillbench.skills.loader import SkillPackage, script_path
 
 TaskData = Callable[[], Mapping[str, Any]]
 """Gives the episode's input at full precision; called only when a tool needs it."""
@@ -33,7 +33,7 @@ _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
 class ScriptOutcome(Protocol):
-    """What a script runner returns; fields as in `finskillbench.skills.runner.ScriptResult`."""
+    """What a script runner returns; fields as in `finskillbench.sandbox.runner.ScriptResult`."""
 
     @property
     def ok(self) -> bool: ...
@@ -44,7 +44,7 @@ class ScriptOutcome(Protocol):
 
 
 class Runner(Protocol):
-    """Runs a script of a package; `finskillbench.skills.runner.ScriptRunner` is one."""
+    """Runs a script of a package; `finskillbench.sandbox.runner.ScriptRunner` is one."""
 
     async def run(self, script: Path, payload: bytes) -> ScriptOutcome: ...
 

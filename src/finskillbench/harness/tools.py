@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from finskillbench.harness.conditions import Arm, Mount, expected_tools
-from finskillbench.harness.memory import MAX_NAME_CHARS, MAX_SAVED_SKILLS
 from finskillbench.harness.model import ToolSpec
+from finskillbench.harness.skills.memory import MAX_NAME_CHARS, MAX_SAVED_SKILLS
 from finskillbench.harness.trace import Fate
 
 MAX_RESULT_CHARS = 262_144

@@ -1,7 +1,8 @@
 """The model that Inspect was told to use, as one of ours.
 
-`finskillbench.harness.models.hosted` makes its models itself and reads their raw answers; here the model is Inspect's,
-with the user's own settings, and a tool call is what Inspect made of it: it mends broken JSON before we see it.
+`finskillbench.harness.providers.hosted` makes its models itself and reads their raw answers; here the model is
+Inspect's, with the user's own settings, and a tool call is what Inspect made of it: it mends broken JSON before we
+see it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from inspect_ai.util import LimitExceededError
 
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
 from finskillbench.harness.model import AUTO, FREE, Message, ToolSpec, Turn, Usage
-from finskillbench.harness.models.inspect_words import (
+from finskillbench.harness.providers.errors import is_overflow, provider_error
+from finskillbench.harness.providers.inspect_words import (
     as_written,
     from_call,
     from_stop,
@@ -24,7 +26,6 @@ from finskillbench.harness.models.inspect_words import (
     to_chat,
     to_tool,
 )
-from finskillbench.harness.models.provider_errors import is_overflow, provider_error
 
 
 class Active:

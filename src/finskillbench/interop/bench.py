@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
+from finskillbench.domains import by_name
 from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import Episode, JsonObject, Submission, Verdict
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Mount, mount, parse_condition
 from finskillbench.harness.loop import Surroundings
 from finskillbench.harness.prompts import arm_prompt, task_prompt
-from finskillbench.runs.plan import choose_episodes
+from finskillbench.harness.skills.loader import curated, placebo
+from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.verdicts import judge
-from finskillbench.skills.loader import curated, placebo
-from finskillbench.skills.runner import ScriptRunner
-from finskillbench.subtasks import by_name
+from finskillbench.sandbox.runner import ScriptRunner
 
 
 class Bench:

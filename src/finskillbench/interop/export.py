@@ -33,11 +33,11 @@ from finskillbench.harness.conditions import Condition, parse_condition
 from finskillbench.interop.samples import make_sample
 from finskillbench.interop.tasks import EVERYTHING
 from finskillbench.interop.verdict_scores import SCORER, to_results
-from finskillbench.runs.files import PART, make_folder
-from finskillbench.runs.plan import Item
-from finskillbench.runs.record import FILE
-from finskillbench.runs.rows import ROWS, SCHEMA
-from finskillbench.runs.trajectories import read_trajectory
+from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.files import PART, make_folder
+from finskillbench.runs.store.record import FILE
+from finskillbench.runs.store.rows import ROWS, SCHEMA
+from finskillbench.runs.store.trajectories import read_trajectory
 
 Progress = Callable[[str, int, int], None]
 """`(log, done, total)` after each episode of a log."""

@@ -16,7 +16,7 @@ from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 from finskillbench.errors import InputError
 from finskillbench.harness.model import AUTO
 from finskillbench.harness.models import MODELS, get_model
-from finskillbench.harness.models.inspect_words import from_chat, from_tool, to_call, to_usage
+from finskillbench.harness.providers.inspect_words import from_chat, from_tool, to_call, to_usage
 
 
 @modelapi(name="finskillbench")

@@ -10,7 +10,7 @@ from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOu
 
 from finskillbench.harness.loop import MAX_TURNS
 from finskillbench.harness.model import Message, ToolCall, Usage
-from finskillbench.harness.models.inspect_words import to_chat, to_usage
+from finskillbench.harness.providers.inspect_words import to_chat, to_usage
 from finskillbench.interop.verdict_scores import SCORER, to_score
 
 _ELSEWHERE = frozenset({"task_id", "run_idx", "model", "score", "scores", "score_profile", "scoring_details"})
@@ -23,7 +23,7 @@ def make_sample(row: Mapping[str, Any], trajectory: Mapping[str, Any]) -> EvalSa
     Parameters
     ----------
     row : its row, as `rows.parquet` holds it.
-    trajectory : its trajectory, as `finskillbench.runs.trajectories.read_trajectory` gives it.
+    trajectory : its trajectory, as `finskillbench.runs.store.trajectories.read_trajectory` gives it.
 
     Raises
     ------

@@ -18,8 +18,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from finskillbench.episode import Submission
 from finskillbench.errors import RunStoppedError
 from finskillbench.harness.loop import run_episode
-from finskillbench.harness.models.inspect_words import to_chat
-from finskillbench.harness.models.reading import ANSWER_KEYS
+from finskillbench.harness.programs.reading import ANSWER_KEYS
+from finskillbench.harness.providers.inspect_words import to_chat
 from finskillbench.interop.active import Active
 from finskillbench.interop.verdict_scores import PROFILES, SCORER, to_score
 
@@ -88,15 +88,15 @@ def verdict(edition: str) -> Scorer:
 
 
 def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
+    from finskillbench.domains import domain_of, subtasks
     from finskillbench.harness.proof import prove_arms
     from finskillbench.interop.bench import mounted_arm, open_bench
-    from finskillbench.runs.defaults import default_edition
-    from finskillbench.runs.version import scorer_version
-    from finskillbench.subtasks import SUBTASKS
+    from finskillbench.runs.plan.defaults import default_edition
+    from finskillbench.runs.store.version import scorer_version
 
     path = str(Path(edition).absolute() if edition else default_edition(lambda stage: None))
     bench, mounted = open_bench(path), mounted_arm(condition)
-    named = [subtask.name for subtask in SUBTASKS if name in (subtask.name, subtask.skill, EVERYTHING)]
+    named = [subtask.name for subtask in subtasks() if name in (subtask.name, domain_of(subtask.name).name, EVERYTHING)]
     held = [each for each in named if each in bench.edition.sub_tasks]
     chosen = bench.choose(held or named, limit)
     proof = prove_arms({mounted.arm.condition: mounted}, sorted({episode.skill for episode in chosen}))

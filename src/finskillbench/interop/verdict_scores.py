@@ -15,7 +15,7 @@ from inspect_ai.log import EvalMetric, EvalResults, EvalScore
 from inspect_ai.scorer import Score
 
 from finskillbench.episode import Status
-from finskillbench.runs.rows import HEADLINE_ORDER
+from finskillbench.runs.store.rows import HEADLINE_ORDER
 
 SCORER = "verdict"
 PROFILES = tuple(profile.value for profile in HEADLINE_ORDER)

@@ -8,22 +8,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finskillbench.panels.benchmark_weights import WeightsPanel, build_benchmark_weights, shares_known_from
-from finskillbench.panels.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance
-from finskillbench.panels.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
-from finskillbench.panels.factors import build_factors
-from finskillbench.panels.fundamentals import FundamentalPanels, build_fundamentals
-from finskillbench.panels.known import REPORTING_LAG_DAYS
-from finskillbench.panels.liquidity import average_daily_volume, build_liquidity
-from finskillbench.panels.macro import build_macro, stale
-from finskillbench.panels.prices import PriceGrid, build_prices
-from finskillbench.panels.regimes import RiskDates, choose_risk_dates
+from finskillbench.panels.filings.fundamentals import FundamentalPanels, build_fundamentals
+from finskillbench.panels.filings.known import REPORTING_LAG_DAYS
+from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights, shares_known_from
+from finskillbench.panels.market.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance
+from finskillbench.panels.market.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
+from finskillbench.panels.market.factors import build_factors
+from finskillbench.panels.market.liquidity import average_daily_volume, build_liquidity
+from finskillbench.panels.market.macro import build_macro, stale
+from finskillbench.panels.market.prices import PriceGrid, build_prices
+from finskillbench.panels.market.regimes import RiskDates, choose_risk_dates
+from finskillbench.panels.market.returns import JUMP_LIMIT, build_returns, find_jumps, returns_frame
+from finskillbench.panels.market.risk_free import build_risk_free
+from finskillbench.panels.market.sessions import last_full_year, month_end_rows, refuse_short_series
+from finskillbench.panels.market.views import ViewsPanel, build_views
 from finskillbench.panels.report import Jump, PanelReport
-from finskillbench.panels.returns import JUMP_LIMIT, build_returns, find_jumps, returns_frame
-from finskillbench.panels.risk_free import build_risk_free
-from finskillbench.panels.sessions import last_full_year, month_end_rows, refuse_short_series
 from finskillbench.panels.tables import Panels
-from finskillbench.panels.views import ViewsPanel, build_views
 from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.market import MarketData
 

@@ -18,20 +18,20 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from finskillbench.engines.risk.covariance import Covariance
+from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.errors import EditionError, FinSkillBenchError, InputError
-from finskillbench.panels import (
+from finskillbench.panels.columns import Column, column_of
+from finskillbench.panels.filings import fundamentals
+from finskillbench.panels.market import (
     benchmark_weights,
     factor_exposures,
     factors,
-    fundamentals,
     liquidity,
     macro,
     prices,
     returns,
     views,
 )
-from finskillbench.panels.columns import Column, column_of
 from finskillbench.panels.report import PanelReport
 from finskillbench.panels.tables import Panels
 

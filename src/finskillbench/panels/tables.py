@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finskillbench.engines.portfolio.risk_model import RiskModel
+from finskillbench.arrays import FACTORS
 from finskillbench.engines.risk.book import Market
-from finskillbench.engines.risk.covariance import Covariance
-from finskillbench.episode import FACTORS
+from finskillbench.engines.statistics.covariance import Covariance
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 from finskillbench.panels.report import PanelReport
 
@@ -34,8 +34,8 @@ class Panels:
         sessions of history. views : long, `month_ends`. liquidity : long (symbol, date, average_daily_volume_usd), risk
         dates. macro : wide, `date` and a column per FRED series, as released by the session.
     facts, filings, segments : long, as filed, of every company of the collection's EDGAR files, which need not be those
-        of `symbols`; without rows where there are none. See `finskillbench.panels.fundamentals`; `FactStore` of
-        `finskillbench.panels.query` says what was public on a day.
+        of `symbols`; without rows where there are none. See `finskillbench.panels.filings.fundamentals`; `FactStore` of
+        `finskillbench.panels.filings.query` says what was public on a day.
     benchmark_weights, covariance : long, and annualised per date: all names at `month_ends`, those of `symbols_at` at
         risk dates.
     risk_free : per month-end of `month_ends`, annual decimals.

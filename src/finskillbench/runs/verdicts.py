@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from finskillbench.domains import Subtask, by_method, by_name
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth, Verdict
 from finskillbench.errors import InputError, InternalError
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
-from finskillbench.subtasks import Subtask, by_method, by_name
 
 
 def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdict:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from finskillbench.episode import FACTORS
+from finskillbench.arrays import FACTORS
 from finskillbench.errors import SourceError
 from finskillbench.sources.files import DEFAULT_START, files_below, parse_dates, parse_numbers, read_cells, read_text
 

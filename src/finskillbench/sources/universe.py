@@ -7,11 +7,11 @@ from pathlib import Path
 
 import orjson
 
-from finskillbench.episode import SECTORS
+from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError, SourceError
 from finskillbench.sources.files import read_text
 
-DEFAULT_UNIVERSE = Path(__file__).resolve().parents[1] / "catalog" / "universe.json"
+DEFAULT_UNIVERSE = Path(__file__).resolve().with_name("universe.json")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from finskillbench.engines.accounting.drivers import drivers
 from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART, Duration, earlier
 from finskillbench.engines.accounting.quality import beneish, earnings_quality
 from finskillbench.engines.accounting.statements import Ledger, Row, Statement, ledger, normalise
-from finskillbench.panels.facts import build_facts
+from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
 

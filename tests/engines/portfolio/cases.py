@@ -10,9 +10,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from finskillbench.arrays import Floats
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 
 SECTORS = 7
 FACTORS = ("mkt_rf", "smb", "hml")
@@ -119,7 +120,7 @@ def _objective(problem: PortfolioProblem, w: Any, covariance: Any) -> Any:
     return cp.sum_squares(w - anchor / anchor.sum()) + 0.5 * variance
 
 
-def _subsets(n: int, least: int, most: int) -> Iterator[Array]:
+def _subsets(n: int, least: int, most: int) -> Iterator[Floats]:
     for size in range(least, most + 1):
         for names in combinations(range(n), size):
             held = np.zeros(n, dtype=bool)
@@ -127,7 +128,7 @@ def _subsets(n: int, least: int, most: int) -> Iterator[Array]:
             yield held
 
 
-def random_portfolios(problem: PortfolioProblem, seed: int, count: int) -> Array:
+def random_portfolios(problem: PortfolioProblem, seed: int, count: int) -> Floats:
     """(count, n) portfolios that keep the limits: mixtures of extreme ones, feasible by convexity."""
     rng = np.random.default_rng(seed)
     plain = replace(problem.limits, min_names=None, max_names=None)

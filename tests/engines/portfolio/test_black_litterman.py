@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import Oracle, case
 
+from finskillbench.arrays import Floats
 from finskillbench.engines.portfolio.black_litterman import View, optimal_weights, pick_matrix, posterior
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 # He & Litterman (1999), tables 1 and 2: correlations, volatilities, market weights of seven countries.
@@ -58,7 +59,7 @@ def test_posterior_returns_and_weights_are_those_published() -> None:
     np.testing.assert_allclose(weights, [1.5, 2.1, -4.0, 35.4, 11.0, -9.5, 58.6], atol=0.06)
 
 
-def _random(seed: int, views: int) -> tuple[RiskModel, Array, Array, Array, Array]:
+def _random(seed: int, views: int) -> tuple[RiskModel, Floats, Floats, Floats, Floats]:
     rng = np.random.default_rng(seed)
     problem = case(10, seed, Objective.MIN_VARIANCE)
     picks = np.zeros((views, 10))

@@ -6,18 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import HARD, MEDIUM, TIERS, case, random_portfolios
 
-from finskillbench.engines.portfolio.certificate import project, prove_infeasible, prove_optimal
+from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.certificate import project, prove_infeasible, prove_optimal
+from finskillbench.engines.optimisation.program import Cone, dense, solve
 from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, formulate
 from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP, InfeasibleError, optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
-from finskillbench.engines.portfolio.program import Cone, dense, solve
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 
 OBJECTIVES = list(Objective)
 TIER_NAMES = list(TIERS)
 
 
-def _solved(problem: PortfolioProblem) -> tuple[Formulation, Array, Array]:
+def _solved(problem: PortfolioProblem) -> tuple[Formulation, Floats, Floats]:
     formulation = formulate(problem, Aim())
     solution = solve(formulation.program)
     return formulation, solution.x, solution.z
@@ -95,7 +96,7 @@ def test_stored_multipliers_prove_the_optimum_again_with_plain_arithmetic(tier: 
     assert problem.value(result.weights) == pytest.approx(bound, abs=1e-12)
 
 
-def _spoil(x: Array, z: Array, formulation: Formulation, how: str) -> tuple[Array, Array]:
+def _spoil(x: Floats, z: Floats, formulation: Formulation, how: str) -> tuple[Floats, Floats]:
     x, z = x.copy(), z.copy()
     budget = next(block for block in formulation.program.blocks if block.label == "fully_invested")
     if how == "shifted multiplier":

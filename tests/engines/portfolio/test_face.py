@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.engines.portfolio.cases import HARD, case
 
+from finskillbench.engines.optimisation.certificate import prove_optimal
+from finskillbench.engines.optimisation.face import broken_cones, solve_by_cones, solve_on_face
+from finskillbench.engines.optimisation.program import Cone, ConicProgram, ProgramBuilder, Solution, solve
 from finskillbench.engines.portfolio import optimise
-from finskillbench.engines.portfolio.certificate import prove_optimal
-from finskillbench.engines.portfolio.face import broken_cones, solve_by_cones, solve_on_face
 from finskillbench.engines.portfolio.formulation import Aim, formulate
 from finskillbench.engines.portfolio.problem import Objective
-from finskillbench.engines.portfolio.program import Cone, ConicProgram, ProgramBuilder, Solution, solve
 
 
 def _disc(radius: float, *, goal: bool = True) -> ConicProgram:

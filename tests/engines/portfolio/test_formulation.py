@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import HARD, case
 
-from finskillbench.engines.portfolio.certificate import project
+from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.certificate import project
+from finskillbench.engines.optimisation.program import dense
 from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, NameCounts, formulate
 from finskillbench.engines.portfolio.measures import check_limits, turnover
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Limits, Objective, PortfolioProblem
-from finskillbench.engines.portfolio.program import dense
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError
 
 LIMITS = Limits(
@@ -27,7 +28,7 @@ LIMITS = Limits(
 )
 
 
-def _point(problem: PortfolioProblem, formulation: Formulation, weights: Array) -> Array:
+def _point(problem: PortfolioProblem, formulation: Formulation, weights: Floats) -> Floats:
     """The weights with the least auxiliary variables: factor exposures, then trades."""
     parts = [weights]
     if not problem.risk.is_dense:
@@ -39,7 +40,7 @@ def _point(problem: PortfolioProblem, formulation: Formulation, weights: Array) 
     return point
 
 
-def _excess(formulation: Formulation, point: Array) -> float:
+def _excess(formulation: Formulation, point: Floats) -> float:
     slack = formulation.program.rhs - formulation.program.matrix @ point
     return float(np.abs(slack - project(formulation.program, slack, dual=False)).max())
 

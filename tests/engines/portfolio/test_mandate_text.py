@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from finskillbench.domains.building import load_catalog
+from finskillbench.domains.portfolio.optimizer_call import effective_parameters, fill, render
 from finskillbench.engines.portfolio.mandate_text import read_mandate
-from finskillbench.subtasks.building import load_catalog
-from finskillbench.subtasks.optimizer_call import effective_parameters, fill, render
 
 SECTORS = tuple(load_catalog("universe.json")["sectors"])
 MANDATES = {mandate["id"]: mandate for mandate in load_catalog("tool_use.json")["mandates"]}

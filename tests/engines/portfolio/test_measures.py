@@ -14,7 +14,7 @@ from finskillbench.engines.portfolio.measures import (
     violations,
 )
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
-from finskillbench.engines.portfolio.risk_model import RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 
 MATRIX = np.diag([0.04, 0.09, 0.01, 0.16])
 LIMITS = Limits(

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.engines.portfolio.cases import EASY, HARD, case
 
-from finskillbench.engines.portfolio.certificate import prove_optimal
+from finskillbench.engines.optimisation.certificate import prove_optimal
+from finskillbench.engines.optimisation.polish import polish
+from finskillbench.engines.optimisation.program import solve
 from finskillbench.engines.portfolio.formulation import Aim, formulate
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.polish import polish
 from finskillbench.engines.portfolio.problem import Objective
-from finskillbench.engines.portfolio.program import solve
 
 
 @pytest.mark.parametrize("objective", list(Objective))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
-from finskillbench.engines.portfolio.risk_model import RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError
 
 PARTS: dict[str, Any] = {

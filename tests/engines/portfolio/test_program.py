@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from finskillbench.engines.portfolio.program import Cone, ProgramBuilder, dense, solve
+from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, dense, solve
 
 
 def test_terms_land_in_their_rows_and_columns() -> None:

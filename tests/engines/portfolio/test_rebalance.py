@@ -12,7 +12,7 @@ from finskillbench.engines.portfolio.measures import turnover, violations
 from finskillbench.engines.portfolio.optimise import ACCEPTED_VIOLATION, optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import OBJECTIVE_TOLERANCE, rebalance
-from finskillbench.engines.portfolio.risk_model import RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 
 CAPS = Limits(max_weight=0.066, sector_limits={f"S{i}": 0.2 for i in range(SECTORS)})
 OBJECTIVES = list(Objective)

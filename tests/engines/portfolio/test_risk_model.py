@@ -9,16 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import HARD, MEDIUM, case
 
+from finskillbench.arrays import Floats
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.measures import tracking_error
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import rebalance
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError, InputError
 
 
-def _factors(seed: int, k: int, n: int) -> tuple[Array, Array]:
+def _factors(seed: int, k: int, n: int) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(seed)
     loadings = rng.normal(0, 0.06, (k, n))
     loadings[0] = rng.normal(0.17, 0.05, n)
@@ -107,7 +108,7 @@ def test_more_names_than_a_dense_system_would_take() -> None:
         (np.ones((2, 2)) - 1.0, "positive definite"),
     ],
 )
-def test_a_matrix_that_is_no_covariance_is_refused(matrix: Array, message: str) -> None:
+def test_a_matrix_that_is_no_covariance_is_refused(matrix: Floats, message: str) -> None:
     with pytest.raises(InputError, match=message):
         RiskModel.from_matrix(matrix)
 
@@ -122,6 +123,8 @@ def test_a_matrix_that_is_no_covariance_is_refused(matrix: Array, message: str) 
         (np.ones((1, 3)), np.array([0.1, -0.1, 0.1]), InputError),
     ],
 )
-def test_factors_that_make_no_covariance_are_refused(loadings: Array, specific: Array, error: type[Exception]) -> None:
+def test_factors_that_make_no_covariance_are_refused(
+    loadings: Floats, specific: Floats, error: type[Exception]
+) -> None:
     with pytest.raises(error):
         RiskModel.from_factors(loadings, specific)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.arrays import FACTORS, SECTORS, Floats
 from finskillbench.engines.risk.book import Book, Market
-from finskillbench.episode import FACTORS, SECTORS
+from finskillbench.engines.statistics.risk_model import RiskModel
 
 SAMPLE = Path(__file__).parents[4] / "shared" / "release_sample" / "data" / "risk_management"
 
@@ -44,7 +44,7 @@ def books(n: int = 12) -> st.SearchStrategy[Book]:
     )
 
 
-def permuted(universe: Market, order: Array) -> Market:
+def permuted(universe: Market, order: Floats) -> Market:
     """The same universe with its names in another order."""
     assert universe.risk is not None
     assert universe.benchmark is not None

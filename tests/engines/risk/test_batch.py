@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import books, mandate_json, market, scenario_json
 
-from finskillbench.engines.portfolio.risk_model import RiskModel
+from finskillbench.arrays import FACTORS
 from finskillbench.engines.risk.batch import Batch
 from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import measure, measure_pairs
 from finskillbench.engines.risk.stress import BY_FACTOR, apply, apply_pairs, scenario_from
-from finskillbench.episode import FACTORS
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 # Twelve names of eleven sectors by factors, five names of five sectors by a dense covariance.

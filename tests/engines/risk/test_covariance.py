@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.covariance import LedoitWolf as Oracle
 
-from finskillbench.engines.risk.covariance import RIDGE, Covariance, ensure_psd, ledoit_wolf
+from finskillbench.engines.statistics.covariance import RIDGE, Covariance, ensure_psd, ledoit_wolf
 from finskillbench.errors import DimensionError, InputError
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import books, market, permuted, sample
 
+from finskillbench.arrays import FACTORS
 from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.exposures import (
     CONVENTIONS,
@@ -22,7 +23,6 @@ from finskillbench.engines.risk.exposures import (
     sector_weights,
     top,
 )
-from finskillbench.episode import FACTORS
 from finskillbench.errors import InputError
 
 

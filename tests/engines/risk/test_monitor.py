@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import books, mandate_json, market, permuted, sample
 
+from finskillbench.arrays import FACTORS
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
-from finskillbench.engines.portfolio.risk_model import RiskModel
 from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.mandate import Kind, Mandate, mandate_from
 from finskillbench.engines.risk.monitor import LEAST_SCALE, constraint_report, measure, measure_all, relative_excess
-from finskillbench.episode import FACTORS
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 _MANDATE = mandate_from(mandate_json())

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.regression.rolling import RollingOLS
 
-from finskillbench.engines.risk.regression import rolling_ols
+from finskillbench.engines.statistics.regression import rolling_ols
 from finskillbench.errors import DimensionError, InputError
 
 

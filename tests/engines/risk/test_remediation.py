@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from finskillbench.engines.portfolio.certificate import prove_optimal
+from finskillbench.engines.optimisation.certificate import prove_optimal
+from finskillbench.engines.optimisation.uniqueness import Uniqueness
 from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP
-from finskillbench.engines.portfolio.risk_model import RiskModel
-from finskillbench.engines.portfolio.uniqueness import Uniqueness
 from finskillbench.engines.risk import remediation
 from finskillbench.engines.risk.book import Book, Market, turnover_of
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
 from finskillbench.engines.risk.monitor import limit_scales, measure, measure_all
+from finskillbench.engines.statistics.risk_model import RiskModel
 
 LONG = Constraint(Kind.LONG_ONLY, value=0.0)
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import books, market, permuted, scenario_json
 
+from finskillbench.arrays import FACTORS, SECTORS
 from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.stress import BY_FACTOR, Scenario, apply, apply_all, scenario_from
-from finskillbench.episode import FACTORS, SECTORS
 from finskillbench.errors import InputError
 
 

@@ -10,7 +10,7 @@ from scipy import integrate, stats
 from tests.engines.risk.cases import market
 
 from finskillbench.engines.risk.book import Book
-from finskillbench.engines.risk.value_at_risk import (
+from finskillbench.engines.statistics.value_at_risk import (
     cornish_fisher,
     portfolio_returns,
     tail_risks,

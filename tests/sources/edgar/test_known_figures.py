@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pytest
 
-from finskillbench.panels.facts import build_facts
+from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 
 FILES = {

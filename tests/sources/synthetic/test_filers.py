@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from finskillbench.errors import InputError
-from finskillbench.panels.facts import build_facts
+from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.synthetic import SyntheticTruth, simulate
 from finskillbench.sources.synthetic.calendar import LAST_SESSION, sessions

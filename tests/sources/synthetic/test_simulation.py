@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.covariance import LedoitWolf
 
-from finskillbench.episode import SECTORS
+from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError
 from finskillbench.sources.synthetic import SyntheticTruth, simulate, write_collection
 from finskillbench.sources.synthetic.calendar import new_york_offset, sessions

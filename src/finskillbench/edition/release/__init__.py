@@ -13,6 +13,7 @@ from pathlib import Path
 
 import orjson
 
+from finskillbench.domains import subtasks
 from finskillbench.edition.build import versions
 from finskillbench.edition.load import load_edition
 from finskillbench.edition.release.read import Published, read_release
@@ -26,7 +27,6 @@ from finskillbench.edition.store import (
     write_lines,
     write_manifest,
 )
-from finskillbench.subtasks import SUBTASKS
 
 __all__ = ["REPORT", "EpisodeImport", "ImportReport", "Problem", "Reason", "import_release"]
 
@@ -51,7 +51,7 @@ def import_release(folder: Path, out: Path) -> ImportReport:
     with new_folder(out) as staging:
         resolver = Resolver(folder, staging)
         imported = [resolver.resolve(item) for item in published]
-        for subtask in SUBTASKS:
+        for subtask in subtasks():
             own = [(item, done) for item, done in zip(published, imported, strict=True) if item.subtask is subtask]
             if own:
                 file = f"{subtask.name}.jsonl"
@@ -72,7 +72,7 @@ def _fields(published: list[Published], resolver: Resolver, report: ImportReport
         "seed": None,
         "universe": sorted(resolver.symbols),
         "as_of_dates": sorted({item.episode.as_of_date.isoformat() for item in published}),
-        "counts": {subtask.name: counts[subtask.name] for subtask in SUBTASKS if counts[subtask.name]},
+        "counts": {subtask.name: counts[subtask.name] for subtask in subtasks() if counts[subtask.name]},
         "parameters": {},
         "notes": report.sentences(),
         "import": report.summary(),

@@ -10,9 +10,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from finskillbench.domains import Subtask, by_name, domain_of, subtasks
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.errors import InputError
-from finskillbench.subtasks import SUBTASKS, Subtask
 
 _FOLDERS = {"unconstrained": "unconstrained_optimization", "constrained": "constrained_optimization"}
 """Folders of the release that abbreviate a subtask; the others bear its name."""
@@ -25,7 +25,6 @@ _FIELDS = {
     "expected_output": dict,
     "verification": dict,
 }
-_BY_NAME = {subtask.name: subtask for subtask in SUBTASKS}
 _TASKS = {
     "constraint_monitoring": (
         "Check the portfolio against every constraint of the mandate.",
@@ -82,7 +81,7 @@ def read_release(folder: Path) -> list[Published]:
             raise InputError(
                 f"{path}: task_id {item.episode.task_id!r} is that of {other.file} too; remove one of the two"
             )
-    order = {subtask.name: place for place, subtask in enumerate(SUBTASKS)}
+    order = {subtask.name: place for place, subtask in enumerate(subtasks())}
     return sorted(found.values(), key=lambda item: (order[item.subtask.name], item.file))
 
 
@@ -123,7 +122,7 @@ def _read(path: Path, folder: Path) -> Published:
         digest=hashlib.sha256(content).hexdigest(),
         domain=path.relative_to(folder).parts[1],
         subtask=subtask,
-        episode=Episode(task_id, subtask.skill, name, as_of, difficulty, row["input"], prompt, metadata),
+        episode=Episode(task_id, domain_of(subtask.name).name, name, as_of, difficulty, row["input"], prompt, metadata),
         truth=Truth(task_id, name, row["expected_output"], row["verification"]),
         prompt_written=written,
         nulls=nulls,
@@ -133,14 +132,15 @@ def _read(path: Path, folder: Path) -> Published:
 def _subtask(row: Mapping[str, Any], path: Path) -> Subtask:
     """Our subtask of a file: by its sub_task, which must be that of its folder and belong to its skill."""
     name = _FOLDERS.get(row["sub_task"], row["sub_task"])
-    if name not in _BY_NAME:
-        raise InputError(f"{path}: sub_task {row['sub_task']!r} is unknown; known are {', '.join(_BY_NAME)}")
+    known = [subtask.name for subtask in subtasks()]
+    if name not in known:
+        raise InputError(f"{path}: sub_task {row['sub_task']!r} is unknown; known are {', '.join(known)}")
     folder = _FOLDERS.get(path.parent.name, path.parent.name)
     if folder != name:
         raise InputError(f"{path}: its sub_task is {row['sub_task']} but it lies in {path.parent.name}; move it")
-    subtask = _BY_NAME[name]
-    if row["skill"] != subtask.skill:
-        raise InputError(f"{path}: skill {row['skill']!r} is not {subtask.skill}, the domain of {name}")
+    subtask = by_name(name)
+    if row["skill"] != domain_of(subtask.name).name:
+        raise InputError(f"{path}: skill {row['skill']!r} is not {domain_of(subtask.name).name}, the domain of {name}")
     return subtask
 
 

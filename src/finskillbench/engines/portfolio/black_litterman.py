@@ -11,9 +11,10 @@ from typing import Literal
 
 import numpy as np
 
+from finskillbench.arrays import Floats
 from finskillbench.engines.portfolio.optimise import Certified, optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 RISK_AVERSION = 2.5
@@ -36,12 +37,12 @@ class View:
 class Posterior:
     """Equilibrium π (n,), posterior mean (n,) and posterior standard deviation of the mean (n,), decimals per year."""
 
-    equilibrium: Array
-    mean: Array
-    standard_deviation: Array
+    equilibrium: Floats
+    mean: Floats
+    standard_deviation: Floats
 
 
-def pick_matrix(tickers: Sequence[str], views: Sequence[View]) -> tuple[Array, Array, Array]:
+def pick_matrix(tickers: Sequence[str], views: Sequence[View]) -> tuple[Floats, Floats, Floats]:
     """P (k, n), Q (k,) and confidences (k,); a relative view is +1 on its first symbol and −1 on its second.
 
     Raises
@@ -67,10 +68,10 @@ def pick_matrix(tickers: Sequence[str], views: Sequence[View]) -> tuple[Array, A
 
 def posterior(
     risk: RiskModel,
-    market_weights: Array,
-    picks: Array,
-    expected: Array,
-    confidence: Array,
+    market_weights: Floats,
+    picks: Floats,
+    expected: Floats,
+    confidence: Floats,
     *,
     risk_aversion: float = RISK_AVERSION,
     tau: float = TAU,
@@ -92,7 +93,7 @@ def posterior(
 
 
 def optimal_weights(
-    tickers: tuple[str, ...], risk: RiskModel, mean: Array, *, risk_aversion: float = RISK_AVERSION
+    tickers: tuple[str, ...], risk: RiskModel, mean: Floats, *, risk_aversion: float = RISK_AVERSION
 ) -> Certified:
     """Long-only, fully invested maximum of μ'w − (δ/2) w'Σw."""
     problem = PortfolioProblem(

@@ -7,9 +7,10 @@ from enum import StrEnum
 
 import numpy as np
 
+from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.program import Cone, ConicProgram, ProgramBuilder, Term
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Objective, PortfolioProblem, required
-from finskillbench.engines.portfolio.program import Cone, ConicProgram, ProgramBuilder, Term
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 
 
 class Goal(StrEnum):
@@ -30,15 +31,15 @@ class Aim:
 
     goal: Goal = Goal.OBJECTIVE
     objective_cap: float | None = None
-    anchor: Array | None = None
+    anchor: Floats | None = None
 
 
 @dataclass(frozen=True)
 class NameCounts:
     """Branching decisions on who is a holding: (n,) masks of names forced in and forced out."""
 
-    forced_in: Array
-    forced_out: Array
+    forced_in: Floats
+    forced_out: Floats
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def formulate(
     aim: Aim,
     *,
     names: NameCounts | None = None,
-    holdings: Array | None = None,
+    holdings: Floats | None = None,
 ) -> Formulation:
     """Build the program.
 
@@ -134,7 +135,7 @@ class Root:
             builder.add_quadratic(self.factors, np.full(self._risk.root.shape[0], 2 * scale))
             builder.add_quadratic(self._weights, 2 * scale * self._risk.diagonal)
 
-    def image(self, weights: Array) -> Array:
+    def image(self, weights: Floats) -> Floats:
         """R w."""
         exposure = self._risk.root @ weights
         return exposure if self.factors is None else np.concatenate([exposure, np.sqrt(self._risk.diagonal) * weights])
@@ -213,7 +214,7 @@ def _add_neutrality(problem: PortfolioProblem, builder: ProgramBuilder, weights:
 
 
 def _add_name_counts(
-    problem: PortfolioProblem, builder: ProgramBuilder, weights: slice, lower: Array, upper: Array, names: NameCounts
+    problem: PortfolioProblem, builder: ProgramBuilder, weights: slice, lower: Floats, upper: Floats, names: NameCounts
 ) -> slice:
     """Indicators δ in [0, 1]: w >= lower + (threshold − lower)·δ, w <= stub + (upper − stub)·δ, Σδ in the counts."""
     n = problem.size

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.arrays import Floats
 from finskillbench.engines.fields import (
     LARGEST,
     covered,
@@ -29,7 +30,7 @@ from finskillbench.engines.portfolio.black_litterman import (
     posterior,
 )
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 _LIMIT_FIELDS = frozenset(
@@ -172,7 +173,7 @@ def covariance_from(data: Mapping[str, Any]) -> RiskModel:
     return RiskModel.from_matrix(matrix)
 
 
-def _check_size(*arrays: Array) -> None:
+def _check_size(*arrays: Floats) -> None:
     if any(array.size and np.nanmax(np.abs(array), initial=0.0) > LARGEST for array in arrays):
         raise InputError(f"covariance_matrix holds a number beyond {LARGEST:.0e}; inject the field, in annual decimals")
 

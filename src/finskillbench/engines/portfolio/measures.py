@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from finskillbench.arrays import Floats
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, PortfolioProblem, required
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.engines.statistics.risk_model import RiskModel
 
 FEASIBILITY_TOLERANCE = 5e-4
 """How far a submitted portfolio may exceed a limit (5 basis points of NAV): the rounding of a weight list."""
@@ -23,27 +24,27 @@ class LimitCheck:
     excess: float
 
 
-def clean(weights: Array) -> Array:
+def clean(weights: Floats) -> Floats:
     """(n,) weights with the rounding residue of a solver (below 1e-12) set to zero."""
     return np.where(np.abs(weights) < 1e-12, 0.0, weights)
 
 
-def turnover(weights: Array, current: Array) -> float:
+def turnover(weights: Floats, current: Floats) -> float:
     """One-way turnover Σ|w − w0|/2, a fraction of NAV."""
     return float(np.abs(weights - current).sum() / 2)
 
 
-def tracking_error(weights: Array, benchmark: Array, risk: RiskModel) -> float:
+def tracking_error(weights: Floats, benchmark: Floats, risk: RiskModel) -> float:
     """Annualised tracking error sqrt((w−b)'Σ(w−b)), decimal per year. Source: Grinold & Kahn (1999), ch. 3."""
     return float(np.sqrt(max(risk.variance(weights - benchmark), 0.0)))
 
 
-def name_count(weights: Array, slack: float = 1e-9) -> int:
+def name_count(weights: Floats, slack: float = 1e-9) -> int:
     """Number of holdings: weights of at least `HOLDING_THRESHOLD`, `slack` forgiven."""
     return int((weights >= HOLDING_THRESHOLD - slack).sum())
 
 
-def sector_weights(weights: Array, sectors: tuple[str, ...]) -> dict[str, float]:
+def sector_weights(weights: Floats, sectors: tuple[str, ...]) -> dict[str, float]:
     """Total weight of each sector, in order of first appearance."""
     totals: dict[str, float] = dict.fromkeys(sectors, 0.0)
     for sector, weight in zip(sectors, weights, strict=True):
@@ -51,7 +52,7 @@ def sector_weights(weights: Array, sectors: tuple[str, ...]) -> dict[str, float]
     return totals
 
 
-def check_limits(problem: PortfolioProblem, weights: Array) -> Mapping[str, LimitCheck]:
+def check_limits(problem: PortfolioProblem, weights: Floats) -> Mapping[str, LimitCheck]:
     """Measure every limit that the problem sets, and the budget, on the weights themselves.
 
     Keys: fully_invested, long_only, and the names of the mandate's fields (max_weight, sector_limits, min_names ...).
@@ -96,6 +97,6 @@ def check_limits(problem: PortfolioProblem, weights: Array) -> Mapping[str, Limi
     return checks
 
 
-def violations(problem: PortfolioProblem, weights: Array, tolerance: float = FEASIBILITY_TOLERANCE) -> list[str]:
+def violations(problem: PortfolioProblem, weights: Floats, tolerance: float = FEASIBILITY_TOLERANCE) -> list[str]:
     """Names of the limits that the weights exceed by more than `tolerance`."""
     return [name for name, check in check_limits(problem, weights).items() if check.excess > tolerance]

@@ -9,15 +9,15 @@ from itertools import count
 
 import numpy as np
 
-from finskillbench.engines.portfolio.certificate import Infeasibility, Optimality, prove_infeasible, prove_optimal
-from finskillbench.engines.portfolio.face import solve_by_cones, solve_on_face
+from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.certificate import Infeasibility, Optimality, prove_infeasible, prove_optimal
+from finskillbench.engines.optimisation.face import solve_by_cones, solve_on_face
+from finskillbench.engines.optimisation.polish import polish
+from finskillbench.engines.optimisation.program import Cone, ConicProgram, Solution, solve
+from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof, prove_unique
 from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, NameCounts, formulate
 from finskillbench.engines.portfolio.measures import name_count, turnover
-from finskillbench.engines.portfolio.polish import polish
 from finskillbench.engines.portfolio.problem import STUB, PortfolioProblem, required
-from finskillbench.engines.portfolio.program import Cone, ConicProgram, Solution, solve
-from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.engines.portfolio.uniqueness import Uniqueness, UniquenessProof, prove_unique
 from finskillbench.errors import FinSkillBenchError
 
 ACCEPTED_GAP = 1e-7
@@ -43,7 +43,7 @@ class InfeasibleError(FinSkillBenchError):
     """
 
     def __init__(
-        self, proof: Infeasibility, multipliers: dict[str, float], ray: Array, *, complete: bool = True
+        self, proof: Infeasibility, multipliers: dict[str, float], ray: Floats, *, complete: bool = True
     ) -> None:
         limits = ", ".join(sorted(multipliers, key=lambda label: -multipliers[label]))
         super().__init__(f"no portfolio keeps all the limits together; the conflict is among: {limits}")
@@ -71,11 +71,11 @@ class Certified:
     nodes : convex programs solved; 1 unless the name counts needed branching.
     """
 
-    weights: Array
+    weights: Floats
     value: float
     optimality: Optimality
     uniqueness: UniquenessProof
-    multipliers: Array
+    multipliers: Floats
     nodes: int
 
 
@@ -84,7 +84,7 @@ def optimise(
     goal: Goal = Goal.OBJECTIVE,
     *,
     objective_cap: float | None = None,
-    anchor: Array | None = None,
+    anchor: Floats | None = None,
     unique: bool = True,
 ) -> Certified:
     """Minimise the goal (see `Aim`) over every portfolio that keeps the limits, name counts included.
@@ -113,7 +113,7 @@ def optimise(
     return best
 
 
-def _names_kept(problem: PortfolioProblem, weights: Array) -> bool:
+def _names_kept(problem: PortfolioProblem, weights: Floats) -> bool:
     held = name_count(weights)
     least, most = problem.limits.min_names, problem.limits.max_names
     return (least is None or held >= least) and (most is None or held <= most)
@@ -142,7 +142,7 @@ def certify(
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def certify_tie(formulation: Formulation, cap: str, earlier: Array) -> Certified:
+def certify_tie(formulation: Formulation, cap: str, earlier: Floats) -> Certified:
     """Minimise over the optimal face of an earlier goal, as `face.solve_on_face` has it, and prove it in the program.
 
     Raises
@@ -180,7 +180,7 @@ def _certified(
 
 
 def _accepted(
-    formulation: Formulation, proof: Optimality, x: Array, z: Array, *, unique: bool | None, status: str = "Solved"
+    formulation: Formulation, proof: Optimality, x: Floats, z: Floats, *, unique: bool | None, status: str = "Solved"
 ) -> Certified:
     """The pair (x, z) with its proof, if that is good enough to be called one."""
     if not (abs(proof.gap) <= ACCEPTED_GAP and proof.violation <= ACCEPTED_VIOLATION):  # so that NaN is refused
@@ -199,12 +199,12 @@ def _accepted(
     )
 
 
-def _raw(program: ConicProgram, solution: Solution) -> tuple[Optimality, Array, Array]:
+def _raw(program: ConicProgram, solution: Solution) -> tuple[Optimality, Floats, Floats]:
     """The solver's own pair (x, z) with its proof."""
     return prove_optimal(program, solution.x, solution.z), solution.x, solution.z
 
 
-def _polished(program: ConicProgram, solution: Solution) -> tuple[Optimality, Array, Array]:
+def _polished(program: ConicProgram, solution: Solution) -> tuple[Optimality, Floats, Floats]:
     """The raw or the polished pair (x, z), whichever its certificate finds better."""
     refined = polish(program, solution)
     better = None if refined is None else prove_optimal(program, *refined)
@@ -220,7 +220,7 @@ def _error(proof: Optimality) -> float:
     return max(abs(proof.gap), proof.violation)
 
 
-def _conflict(formulation: Formulation, ray: Array) -> dict[str, float]:
+def _conflict(formulation: Formulation, ray: Floats) -> dict[str, float]:
     """Greatest multiplier of each block of limits in a Farkas ray, the irrelevant ones left out."""
     sizes = {block.label: float(np.abs(ray[block.rows]).max()) for block in formulation.program.blocks}
     largest = max(sizes.values())
@@ -232,7 +232,7 @@ class _Relaxed:
     """A branch's relaxation: its proof, its indicators in [0, 1], and what it says of other optima in the branch."""
 
     optimality: Optimality
-    indicators: Array
+    indicators: Floats
     uniqueness: UniquenessProof
 
 
@@ -316,7 +316,7 @@ def _relax(formulation: Formulation) -> _Relaxed:
 def _held(
     problem: PortfolioProblem,
     aim: Aim,
-    indicators: Array,
+    indicators: Floats,
     names: NameCounts,
     tried: set[bytes],
 ) -> Certified | None:
@@ -340,7 +340,7 @@ def _held(
     return candidate if _names_kept(problem, candidate.weights) else None
 
 
-def _without_stubs(problem: PortfolioProblem, holdings: Array) -> PortfolioProblem:
+def _without_stubs(problem: PortfolioProblem, holdings: Floats) -> PortfolioProblem:
     """The same problem with names outside `holdings` capped below the holding threshold."""
     ceilings = np.where(holdings, np.inf, STUB)
     return replace(problem, ceilings=ceilings if problem.ceilings is None else np.minimum(ceilings, problem.ceilings))

@@ -13,7 +13,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
+from finskillbench.arrays import Floats
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError, InputError
 
 HOLDING_THRESHOLD = 0.001
@@ -73,14 +74,14 @@ class PortfolioProblem:
     risk: RiskModel
     objective: Objective
     limits: Limits
-    expected_returns: Array | None = None
+    expected_returns: Floats | None = None
     risk_aversion: float = 1.0
     risk_free_rate: float = 0.0
     sectors: tuple[str, ...] = ()
-    benchmark: Array | None = None
-    current: Array | None = None
-    exposures: Array | None = None
-    ceilings: Array | None = None
+    benchmark: Floats | None = None
+    current: Floats | None = None
+    exposures: Floats | None = None
+    ceilings: Floats | None = None
 
     def __post_init__(self) -> None:
         n = len(self.tickers)
@@ -105,12 +106,12 @@ class PortfolioProblem:
         return len(self.tickers)
 
     @property
-    def inverse_variance(self) -> Array:
+    def inverse_variance(self) -> Floats:
         """(n,) weights proportional to 1/Σ_ii, the anchor of risk_parity."""
         inverse = 1.0 / self.risk.variances
         return inverse / inverse.sum()
 
-    def value(self, weights: Array) -> float:
+    def value(self, weights: Floats) -> float:
         """The objective in its minimisation form, without the risk-free constant.
 
         max_sharpe: λ w'Σw − μ'w; min_variance: w'Σw; max_return: −μ'w;
@@ -127,20 +128,20 @@ class PortfolioProblem:
         return float(distance @ distance) + 0.5 * variance
 
     @property
-    def mean(self) -> Array:
+    def mean(self) -> Floats:
         """Expected returns, (n,); asked for only by objectives that need them."""
         if self.expected_returns is None:
             raise DimensionError(f"objective {self.objective} needs expected_returns")
         return self.expected_returns
 
-    def lower_bounds(self) -> Array:
+    def lower_bounds(self) -> Floats:
         """(n,) least weights: zero when long-only, else −1, and `min_weight` where set."""
         floor = 0.0 if self.limits.long_only else -1.0
         if self.limits.min_weight is not None:
             floor = max(floor, self.limits.min_weight)
         return np.full(self.size, floor)
 
-    def upper_bounds(self) -> Array:
+    def upper_bounds(self) -> Floats:
         """(n,) greatest weights: the cap, else 1 (long-only, fully invested) or 2 (short sales allowed)."""
         cap = self.limits.max_weight
         ceiling = 1.0 if self.limits.long_only else 2.0
@@ -148,7 +149,7 @@ class PortfolioProblem:
         return bound if self.ceilings is None else np.minimum(bound, self.ceilings)
 
 
-def required(array: Array | None, name: str) -> Array:
+def required(array: Floats | None, name: str) -> Floats:
     """The array that a limit refers to.
 
     Raises

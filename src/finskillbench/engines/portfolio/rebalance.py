@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.uniqueness import Uniqueness
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.optimise import Certified, optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
-from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.engines.portfolio.uniqueness import Uniqueness
 
 OBJECTIVE_TOLERANCE = 1e-4
 """Stage 2 keeps the objective within this fraction of its stage-1 value (numerics, trap 3)."""
@@ -22,8 +22,8 @@ class Rebalancing:
 
     target: Certified
     least_trading: Certified
-    weights: Array
-    trades: Array
+    weights: Floats
+    trades: Floats
     turnover: float
 
 

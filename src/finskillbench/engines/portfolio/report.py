@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from finskillbench.arrays import Floats
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, check_limits
 from finskillbench.engines.portfolio.optimise import Certified
 from finskillbench.engines.portfolio.problem import PortfolioProblem
-from finskillbench.engines.portfolio.risk_model import Array
 
 
-def named(problem: PortfolioProblem, values: Array) -> dict[str, float]:
+def named(problem: PortfolioProblem, values: Floats) -> dict[str, float]:
     """Ticker to number, in ticker order."""
     return {ticker: float(value) for ticker, value in zip(problem.tickers, values, strict=True)}
 
 
-def satisfaction(problem: PortfolioProblem, weights: Array) -> dict[str, bool]:
+def satisfaction(problem: PortfolioProblem, weights: Floats) -> dict[str, bool]:
     """One boolean for each limit that is set; being fully invested is assumed of every portfolio, not a limit."""
     found = check_limits(problem, weights)
     return {name: check.excess <= FEASIBILITY_TOLERANCE for name, check in found.items() if name != "fully_invested"}
 
 
-def checks(problem: PortfolioProblem, weights: Array) -> dict[str, dict[str, float]]:
+def checks(problem: PortfolioProblem, weights: Floats) -> dict[str, dict[str, float]]:
     """Measured value and limit of each limit."""
     found = check_limits(problem, weights)
     return {name: {"value": check.value, "limit": check.limit} for name, check in found.items()}

@@ -8,9 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.risk.book import HELD, Book, Market, required
-from finskillbench.episode import FACTORS
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +23,9 @@ class Batch:
     runs : each market with the rows of its portfolios; together all rows, in order.
     """
 
-    weights: Array
-    cash: Array
-    traded: Array
+    weights: Floats
+    cash: Floats
+    traded: Floats
     runs: tuple[tuple[Market, slice], ...]
 
     @classmethod
@@ -42,7 +41,7 @@ class Batch:
         return cls(weights, cash, traded, tuple(runs))
 
     @classmethod
-    def within(cls, market: Market, weights: Array, cash: Array, traded: Array) -> Batch:
+    def within(cls, market: Market, weights: Floats, cash: Floats, traded: Floats) -> Batch:
         """p portfolios of one market: weights (p, n), cash and traded (p,)."""
         return cls(weights, cash, traded, ((market, slice(0, len(weights))),))
 
@@ -52,7 +51,7 @@ class Batch:
         return tuple(sorted({name for market, _ in self.runs for name in market.sector_names}))
 
     @cached_property
-    def by_sector(self) -> Array:
+    def by_sector(self) -> Floats:
         """(p, sectors, 7) Σ w β of each factor over the names of each sector, and last the sector's total weight."""
         found = np.zeros((len(self.weights), len(self.sector_names), len(FACTORS) + 1))
         for market, rows in self.runs:
@@ -62,17 +61,17 @@ class Batch:
         return found
 
     @cached_property
-    def exposures(self) -> Array:
+    def exposures(self) -> Floats:
         """(p, 6) Σ w β of each factor."""
         return np.einsum("psf->pf", self.by_sector)[:, :-1]
 
     @property
-    def sector_weights(self) -> Array:
+    def sector_weights(self) -> Floats:
         """(p, sectors) total signed weight of each sector, as a new array."""
         return self.by_sector[:, :, -1].copy()
 
     @cached_property
-    def heaviest_sector(self) -> Array:
+    def heaviest_sector(self) -> Floats:
         """(p,) greatest total weight of a sector of the portfolio's own market."""
         totals = self.sector_weights
         for market, rows in self.runs:
@@ -82,7 +81,7 @@ class Batch:
         return totals.max(axis=1)
 
     @cached_property
-    def sectors_held(self) -> Array:
+    def sectors_held(self) -> Floats:
         """(p, sectors) whether a name of the sector is held."""
         found = np.zeros((len(self.weights), len(self.sector_names)), dtype=bool)
         held = (np.abs(self.weights) > HELD).astype(float)
@@ -91,7 +90,7 @@ class Batch:
         return found
 
     @cached_property
-    def tracking_error(self) -> Array:
+    def tracking_error(self) -> Floats:
         """(p,) sqrt((w - b)'Σ(w - b)), a decimal per year; cash carries no risk.
 
         Raises

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
-from finskillbench.episode import FACTORS
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError, InputError
 
 T = TypeVar("T")
@@ -37,11 +37,11 @@ class Market:
 
     tickers: tuple[str, ...]
     sectors: tuple[str, ...]
-    betas: Array
-    benchmark: Array | None = None
+    betas: Floats
+    benchmark: Floats | None = None
     risk: RiskModel | None = None
-    dollar_volume: Array | None = None
-    returns: Array | None = None
+    dollar_volume: Floats | None = None
+    returns: Floats | None = None
 
     def __post_init__(self) -> None:
         n = len(self.tickers)
@@ -60,12 +60,12 @@ class Market:
         return tuple(sorted(set(self.sectors)))
 
     @cached_property
-    def membership(self) -> Array:
+    def membership(self) -> Floats:
         """(n, sectors) 1 where a name belongs to a sector, else 0."""
         return np.array([[float(own == name) for name in self.sector_names] for own in self.sectors])
 
     @cached_property
-    def betas_by_sector(self) -> Array:
+    def betas_by_sector(self) -> Floats:
         """(n, sectors, 7) the betas of a name, and a 1, in the column of its sector, 0 in the others."""
         of_name = np.hstack([self.betas, np.ones((len(self.tickers), 1))])
         return self.membership[:, :, None] * of_name[:, None, :]
@@ -78,13 +78,13 @@ class Book:
     `traded` is the one-way turnover already made this month, a fraction of NAV.
     """
 
-    weights: Array
+    weights: Floats
     cash: float
     nav: float
     traded: float = 0.0
 
 
-def turnover_of(trades: Array) -> float:
+def turnover_of(trades: Floats) -> float:
     """One-way turnover of (n,) signed weight changes; cash mirrors their sum, so it counts as a trade too."""
     return float((np.abs(trades).sum() + abs(trades.sum())) / 2)
 

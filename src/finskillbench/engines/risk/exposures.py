@@ -8,9 +8,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.risk.book import HELD, Book, Market, required
-from finskillbench.episode import FACTORS
 
 
 class ExposureType(StrEnum):
@@ -127,27 +126,27 @@ def ranked(book: Book, market: Market, k: int = KEPT) -> tuple[Exposure, ...]:
     return tuple(sorted(listed, key=lambda one: one.order)[:k])
 
 
-def factor_exposures(weights: Array, market: Market) -> dict[str, float]:
+def factor_exposures(weights: Floats, market: Market) -> dict[str, float]:
     """Σ w β of each factor, for (n,) weights."""
     return dict(zip(FACTORS, (weights @ market.betas).tolist(), strict=True))
 
 
-def sector_weights(weights: Array, market: Market) -> dict[str, float]:
+def sector_weights(weights: Floats, market: Market) -> dict[str, float]:
     """Total signed weight of each sector of the universe, for (n,) weights."""
     return dict(zip(market.sector_names, (weights @ market.membership).tolist(), strict=True))
 
 
-def hhi(weights: Array) -> float:
+def hhi(weights: Floats) -> float:
     """Herfindahl index Σ w² of (n,) weights."""
     return float(weights @ weights)
 
 
-def top(weights: Array, k: int) -> float:
+def top(weights: Floats, k: int) -> float:
     """Total size of the k largest of (n,) weights."""
     return float(np.sort(np.abs(weights))[::-1][:k].sum())
 
 
-def days_to_liquidate(book: Book, market: Market) -> Array:
+def days_to_liquidate(book: Book, market: Market) -> Floats:
     """(n,) sessions to sell each position at `PARTICIPATION` of its volume; infinite for a holding nobody trades."""
     sold = PARTICIPATION * required(market.dollar_volume, "average_daily_volume_usd")
     position = np.abs(book.weights) * book.nav
@@ -162,7 +161,7 @@ def illiquid_share(book: Book, market: Market) -> float:
     )
 
 
-def illiquid_shares(weights: Array, nav: Array, dollar_volume: Array) -> Array:
+def illiquid_shares(weights: Floats, nav: Floats, dollar_volume: Floats) -> Floats:
     """(p,) illiquid shares of p portfolios: weights (p, n), nav (p,) and dollar_volume (n,) or (p, n) in USD."""
     sellable = HORIZON * PARTICIPATION * dollar_volume / nav[:, None]
     return np.maximum(np.abs(weights) - sellable, 0.0).sum(axis=1)

@@ -12,9 +12,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, Term
 from finskillbench.engines.portfolio.formulation import Formulation, Root
-from finskillbench.engines.portfolio.program import Cone, ProgramBuilder, Term
-from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.risk.book import FACTORS, HELD, Book, Market, required
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.monitor import KEPT, limit_scales
@@ -50,7 +50,7 @@ class Aim:
         return self.goal is Goal.EXCESS or self.excess_cap is not None
 
 
-Fill = Callable[[Array], Array]
+Fill = Callable[[Floats], Floats]
 """From (n,) weights to the values of an auxiliary variable that they imply."""
 
 
@@ -61,7 +61,7 @@ class Remediation:
     formulation: Formulation
     fills: tuple[tuple[slice, Fill], ...]
 
-    def point(self, weights: Array) -> Array:
+    def point(self, weights: Floats) -> Floats:
         """(N,) the point with these weights and the least auxiliary variables that go with them."""
         x = np.zeros(len(self.formulation.program.linear))
         for place, fill in self.fills:
@@ -69,7 +69,7 @@ class Remediation:
         return x
 
 
-def formulate(book: Book, mandate: Mandate, market: Market, aim: Aim, states: Array | None = None) -> Remediation:
+def formulate(book: Book, mandate: Mandate, market: Market, aim: Aim, states: Floats | None = None) -> Remediation:
     """Build the program; `states` are the (n,) decisions of a branch, which bounds squared trades by their hull.
 
     With None every name is free and the goal is itself: where that keeps the semicontinuous limits, it is the optimum.
@@ -85,7 +85,7 @@ def formulate(book: Book, mandate: Mandate, market: Market, aim: Aim, states: Ar
 class _Assembly:
     """The program under construction; every method adds the blocks of one limit or one term of the goal."""
 
-    def __init__(self, book: Book, mandate: Mandate, market: Market, aim: Aim, states: Array | None) -> None:
+    def __init__(self, book: Book, mandate: Mandate, market: Market, aim: Aim, states: Floats | None) -> None:
         n = len(market.tickers)
         self.book, self.mandate, self.market, self.aim, self.n = book, mandate, market, aim, n
         self.rule = semicontinuity_of(mandate, n)
@@ -134,7 +134,7 @@ class _Assembly:
         limit = self._value(Kind.GROSS_EXPOSURE_MAX)
         return GREATEST_GROSS if limit is None or self.aim.soft else limit
 
-    def _bounds(self) -> tuple[Array, Array]:
+    def _bounds(self) -> tuple[Floats, Floats]:
         lower = np.full(self.n, 0.0 if self.long_only else -self.gross)
         upper = np.full(self.n, self.gross)
         cap = self._value(Kind.POSITION_LIMIT_MAX)
@@ -150,7 +150,7 @@ class _Assembly:
         constraint = self.mandate.get(kind)
         return None if constraint is None else constraint.value
 
-    def _variables(self, bounds: Array, fill: Fill) -> slice:
+    def _variables(self, bounds: Floats, fill: Fill) -> slice:
         place = self.builder.variables(bounds)
         self.fills.append((place, fill))
         return place
@@ -164,7 +164,7 @@ class _Assembly:
         self.excesses.append((place, scale))
         return place
 
-    def _at_most(self, label: str, limit: float, scale: float, rows: Array) -> None:
+    def _at_most(self, label: str, limit: float, scale: float, rows: Floats) -> None:
         """rows @ weights <= limit, with one excess for all rows."""
         bound = float(np.abs(rows).max()) * self.gross + abs(limit)
         excess = self._excess(scale, bound, lambda w: (rows @ w).max() - limit)
@@ -235,7 +235,7 @@ class _Assembly:
         self.builder.constrain("size_below", Cone.NONNEGATIVE, np.zeros(n), (self.weights, -ones), (sizes, -ones))
         self.builder.constrain(label, Cone.NONNEGATIVE, np.array([limit]), (sizes, np.ones((1, n))), *terms)
 
-    def _rooted(self) -> tuple[Root, Array]:
+    def _rooted(self) -> tuple[Root, Floats]:
         """The root of the covariance applied to the weights, and to the benchmark."""
         risk = required(self.market.risk, "covariance")
         if self.root is None:
@@ -353,7 +353,7 @@ class _Assembly:
         self.builder.add_linear(self.cash, np.array([-2 * book.cash]))
         return 0.0 if chord.any() else 2.0
 
-    def _add_hull(self, names: Array, side: Array, floor: float) -> None:
+    def _add_hull(self, names: Floats, side: Floats, floor: float) -> None:
         """What the names weigh above the floor, (k,) variables b, with floor b + b² in the goal."""
         k = len(names)
         above = self._variables(np.full(k, self.gross), lambda w: np.maximum(side * w[names] - floor, 0.0))

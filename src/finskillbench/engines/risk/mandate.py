@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.fields import listed, number, shown
-from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.risk.book import COUNTED
-from finskillbench.episode import FACTORS
 from finskillbench.errors import InputError
 
 
@@ -117,12 +116,12 @@ class Mandate:
         return None if constraint is None else constraint.value
 
     @cached_property
-    def columns(self) -> Array:
+    def columns(self) -> Floats:
         """(c,) `COLUMN` of each constraint."""
         return np.array([COLUMN[constraint.kind] for constraint in self.constraints], dtype=int)
 
     @cached_property
-    def limits(self) -> Array:
+    def limits(self) -> Floats:
         """(2 x kinds,) least value of each kind in the order of `COLUMN`, then the greatest; nan without a limit."""
         found = np.full((2, len(Kind)), np.nan)
         for column, constraint in zip(self.columns, self.constraints, strict=True):
@@ -130,7 +129,7 @@ class Mandate:
         return found.ravel()
 
     @cached_property
-    def limited_factors(self) -> Array:
+    def limited_factors(self) -> Floats:
         """(6,) 1 for each of the `FACTORS` that factor_exposure_max lists, else 0."""
         constraint = self.get(Kind.FACTOR_EXPOSURE_MAX)
         listed_here = () if constraint is None else constraint.factors

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.risk.batch import Batch
 from finskillbench.engines.risk.book import COUNTED, HELD, Book, Market
 from finskillbench.engines.risk.mandate import COLUMN, RANGES, Constraint, Kind, Mandate
-from finskillbench.episode import FACTORS
 
 PASS_TOLERANCE = 1e-9
 """Excess that is rounding of the arithmetic: a limit met exactly is kept."""
@@ -63,8 +62,8 @@ def measure(book: Book, mandate: Mandate, market: Market, tolerance: float = PAS
 
 
 def measure_all(
-    weights: Array, cash: Array, traded: Array, mandate: Mandate, market: Market, tolerance: float = PASS_TOLERANCE
-) -> tuple[Array, Array]:
+    weights: Floats, cash: Floats, traded: Floats, mandate: Mandate, market: Market, tolerance: float = PASS_TOLERANCE
+) -> tuple[Floats, Floats]:
     """Measure p portfolios of one market against one mandate of c constraints.
 
     Parameters
@@ -81,8 +80,8 @@ def measure_all(
 
 
 def measure_pairs(
-    batch: Batch, rows: Array, mandates: Sequence[Mandate], tolerance: float = PASS_TOLERANCE
-) -> tuple[Array, Array]:
+    batch: Batch, rows: Floats, mandates: Sequence[Mandate], tolerance: float = PASS_TOLERANCE
+) -> tuple[Floats, Floats]:
     """Measure m pairs, each of a portfolio of the batch and a mandate: every portfolio once, then limits by lookup.
 
     Parameters
@@ -114,7 +113,7 @@ def measure_pairs(
     return values, excess
 
 
-def relative_excess(values: Array, excess: Array, mandate: Mandate) -> float:
+def relative_excess(values: Floats, excess: Floats, mandate: Mandate) -> float:
     """V: sum of excess over the size of its limit, over the constraints that remediation may give up (not `KEPT`).
 
     Parameters
@@ -172,11 +171,11 @@ _WORST_FIELD = {
 }
 
 
-def _held(weights: Array, tolerance: float) -> Array:
+def _held(weights: Floats, tolerance: float) -> Floats:
     return np.abs(weights) > max(HELD, tolerance)
 
 
-def _measured(batch: Batch, tracked: bool, tolerance: float) -> tuple[Array, Array, Array, Array]:
+def _measured(batch: Batch, tracked: bool, tolerance: float) -> tuple[Floats, Floats, Floats, Floats]:
     """Each portfolio by itself, with or without its tracking error.
 
     Returns
@@ -231,5 +230,5 @@ def _worst(constraint: Constraint, batch: Batch, tolerance: float) -> str | None
     return _first(sizes[held], [market.tickers[place] for place in held]) if held.size else None
 
 
-def _first(sizes: Array, names: Any) -> str:
+def _first(sizes: Floats, names: Any) -> str:
     return min(zip(np.round(sizes, 12).tolist(), names, strict=True))[1]

@@ -13,7 +13,9 @@ from itertools import count
 
 import numpy as np
 
-from finskillbench.engines.portfolio.face import broken_cones
+from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.face import broken_cones
+from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof
 from finskillbench.engines.portfolio.optimise import (
     ACCEPTED_GAP,
     TIE,
@@ -23,8 +25,6 @@ from finskillbench.engines.portfolio.optimise import (
     certify,
     certify_tie,
 )
-from finskillbench.engines.portfolio.risk_model import Array
-from finskillbench.engines.portfolio.uniqueness import Uniqueness, UniquenessProof
 from finskillbench.engines.risk.book import Book, Market, required, turnover_of
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Kind, Mandate
@@ -56,7 +56,7 @@ class Stage:
 
     aim: Aim
     certified: Certified
-    states: Array | None
+    states: Floats | None
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class Remedy:
     stages : the programs solved, in their order; the first is the least turnover (empty where none was needed).
     """
 
-    trades: Array
-    weights: Array
+    trades: Floats
+    weights: Floats
     cash: float
     turnover: float
     compliant: bool
@@ -137,13 +137,13 @@ def total_excess(book: Book, mandate: Mandate, market: Market) -> float:
     return relative_excess(values[0], excess[0], mandate)
 
 
-def after(book: Book, trades: Array) -> Book:
+def after(book: Book, trades: Floats) -> Book:
     """The book after (n,) trades, with their turnover added to the month's."""
     cash = book.cash - float(trades.sum())
     return Book(book.weights + trades, cash, book.nav, book.traded + turnover_of(trades))
 
 
-def nearest(mandate: Mandate, market: Market, target: Array) -> Certified:
+def nearest(mandate: Mandate, market: Market, target: Floats) -> Certified:
     """The portfolio inside the mandate (turnover aside) with least squared distance to (n,) target weights.
 
     The distance is that of names and cash, where the target's cash is what its weights leave of 1; `value` is it.
@@ -168,11 +168,11 @@ def solve_again(book: Book, mandate: Mandate, market: Market, aim: Aim) -> Stage
     return _solve(book, mandate, market, aim)
 
 
-def _placed(target: Array) -> Book:
+def _placed(target: Floats) -> Book:
     return Book(target, 1.0 - float(target.sum()), 1.0)
 
 
-def _remedy(book: Book, weights: Array, *, compliant: bool, value: float, stages: tuple[Stage, ...]) -> Remedy:
+def _remedy(book: Book, weights: Floats, *, compliant: bool, value: float, stages: tuple[Stage, ...]) -> Remedy:
     # What is sold off is 0, not the rounding of w0 − w0, and what stays is not traded.
     weights = np.where(np.abs(weights) <= _RESIDUE, 0.0, weights)
     trades = np.where(np.abs(weights - book.weights) <= _RESIDUE, 0.0, weights - book.weights)
@@ -253,8 +253,8 @@ class _Branching:
         """From the root's relaxation, already solved, to the best portfolio of all branches."""
         order = count()
         free = np.full(len(root.weights), State.FREE, dtype=np.int8)
-        queue: list[tuple[float, int, Array, Certified | None]] = [(-np.inf, next(order), free, root)]
-        closed: list[tuple[float, Array]] = []
+        queue: list[tuple[float, int, Floats, Certified | None]] = [(-np.inf, next(order), free, root)]
+        closed: list[tuple[float, Floats]] = []
         while queue and queue[0][0] < self._value - self.attained and self._continues():
             bound, _, states, relaxed = heapq.heappop(queue)
             try:
@@ -294,7 +294,7 @@ class _Branching:
     def _value(self) -> float:
         return np.inf if self.incumbent is None else self.incumbent.certified.value
 
-    def _relax(self, states: Array, *, unique: bool = False) -> Certified:
+    def _relax(self, states: Floats, *, unique: bool = False) -> Certified:
         """A branch's convex program: a relaxation while names are free."""
         self.nodes += 1
         program = formulate(self.book, self.mandate, self.market, self.aim, states).formulation
@@ -302,7 +302,7 @@ class _Branching:
         rough = self.aim.goal is Goal.TRADES and bool((states == State.FREE).any()) and not unique
         return certify(program, unique=unique, polished=not rough)
 
-    def _settled(self, states: Array) -> Array | None:
+    def _settled(self, states: Floats) -> Floats | None:
         """Decisions with what they imply by the counts; None where they contradict them."""
         n, rule = len(states), self.rule
         off, on = int((states == State.OFF).sum()), int((states >= State.LONG).sum())
@@ -314,7 +314,7 @@ class _Branching:
             return np.where(states == State.FREE, State.LONG, states).astype(np.int8)
         return states
 
-    def _pick(self, states: Array, weights: Array) -> int | None:
+    def _pick(self, states: Floats, weights: Floats) -> int | None:
         """The open name on which to branch: the most broken one, or the one whose hull is furthest from its trade."""
         free = states == State.FREE
         if not free.any():
@@ -329,7 +329,7 @@ class _Branching:
             return None
         return int(np.argmax(score if score.max() > 0.0 else free))
 
-    def _try(self, states: Array, weights: Array) -> None:
+    def _try(self, states: Floats, weights: Floats) -> None:
         """Round a relaxation to decisions on every name, and solve for these."""
         settled = (np.abs(self.book.weights) >= self.rule.on) & (np.abs(weights) >= self.rule.on / 2)
         for decisive in (self.rule.states_of(weights), np.where(settled, self.rule.states_of(weights), State.OFF)):
@@ -342,11 +342,11 @@ class _Branching:
             except (InfeasibleError, UndecidedError):
                 continue
 
-    def _offer(self, candidate: Certified, states: Array) -> None:
+    def _offer(self, candidate: Certified, states: Floats) -> None:
         if candidate.value < self._value:
             self.incumbent = Stage(self.aim, candidate, states)
 
-    def _counted(self, states: Array, rounded: Array, weights: Array) -> Array | None:
+    def _counted(self, states: Floats, rounded: Floats, weights: Floats) -> Floats | None:
         """Rounded decisions with the smallest holdings given up, or the largest others opened, until they count."""
         rule, free = self.rule, states == State.FREE
         size = np.abs(weights) + np.abs(self.book.weights)  # of two equals, keep what is there already
@@ -363,7 +363,7 @@ class _Branching:
         fits = rule.least <= int(on.sum()) <= rule.most and bool((rounded[~free] == states[~free]).all())
         return rounded if fits else None
 
-    def _result(self, closed: list[tuple[float, Array]]) -> Stage:
+    def _result(self, closed: list[tuple[float, Floats]]) -> Stage:
         """The incumbent, with the least bound of all branches."""
         if self.incumbent is None:
             raise self._failure
@@ -378,7 +378,7 @@ class _Branching:
         certified = replace(best, optimality=optimality, uniqueness=uniqueness, nodes=self.nodes)
         return replace(self.incumbent, certified=certified)
 
-    def _uniqueness(self, near: list[Array]) -> UniquenessProof:
+    def _uniqueness(self, near: list[Floats]) -> UniquenessProof:
         """Proved where only one branch comes near the optimum and its relaxation has one optimum."""
         undecided = UniquenessProof(Uniqueness.UNDECIDED)
         if len(near) != 1:

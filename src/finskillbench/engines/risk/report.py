@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.engines.portfolio.risk_model import Array
+from finskillbench.arrays import Floats
 from finskillbench.engines.risk.book import HELD, Book, Market, turnover_of
 from finskillbench.engines.risk.exposures import (
     Exposure,
@@ -24,7 +24,7 @@ from finskillbench.engines.risk.mandate import Mandate
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.remediation import Remedy, Stage, after
 from finskillbench.engines.risk.stress import StressResult
-from finskillbench.engines.risk.value_at_risk import portfolio_returns, value_at_risk
+from finskillbench.engines.statistics.value_at_risk import portfolio_returns, value_at_risk
 
 LEAST_TRADE = 1e-7
 """A weight that changes by no more has not been traded: the accuracy of a solver."""
@@ -81,12 +81,12 @@ def stress_answer(result: StressResult) -> dict[str, Any]:
     }
 
 
-def traded(remedy: Remedy) -> Array:
+def traded(remedy: Remedy) -> Floats:
     """(n,) the trades of a remedy, 0 where no more is left of a name than what the solver cannot tell from it."""
     return np.where(np.abs(remedy.trades) <= LEAST_TRADE, 0.0, remedy.trades)
 
 
-def trade_list(book: Book, trades: Array, market: Market) -> list[dict[str, Any]]:
+def trade_list(book: Book, trades: Floats, market: Market) -> list[dict[str, Any]]:
     """One entry for each name whose weight changes, in ticker order; `trades` (n,) are signed weight changes."""
     return [
         {

@@ -7,8 +7,8 @@ from enum import IntEnum
 
 import numpy as np
 
+from finskillbench.arrays import Floats
 from finskillbench.engines.portfolio.problem import STUB
-from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.risk.book import COUNTED
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.errors import InputError
@@ -41,12 +41,12 @@ class Semicontinuity:
     most: int
     gap: bool
 
-    def states_of(self, weights: Array) -> Array:
+    def states_of(self, weights: Floats) -> Floats:
         """(n,) the state nearest to each weight."""
         on = np.where(weights > 0, State.LONG, State.SHORT)
         return np.where(np.abs(weights) >= (self.off + self.on) / 2, on, State.OFF).astype(np.int8)
 
-    def broken(self, weights: Array) -> Array:
+    def broken(self, weights: Floats) -> Floats:
         """(n,) how far each weight is from an allowed one: under the floor, or a holding too many or too few."""
         size = np.abs(weights)
         broken = np.zeros(len(size))

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.arrays import FACTORS, SECTORS, Floats
 from finskillbench.engines.fields import listed, mapping, number, shown
-from finskillbench.engines.portfolio.risk_model import Array
 from finskillbench.engines.risk.batch import Batch
 from finskillbench.engines.risk.book import Book, Market
-from finskillbench.episode import FACTORS, SECTORS
 from finskillbench.errors import InputError
 
 KINDS = ("historical_replay", "hypothetical")
@@ -38,7 +37,7 @@ class Scenario:
     scenario_id: str
     kind: str
     name: str
-    factor_shocks: Array
+    factor_shocks: Floats
     sector_sensitivities: Mapping[str, float]
 
 
@@ -109,7 +108,7 @@ def apply(book: Book, scenario: Scenario, market: Market) -> StressResult:
     )
 
 
-def apply_all(weights: Array, scenarios: Sequence[Scenario], market: Market) -> tuple[Array, Array, Array]:
+def apply_all(weights: Floats, scenarios: Sequence[Scenario], market: Market) -> tuple[Floats, Floats, Floats]:
     """P&L of p portfolios of one market under s scenarios.
 
     Parameters
@@ -137,7 +136,9 @@ def apply_all(weights: Array, scenarios: Sequence[Scenario], market: Market) -> 
     )
 
 
-def apply_pairs(batch: Batch, rows: Array, scenarios: Sequence[Scenario], columns: Array) -> tuple[Array, Array, Array]:
+def apply_pairs(
+    batch: Batch, rows: Floats, scenarios: Sequence[Scenario], columns: Floats
+) -> tuple[Floats, Floats, Floats]:
     """P&L of m pairs, each of a portfolio of the batch and one of s scenarios.
 
     Every portfolio is reduced to its exposures by sector once; all scenarios are then matrix products of these.

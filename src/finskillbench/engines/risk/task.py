@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.fields import (
     LARGEST,
     covered,
@@ -20,9 +21,8 @@ from finskillbench.engines.fields import (
     weights_from,
 )
 from finskillbench.engines.portfolio.mandate import covariance_from
-from finskillbench.engines.portfolio.risk_model import Array, RiskModel
 from finskillbench.engines.risk.book import Book, Market, turnover_of
-from finskillbench.episode import FACTORS
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 SUM_TOLERANCE = 1e-6
@@ -96,7 +96,7 @@ def book_from(task_input: Mapping[str, Any], market: Market) -> Book:
     return Book(weights=weights, cash=cash, nav=nav, traded=turnover_of(trades))
 
 
-def _holdings(rows: Any, market: Market) -> Array:
+def _holdings(rows: Any, market: Market) -> Floats:
     if not isinstance(rows, Sequence) or isinstance(rows, str):
         raise InputError("portfolio: holdings must be a list of {symbol, weight} objects")
     place = {ticker: index for index, ticker in enumerate(market.tickers)}
@@ -116,7 +116,7 @@ def _holdings(rows: Any, market: Market) -> Array:
     return weights
 
 
-def _benchmark(task_input: Mapping[str, Any], tickers: tuple[str, ...]) -> Array:
+def _benchmark(task_input: Mapping[str, Any], tickers: tuple[str, ...]) -> Floats:
     weights = weights_from(mapping(task_input, "benchmark_weights"), tickers, "benchmark_weights", "the universe")
     total = float(weights.sum())
     if abs(total - 1.0) > BENCHMARK_TOLERANCE:
@@ -124,7 +124,7 @@ def _benchmark(task_input: Mapping[str, Any], tickers: tuple[str, ...]) -> Array
     return weights
 
 
-def _returns(task_input: Mapping[str, Any], tickers: tuple[str, ...]) -> Array:
+def _returns(task_input: Mapping[str, Any], tickers: tuple[str, ...]) -> Floats:
     """(T, n) in the order of the market's tickers."""
     columns = {ticker: index for index, ticker in enumerate(tickers_of(task_input, "returns"))}
     try:

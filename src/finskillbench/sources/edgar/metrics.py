@@ -8,7 +8,7 @@ import orjson
 
 from finskillbench.errors import InternalError
 
-TABLE = Path(__file__).resolve().parents[2] / "catalog" / "metrics.json"
+TABLE = Path(__file__).resolve().with_name("metrics.json")
 
 FLOW, INSTANT = "flow", "instant"
 UNITS = ("USD", "USD/shares", "shares")

@@ -10,7 +10,7 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from finskillbench.episode import FACTORS
+from finskillbench.arrays import FACTORS
 
 CALM_VOLATILITY = 0.15
 _CALM_DRIFT = 0.15

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from finskillbench.episode import SECTORS
+from finskillbench.arrays import SECTORS
 from finskillbench.sources.universe import Security
 
 _syllables = re.compile(r"[A-Za-z]+").findall

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finskillbench.episode import SECTORS
+from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError
 from finskillbench.sources.statements import Statements
 from finskillbench.sources.synthetic.calendar import quarter_ends, sessions

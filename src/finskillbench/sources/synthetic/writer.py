@@ -16,7 +16,7 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from finskillbench.episode import SECTORS
+from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError
 from finskillbench.sources.constituents import GICS_SECTORS
 from finskillbench.sources.synthetic.calendar import dividend_sessions, new_york_offset

@@ -1,0 +1,135 @@
+"""The registry of domains: portfolio construction, risk management, fundamental analysis, and those from outside.
+
+A package that is installed beside ours hands in a `Domain`, or an `Extension` of one that exists, by an entry point of
+the group `finskillbench.domains`; `data build`, `validate`, `run`, `score`, `skills` and the tables then know it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from finskillbench.domains.base import Answer, Domain, Extension, Label, Naive, Scorer, Subtask
+from finskillbench.errors import InputError
+
+__all__ = [
+    "GROUP",
+    "Answer",
+    "Domain",
+    "Extension",
+    "Label",
+    "Naive",
+    "Scorer",
+    "Subtask",
+    "by_method",
+    "by_name",
+    "domain",
+    "domain_of",
+    "domains",
+    "subtasks",
+]
+
+GROUP = "finskillbench.domains"
+"""The entry point group in which a package names its `Domain` or `Extension`."""
+_OURS = ("portfolio", "risk", "fundamental")
+
+
+@cache
+def domains() -> tuple[Domain, ...]:
+    """Every domain: ours first, then those from outside by the name of their entry point.
+
+    Raises
+    ------
+    InputError : an entry point that is neither a Domain nor an Extension, extends a domain that does not exist, or
+        brings a name, prefix or method that is taken.
+    """
+    known: dict[str, Domain] = {}
+    for name in _OURS:
+        ours: Domain = import_module(f"{__name__}.{name}").DOMAIN
+        known[ours.name] = ours
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        where = f"entry point {entry.name} ({entry.value})"
+        handed_in = entry.load()
+        if isinstance(handed_in, Domain):
+            if handed_in.name in known:
+                raise InputError(f"{where}: domain {handed_in.name} exists; hand in an Extension of it")
+            known[handed_in.name] = handed_in
+        elif isinstance(handed_in, Extension):
+            if handed_in.domain not in known:
+                raise InputError(f"{where}: extends unknown domain {handed_in.domain}; known are {', '.join(known)}")
+            known[handed_in.domain] = _extended(known[handed_in.domain], handed_in, where)
+        else:
+            raise InputError(f"{where} is a {type(handed_in).__name__}; it must be a Domain or an Extension")
+    _refuse_twice(known)
+    return tuple(known.values())
+
+
+def _extended(base: Domain, more: Extension, where: str) -> Domain:
+    twice = sorted(base.checks.keys() & more.checks.keys())
+    if twice:
+        raise InputError(f"{where}: {base.name} has a check {twice[0]} already; rename it")
+    return replace(
+        base,
+        subtasks=base.subtasks + more.subtasks,
+        skills=base.skills + more.skills,
+        checks={**base.checks, **more.checks},
+    )
+
+
+def _refuse_twice(known: dict[str, Domain]) -> None:
+    for attribute in ("name", "prefix", "method"):
+        seen: dict[str, str] = {}
+        for one in known.values():
+            for subtask in one.subtasks:
+                value = getattr(subtask, attribute)
+                if value in seen:
+                    raise InputError(
+                        f"subtasks {seen[value]} and {subtask.name} have the same {attribute} {value!r}; rename one"
+                    )
+                seen[value] = subtask.name
+
+
+@cache
+def subtasks() -> tuple[Subtask, ...]:
+    """Every subtask in the order of tables: by domain, those outside the headline last."""
+    every = [subtask for one in domains() for subtask in one.subtasks]
+    return tuple(sorted(every, key=lambda subtask: not subtask.headline))
+
+
+def by_name(name: str) -> Subtask:
+    """Return the subtask an episode's `sub_task` names; InputError lists the known ones."""
+    try:
+        return _by_name()[name]
+    except KeyError:
+        raise InputError(f"unknown subtask {name!r}; known are {', '.join(_by_name())}") from None
+
+
+@cache
+def _by_name() -> dict[str, Subtask]:
+    return {subtask.name: subtask for subtask in subtasks()}
+
+
+def by_method(method: str) -> Subtask:
+    """Return the subtask that a published `verification.method` belongs to; InputError lists the known ones."""
+    for subtask in subtasks():
+        if subtask.method == method:
+            return subtask
+    known = ", ".join(one.method for one in subtasks())
+    raise InputError(f"unknown verification method {method!r}; known are {known}")
+
+
+def domain(name: str) -> Domain:
+    """Return the domain an episode's `skill` names; InputError lists the known ones."""
+    for one in domains():
+        if one.name == name:
+            return one
+    raise InputError(f"unknown domain {name!r}; known are {', '.join(one.name for one in domains())}")
+
+
+@cache
+def domain_of(sub_task: str) -> Domain:
+    """Return the domain of a subtask; InputError lists the known ones."""
+    by_name(sub_task)  # refuses an unknown one
+    return next(one for one in domains() if any(subtask.name == sub_task for subtask in one.subtasks))

@@ -1,0 +1,146 @@
+"""What a domain and a subtask must say: read this file and you know how to write either.
+
+A `Domain` is everything that is known of one field of work: what its subtasks are built from, what is checked of an
+edition beside their labels, the skill packages that its agents can load. A `Subtask` is one kind of episode: what the
+agent must answer, what is true, how an answer is judged, and what a second, independent derivation says. Both are plain
+values, so that one from outside this source tree is as good as ours; see `finskillbench.domains`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.examination import Subject
+from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
+from finskillbench.findings import Findings
+
+Scorer = Callable[[JsonObject, Truth, JsonObject], Score]
+"""`(answer, truth, task_input) -> Score`: never raises on any JSON object and returns a finite value."""
+
+Second = Callable[[JsonObject], JsonObject]
+"""`task_input -> expected output`, from the input at full precision by code that shares nothing with `build`."""
+
+
+class Answer(BaseModel):
+    """Base of the answer types.
+
+    An answer type is what the agent is shown: every key with its type, unit, sign and vocabulary. It is never
+    used to judge, since a scorer must take any JSON object, and it never depends on an episode's data.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One label under examination: the episode, its input at full precision, the truth and its certificate.
+
+    `certificate` is empty where the edition was handed out without certificates.
+    """
+
+    episode: Episode
+    task_input: JsonObject
+    truth: Truth
+    certificate: JsonObject
+
+
+Proof = Callable[[Label, Findings], None]
+"""Rechecks one label from what an agent sees and from the stored certificate; adds what does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Naive:
+    """What a program without any skill answers: `answer` of the input fields named in `fields`.
+
+    `answer` takes the fields by name and returns the answer; a KeyError says that they were not all there.
+    """
+
+    fields: tuple[str, ...]
+    answer: Callable[[Mapping[str, Any]], JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class Subtask:
+    """One subtask of the benchmark.
+
+    Attributes
+    ----------
+    name : the episode's `sub_task`.
+    prefix : what its task ids begin with.
+    method : the `verification.method` that truths name for it.
+    answer : pydantic type describing the answer to the agent.
+    scorers : one scorer per profile that is defined for it.
+    build : `(context, objects) -> tasks`, draws its episodes and proves their truth; `objects` is what the domain
+        prepared. None while only imported releases carry it.
+    second : derives the expected output again; the build refuses a task on which the two differ, and so does
+        `data validate`. None where an optimum is proved instead.
+    proof : rechecks what leaf-by-leaf agreement cannot say: optima, ties, certificates.
+    by_hand : arithmetic without a skill, the no-skill side of `baseline/reference`; None where there is none.
+    trivial : the best answer that needs no thought, `baseline/trivial`.
+    definitions : the exact `conventions` of every episode; None where they vary and `proof` looks at them.
+    headline : whether it counts towards headline tables.
+    """
+
+    name: str
+    prefix: str
+    method: str
+    answer: type[Answer]
+    scorers: Mapping[Profile, Scorer] = field(repr=False)
+    build: Callable[[BuildContext, Any], list[Task]] | None = field(default=None, repr=False)
+    second: Second | None = field(default=None, repr=False)
+    proof: Proof | None = field(default=None, repr=False)
+    by_hand: Naive | None = field(default=None, repr=False)
+    trivial: Naive | None = field(default=None, repr=False)
+    definitions: Mapping[str, str] | None = field(default=None, repr=False)
+    headline: bool = True
+
+
+DomainCheck = Callable[[Subject, Findings], None]
+"""A check of an edition that is not about single labels: its panels, the objects that episodes share, coverage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """One domain of the benchmark.
+
+    Attributes
+    ----------
+    name : the episodes' `skill`, such as "risk_management".
+    skills : folders of skill packages; an agent of the curated arm can load them.
+    subtasks : in the order of tables.
+    prepare : `context -> objects`, what its subtasks share, built once per edition and handed to each `build`.
+    checks : name to check, in the order in which `data validate` runs and prints them, before the labels.
+    tools : tools that its episodes offer beside those of every episode.
+    protocol_episodes : how many episodes of each subtask the full-run protocol takes.
+    parameters : what the manifest records of a build, from the prepared objects after all subtasks were built.
+    """
+
+    name: str
+    skills: tuple[Path, ...]
+    subtasks: tuple[Subtask, ...]
+    prepare: Callable[[BuildContext], Any] = field(repr=False)
+    checks: Mapping[str, DomainCheck] = field(repr=False)
+    tools: tuple[str, ...] = ()
+    protocol_episodes: int = 40
+    parameters: Callable[[Any], dict[str, Any]] = field(default=lambda objects: {}, repr=False)
+
+    @property
+    def spoken(self) -> str:
+        """The name as words."""
+        return self.name.replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """What a package adds to a domain that exists: subtasks, the skill packages they need, checks."""
+
+    domain: str
+    subtasks: tuple[Subtask, ...] = ()
+    skills: tuple[Path, ...] = ()
+    checks: Mapping[str, DomainCheck] = field(default_factory=dict[str, DomainCheck], repr=False)

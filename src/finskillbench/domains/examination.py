@@ -1,0 +1,106 @@
+"""The edition under examination, read once for all checks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from finskillbench.episode import Episode, JsonObject, Truth
+from finskillbench.errors import FinSkillBenchError
+from finskillbench.findings import Findings
+from finskillbench.panels import Panels, read_panels
+
+if TYPE_CHECKING:
+    from finskillbench.domains.base import Domain
+
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, np.linalg.LinAlgError)
+
+
+class ExaminedEdition(Protocol):
+    """What checks may ask of an edition; `finskillbench.edition.Edition` is one."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def manifest(self) -> JsonObject: ...
+    @property
+    def sub_tasks(self) -> tuple[str, ...]: ...
+    @property
+    def has_truth(self) -> bool: ...
+    @property
+    def has_certificates(self) -> bool: ...
+    def episodes(self, sub_tasks: Collection[str] | None = None) -> tuple[Episode, ...]: ...
+    def truth(self, task_id: str) -> Truth: ...
+    def certificates(self, sub_task: str) -> dict[str, JsonObject]: ...
+    def lines(self, part: str, sub_task: str) -> Iterator[dict[str, Any]]: ...
+    def full_input(self, episode: Episode) -> dict[str, Any]: ...
+    @property
+    def filings(self) -> Any: ...
+
+
+class Shelf:
+    """What the domains of one edition share: its panels, read once."""
+
+    def __init__(self, edition: ExaminedEdition) -> None:
+        self.edition = edition
+
+    @cached_property
+    def panels(self) -> Panels | FinSkillBenchError:
+        """The panels, or why they cannot be read."""
+        try:
+            return read_panels(self.edition.path / "panels")
+        except FinSkillBenchError as error:
+            return error
+
+
+class Subject:
+    """One domain of an edition: its episodes, their inputs as an agent gets them, and the panels."""
+
+    def __init__(self, shelf: Shelf, domain: Domain) -> None:
+        self.edition = shelf.edition
+        self.domain = domain
+        names = [subtask.name for subtask in domain.subtasks if subtask.name in self.edition.sub_tasks]
+        self.episodes: tuple[Episode, ...] = self.edition.episodes(names) if names else ()
+        self._shelf = shelf
+
+    @property
+    def built(self) -> bool:
+        """Whether the edition was built here: an imported release promises less, and is told so by warnings."""
+        return self.edition.manifest["source"].get("kind") != "release"
+
+    def of(self, sub_task: str) -> tuple[Episode, ...]:
+        """The episodes of one subtask."""
+        return tuple(episode for episode in self.episodes if episode.sub_task == sub_task)
+
+    def input_of(self, episode: Episode) -> dict[str, Any]:
+        """The input with its references resolved; the edition keeps what it resolved last."""
+        return self.edition.full_input(episode)
+
+    def panels(self, findings: Findings) -> Panels | None:
+        """The panels, or None with the check marked as skipped (there are none) or failed (they cannot be read)."""
+        if not (self.edition.path / "panels").is_dir():
+            findings.skip("the edition has no panels")
+            return None
+        if isinstance(self._shelf.panels, FinSkillBenchError):
+            findings.fail("panels", str(self._shelf.panels))
+            return None
+        return self._shelf.panels
+
+
+@contextmanager
+def examining(where: str, findings: Findings, *, fatal: bool = True) -> Iterator[None]:
+    """Turn whatever malformed data raises into a finding that names it; a warning unless `fatal`."""
+    add = findings.fail if fatal else findings.warn
+    try:
+        yield
+    except FinSkillBenchError as error:
+        add(where, str(error))
+    except (*_MALFORMED, pl.exceptions.PolarsError) as error:
+        told = next(iter(str(error).splitlines()), "")
+        add(where, f"malformed: {type(error).__name__}: {told}")

@@ -1,0 +1,286 @@
+"""Checks of the facts panel: restatements, derived quarters, balance sheets.
+
+Every derived row is computed again from the rows that it says it comes from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import date, timedelta
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.fundamental.checks.data import period_end, tell
+from finskillbench.domains.fundamental.checks.measures import APART, kind_of
+from finskillbench.domains.fundamental.checks.rows import Company, Period, Row, companies, current, terms_of
+from finskillbench.errors import InputError
+from finskillbench.findings import Findings
+
+PER_SHARE = ("eps_diluted", "diluted_shares")
+"""Ratios and averages: a year is not the sum of its quarters."""
+_SHORTER = {"half": "quarterly", "nine_months": "half", "annual": "nine_months"}
+_SAME = 1e-9
+_ASKED = 200
+"""Restated figures that are asked for before and after."""
+_IDENTITY = 0.01
+"""Share of total assets by which liabilities and equity may exceed them (rounding, figures of other dates)."""
+_REDEEMABLE = 0.05
+"""Share of total assets that may lie between liabilities and equity (redeemable interests) without a warning."""
+
+
+def restatements(subject: Subject, findings: Findings) -> None:
+    """A figure is new whenever it is there again; before that day the old one is served, from then on the new one."""
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    twice = panels.facts.filter(pl.struct("symbol", "metric", "start", "end", "filed").is_duplicated())
+    tell(twice, "facts: two figures of one period were filed on one day", findings)
+    restated: list[tuple[str, Row, Row]] = []
+    for company in companies(panels.facts, findings):
+        for table in (company.filed, company.differences):
+            for rows in table.values():
+                for before, after in pairwise(rows):
+                    changed = before.value != after.value
+                    where = f"{company.symbol} {after.where}"
+                    findings.expect(changed, where, f"repeats what was filed on {before.filed}")
+                    if changed and not before.derived and not after.derived:
+                        restated.append((company.symbol, before, after))
+    findings.figures["restated"] = len(restated)
+    filings = subject.edition.filings
+    if filings is None:
+        return
+    store = filings.references.facts
+    step = max(1, len(restated) // _ASKED)
+    for symbol, before, after in restated[::step][:_ASKED]:
+        where = f"{symbol} {after.where}"
+        with examining(where, findings):
+            for row, day in ((before, after.filed - timedelta(days=1)), (after, after.filed)):
+                served = _served(store, symbol, row, day)
+                findings.expect(
+                    served == row.value, where, f"is served as {served} on {day}, where {row.value:.12g} was current"
+                )
+            findings.add("asked")
+
+
+def _served(store: Any, symbol: str, row: Row, day: date) -> float | None:
+    """What the store that answers `query_xbrl` says of a period on a day."""
+    try:
+        answer = store.query(symbol, day, period=str(row.end), metrics=[row.metric])
+    except InputError:
+        return None
+    start = None if row.start is None else str(row.start)
+    return next((fact["value"] for fact in answer["facts"] if fact["start"] == start), None)
+
+
+def derived_quarters(subject: Subject, findings: Findings) -> None:
+    """Quarters that nobody states are differences on their dates, remade when both parents are; sums are their terms'.
+
+    One restated parent less one that is not would put the restatement of a year into one quarter.
+    """
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    for company in companies(panels.facts, findings):
+        for rows in company.differences.values():
+            for row in rows:
+                with examining(f"{company.symbol} {row.where}", findings):
+                    _check_difference(company, row, findings)
+        with examining(company.symbol, findings):
+            _check_complete(company, findings)
+        _check_sums(company, findings, instant=False)
+
+
+def _check_difference(company: Company, row: Row, findings: Findings) -> None:
+    """One derived row against its two parents, as they stood on the day it was filed."""
+    where = f"{company.symbol} {row.where}"
+    findings.expect(row.metric not in PER_SHARE, where, "is no sum of quarters and cannot be a difference")
+    terms = terms_of(row.parents)
+    if [term.sign for term in terms] != [1, -1]:
+        findings.fail(where, "is no difference of two figures")
+        return
+    (_, _, (_, start, end)), (_, _, (_, other, stop)) = terms
+    least, most, _ = APART["quarter"]
+    on_dates = (
+        start is not None
+        and start == other
+        and end == row.end
+        and row.start == stop + timedelta(days=1)
+        and least <= (end - stop).days <= most
+        and _SHORTER.get(kind_of(start, end)) == kind_of(start, stop)
+    )
+    findings.expect(on_dates, where, "its parents do not differ by this quarter")
+    known = [company.on(term.period, row.filed) for term in terms]
+    if known[0] is None or known[1] is None:
+        findings.fail(where, "a parent is not in the panel by then")
+        return
+    long, short = known[0], known[1]
+    days = [company.days.get(term.accession, date.max) for term in terms]
+    findings.expect(max(days) == row.filed, where, "was not filed when its last parent was")
+    if (long.accession, short.accession) == (terms[0].accession, terms[1].accession):
+        findings.expect(long.tag == short.tag, where, f"subtracts {short.tag} from {long.tag}")
+    else:  # a later filing repeats a parent under the tag of the other, which the panel does not say twice
+        repeats = long.tag != short.tag and days[0] >= long.filed and days[1] >= short.filed
+        findings.expect(repeats, where, "a parent is of another filing than it says")
+        findings.add("differences_of_repeated_figures")
+    apart = abs(long.value - short.value - row.value)
+    findings.widest("greatest_difference", apart / max(1.0, abs(row.value)))
+    findings.expect(
+        apart <= _SAME * max(1.0, abs(long.value)),
+        where,
+        f"is {row.value:.12g}, its parents leave {long.value - short.value:.12g}",
+    )
+    findings.add("differences")
+
+
+def _check_complete(company: Company, findings: Findings) -> None:
+    """On every day on which a parent was filed, the quarter that was current is what the parents left.
+
+    They left it when both were first known, and again when both had been restated since.
+    """
+    reported: dict[tuple[str, date], date] = {}
+    by_start: dict[tuple[str, date], list[date]] = defaultdict(list)
+    for (metric, start, end), rows in company.filed.items():
+        if start is not None and metric not in PER_SHARE:
+            by_start[metric, start].append(end)
+            if kind_of(start, end) == "quarterly":
+                key = metric, end
+                reported[key] = min(reported.get(key, date.max), rows[0].filed)
+    pairs: dict[Period, list[tuple[Period, Period]]] = defaultdict(list)
+    least, most, _ = APART["quarter"]
+    for (metric, start), ends in by_start.items():
+        for end in ends:
+            shorter = _SHORTER.get(kind_of(start, end))
+            for stop in ends:
+                if least <= (end - stop).days <= most and kind_of(start, stop) == shorter:
+                    quarter = metric, stop + timedelta(days=1), end
+                    pairs[quarter].append(((metric, start, end), (metric, start, stop)))
+    for quarter, parents in pairs.items():
+        if len(parents) > 1:  # two calendars meet: which of them is the fiscal year's is the panel's choice
+            findings.add("quarters_of_two_calendars")
+            continue
+        long, short = (company.filed[period] for period in parents[0])
+        made, left_over, scale = date.min, math.nan, 1.0
+        for day in sorted({row.filed for row in (*long, *short)}):
+            left, right = current(long, day), current(short, day)
+            if (
+                left is None
+                or right is None
+                or left.tag != right.tag
+                or day >= reported.get((quarter[0], quarter[2]), date.max)
+            ):
+                continue
+            if min(left.filed, right.filed) > made:
+                made, left_over, scale = day, left.value - right.value, max(1.0, abs(left.value))
+            stands = current(company.differences.get(quarter, ()), day)
+            apart = math.inf if stands is None else abs(left_over - stands.value)
+            findings.add("days_examined")
+            if apart <= _SAME * scale:
+                continue
+            if stands is not None and stands.value == _of_terms(company, quarter, day):
+                # Stated since as revenue less the other part: the same value again is no new row, but it holds.
+                findings.add("quarters_that_sums_confirm")
+            else:
+                stated = "missing" if stands is None else f"{stands.value:.12g}"
+                where = f"{company.symbol} {quarter[0]} {quarter[1]}..{quarter[2]} {day}"
+                findings.fail(where, f"the quarter is {stated}, its parents left {left_over:.12g} on {made}")
+
+
+def _of_terms(company: Company, quarter: Period, day: date) -> float:
+    """Cost of a quarter, or its gross profit, as what filings by a day state revenue and the other to be, else NaN."""
+    other = {"cost_of_revenue": "gross_profit", "gross_profit": "cost_of_revenue"}.get(quarter[0], "")
+    revenue, part = (company.on((metric, *quarter[1:]), day) for metric in ("revenue", other))
+    return math.nan if revenue is None or part is None else revenue.value - part.value
+
+
+def _check_sums(company: Company, findings: Findings, *, instant: bool) -> None:
+    """Figures that a filing does not state but whose terms it does."""
+    for row, terms in company.sums:
+        if (row.start is None) is not instant:
+            continue
+        where = f"{company.symbol} {row.where}"
+        with examining(where, findings):
+            same = all(term.period[1:] == (row.start, row.end) for term in terms)
+            findings.expect(same, where, "its terms are of another period")
+            known = [company.on(term.period, row.filed) for term in terms]
+            stated = [one for one, term in zip(known, terms, strict=True) if one and one.accession == term.accession]
+            if len(stated) < len(terms):  # a term that repeats an older filing, or is no metric of its own
+                findings.add("sums_of_repeated_figures")
+                continue
+            total = math.fsum(term.sign * one.value for term, one in zip(terms, stated, strict=True))
+            apart = abs(total - row.value)
+            findings.expect(
+                apart <= _SAME * max(1.0, *(abs(one.value) for one in stated)),
+                where,
+                f"is {row.value:.12g}, its terms make {total:.12g}",
+            )
+            findings.add("sums")
+
+
+def balance_sheet(subject: Subject, findings: Findings) -> None:
+    """Assets are liabilities and equity; parts are not greater than what they are part of.
+
+    Filers contradict themselves now and then: in a real collection it is a warning, unless an episode sees it.
+    """
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    known = subject.edition.manifest["source"].get("kind") == "synthetic"
+    seen: dict[tuple[str, date], date] = {}
+    for episode in subject.episodes:
+        with examining(episode.task_id, findings):
+            key = episode.input["symbol"], period_end(episode)
+            seen[key] = max(seen.get(key, date.min), episode.as_of_date)
+    for company in companies(panels.facts, findings):
+        _check_sums(company, findings, instant=True)
+        for (metric, _, end), rows in company.filed.items():
+            if metric == "total_assets":
+                for row in rows:
+                    with examining(f"{company.symbol} {row.where}", findings):
+                        told = known or row.filed <= seen.get((company.symbol, end), date.min)
+                        add = findings.fail if told else findings.warn
+                        _check_identity(company, row, add, findings)
+    examined = findings.figures.get("identities", 0)
+    findings.figures["exact"] = f"{findings.figures.pop('exact', 0)} of {examined}"
+
+
+def _check_identity(company: Company, assets: Row, add: Callable[[object, str], None], findings: Findings) -> None:
+    """The balance sheet of a day as the filing of its total assets left it; `add` takes what contradicts it."""
+    end = assets.end
+    where = f"{company.symbol} {end} {assets.filed}"
+    total = assets.value
+    if total <= 0:
+        findings.fail(where, f"total assets are {total:.12g}")
+        return
+    found = {
+        name: row
+        for name in (
+            *("total_liabilities", "stockholders_equity", "minority_interest"),
+            *("current_assets", "current_liabilities", "receivables", "inventory", "ppe_net", "cash"),
+        )
+        if (row := company.on((name, None, end), assets.filed)) is not None
+    }
+    slack = _IDENTITY * abs(total)
+    for part in ("current_assets", "ppe_net", "cash", "inventory"):
+        if part in found and found[part].value > total + slack:
+            add(where, f"{part} exceeds total assets")
+    liabilities, equity = found.get("total_liabilities"), found.get("stockholders_equity")
+    if liabilities is None or equity is None:
+        findings.add("without_both_sides")
+        return
+    minority = found["minority_interest"].value if "minority_interest" in found else 0.0
+    # A filer that states only one equity may include the minority interest in it.
+    left = total - liabilities.value - equity.value
+    gap = min((left, left - minority), key=abs)
+    findings.add("identities")
+    findings.add("exact", int(abs(gap) <= 1e-6 * abs(total)))
+    if gap < -slack:
+        add(where, f"liabilities and equity exceed total assets by {-gap:.12g}, {-gap / total:.1%} of them")
+    if gap > _REDEEMABLE * abs(total):
+        findings.add("wide_mezzanines")
+    if "current_liabilities" in found and found["current_liabilities"].value > liabilities.value + slack:
+        add(where, "current_liabilities exceed total_liabilities")

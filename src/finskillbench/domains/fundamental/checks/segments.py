@@ -1,0 +1,94 @@
+"""The check of the segments panel: breakdowns that add up to revenue."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Any
+
+import polars as pl
+
+from finskillbench.domains.examination import Subject
+from finskillbench.domains.fundamental.checks.data import tell
+from finskillbench.domains.fundamental.checks.measures import AXES, SEGMENT_GAP
+from finskillbench.domains.fundamental.checks.rows import companies, current
+from finskillbench.findings import Findings
+
+_SAME = 1e-9
+
+
+def segments(subject: Subject, findings: Findings) -> None:
+    """Each breakdown has members of one axis that add up to the revenue of its period, as it was known by then."""
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    table = panels.segments
+    tell(table.filter(~pl.col("axis").is_in(AXES)), "segments: of an unknown axis", findings)
+    tell(table.filter(pl.col("segment").fill_null("").str.strip_chars() == ""), "segments: has no name", findings)
+    key = ["symbol", "axis", "start", "end", "accession"]
+    twice = table.filter(pl.struct(*key, "segment").is_duplicated())
+    tell(twice, "segments: a member is there twice", findings)
+    by_symbol = {company.symbol: company for company in companies(panels.facts, Findings())}
+    for symbol, axis, start, end, accession, filed, members, total in (
+        table.group_by(*key, maintain_order=True)
+        .agg(pl.col("filed").first(), members=pl.len(), total=pl.col("value").sum())
+        .select(*key, "filed", "members", "total")
+        .iter_rows()
+    ):
+        where = f"{symbol} {axis} {start}..{end} {accession}"
+        findings.expect(members > 1, where, "has one member only")
+        company = by_symbol.get(symbol)
+        period = ("revenue", start, end)
+        known = None if company is None else company.on(period, filed)
+        if company is not None and known is None:
+            known = current(company.differences.get(period, ()), filed)
+        if known is None:
+            findings.add("without_total")
+            continue
+        gap = abs(total - known.value)
+        findings.expect(
+            gap <= SEGMENT_GAP * abs(known.value) + _SAME,
+            where,
+            f"its {members} members make {total:.12g}, revenue is {known.value:.12g}",
+        )
+        findings.add("breakdowns")
+        findings.add("to_rounding", int(gap <= 1e-5 * abs(known.value)))
+    _check_derived(table, findings)
+    findings.figures["axes"] = dict(sorted(Counter(table["axis"]).items()))
+
+
+def _check_derived(table: pl.DataFrame, findings: Findings) -> None:
+    """A derived breakdown against year-to-date ones that start together, where the panel has both."""
+    sets: dict[tuple[str, str, date], list[tuple[date, date, dict[str, float]]]] = defaultdict(list)
+    derived: list[tuple[str, str, date, date, date, dict[str, float]]] = []
+    grouped: Mapping[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
+    columns = ("symbol", "axis", "start", "end", "filed", "accession", "derived", "segment", "value")
+    for *source, name, value in table.select(columns).drop_nulls().iter_rows():
+        grouped[tuple(source)][name] = value
+    for (symbol, axis, start, end, filed, _, computed), members in grouped.items():
+        if computed:
+            derived.append((symbol, axis, start, end, filed, members))
+        else:
+            sets[symbol, axis, start].append((end, filed, members))
+    by_company: dict[tuple[str, str], list[date]] = defaultdict(list)
+    for symbol, axis, start in sets:
+        by_company[symbol, axis].append(start)
+    for symbol, axis, start, end, filed, members in derived:
+        left = [
+            {name: whole[name] - less[name] for name in members}
+            for first in by_company[symbol, axis]
+            for stop, day, whole in sets[symbol, axis, first]
+            for until, on, less in sets[symbol, axis, first]
+            if stop == end and until == start - timedelta(days=1) and max(day, on) <= filed
+            if members.keys() <= whole.keys() and members.keys() <= less.keys()
+        ]
+        if not left:  # a parent did not add up by itself, or names its members otherwise
+            findings.add("derived_without_parents")
+            continue
+        agrees = any(
+            all(abs(parts[name] - value) <= _SAME * max(1.0, abs(value)) + 0.5 for name, value in members.items())
+            for parts in left
+        )
+        findings.expect(agrees, f"{symbol} {axis} {start}..{end} {filed}", "is not the difference of its years to date")
+        findings.add("derived")

@@ -1,0 +1,326 @@
+"""Driver decomposition: which segments moved revenue, and what moved the margin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, Literal
+
+from pydantic import Field
+
+from finskillbench.domains.base import Answer, Subtask
+from finskillbench.domains.building import BuildContext, Task, load_catalog
+from finskillbench.domains.fundamental.reports import Case
+from finskillbench.domains.fundamental.second import margins
+from finskillbench.domains.fundamental.shared import (
+    CATALOG,
+    CONVENTIONS,
+    PRECISION,
+    Label,
+    Proved,
+    Unit,
+    build_tasks,
+    conventions,
+    credit,
+    finished,
+)
+from finskillbench.engines.accounting import drivers as engine
+from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.scoring.measures import clip, mean, ramp, share
+from finskillbench.scoring.values import number, objects, text
+
+NAME = "driver_decomposition"
+METHOD = "driver_f1_and_direction"
+_RATIOS = ", ".join(f"{name} {metric}" for name, metric in {**engine.MARGINS, **engine.EXPENSE_RATIOS}.items())
+DECOMPOSITION = {
+    "period": "two quarters in succession, flows of each quarter alone (the last of a year derived as above); "
+    "every change is the current quarter less the prior one",
+    "revenue_delta": "revenue of the current quarter less that of the prior one",
+    "top_revenue_drivers": f"the segments of one axis, the first of {' and '.join(engine.AXES)} that names the same "
+    f"segments in both quarters and adds up to revenue within {engine.SEGMENT_TOLERANCE:.0%} in both; the "
+    f"up to {engine.TOP_SEGMENTS} largest changes by absolute size, without those that did not change; "
+    "contribution_pct = 100 magnitude_usd / revenue_delta. An empty array where no axis qualifies",
+    "margin_drivers": f"each over revenue of its quarter: {_RATIOS}; delta_pp = 100 (current - prior), the "
+    f"largest first, without ratios unknown in a quarter or that moved by less than {engine.LEAST_DELTA_PP:g} pp",
+}
+"""What driver decomposition adds to the conventions, with the limits of the engine."""
+
+_TOP = 5
+_TOLERANCE = 0.15
+
+_LISTS: tuple[tuple[str, float, Mapping[str, Unit]], ...] = (
+    ("top_revenue_drivers", 0.4, {"magnitude_usd": "usd", "contribution_pct": "percent"}),
+    ("margin_drivers", 0.35, {"delta_pp": "percent"}),
+)
+"""The lists of drivers with their weight and the sizes of an entry, each with its unit."""
+
+_Driver = Mapping[str, Any]
+_Direction = Literal["increase", "decrease"]
+
+
+class RevenueDriver(Answer):
+    """One segment's part in the change of revenue."""
+
+    driver: str = Field(description="Segment name, as filed.")
+    type: Literal["product_segment", "geographic_segment"] = Field(description="Which axis the segment is on.")
+    direction: _Direction = Field(description="Direction of the segment's revenue.")
+    magnitude_usd: float = Field(description="Change of the segment's revenue, USD (unscaled); a fall is negative.")
+    contribution_pct: float = Field(
+        description="The segment's change as a percentage of the change of total revenue (36.35 is 36.35 %), signed."
+    )
+
+
+class MarginDriver(Answer):
+    """One margin or expense ratio, each over revenue."""
+
+    driver: Literal[
+        "operating_margin",
+        "gross_margin",
+        "cogs_ratio",
+        "sga_ratio",
+        "rnd_ratio",
+        "da_ratio",
+        "interest_ratio",
+        "tax_ratio",
+    ] = Field(description="Name of the ratio.")
+    type: Literal["margin", "expense_ratio"] = Field(description="Whether it is a margin or an expense.")
+    direction: _Direction = Field(description="Direction of the ratio.")
+    delta_pp: float = Field(description="Change of the ratio in percentage points (-2.94 is -2.94 pp), signed.")
+
+
+class DriverDecomposition(Answer):
+    """Answer: the change of revenue and its drivers."""
+
+    revenue_delta: float = Field(description="Current minus prior revenue, USD (unscaled); a fall is negative.")
+    top_revenue_drivers: list[RevenueDriver] = Field(
+        description="At most 5 segments in descending order of absolute change."
+    )
+    margin_drivers: list[MarginDriver] = Field(description="The ratios that changed.")
+
+
+def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """driver_f1_and_direction: mean of the active terms, k = 5.
+
+    (a) half recall, half precision of revenue-driver names among the first k, 0 if none is expected; (b) share of
+    right directions over matched drivers, if any; (c) mean ramp (0.15) of `magnitude_usd` and `contribution_pct` of
+    matched drivers, if any; (d) half margin-driver recall, half directions of matched ones, if any is expected;
+    (e) mean ramp (0.15) of matched `delta_pp`, if any; (f) max(0, 1 - relerr) of `revenue_delta`, if both give one
+    and the expected is not 0. Names are lower-cased and stripped.
+    """
+    del task_input
+    expected = truth.expected_output
+    terms: dict[str, float] = {}
+
+    predicted, labelled = _drivers(answer, "top_revenue_drivers")[:_TOP], _by_name(_top(expected))
+    names = {_name(driver) for driver in predicted} - {None}
+    matched = [(driver, labelled[_name(driver)]) for driver in predicted if _name(driver) in labelled]
+    shared = len(names & labelled.keys())
+    terms["revenue_drivers"] = 0.5 * share(shared, len(labelled)) + 0.5 * share(shared, len(names))
+    if matched:
+        terms["revenue_direction"] = _direction_accuracy(matched)
+        sizes = _ramps(matched, "magnitude_usd") + _ramps(matched, "contribution_pct")
+        if sizes:
+            terms["revenue_magnitude"] = mean(sizes)
+
+    ratios = _by_name(_drivers(expected, "margin_drivers"))
+    if ratios:
+        given = _drivers(answer, "margin_drivers")
+        found = [(driver, ratios[_name(driver)]) for driver in given if _name(driver) in ratios]
+        recall = share(len({_name(driver) for driver, _ in found}), len(ratios))
+        terms["margin_drivers"] = 0.5 * recall + 0.5 * _direction_accuracy(found)
+        changes = _ramps(found, "delta_pp")
+        if changes:
+            terms["margin_delta"] = mean(changes)
+
+    delta, wanted = number(answer.get("revenue_delta")), number(expected.get("revenue_delta"))
+    if delta is not None and wanted:
+        terms["revenue_delta"] = max(0.0, 1.0 - abs(delta - wanted) / abs(wanted))
+    return Score(mean(list(terms.values())), terms)
+
+
+def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """0.25 change of revenue + 0.4 revenue drivers + 0.35 margin drivers.
+
+    The change earns its `credit` (full within 0.1 %, nothing from 1 % on), the drivers what `_listed` says. A list
+    that the label leaves empty, since no axis of segments adds up, leaves its weight to the others, unless the answer
+    invents entries for it: then it earns nothing.
+    """
+    del task_input
+    expected = truth.expected_output
+    terms: dict[str, tuple[float, float]] = {}
+    delta = number(expected.get("revenue_delta"))
+    if delta is not None:
+        terms["revenue_delta"] = (0.25, credit(number(answer.get("revenue_delta")), delta, unit="usd"))
+    for key, weight, sizes in _LISTS:
+        given, wanted = _drivers(answer, key), _drivers(expected, key)
+        if given or wanted:
+            terms[key] = (weight, _listed(given, wanted, sizes))
+    total = sum(weight for weight, _ in terms.values())
+    value = sum(weight * term for weight, term in terms.values()) / total if total else 0.0
+    return Score(clip(value), {name: term for name, (_, term) in terms.items()})
+
+
+def _listed(given: Sequence[_Driver], wanted: Sequence[_Driver], sizes: Mapping[str, Unit]) -> float:
+    """Sum of the credit of the expected drivers over the length of the longer list.
+
+    A driver counts when its name (in any case), its type and its direction are right, by the mean credit of its sizes,
+    which must have the expected sign. Of a name given more than once the worst entry counts.
+    """
+    entries: dict[str | None, list[_Driver]] = {}
+    for driver in given:
+        entries.setdefault(_name(driver), []).append(driver)
+    earned = sum(
+        min((_driver_credit(driver, label, sizes) for driver in entries.get(_name(label), ())), default=0.0)
+        for label in wanted
+    )
+    longest = max(len(given), len(wanted))
+    return earned / longest if longest else 0.0
+
+
+def _driver_credit(given: _Driver, wanted: _Driver, sizes: Mapping[str, Unit]) -> float:
+    if any(text(given.get(key)) != text(wanted.get(key)) for key in ("type", "direction")):
+        return 0.0
+    earned = []
+    for field, unit in sizes.items():
+        expected, size = number(wanted.get(field)), number(given.get(field))
+        if expected is not None:
+            signed = size is not None and (size > 0) == (expected > 0) and (size < 0) == (expected < 0)
+            earned.append(credit(size, expected, unit=unit, zero=0.02) if signed else 0.0)
+    return mean(earned)
+
+
+def _drivers(source: JsonObject, key: str) -> list[_Driver]:
+    return objects(source.get(key))
+
+
+def _top(expected: JsonObject) -> list[_Driver]:
+    return _drivers(expected, "top_revenue_drivers")[:_TOP]
+
+
+def _name(driver: _Driver) -> str | None:
+    name = text(driver.get("driver"))
+    return None if name is None else name.lower().strip()
+
+
+def _by_name(drivers: Sequence[_Driver]) -> dict[str | None, _Driver]:
+    """Labelled drivers by name; of equal names the last one counts."""
+    return {name: driver for driver in drivers if (name := _name(driver)) is not None}
+
+
+def _direction_accuracy(matched: Sequence[tuple[_Driver, _Driver]]) -> float:
+    right = 0
+    for given, wanted in matched:
+        direction = text(given.get("direction"))
+        right += direction is not None and direction == text(wanted.get("direction"))
+    return share(right, len(matched))
+
+
+def _ramps(matched: Sequence[tuple[_Driver, _Driver]], field: str) -> list[float]:
+    """Ramps of one field over the matched drivers whose label has it; absent from the answer is 0."""
+    return [
+        ramp(number(given.get(field)), amount, tolerance=_TOLERANCE)
+        for given, wanted in matched
+        if (amount := number(wanted.get(field))) is not None
+    ]
+
+
+def build(context: BuildContext, objects: object) -> list[Task]:
+    """Pairs of consecutive quarters, drawn by company, form, year, direction of revenue and axis."""
+    return build_tasks(context, NAME, _label, _task)
+
+
+def _label(case: Case) -> Label | None:
+    """The label of a report's quarter against the one before; None without both revenues or with too few ratios."""
+    report, prior_end = case.report, case.before.end
+    answer = engine.drivers(case.quarter, case.before, case.segments, case.segments_before)
+    enough = len(answer["margin_drivers"]) >= load_catalog(CATALOG)["least"]["ratios"]
+    if prior_end is None or not enough or not answer["revenue_delta"]:
+        return None
+    axis = engine.explaining_axis(case.quarter, case.before, case.segments, case.segments_before)
+    second = _second(case, answer, prior_end)
+    return Label(
+        report,
+        answer,
+        second,
+        (report.symbol, report.form, report.filed.year, axis, answer["revenue_delta"] > 0),
+        "easy" if axis is None else "hard" if report.annual else "medium",
+        prior_end,
+        case.raw.before_end,
+        _doubtful(case, axis),
+    )
+
+
+def _second(case: Case, answer: JsonObject, prior_end: date) -> dict[str, Any]:
+    """The answer once more: revenue and ratios from the raw facts, each segment named from the XBRL instances."""
+    raw, report = case.raw, case.report
+    now, before = raw.quarter.get("revenue"), raw.before.get("revenue")
+    delta = None if now is None or before is None else now - before
+    segments = []
+    for driver in answer["top_revenue_drivers"]:
+        changes = case.raw_segments.changes(
+            driver["type"], driver["driver"], report.period_end, prior_end, report.filed
+        )
+        change = min(changes, key=lambda change: abs(change - driver["magnitude_usd"]), default=None)
+        share_of_delta = None if change is None or not delta else 100.0 * change / delta
+        segments.append(
+            {
+                "driver": driver["driver"],
+                "type": driver["type"],
+                "direction": "increase" if change is not None and change > 0 else "decrease",
+                "magnitude_usd": change,
+                "contribution_pct": share_of_delta,
+            }
+        )
+    ratios = [
+        {
+            "driver": name,
+            "type": "margin" if name.endswith("margin") else "expense_ratio",
+            "direction": "increase" if change > 0 else "decrease",
+            "delta_pp": change,
+        }
+        for name, change in margins(raw.quarter, raw.before).items()
+        if abs(change) >= 0.005
+    ]
+    return {"revenue_delta": delta, "top_revenue_drivers": segments, "margin_drivers": ratios}
+
+
+def _doubtful(case: Case, axis: str | None) -> bool:
+    """Whether rounding decides which ratios moved at all, or which segment is the last to be listed."""
+    changes = margins(case.raw.quarter, case.raw.before).values()
+    if any(abs(abs(change) - engine.LEAST_DELTA_PP) < 1e-6 for change in changes):
+        return True
+    if axis is None:
+        return False
+    now, before = case.segments[axis], case.segments_before[axis]
+    sizes = sorted((abs(now[name] - before[name]) for name in now), reverse=True)
+    return len(sizes) > _TOP and sizes[_TOP - 1] == sizes[_TOP] != 0
+
+
+def _task(proved: Proved) -> Task:
+    report, prior_end = proved.label.report, proved.label.prior_end
+    prompt = Prompt(
+        f"Explain how revenue and margins of {report.symbol} changed from the quarter that ended on {prior_end} to the "
+        f"one that ended on {report.period_end}, as public on {report.filed}: the change of revenue, the segments "
+        "behind it, and the ratios that moved. conventions defines which segments and ratios count.",
+        "Submit a JSON object with revenue_delta, top_revenue_drivers (driver, type, direction, magnitude_usd, "
+        f"contribution_pct) and margin_drivers (driver, type, direction, delta_pp). {PRECISION}",
+    )
+    fields = {"current_period_end": report.period_end.isoformat(), "prior_period_end": f"{prior_end}"}
+    task_id = f"{SUBTASK.prefix}_{report.symbol}_{prior_end}_to_{report.period_end}"
+    verification = {
+        "method": METHOD,
+        "top_k": _TOP,
+        "metrics": ["driver_recall_at_5", "direction_accuracy", "margin_driver_f1"],
+    }
+    return finished(proved, NAME, task_id, fields, DECOMPOSITION, prompt, verification)
+
+
+SUBTASK = Subtask(
+    name=NAME,
+    prefix="fa_dd",
+    method=METHOD,
+    build=build,
+    definitions=conventions(CONVENTIONS, DECOMPOSITION),
+    answer=DriverDecomposition,
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+)

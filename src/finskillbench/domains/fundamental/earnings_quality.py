@@ -1,0 +1,273 @@
+"""Earnings quality: Piotroski's F-score, Beneish's M-score, accruals, and what they flag."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from finskillbench.domains.base import Answer, Subtask
+from finskillbench.domains.building import BuildContext, Task, load_catalog
+from finskillbench.domains.fundamental.reports import Case
+from finskillbench.domains.fundamental.second import quality
+from finskillbench.domains.fundamental.shared import (
+    CATALOG,
+    CONVENTIONS,
+    PRECISION,
+    YEAR_BEFORE,
+    Label,
+    Proved,
+    build_tasks,
+    conventions,
+    credit,
+    finished,
+)
+from finskillbench.engines.accounting import quality as engine
+from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.scoring.measures import clip, mean, ramp, set_f1, share
+from finskillbench.scoring.values import array, boolean, json_equal, mapping, number, parameter
+
+NAME = "earnings_quality"
+METHOD = "earnings_quality_composite"
+_MODEL = " ".join(f"{weight:+g} {name}" for name, weight in engine.BENEISH_COEFFICIENTS.items())
+QUALITY = {
+    "period": "always the quarter that ends on period_end (of a 10-K its fourth quarter), flows of that quarter alone, "
+    "against the same quarter a year before",
+    "year_before": YEAR_BEFORE,
+    "piotroski_components": "1 where true, 0 where not: roa_positive: net_income / total_assets > 0; cfo_positive: "
+    "operating_cash_flow > 0; delta_roa_positive: net_income / total_assets rose; accruals_negative: "
+    "operating_cash_flow > net_income; delta_leverage_negative: long_term_debt / total_assets fell; "
+    "delta_current_ratio_positive: current_assets / current_liabilities rose; no_dilution: diluted_shares are not "
+    "above those of the year before, both of the quarter or, where one of these is not filed (fourth quarters), both "
+    "of the fiscal year that ends with it; delta_gross_margin_positive: gross_profit / revenue rose; "
+    "delta_asset_turnover_positive: revenue / total_assets rose",
+    "piotroski_score": "the sum of the nine components; null if one of them is null",
+    "beneish_m_score": f"M = {engine.BENEISH_CONSTANT:g} {_MODEL}; now over a year before: DSRI receivables / revenue, "
+    "AQI 1 - (current_assets + ppe_net) / total_assets, SGI revenue, SGAI sga / revenue, LVGI (long_term_debt + "
+    "current_liabilities) / total_assets; a year before over now: GMI gross_profit / revenue, DEPI "
+    "depreciation_amortization / (depreciation_amortization + ppe_net); TATA (net_income - operating_cash_flow) / "
+    "total_assets; null if one of them cannot be computed",
+    "beneish_flag": f"M > {engine.MANIPULATION_ABOVE:g}; null if M is null",
+    "accruals_ratio": "(net_income - operating_cash_flow) / total_assets",
+    "income_quality_ratio": "operating_cash_flow / net_income; null if net_income is 0",
+    "flags": f"low_piotroski: the score is known and <= {engine.LOW_PIOTROSKI}; beneish_manipulation_flag: "
+    f"beneish_flag is true; high_accruals: accruals_ratio > {engine.HIGH_ACCRUALS:g}; negative_income_quality: "
+    "income_quality_ratio < 0",
+}
+"""What earnings quality adds to the conventions, with the thresholds of the engine."""
+
+_RATIO_TOLERANCES = {"beneish_m_score": 0.05, "accruals_ratio": 0.25, "income_quality_ratio": 0.05}
+_FLAG_WEIGHT = 0.3
+_BENEISH_WEIGHT = 0.3
+_STRICT_RATIO_WEIGHT = 0.3
+
+_EVIDENCE = ("accruals_ratio", "income_quality_ratio")
+_WEIGHTS = {"signals": 0.4, "beneish": 0.3, "flags": 0.3}
+
+_Signal = Literal[0, 1] | None
+
+
+class PiotroskiComponents(Answer):
+    """The nine binary signals, against the same quarter of the prior year; 1 is the favourable outcome.
+
+    null where a signal cannot be computed.
+    """
+
+    roa_positive: _Signal = Field(description="1 if net income / total assets > 0, else 0.")
+    cfo_positive: _Signal = Field(description="1 if operating cash flow > 0, else 0.")
+    delta_roa_positive: _Signal = Field(description="1 if return on assets rose, else 0.")
+    accruals_negative: _Signal = Field(description="1 if operating cash flow exceeds net income, else 0.")
+    delta_leverage_negative: _Signal = Field(description="1 if long-term debt / total assets fell, else 0.")
+    delta_current_ratio_positive: _Signal = Field(description="1 if current assets / current liabilities rose, else 0.")
+    no_dilution: _Signal = Field(description="1 if diluted shares did not rise, else 0.")
+    delta_gross_margin_positive: _Signal = Field(description="1 if gross profit / revenue rose, else 0.")
+    delta_asset_turnover_positive: _Signal = Field(description="1 if revenue / total assets rose, else 0.")
+
+
+class EarningsQuality(Answer):
+    """Answer: scores, ratios and flags of one filing; null where a value cannot be determined."""
+
+    piotroski_score: int | None = Field(description="Sum of the nine components, 0 to 9.")
+    piotroski_components: PiotroskiComponents = Field(description="Signal name to 0 or 1.")
+    beneish_m_score: float | None = Field(description="Beneish eight-variable M-score, a signed number.")
+    beneish_flag: bool | None = Field(description="true if the M-score is above -1.78.")
+    accruals_ratio: float | None = Field(
+        description="(Net income - operating cash flow) / total assets, decimal (0.05 is 5 %), signed."
+    )
+    income_quality_ratio: float | None = Field(description="Operating cash flow / net income, a signed ratio.")
+    flags: list[Literal["low_piotroski", "beneish_manipulation_flag", "high_accruals", "negative_income_quality"]] = (
+        Field(description="The concerns raised by the thresholds of the task; an empty array if there are none.")
+    )
+
+
+def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """earnings_quality_composite: weighted mean over the active terms, rounded to 4 decimals.
+
+    Share of the expected components equal (weight `piotroski_weight`, else `component_weight`, 0.4); `beneish_flag`
+    equal (0.3), only if both sides give one; F1 of the sets of flags (0.3), 1 if both are empty; mean ratio ramp,
+    only if `numeric_ratio_weight` > 0. What the label leaves null could not be computed and is not scored. Terms
+    that an answer omits drop out too, so an empty answer can earn 0.43: as published.
+    """
+    del task_input
+    return _score(answer, truth, parameter(truth.verification, "numeric_ratio_weight", 0.0, positive=False))
+
+
+def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """As `paper`, with a weight of 0.3 for the ratios."""
+    del task_input
+    return _score(answer, truth, _STRICT_RATIO_WEIGHT)
+
+
+def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """0.4 signals + 0.3 Beneish + 0.3 flags; each verdict is worth what its evidence is.
+
+    Evidence: the mean `credit` of accruals_ratio and income_quality_ratio. Signals: 2 b - 1, with b the mean recall of
+    the expected 1s and the expected 0s (all 1 or all 0 earns nothing where both occur), times the evidence, halved if
+    the piotroski_score is another. Beneish: the credit of the M-score if the flag is right; left out, and the other two
+    weighted up, where the M-score could not be computed. Flags: F1 of the sets (1 if both are empty), times the
+    evidence.
+    """
+    del task_input
+    expected = truth.expected_output
+    evidence = _evidence(answer, expected)
+    terms = {
+        "signals": (_WEIGHTS["signals"], _signals(answer, expected) * evidence),
+        "flags": (_WEIGHTS["flags"], set_f1(_flags(answer), _flags(expected)) * evidence),
+    }
+    score = number(expected.get("beneish_m_score"))
+    if score is not None:
+        same = boolean(answer.get("beneish_flag")) is boolean(expected.get("beneish_flag"))
+        terms["beneish"] = (
+            _WEIGHTS["beneish"],
+            same * credit(number(answer.get("beneish_m_score")), score, unit="score"),
+        )
+    total = sum(weight for weight, _ in terms.values())
+    value = sum(weight * term for weight, term in terms.values()) / total
+    return Score(clip(value), {name: term for name, (_, term) in terms.items()} | {"evidence": evidence})
+
+
+def _evidence(answer: JsonObject, expected: JsonObject) -> float:
+    """Mean credit of the two ratios; 1 where the label has neither, as some published ones."""
+    earned = [
+        credit(number(answer.get(name)), wanted, unit="ratio")
+        for name in _EVIDENCE
+        if (wanted := number(expected.get(name))) is not None
+    ]
+    return mean(earned) if earned else 1.0
+
+
+def _signals(answer: JsonObject, expected: JsonObject) -> float:
+    """2 b - 1, b the mean over the expected classes of the share of their signals given right."""
+    given = mapping(answer.get("piotroski_components"))
+    right: dict[int, list[bool]] = {}
+    for name, value in mapping(expected.get("piotroski_components")).items():
+        wanted = _binary(value)
+        if wanted is not None:
+            right.setdefault(wanted, []).append(_binary(given.get(name)) == wanted)
+    balanced = mean([share(sum(hits), len(hits)) for hits in right.values()])
+    total = number(expected.get("piotroski_score"))
+    agrees = total is None or number(answer.get("piotroski_score")) == total
+    return clip(2.0 * balanced - 1.0) * (1.0 if agrees else 0.5)
+
+
+def _score(answer: JsonObject, truth: Truth, ratio_weight: float) -> Score:
+    expected = truth.expected_output
+    terms: dict[str, tuple[float, float]] = {}
+    labels = mapping(expected.get("piotroski_components"))
+    components = {key: value for key, value in labels.items() if value is not None}
+    if components:
+        weight = parameter(truth.verification, "component_weight", 0.4, positive=False)
+        weight = parameter(truth.verification, "piotroski_weight", weight, positive=False)
+        given = mapping(answer.get("piotroski_components"))
+        right = sum(key in given and _same_signal(given[key], value) for key, value in components.items())
+        terms["components"] = (weight, share(right, len(components)))
+    flag, wanted = boolean(answer.get("beneish_flag")), boolean(expected.get("beneish_flag"))
+    if flag is not None and wanted is not None:
+        terms["beneish_flag"] = (_BENEISH_WEIGHT, float(flag == wanted))
+    terms["flags"] = (_FLAG_WEIGHT, set_f1(_flags(answer), _flags(expected)))
+    ramps = [
+        ramp(number(answer.get(key)), value, tolerance=tolerance)
+        for key, tolerance in _RATIO_TOLERANCES.items()
+        if (value := number(expected.get(key))) is not None
+    ]
+    if ratio_weight > 0 and ramps:
+        terms["ratios"] = (ratio_weight, mean(ramps))
+    total = sum(weight for weight, _ in terms.values())
+    value = sum(weight / total * term for weight, term in terms.values())
+    return Score(round(value, 4), {name: term for name, (_, term) in terms.items()})
+
+
+def _same_signal(given: object, wanted: object) -> bool:
+    """Equality of JSON values where the truth's 0/1 or false/true is a binary signal in either spelling."""
+    signal = _binary(wanted)
+    return json_equal(given, wanted) if signal is None else _binary(given) == signal
+
+
+def _binary(value: object) -> int | None:
+    if isinstance(value, bool):
+        return int(value)
+    amount = number(value)
+    return int(amount) if amount in (0.0, 1.0) else None
+
+
+def _flags(source: JsonObject) -> set[str]:
+    return {flag for flag in array(source.get("flags")) if isinstance(flag, str)}
+
+
+def build(context: BuildContext, objects: object) -> list[Task]:
+    """Reports drawn by company, form, year and outcome, so that no constant answer does well."""
+    return build_tasks(context, NAME, _label, _task)
+
+
+def _label(case: Case) -> Label | None:
+    """The label of a report's quarter; None without both ratios, or with too few signals to judge."""
+    report, answer = case.report, engine.earnings_quality(case.quarter, case.year_before)
+    signals = answer["piotroski_components"]
+    known = [signal for signal in signals.values() if signal is not None]
+    if len(known) < load_catalog(CATALOG)["least"]["signals"] or any(answer[name] is None for name in _EVIDENCE):
+        return None
+    second = quality(case.raw.quarter, case.raw.year_before)
+    outcome = (round(4 * sum(known) / len(known)), answer["beneish_flag"], tuple(answer["flags"]))
+    return Label(
+        report,
+        answer,
+        second.answer,
+        (report.symbol, report.form, report.filed.year, *outcome),
+        "hard" if report.annual else "medium",
+        case.year_before.end,
+        case.raw.year_before_end,
+        second.doubtful,
+    )
+
+
+def _task(proved: Proved) -> Task:
+    report = proved.label.report
+    prompt = Prompt(
+        f"Assess the earnings quality of {report.symbol} in the quarter that ended on {report.period_end}, as public "
+        f"on {report.filed}, the day its {report.form} was filed: Piotroski's nine signals and their sum, Beneish's "
+        "M-score, the accruals ratio and the income quality ratio, and the concerns they raise. conventions defines "
+        "each of them and its threshold.",
+        "Submit a JSON object with piotroski_score, piotroski_components, beneish_m_score, beneish_flag, "
+        f"accruals_ratio, income_quality_ratio and flags. {PRECISION} Give null for what cannot be computed.",
+    )
+    fields = {"period_end": report.period_end.isoformat()}
+    task_id = f"{SUBTASK.prefix}_{report.symbol}_{report.period_end}"
+    verification = {
+        "method": METHOD,
+        "component_weight": 0.4,
+        "beneish_flag_weight": 0.3,
+        "flag_f1_weight": 0.3,
+        "metrics": ["piotroski_mae", "beneish_flag_accuracy", "flag_f1"],
+    }
+    return finished(proved, NAME, task_id, fields, QUALITY, prompt, verification)
+
+
+SUBTASK = Subtask(
+    name=NAME,
+    prefix="fa_eq",
+    method=METHOD,
+    build=build,
+    definitions=conventions(CONVENTIONS, QUALITY),
+    answer=EarningsQuality,
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+)

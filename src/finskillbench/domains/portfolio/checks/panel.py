@@ -1,0 +1,376 @@
+"""Checks of the panels: prices, trading days, point in time, covariance, benchmark."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, timedelta
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from finskillbench.arrays import FACTORS
+from finskillbench.domains.examination import Subject, examining
+from finskillbench.engines.statistics.covariance import Covariance
+from finskillbench.findings import Findings
+from finskillbench.panels import Panels
+from finskillbench.panels.filings.known import REPORTING_LAG_DAYS
+from finskillbench.panels.market.covariance import LARGE_FACTORS, WINDOW
+from finskillbench.panels.market.factor_exposures import MIN_OBSERVATIONS
+from finskillbench.panels.market.prices import MAX_FILLED_SESSIONS
+from finskillbench.panels.market.returns import JUMP_LIMIT
+from finskillbench.panels.store import DENSE_LIMIT
+
+_ROUNDING = 1e-9
+_RESIDUE = 1e-12
+"""What a solver may leave of a zero weight."""
+_VOLATILITY = (0.02, 2.0)
+"""Annual volatilities of listed companies; a daily covariance taken for an annual one lies below, percents above."""
+_LARGEST_WEIGHT = 0.25
+"""A benchmark weight above this leaves tracking-error limits little room."""
+_SHIFTS = (-21, -5, -1, 1, 5, 21)
+"""Sessions by which the window of a covariance is moved to see whether another one fits better."""
+
+
+def prices(subject: Subject, findings: Findings) -> None:
+    """Prices are positive and on every month-end; gaps, fills, short histories and jumps are those of the report."""
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    days, simple = simple_returns(panels)
+    adjusted = panels.prices_of("adj_close").drop("date").to_numpy()
+    volume = panels.prices_of("volume").drop("date").to_numpy()
+    present = ~np.isnan(adjusted)
+    at = {day: row for row, day in enumerate(days)}
+    for symbol, first, other in _not_positive(panels):
+        findings.fail(f"{symbol} {first}", f"a price is not positive ({other} in all)")
+    for day in panels.month_ends:
+        if day in at:
+            for place in np.flatnonzero(~present[at[day]]):
+                findings.fail(f"{panels.symbols[place]} {day}", "no price on a month-end")
+    _check_returns(panels, simple[1:], days, findings)
+    _check_jumps(panels, simple[1:], days, findings)
+    filled = 0
+    for place, symbol in enumerate(panels.symbols):
+        rows = np.flatnonzero(present[:, place])
+        reported = {gap.last for gap in panels.report.gaps if gap.symbol == symbol}
+        for before, after in pairwise(rows.tolist()):
+            if after - before > 1:
+                last = days[max(before - MAX_FILLED_SESSIONS, 0)]
+                state = findings.warn if reported else findings.fail
+                state(f"{symbol} {last}", f"no price for {after - before - 1} sessions up to {days[after]}")
+        unchanged = (volume[1:, place] == 0) & (adjusted[1:, place] == adjusted[:-1, place])
+        count = int(unchanged.sum())
+        filled += count
+        known = panels.report.forward_filled.get(symbol, 0)
+        findings.expect(count >= known, symbol, f"the report counts {known} filled sessions, the panel shows {count}")
+        observed = len(rows) - known
+        if observed < MIN_OBSERVATIONS:
+            state = findings.warn if symbol in panels.report.short_history else findings.fail
+            state(symbol, f"only {observed} observed prices, fewer than {MIN_OBSERVATIONS}")
+    findings.figures |= {
+        "symbols": len(panels.symbols),
+        "sessions": len(days),
+        "first_session": str(days[0]),
+        "last_session": str(days[-1]),
+        "missing_prices": int((~present).sum()),
+        "filled_sessions": sum(panels.report.forward_filled.values()),
+        "sessions_without_trading": filled,
+    }
+
+
+def _not_positive(panels: Panels) -> list[tuple[str, date, int]]:
+    found = []
+    for field in ("open", "high", "low", "close", "adj_close"):
+        table = panels.prices_of(field)
+        bad = table.drop("date").to_numpy() <= 0
+        for place in np.flatnonzero(bad.any(axis=0)):
+            first = int(np.argmax(bad[:, place]))
+            found.append((panels.symbols[place], table["date"][first], int(bad[:, place].sum())))
+    return found
+
+
+def _check_returns(panels: Panels, simple: np.ndarray, days: list[date], findings: Findings) -> None:
+    """The returns panel is what the prices say."""
+    places = {symbol: place for place, symbol in enumerate(panels.symbols)}
+    rows = {day: row for row, day in enumerate(days)}
+    table = panels.returns.select("symbol", "date", "simple").drop_nulls()
+    row = table["date"].replace_strict(rows, default=0).to_numpy()
+    column = table["symbol"].replace_strict(places, default=0).to_numpy()
+    given = np.full((len(days), len(places)), np.nan)
+    given[row, column] = table["simple"].to_numpy()
+    differs = ~((np.abs(given[1:] - simple) <= _ROUNDING) | (np.isnan(given[1:]) & np.isnan(simple)))
+    for place in np.flatnonzero(differs.any(axis=0)):
+        first = int(np.argmax(differs[:, place]))
+        findings.fail(
+            f"{panels.symbols[place]} {days[first + 1]}",
+            f"the return is {given[first + 1, place]:+.4%}, the prices say {simple[first, place]:+.4%} "
+            f"({int(differs[:, place].sum())} sessions differ)",
+        )
+
+
+def _check_jumps(panels: Panels, simple: np.ndarray, days: list[date], findings: Findings) -> None:
+    reported = {(jump.symbol, jump.date) for jump in panels.report.jumps}
+    with np.errstate(invalid="ignore"):
+        places = np.argwhere(np.abs(simple) > JUMP_LIMIT)
+    for row, place in places:
+        symbol, day = panels.symbols[place], days[row + 1]
+        state = findings.warn if (symbol, day) in reported else findings.fail
+        told = "" if (symbol, day) in reported else ", which the report does not tell"
+        state(f"{symbol} {day}", f"moves {simple[row, place]:+.1%} in a session{told}")
+    findings.figures["jumps"] = len(places)
+
+
+def trading_days(subject: Subject, findings: Findings) -> None:
+    """As-of dates are NYSE sessions, month-ends in order, and those of the episodes."""
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    days = panels.prices["date"].to_list()
+    findings.expect(all(a < b for a, b in pairwise(days)), "panels/prices.parquet", "sessions are not in order")
+    stated = [date.fromisoformat(text) for text in subject.edition.manifest["as_of_dates"]]
+    findings.expect(stated == list(panels.month_ends), "manifest.json", "as_of_dates are not those of the panels")
+    findings.expect(all(a < b for a, b in pairwise(stated)), "manifest.json", "as_of_dates are not in order")
+    calendar = nyse(min([days[0], *stated]), max([days[-1], *stated]))
+    closed = [day for day in days if day not in calendar]
+    for day in closed:
+        findings.fail(day, "the panels have prices on a day without trading")
+    known = set(days)
+    for day in stated:
+        findings.expect(day in known and day in calendar, day, "an as-of date is no session")
+        later = [other for other in calendar if other > day and (other.year, other.month) == (day.year, day.month)]
+        findings.expect(not later, day, f"is no month-end: {max(later, default=day)} is a session too")
+    allowed = set(stated)
+    for episode in subject.episodes:
+        day = episode.as_of_date
+        findings.expect(day in allowed, episode.task_id, f"as of {day}, which is none of the edition's as-of dates")
+        before = episode.input.get("current_portfolio_date")
+        if before is not None:
+            findings.expect(str(before) <= str(day), episode.task_id, f"its portfolio is of {before}, after {day}")
+    findings.figures |= {"as_of_dates": len(stated), "sessions": len(days), "episodes": len(subject.episodes)}
+
+
+@cache
+def nyse(first: date, last: date) -> frozenset[date]:
+    """Sessions of the exchange from a month before the first date to a month after the last."""
+    # Imported here: the calendar library costs half a second that loading an edition need not pay.
+    import exchange_calendars
+
+    month = timedelta(days=31)
+    calendar = exchange_calendars.get_calendar("XNYS", start=str(first - month), end=str(last + month))
+    return frozenset(date(day.year, day.month, day.day) for day in calendar.sessions)
+
+
+def point_in_time(subject: Subject, findings: Findings) -> None:
+    """Nothing an input holds was known, or happened, after its date."""
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    for table, column in ((panels.benchmark_weights, "shares_as_of"), (panels.views, "earnings_as_of")):
+        early = table.filter(pl.col(column) + pl.duration(days=REPORTING_LAG_DAYS) > pl.col("date"))
+        for symbol, day, end in early.select("symbol", "date", column).iter_rows():
+            findings.fail(
+                f"{symbol} {day}", f"{column} {end} is known only {REPORTING_LAG_DAYS} days later, after the date"
+            )
+        findings.figures[column] = table.height - table[column].null_count()
+    days, simple = simple_returns(panels)
+    for day, estimate in panels.covariance.items():
+        with examining(f"covariance {day}", findings):
+            shift = best_shift(simple[:, _places(panels, estimate)], days.index(day), estimate)
+            later = "looks ahead" if shift > 0 else "is stale"
+            findings.expect(shift == 0, f"covariance {day}", f"its window ends {shift:+d} sessions off: it {later}")
+    at: dict[date, dict[str, Any]] = {}
+    for episode in subject.episodes:
+        day = episode.as_of_date
+        for name, value in episode.input.items():
+            if isinstance(value, dict) and isinstance(value.get("ref"), str):
+                dated = value["ref"].rsplit("/", 1)[-1].removesuffix(".npz")
+                findings.expect(dated <= str(day), episode.task_id, f"{name} is of {dated}, after {day}")
+        if day in panels.month_ends:
+            if day not in at:
+                at[day] = _seen(panels, day)
+            _compare(episode.task_id, episode.input, at[day], findings)
+    findings.figures |= {"reporting_lag_days": REPORTING_LAG_DAYS, "episodes": len(subject.episodes)}
+
+
+def simple_returns(panels: Panels) -> tuple[list[date], np.ndarray]:
+    """Sessions and simple returns (T, n) by the prices; NaN where undefined."""
+    adjusted = panels.prices_of("adj_close").drop("date").to_numpy()
+    simple = np.full_like(adjusted, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        simple[1:] = adjusted[1:] / adjusted[:-1] - 1
+    return panels.prices["date"].to_list(), simple
+
+
+def _places(panels: Panels, estimate: Covariance) -> list[int]:
+    """Where the names of a covariance stand among those of the panels."""
+    at = {symbol: place for place, symbol in enumerate(panels.symbols)}
+    return [at[symbol] for symbol in estimate.symbols]
+
+
+def best_shift(simple: np.ndarray, end: int, estimate: Covariance) -> int:
+    """By how many sessions the window that fits the estimate best ends after the row `end`.
+
+    Shrinkage and a ridge change the diagonal and the scale, so the off-diagonal row sums are compared, normalised.
+    """
+    sums = estimate.times(np.ones(len(estimate.symbols))) - estimate.variances()
+    wanted = sums / np.linalg.norm(sums)
+    errors = {}
+    for shift in (0, *_SHIFTS):
+        window = simple[max(end + shift - WINDOW + 1, 0) : end + shift + 1]
+        if len(window) == WINDOW and end + shift < len(simple) and np.isfinite(window).all():
+            centred = window - window.mean(axis=0)
+            sums = centred.T @ centred.sum(axis=1) - np.einsum("tn,tn->n", centred, centred)
+            errors[shift] = float(np.abs(wanted - sums / np.linalg.norm(sums)).max())
+    return min(errors, key=lambda shift: (errors[shift], abs(shift)))
+
+
+def _seen(panels: Panels, day: date) -> dict[str, Any]:
+    """What the panels say of a date, under the names of the inputs."""
+    weights = dict(zip(panels.symbols, panels.weights(day).tolist(), strict=True))
+    betas = panels.exposures(day).tolist()
+    return {
+        "expected_returns": dict(zip(panels.symbols, panels.expected_returns(day).tolist(), strict=True)),
+        "benchmark_weights": weights,
+        "market_cap_weights": weights,
+        "factor_exposures": {
+            symbol: dict(zip(FACTORS, row, strict=True)) for symbol, row in zip(panels.symbols, betas, strict=True)
+        },
+        "risk_free_rate": panels.risk_free[day],
+    }
+
+
+def _compare(task_id: str, given: Any, known: dict[str, Any], findings: Findings) -> None:
+    for name in known.keys() & given.keys():
+        findings.expect(given[name] == known[name], task_id, f"{name} is not what the panels say of its date")
+
+
+def covariance(subject: Subject, findings: Findings) -> None:
+    """Symmetric, positive definite, annualised, and the Ledoit-Wolf estimate of the 252 sessions."""
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    for day in sorted({*panels.month_ends, *panels.risk_dates}):
+        where = f"covariance {day}"
+        if day not in panels.covariance:
+            findings.fail(where, "is missing")
+            continue
+        with examining(where, findings):
+            _check_estimate(subject, panels, day, where, findings)
+    for text in panels.report.ridged:
+        findings.warn(f"covariance {text}", "needed a ridge")
+    findings.figures |= {"dates": len(panels.covariance), "symbols": len(panels.symbols)}
+
+
+def _check_estimate(subject: Subject, panels: Panels, day: date, where: str, findings: Findings) -> None:
+    estimate = panels.covariance[day]
+    if day in panels.month_ends:
+        findings.expect(estimate.symbols == panels.symbols, where, "covers other symbols than the panels")
+    volatility = np.sqrt(estimate.variances())
+    least, most = float(volatility.min()), float(volatility.max())
+    findings.expect(
+        _VOLATILITY[0] <= least and most <= _VOLATILITY[1],
+        where,
+        f"annual volatilities from {least:.2%} to {most:.2%} are not those of stocks in annualised decimals",
+    )
+    findings.figures["least_volatility"] = min(findings.figures.get("least_volatility", math.inf), least)
+    findings.widest("greatest_volatility", most)
+    days, simple = simple_returns(panels)
+    end = days.index(day)
+    expected = _ledoit_wolf(simple[end - WINDOW + 1 : end + 1, _places(panels, estimate)])
+    scale = float(expected[:, 0].max())
+    off = float(np.abs(_probed(estimate) - expected).max()) / scale
+    findings.widest("greatest_relative_difference", off)
+    findings.expect(off <= 1e-7, where, f"differs from Ledoit-Wolf on the {WINDOW} sessions by {off:.1e} of its scale")
+    bound = estimate.least_eigenvalue_bound()
+    if len(estimate.symbols) <= DENSE_LIMIT:
+        path = subject.edition.path / "panels" / "covariance" / f"{day}.npz"
+        with np.load(path, allow_pickle=False) as arrays:
+            dense = arrays["cov"]
+        findings.expect(np.array_equal(dense, dense.T), where, "the dense matrix is not symmetric")
+        apart = float(np.abs(dense - estimate.matrix()).max()) / scale
+        findings.expect(apart <= 1e-12, where, f"the dense matrix and its factors differ by {apart:.1e} of the scale")
+        bound = float(np.linalg.eigvalsh((dense + dense.T) / 2)[0])
+    findings.expect(bound > 0, where, f"is not positive definite: least eigenvalue {bound:.1e}")
+    findings.figures["least_eigenvalue"] = min(findings.figures.get("least_eigenvalue", math.inf), bound)
+
+
+def _probes(n: int) -> np.ndarray:
+    """(n, 2) vectors that any altered entry of a matrix changes its product with."""
+    return np.column_stack([np.ones(n), np.cos(np.arange(n))])
+
+
+def _probed(estimate: Covariance) -> np.ndarray:
+    """(n, 3) variances and products with the probes over n: an estimate without its n x n array."""
+    n = len(estimate.symbols)
+    return np.column_stack([estimate.variances(), estimate.times(_probes(n)) / n])
+
+
+def _ledoit_wolf(window: np.ndarray) -> np.ndarray:
+    """`_probed` of the annualised Ledoit-Wolf estimate of returns (T, n), from the formulas of the paper.
+
+    The covariance is (1 − s) S + s μ I with μ = tr S / n, s = min(b², d²) / d², d² = ||S − μI||² / n and
+    b² = Σ_t ||x_t x_t' − S||² / (n T²). Source: Ledoit & Wolf (2004), section 3.3. More names than sessions keep the
+    covariances of the leading components only.
+    """
+    periods, n = window.shape
+    x = window - window.mean(axis=0)
+    lengths = np.einsum("tn,tn->t", x, x)
+    gram = x @ x.T
+    mean_variance = lengths.sum() / periods / n
+    squared = float((gram * gram).sum()) / periods**2
+    away = squared / n - mean_variance**2
+    noise = (float(lengths @ lengths) / periods - squared) / (n * periods)
+    share = min(noise, away) / away
+    variances = np.einsum("tn,tn->n", x, x) / periods
+    if n > WINDOW:
+        # The leading components from the eigenvectors of the Gram matrix; what they leave of a variance is specific.
+        _, vectors = np.linalg.eigh(gram)
+        lead = vectors[:, -LARGE_FACTORS:].T @ x / np.sqrt(periods)
+        specific = variances - np.einsum("kn,kn->n", lead, lead)
+        products = (lead.T @ (lead @ _probes(n)) + specific[:, None] * _probes(n)) / n
+    else:
+        products = x.T @ (x @ _probes(n)) / periods / n
+    target = mean_variance * np.column_stack([np.ones(n), _probes(n) / n])
+    return 252 * ((1 - share) * np.column_stack([variances, products]) + share * target)
+
+
+def benchmark(subject: Subject, findings: Findings) -> None:
+    """Benchmark weights are those of market capitalisation: shares x close, not negative, summing to 1."""
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    close = panels.prices_of("close")
+    days = sorted({*panels.month_ends, *panels.risk_dates})
+    for day in days:
+        rows = panels.benchmark_weights.filter(pl.col("date") == day).sort("symbol")
+        names = panels.symbols if day in panels.month_ends else panels.symbols_at(day)
+        findings.expect(rows["symbol"].to_list() == sorted(names), day, "does not cover every name once")
+        weights, caps = rows["weight"].to_numpy(), rows["market_cap_usd"].to_numpy()
+        findings.expect(abs(weights.sum() - 1) <= _ROUNDING, day, f"weights sum to {weights.sum():.9f}")
+        findings.expect((weights >= 0).all(), day, "a weight is negative")
+        findings.widest("largest_weight", weights.max())
+        if weights.max() > _LARGEST_WEIGHT:
+            name = rows["symbol"][int(weights.argmax())]
+            findings.warn(f"{name} {day}", f"weighs {weights.max():.1%} of the benchmark")
+        quoted = close.filter(pl.col("date") == day)
+        for symbol, shares, cap, weight in rows.select("symbol", "shares", "market_cap_usd", "weight").iter_rows():
+            if symbol in quoted.columns and quoted.height:
+                worth = shares * float(quoted[symbol][0])
+                agrees = math.isclose(worth, cap, rel_tol=1e-9) and math.isclose(weight, cap / caps.sum(), rel_tol=1e-9)
+                findings.expect(agrees, f"{symbol} {day}", "weight, capitalisation, shares and close disagree")
+    for symbol, age in panels.report.stale_shares.items():
+        findings.warn(symbol, f"its share count is up to {age} days old")
+    for episode in subject.episodes:
+        for name in ("benchmark_weights", "market_cap_weights", "current_portfolio"):
+            if name in episode.input:
+                with examining(episode.task_id, findings):
+                    weights = np.array(list(episode.input[name].values()), dtype=float)
+                    findings.expect(
+                        abs(weights.sum() - 1) <= _ROUNDING and (weights >= -_RESIDUE).all(),
+                        episode.task_id,
+                        f"{name} sums to {weights.sum():.9f} with least weight {weights.min(initial=1.0):.2e}",
+                    )
+    findings.figures |= {"dates": len(days), "symbols": len(panels.symbols)}

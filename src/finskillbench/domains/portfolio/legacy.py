@@ -1,0 +1,65 @@
+"""Legacy portfolios: where a mandate starts from, and how far it must trade at the least."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from finskillbench.arrays import Floats
+from finskillbench.domains.building import MonthEnd
+from finskillbench.domains.portfolio.tiers import Tier, constraint_fields, month_problem
+from finskillbench.engines.portfolio.feasibility import least_turnover
+from finskillbench.engines.portfolio.measures import clean
+from finskillbench.engines.portfolio.optimise import Certified, UndecidedError
+from finskillbench.engines.portfolio.problem import PortfolioProblem
+
+CLOSE_ENOUGH = 0.01
+"""How near the least turnover must come to the wanted one; the wanted one is random anyway."""
+_STEPS = 6
+_BOOK_NAMES = (15, 21)
+"""Names of a concentrated book, half to two thirds of the published universe; larger universes get no more."""
+
+
+def legacy_portfolio(
+    month: MonthEnd, tier: Tier, target: float, rng: np.random.Generator, close: float = CLOSE_ENOUGH
+) -> tuple[Floats, Certified | None]:
+    """A drifted portfolio whose least turnover into the tier's other limits is close to `target`.
+
+    It blends the closest portfolio that keeps the tier's limits with a concentrated book of random names, then drifts
+    with the market; the blend is found by false position. Returns the weights and the certified least turnover; where
+    the tier limits no turnover, `target` is the share of the book and nothing has to be certified.
+
+    Raises
+    ------
+    UndecidedError : when no blend comes near the target; the caller draws again.
+    """
+    n = len(month.tickers)
+    names = rng.permutation(n)[: int(rng.integers(*_BOOK_NAMES))]
+    book = np.zeros(n)
+    book[names] = rng.dirichlet(np.full(len(names), 4.0))
+
+    def blend(share: float) -> Floats:
+        return clean(month.drifted((1 - share) * tier.closest + share * book))
+
+    def tried(share: float) -> tuple[Floats, Certified]:
+        weights = blend(share)
+        return weights, least_turnover(_from(month, tier, weights))
+
+    if tier.constraints["max_turnover"] is None:
+        return blend(target), None
+
+    # The least turnover grows almost linearly with the share of the book.
+    low, high = (0.0, 0.0), (1.0, tried(1.0)[1].value)
+    if high[1] < target:
+        raise UndecidedError("the book drawn lies too near to the tier's limits")
+    for _ in range(_STEPS):
+        share = low[0] + (high[0] - low[0]) * (target - low[1]) / (high[1] - low[1])
+        weights, least = tried(share)
+        if abs(least.value - target) < close:
+            return weights, least
+        low, high = ((share, least.value), high) if least.value < target else (low, (share, least.value))
+    raise UndecidedError("no blend of the closest portfolio and the book comes near the wanted turnover")
+
+
+def _from(month: MonthEnd, tier: Tier, current: Floats) -> PortfolioProblem:
+    covered = {"covariance_matrix": {"tickers": list(month.tickers)}}
+    return month_problem(month, covered | constraint_fields(month, tier.constraints, current))

@@ -1,0 +1,104 @@
+"""What submitted weights are worth under `certified`: feasibility first, then the distance to the proved optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from finskillbench.arrays import Floats
+from finskillbench.engines.portfolio.formulation import Goal
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, check_limits, violations
+from finskillbench.engines.portfolio.optimise import UndecidedError, optimise
+from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
+from finskillbench.episode import Score
+from finskillbench.scoring.measures import clip
+
+DEAD_ZONE = 1e-3
+"""Share of the distance from the trivial to the optimal objective that rounding may cost without losing marks."""
+LEAST_SPREAD = 5e-5
+"""An episode discriminates when the trivial portfolio's objective is at least this far from the optimum, per year."""
+
+ROUNDING = 5.001e-5
+"""What a number written with four decimals may miss."""
+_FEW = 10
+"""Longest list of best names that counts as picking without optimising."""
+_LONG = 60
+"""Longest list of calm names that is tried, all of them apart."""
+_SPREAD = 500
+"""Names of equal weight at most: thinner ones would not count as holdings, and no limit on names could be kept."""
+
+
+def trivial_value(problem: PortfolioProblem, *anchors: Floats) -> float:
+    """Best objective among the answers that need no thought: the zero of `certified`.
+
+    Equal weights (of the first `_SPREAD` names), and `anchors`, moved to the nearest feasible portfolio; and, where
+    they are feasible as they stand, the benchmark, the current portfolio, inverse-variance weights of all names or of
+    the calmest few only, and under max_sharpe equal weights of the few names of highest return.
+    """
+    spread = min(problem.size, _SPREAD)
+    equal = np.where(np.arange(problem.size) < spread, 1.0 / spread, 0.0)
+    # Counts of names are left to chance: branching on them is no trivial answer, and takes long in large universes.
+    free = replace(problem, limits=replace(problem.limits, min_names=None, max_names=None))
+    moved = [optimise(free, Goal.DISTANCE, anchor=anchor).weights for anchor in (equal, *anchors)]
+    ready = [problem.benchmark, problem.current, *_calmest(problem)]
+    if problem.objective is Objective.MAX_SHARPE:
+        best = np.argsort(-problem.mean, kind="stable")
+        ready += [np.isin(np.arange(problem.size), best[:few]) / few for few in range(1, _FEW + 1)]
+    known = [weights for weights in (*moved, *ready) if weights is not None and not violations(problem, weights)]
+    if not known:
+        raise UndecidedError("no trivial portfolio keeps the limits")
+    return min(map(problem.value, known))
+
+
+def _calmest(problem: PortfolioProblem) -> list[Floats]:
+    """Inverse-variance weights of the k names of least variance, and of all: the best hand-made low-risk answers."""
+    order = np.argsort(problem.risk.variances, kind="stable")
+    lists = []
+    for count in {*range(1, min(problem.size, _LONG) + 1), problem.size}:
+        weights = np.zeros(problem.size)
+        weights[order[:count]] = 1.0 / problem.risk.variances[order[:count]]
+        lists.append(weights / weights.sum())
+    return lists
+
+
+def judge_weights(problem: PortfolioProblem, weights: Floats, optimal: float, trivial: float) -> Score:
+    """Feasibility gates; within it the objective gap, scaled so that the trivial answer scores 0.
+
+    `optimal` and `trivial` are values of `problem.value`; a gap inside `DEAD_ZONE` is full marks.
+    """
+    broken = violations(problem, weights)
+    if broken:
+        return Score(0.0, {"violated": broken})
+    gap = (problem.value(weights) - optimal) / (trivial - optimal)
+    return Score(1.0 if gap <= DEAD_ZONE else clip(1.0 - gap), {"objective_gap": gap})
+
+
+def submitted_weights(value: Mapping[str, float], tickers: Sequence[str]) -> Floats | None:
+    """(n,) weights from a submitted map; None when it is empty or names a ticker outside the universe.
+
+    A sum that misses 1 by no more than the rounding of every weight to a basis point is divided out. Left in, it moves
+    a flat objective by more than the marks are wide: an investment of 99.95 % would outdo every honest portfolio of
+    least variance, and an honest list rounded to 100.02 % would pay for it.
+    """
+    if not value or set(value) - set(tickers):
+        return None
+    weights = np.array([value.get(ticker, 0.0) for ticker in tickers])
+    if float(np.abs(weights).max()) > 1e6:
+        return None
+    total = float(weights.sum())
+    return weights / total if abs(total - 1.0) <= _forgiven(len(tickers)) else weights
+
+
+def _forgiven(names: int) -> float:
+    """How far a sum of weights may miss 1: the rounding of each to a basis point, never more than half a percent."""
+    return min(max(ROUNDING * names, FEASIBILITY_TOLERANCE), 0.005)
+
+
+def agreement(problem: PortfolioProblem, weights: Floats, flags: Mapping[str, Any], expected: Sequence[str]) -> float:
+    """Share of the expected constraint flags whose submitted value is what the weights themselves say."""
+    checks = check_limits(problem, weights)
+    kept = {name: checks[name].excess <= FEASIBILITY_TOLERANCE for name in checks}
+    return sum(flags.get(name) is kept.get(name, True) for name in expected) / len(expected)

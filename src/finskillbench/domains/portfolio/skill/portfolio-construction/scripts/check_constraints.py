@@ -1,0 +1,24 @@
+"""Measure given weights against a mandate's limits.
+
+Payload: weights, constraints, covariance_matrix, and benchmark_weights, current_portfolio, sector_mapping,
+factor_exposures where a limit refers to them.
+Result: constraint_satisfaction and checks (value and limit of each).
+"""
+
+from typing import Any
+
+from finskillbench.engines.fields import weights_from
+from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.report import checks, satisfaction
+from finskillbench.sandbox.script import cli
+
+
+def main(payload: dict[str, Any]) -> dict[str, Any]:
+    """Check the weights as they stand, without changing them."""
+    problem = problem_from(payload)
+    weights = weights_from(payload.get("weights"), problem.tickers, "weights")
+    return {"constraint_satisfaction": satisfaction(problem, weights), "checks": checks(problem, weights)}
+
+
+if __name__ == "__main__":
+    cli(main)

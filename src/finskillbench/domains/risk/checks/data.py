@@ -1,0 +1,304 @@
+"""Checks of what risk episodes are given: coverage, dates, point in time, portfolios."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.portfolio.checks.panel import best_shift, nyse, simple_returns
+from finskillbench.domains.portfolio.checks.tasks import episodes_and_files
+from finskillbench.domains.risk.checks.measures import FACTORS, Position, position
+from finskillbench.episode import Episode
+from finskillbench.findings import Findings
+from finskillbench.panels import Panels
+from finskillbench.panels.filings.known import REPORTING_LAG_DAYS
+from finskillbench.panels.market.covariance import WINDOW
+from finskillbench.scoring.values import mapping
+
+TYPES = ("concentrated", "factor_tilted", "liquidity_stressed", "mandate_violating", "stress_vulnerable")
+"""What a portfolio can be planted with."""
+_VOLUME_SESSIONS = 21
+_LEAST_SHARE = 0.15
+"""Each of two verdicts has at least this share of its subtask: else the other would do well as a constant answer."""
+_PER_STRATUM = 4
+"""Episodes of a subtask for each stratum that it must show; fewer episodes need not show all."""
+_MOST_OF_A_DATE = 0.25
+_SUM = 1e-6
+_ROUNDING = 1e-9
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def planted(subject: Subject, episode: Episode, fact: str) -> str:
+    """What the truth says of a portfolio, `portfolio_type` or `regime`: an episode file must not tell it.
+
+    A release tells it in its metadata.
+    """
+    if not subject.built:
+        return str(episode.metadata.get(fact))
+    return str(subject.edition.truth(episode.task_id).verification.get(fact))
+
+
+def _known(subject: Subject) -> bool:
+    return subject.edition.has_truth or not subject.built
+
+
+def coverage(subject: Subject, findings: Findings) -> None:
+    """Every subtask has its episodes, spread over types, regimes and tiers; no verdict is nearly always right."""
+    episodes_and_files(subject, findings, "risk")
+    if not subject.built:
+        return
+    telling = [episode.task_id for episode in subject.episodes if {"portfolio_type", "regime"} & set(episode.metadata)]
+    for where in telling:
+        findings.fail(where, "its metadata tell the portfolio's type or regime")
+    for subtask in subject.domain.subtasks:
+        difficulties = len({episode.difficulty for episode in subject.of(subtask.name)})
+        _check_stratum(subtask.name, "difficulties", difficulties, 2, len(subject.of(subtask.name)), findings)
+    if subject.edition.has_truth:
+        _check_planted(subject, findings)
+        _check_verdicts(subject, findings)
+
+
+def _check_planted(subject: Subject, findings: Findings) -> None:
+    """Types and regimes of each subtask, as the truth tells them."""
+    regimes = {planted(subject, episode, "regime") for episode in subject.episodes}
+    for subtask in subject.domain.subtasks:
+        episodes = subject.of(subtask.name)
+        types = Counter(planted(subject, episode, "portfolio_type") for episode in episodes)
+        own = {planted(subject, episode, "regime") for episode in episodes}
+        _check_stratum(subtask.name, "portfolio types", len(types), len(TYPES), len(episodes), findings)
+        _check_stratum(subtask.name, "regimes", len(own), len(regimes), len(episodes), findings)
+        unknown = sorted(set(types) - set(TYPES))
+        findings.expect(not unknown, subtask.name, f"portfolios of unknown types: {', '.join(unknown)}")
+        findings.figures.setdefault(subtask.name, {})["portfolio_types"] = dict(sorted(types.items()))
+
+
+def _check_stratum(where: str, name: str, found: int, wanted: int, episodes: int, findings: Findings) -> None:
+    least = min(wanted, episodes // _PER_STRATUM)
+    findings.expect(found >= least, where, f"shows {found} {name} of {wanted}")
+
+
+def _check_verdicts(subject: Subject, findings: Findings) -> None:
+    verdicts: dict[str, list[bool]] = {"statuses": [], "overall_compliant": [], "post_trade_compliant": []}
+    for episode in subject.episodes:
+        with examining(episode.task_id, findings):
+            label = subject.edition.truth(episode.task_id).expected_output
+            if episode.sub_task == "constraint_monitoring":
+                verdicts["statuses"] += [entry["status"] == "PASS" for entry in label["constraints"]]
+                verdicts["overall_compliant"].append(bool(label["overall_compliant"]))
+            elif episode.sub_task == "risk_remediation":
+                verdicts["post_trade_compliant"].append(bool(label["post_trade_compliant"]))
+    for name, given in verdicts.items():
+        good = sum(given)
+        least = int(_LEAST_SHARE * len(given))
+        findings.figures[name] = f"{good} of {len(given)}"
+        balanced = least <= good <= len(given) - least
+        findings.expect(balanced, name, f"{good} of {len(given)} are positive: a constant answer does well")
+
+
+def dates(subject: Subject, findings: Findings) -> None:
+    """As-of dates are sessions of their regime, many of them; a replay's window lies before the portfolio's date."""
+    panels = subject.panels(findings)
+    for episode in subject.of("stress_testing"):
+        with examining(episode.task_id, findings, fatal=subject.built):
+            _check_window(episode, findings)
+    if panels is None:
+        return
+    sessions = set(panels.prices["date"].to_list())
+    days = sorted({episode.as_of_date for episode in subject.episodes})
+    calendar = nyse(days[0], days[-1])
+    for day in days:
+        findings.expect(day in sessions and day in calendar, day, "an as-of date is no session")
+    allowed = set(panels.risk_dates)
+    for episode in subject.episodes:
+        day = episode.as_of_date
+        if day not in allowed:
+            findings.fail(episode.task_id, f"as of {day}, which is none of the panels' risk dates")
+        elif _known(subject) and (told := planted(subject, episode, "regime")) != panels.regimes[day]:
+            findings.fail(episode.task_id, f"is of {panels.regimes[day]}, not of {told}")
+    for subtask in subject.domain.subtasks:
+        seen = Counter(episode.as_of_date for episode in subject.of(subtask.name))
+        if seen.total() >= _PER_STRATUM * len(TYPES):
+            day, count = seen.most_common(1)[0]
+            findings.expect(
+                count <= _MOST_OF_A_DATE * seen.total(),
+                subtask.name,
+                f"{count} of {seen.total()} episodes are of {day}",
+            )
+    findings.figures |= {
+        "dates": len(days),
+        "first": str(days[0]),
+        "last": str(days[-1]),
+        "regimes": dict(sorted(Counter(panels.regimes[day] for day in days if day in allowed).items())),
+        "risk_dates": len(panels.risk_dates),
+    }
+
+
+def _check_window(episode: Episode, findings: Findings) -> None:
+    """A replay says when it was, and that is over at the portfolio's date."""
+    scenario = episode.input["stress_scenario"]
+    if scenario.get("type") != "historical_replay":
+        findings.add("hypothetical")
+        return
+    window = replay_window(scenario)
+    if window is None:
+        findings.fail(episode.task_id, f"{scenario.get('scenario_id')} does not say its window")
+        return
+    findings.add("replays")
+    findings.expect(
+        window[1] < episode.as_of_date,
+        episode.task_id,
+        f"{scenario['scenario_id']} replays up to {window[1]}, the portfolio is of {episode.as_of_date}",
+    )
+
+
+def replay_window(scenario: Mapping[str, Any]) -> tuple[date, date] | None:
+    """First and last day that the texts of a replay name, or None."""
+    told = [date.fromisoformat(day) for day in _DAY.findall(f"{scenario.get('name')} {scenario.get('description')}")]
+    return (min(told), max(told)) if len(told) > 1 else None
+
+
+def point_in_time(subject: Subject, findings: Findings) -> None:
+    """Betas, volumes, benchmark, covariance and returns are those of the date, and need nothing later."""
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    days, simple = simple_returns(panels)
+    at = {day: row for row, day in enumerate(days)}
+    used = sorted({episode.as_of_date for episode in subject.episodes} & set(panels.risk_dates) & at.keys())
+    known: dict[date, dict[str, Any]] = {}
+    for day in used:
+        with examining(str(day), findings):
+            known[day] = _seen(panels, day)
+            _check_estimates(panels, day, at[day], simple, known[day], findings)
+    for episode in subject.episodes:
+        with examining(episode.task_id, findings, fatal=subject.built):
+            _compare(episode, known.get(episode.as_of_date), findings)
+    _check_known(panels, used, findings)
+    findings.figures |= {"dates": len(used), "episodes": len(subject.episodes)}
+
+
+def _seen(panels: Panels, day: date) -> dict[str, Any]:
+    """What the panels say of a date, under the names of the inputs."""
+    market = panels.snapshot(day)
+    tickers = list(market.tickers)
+
+    def by_ticker(values: Any) -> dict[str, float]:
+        return dict(zip(tickers, map(float, values), strict=True))
+
+    return {
+        "sector_mapping": dict(zip(tickers, market.sectors, strict=True)),
+        "factor_exposures": {
+            ticker: dict(zip(FACTORS, map(float, row), strict=True))
+            for ticker, row in zip(tickers, market.betas, strict=True)
+        },
+        "benchmark_weights": by_ticker(market.benchmark),
+        "average_daily_volume_usd": by_ticker(market.dollar_volume),
+        "covariance_matrix": {"tickers": tickers, "ref": f"panels/covariance/{day}.npz"},
+        "returns": {"tickers": tickers, "ref": "panels/returns.parquet", "end": str(day), "sessions": WINDOW},
+    }
+
+
+def _compare(episode: Episode, known: Mapping[str, Any] | None, findings: Findings) -> None:
+    for name, value in episode.input.items():
+        table = mapping(value)
+        if isinstance(table.get("ref"), str):
+            dated = str(table.get("end", table["ref"].rsplit("/", 1)[-1].removesuffix(".npz")))
+            findings.expect(
+                dated <= str(episode.as_of_date), episode.task_id, f"{name} is of {dated}, after {episode.as_of_date}"
+            )
+    for name in (known or {}).keys() & episode.input.keys():
+        findings.expect(
+            episode.input[name] == (known or {})[name],
+            episode.task_id,
+            f"{name} is not what the panels say of its date",
+        )
+
+
+def _check_estimates(
+    panels: Panels, day: date, row: int, simple: np.ndarray, known: Mapping[str, Any], findings: Findings
+) -> None:
+    """The covariance, the betas and the volumes of a date from the sessions up to it."""
+    tickers = list(known["sector_mapping"])
+    own = [panels.symbols.index(ticker) for ticker in tickers]
+    estimate = panels.covariance[day]
+    shift = best_shift(simple[:, [panels.symbols.index(symbol) for symbol in estimate.symbols]], row, estimate)
+    later = "looks ahead" if shift > 0 else "is stale"
+    findings.expect(shift == 0, f"covariance {day}", f"its window ends {shift:+d} sessions off: it {later}")
+    window = slice(row - WINDOW + 1, row + 1)
+    returns = simple[window][:, own]
+    findings.expect(np.isfinite(returns).all(), day, f"a name of the universe lacks one of {WINDOW} returns")
+    _check_betas(panels, day, returns, window, known["factor_exposures"], findings)
+    last = slice(row - _VOLUME_SESSIONS + 1, row + 1)
+    traded = np.column_stack([_field(panels, "close", t)[last] * _field(panels, "volume", t)[last] for t in tickers])
+    volume = np.array(list(known["average_daily_volume_usd"].values()))
+    apart = np.abs(traded.mean(axis=0) - volume) / np.maximum(volume, 1.0)
+    findings.expect(
+        apart.max() <= _ROUNDING,
+        f"{tickers[int(apart.argmax())]} {day}",
+        f"its average volume is not that of the {_VOLUME_SESSIONS} sessions up to the date",
+    )
+
+
+def _field(panels: Panels, field: str, symbol: str) -> np.ndarray:
+    return panels.prices[f"{field}:{symbol}"].to_numpy()
+
+
+def _check_betas(
+    panels: Panels, day: date, returns: np.ndarray, window: slice, given: Mapping[str, Any], findings: Findings
+) -> None:
+    """Least squares of excess returns (252, n) on an intercept and the six factors over the same sessions."""
+    sessions = panels.prices["date"][window]
+    table = panels.factors.filter(panels.factors["date"].is_in(sessions.implode()))
+    if table.height < WINDOW or table.select(*FACTORS, "rf").null_count().sum_horizontal()[0]:
+        findings.add("dates_without_all_factors")
+        return
+    design = np.column_stack([np.ones(WINDOW), table.sort("date").select(*FACTORS).to_numpy()])
+    excess = returns - table.sort("date")["rf"].to_numpy()[:, None]
+    expected = np.linalg.lstsq(design, excess, rcond=None)[0][1:].T
+    stated = np.array([[betas[factor] for factor in FACTORS] for betas in given.values()])
+    apart = float(np.abs(expected - stated).max())
+    findings.widest("greatest_beta_difference", apart)
+    findings.expect(apart <= 1e-8, day, f"a beta differs from the regression on the {WINDOW} sessions by {apart:.1e}")
+
+
+def _check_known(panels: Panels, used: Sequence[date], findings: Findings) -> None:
+    """Share counts were published by the date."""
+    for day in used:
+        rows = panels.benchmark_weights.filter(panels.benchmark_weights["date"] == day)
+        for symbol, end in rows.select("symbol", "shares_as_of").iter_rows():
+            if end is not None and (day - end).days < REPORTING_LAG_DAYS:
+                findings.fail(f"{symbol} {day}", f"its shares of {end} are known only {REPORTING_LAG_DAYS} days later")
+
+
+def portfolios(subject: Subject, findings: Findings) -> None:
+    """Weights and cash sum to 1, tickers are known, NAV is positive; an id means one portfolio and tells nothing."""
+    seen: dict[tuple[str, date], tuple[str, Any]] = {}
+    for episode in subject.episodes:
+        with examining(episode.task_id, findings, fatal=subject.built):
+            held = position(episode.input)
+            _check_portfolio(episode, held, findings)
+            given = episode.input["portfolio"]
+            identity = str(given["portfolio_id"])
+            first = seen.setdefault((identity, episode.as_of_date), (episode.task_id, given))
+            findings.expect(first[1] == given, episode.task_id, f"{identity} is another portfolio in {first[0]}")
+    findings.figures |= {"portfolios": len(seen), "episodes": len(subject.episodes)}
+
+
+def _check_portfolio(episode: Episode, held: Position, findings: Findings) -> None:
+    where, given = episode.task_id, episode.input["portfolio"]
+    total = float(held.weights.sum()) + held.cash
+    findings.expect(abs(total - 1) <= _SUM, where, f"weights and cash sum to {total:.9f}")
+    findings.expect(held.nav > 0 and np.isfinite(held.nav), where, f"its NAV is {held.nav}")
+    findings.expect(held.cash >= 0, where, f"its cash is {held.cash:.6f}")
+    findings.expect(all(item["weight"] != 0 for item in given["holdings"]), where, "a holding has no weight")
+    findings.figures["fewest_holdings"] = min(findings.figures.get("fewest_holdings", 10**6), len(given["holdings"]))
+    findings.widest("largest_weight", float(np.abs(held.weights).max()))
+    findings.widest("largest_traded", held.traded)
+    told = [kind for kind in TYPES if kind in str(given["portfolio_id"])]
+    findings.expect(not told, where, f"its id tells that it is {', '.join(told)}")

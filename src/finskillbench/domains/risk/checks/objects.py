@@ -1,0 +1,267 @@
+"""Checks of the constructed objects: mandates that can be kept, scenarios that make sense, risks that are there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from finskillbench.arrays import SECTORS
+from finskillbench.domains.building import load_catalog
+from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.risk.checks import measures as risk_measures
+from finskillbench.domains.risk.checks.data import planted, replay_window
+from finskillbench.domains.risk.checks.measures import FACTORS, Position
+from finskillbench.domains.risk.objects.recipes import LEAST
+from finskillbench.domains.risk.objects.scenarios import FEW, HYPOTHETICAL, REPLAY, SEVERE, economics
+from finskillbench.engines.risk.mandate import DEFINITIONS, mandate_from
+from finskillbench.engines.risk.remediation import nearest
+from finskillbench.engines.risk.task import market_from
+from finskillbench.episode import Episode
+from finskillbench.findings import Findings
+from finskillbench.panels import Panels
+from finskillbench.scoring.values import mapping
+
+_KEPT = 1e-9
+_SAME = 1e-9
+_SLOWEST = 3
+"""So many positions of a liquidity-stressed portfolio take long to sell."""
+
+
+def mandates(subject: Subject, findings: Findings) -> None:
+    """Each mandate reads, does not contradict itself, says the engine's definitions and can be kept on its universe."""
+    seen: dict[tuple[str, date], tuple[str, Any]] = {}
+    for episode in subject.episodes:
+        if "mandate" not in episode.input:
+            continue
+        with examining(episode.task_id, findings, fatal=subject.built):
+            given = episode.input["mandate"]
+            key = (str(given["mandate_id"]), episode.as_of_date)
+            if key in seen:
+                first, same = seen[key]
+                findings.expect(same == given, episode.task_id, f"{key[0]} is another mandate in {first}")
+                continue
+            seen[key] = (episode.task_id, given)
+            _check_mandate(subject, episode, findings)
+    findings.figures |= {
+        "mandates": len({identity for identity, _ in seen}),
+        "fitted": len(seen),
+    }
+
+
+def _check_mandate(subject: Subject, episode: Episode, findings: Findings) -> None:
+    where, task_input = episode.task_id, subject.input_of(episode)
+    given = task_input["mandate"]
+    for constraint in given["constraints"]:
+        kind = constraint["type"]
+        stated = constraint.get("definition") == DEFINITIONS.get(kind)
+        findings.expect(stated, where, f"the definition of {kind} is not the engine's")
+        findings.add(kind)
+    mandate = mandate_from(given)
+    market = market_from(task_input)
+    mandate.check(len(market.tickers))
+    if market.benchmark is None:
+        findings.fail(where, "has a mandate and no benchmark weights")
+        return
+    # Who found the witness does not matter: that it keeps every limit is what proves the mandate.
+    found = np.array(nearest(mandate, market, market.benchmark).weights, dtype=float)
+    owned = dict(zip(market.tickers, found.tolist(), strict=True))
+    held = risk_measures.position(task_input)
+    weights = np.array([owned[ticker] for ticker in held.tickers])
+    witness = Position(held.tickers, weights, 1 - float(weights.sum()), held.nav, 0.0)
+    findings.expect(witness.cash >= -_KEPT, where, f"its witness borrows {-witness.cash:.1e}")
+    for constraint in given["constraints"]:
+        over = risk_measures.measured(constraint, task_input, witness).excess
+        findings.widest("greatest_excess", max(over, 0.0))
+        findings.expect(
+            over <= 1e-7, where, f"no portfolio was found that keeps {constraint['type']}: over by {over:.1e}"
+        )
+
+
+def scenarios(subject: Subject, findings: Findings) -> None:
+    """Each scenario has the six factors and known sectors, the right signs, and replays what the panels say."""
+    panels = subject.panels(Findings())
+    seen: dict[str, tuple[str, Any]] = {}
+    for episode in subject.of("stress_testing"):
+        with examining(episode.task_id, findings, fatal=subject.built):
+            scenario = episode.input["stress_scenario"]
+            identity = str(scenario["scenario_id"])
+            held = {episode.input["sector_mapping"][item["symbol"]] for item in episode.input["portfolio"]["holdings"]}
+            lacking = sorted(held - set(scenario["sector_sensitivities"]))
+            findings.expect(not lacking, episode.task_id, f"no sensitivity of {', '.join(lacking)}")
+            if identity in seen:
+                first, same = seen[identity]
+                findings.expect(same == scenario, episode.task_id, f"{identity} is another scenario in {first}")
+                continue
+            seen[identity] = (episode.task_id, scenario)
+            findings.add(str(scenario["type"]))
+            _check_scenario(episode.task_id, scenario, panels, findings)
+    findings.figures["scenarios"] = len(seen)
+
+
+def _check_scenario(where: str, scenario: Mapping[str, Any], panels: Panels | None, findings: Findings) -> None:
+    factors = set(scenario["factor_shocks"]) ^ set(FACTORS)
+    findings.expect(not factors, where, f"its factors are not the six: {', '.join(sorted(factors))}")
+    unknown = sorted(set(scenario["sector_sensitivities"]) - set(SECTORS))
+    findings.expect(not unknown, where, f"sectors outside the vocabulary: {', '.join(unknown)}")
+    if factors or unknown:
+        return
+    for broken in economics(scenario):
+        findings.fail(where, f"{scenario['scenario_id']}: {broken}")
+    if scenario["type"] == REPLAY and panels is not None:
+        window = replay_window(scenario)
+        if window is None:
+            findings.fail(where, f"{scenario['scenario_id']} does not say its window")
+        else:
+            _check_replay(where, scenario, panels, window, findings)
+
+
+def _check_replay(
+    where: str, scenario: Mapping[str, Any], panels: Panels, window: tuple[date, date], findings: Findings
+) -> None:
+    """Shocks are compounded factor returns; sensitivities what sectors did beyond cash and betas known before."""
+    start, end = window
+    table = panels.factors.filter(pl.col("date").is_between(start, end)).sort("date")
+    growth = np.prod(1 + table.select(*FACTORS, "rf").to_numpy(), axis=0) - 1
+    shocks, cash = growth[:-1], float(growth[-1])
+    for factor, derived in zip(FACTORS, shocks.tolist(), strict=True):
+        _same(where, scenario["factor_shocks"][factor], derived, f"the shock to {factor}", findings)
+    sessions = panels.prices["date"].to_list()
+    rows = [row for row, day in enumerate(sessions) if start <= day <= end]
+    known = panels.factor_exposures.filter(pl.col("date") < start)
+    betas = known.filter(pl.col("date") == known["date"].max())
+    moves: dict[str, list[float]] = {}
+    for symbol, *row in betas.select("symbol", *FACTORS).iter_rows():
+        prices = panels.prices[f"adj_close:{symbol}"].to_numpy()[rows[0] - 1 : rows[-1] + 1]
+        if np.isfinite(prices).all():
+            beyond = prices[-1] / prices[0] - 1 - cash - float(np.array(row) @ shocks)
+            moves.setdefault(panels.sectors[symbol], []).append(beyond)
+    overall = math.fsum(math.fsum(own) for own in moves.values()) / sum(map(len, moves.values()))
+    for sector, stated in scenario["sector_sensitivities"].items():
+        own = moves.get(sector, [])
+        derived = math.fsum(own) / len(own) if own else math.nan
+        derived = (derived + overall) / 2 if len(own) < FEW else derived
+        _same(where, stated, derived, f"the sensitivity of {sector}", findings)
+    findings.add("replayed")
+
+
+def _same(where: str, stated: float, derived: float, what: str, findings: Findings) -> None:
+    apart = abs(stated - derived)
+    findings.widest("greatest_difference", apart)
+    findings.expect(apart <= _SAME, where, f"{what} is {stated:.6g}, the panels say {derived:.6g}")
+
+
+def planted_risks(subject: Subject, findings: Findings) -> None:
+    """What a portfolio is planted with is there, by the numbers of its own input and of its date."""
+    for episode in subject.episodes:
+        with examining(episode.task_id, findings, fatal=subject.built):
+            _check_trades(episode, findings)
+    if subject.built and not subject.edition.has_truth:
+        return
+    evidence = _Evidence(subject)
+    for episode in subject.episodes:
+        with examining(episode.task_id, findings, fatal=subject.built):
+            kind = planted(subject, episode, "portfolio_type")
+            verify = _PLANTED.get(kind)
+            if verify is None:
+                findings.fail(episode.task_id, f"a portfolio of the unknown type {kind}")
+                continue
+            shown = verify(evidence, episode, risk_measures.position(episode.input))
+            if shown is None:
+                findings.add(f"{kind}_not_shown_here")
+            else:
+                findings.add(kind)
+                findings.expect(shown, episode.task_id, f"is called {kind}, which its weights do not show")
+
+
+def _check_trades(episode: Episode, findings: Findings) -> None:
+    """What was held before the month's trades was no short position of what is long now, and no cash was owed."""
+    held, given = risk_measures.position(episode.input), episode.input["portfolio"]
+    traded: Mapping[str, float] = given.get("trades_this_month") or {}
+    before = held.weights - np.array([traded.get(ticker, 0.0) for ticker in held.tickers])
+    short = sorted(held.tickers[i] for i in np.flatnonzero((before < -_KEPT) & (held.weights >= 0)))
+    findings.expect(not short, episode.task_id, f"was short of {', '.join(short)} before the month's trades")
+    cash = held.cash + math.fsum(traded.values())
+    findings.expect(cash >= -_KEPT, episode.task_id, f"its cash was {cash:.6f} before the month's trades")
+
+
+class _Evidence:
+    """What the episodes of a date tell about it together, and the hypothetical scenarios of all."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.panels = subject.panels(Findings())
+        self.under: dict[date, dict[str, Episode]] = {}
+        self.hypothetical: dict[str, Mapping[str, Any]] = {}
+        for episode in subject.episodes:
+            if "mandate" in episode.input:
+                name = str(mapping(episode.input["mandate"]).get("mandate_id"))
+                self.under.setdefault(episode.as_of_date, {}).setdefault(name, episode)
+            scenario = mapping(episode.input.get("stress_scenario"))
+            if scenario.get("type") == HYPOTHETICAL and not str(scenario.get("scenario_id")).endswith(SEVERE):
+                self.hypothetical[str(scenario.get("scenario_id"))] = scenario
+
+    def concentrated(self, episode: Episode, held: Position) -> bool | None:
+        """A sector and a name that weigh as much as is planted."""
+        sector = max(risk_measures.sector_totals(episode.input, held).values())
+        return sector >= LEAST["sector"] and float(np.abs(held.weights).max()) >= LEAST["name"]
+
+    def factor_tilted(self, episode: Episode, held: Position) -> bool | None:
+        """A beta as far from the market's own as is planted."""
+        total = held.weights @ risk_measures.betas(episode.input, held.tickers)
+        total[0] -= 1
+        return float(np.abs(total).max()) >= LEAST["tilt"]
+
+    def liquidity_stressed(self, episode: Episode, held: Position) -> bool | None:
+        """A share of NAV that cannot be sold in five days, and names that take more than ten."""
+        volumes = episode.input.get("average_daily_volume_usd")
+        if volumes is None and self.panels is not None:
+            rows = self.panels.liquidity.filter(pl.col("date") == episode.as_of_date)
+            volumes = dict(rows.select("symbol", "average_daily_volume_usd").iter_rows())
+        if not volumes:
+            return None
+        volume = np.array([volumes[ticker] for ticker in held.tickers])
+        days = np.sort(risk_measures.days_to_sell(held, volume))[::-1]
+        enough = risk_measures.illiquid_share(held, volume) >= LEAST["illiquid"]
+        return enough and float(days[min(_SLOWEST, len(days)) - 1]) >= LEAST["days"]
+
+    def mandate_violating(self, episode: Episode, held: Position) -> bool | None:
+        """As many broken constraints as are planted, under one of the mandates of its date; unseen if none shows it."""
+        for other in self.under.get(episode.as_of_date, {}).values():
+            task_input = self.subject.input_of(other)
+            limits = task_input["mandate"]["constraints"]
+            broken = sum(risk_measures.measured(one, task_input, held).excess > _KEPT for one in limits)
+            if broken >= LEAST["failing"]:
+                return True
+        return None
+
+    def stress_vulnerable(self, episode: Episode, held: Position) -> bool | None:
+        """It loses more than the benchmark by as much as is planted, under one of the hypothetical scenarios."""
+        weights = episode.input.get("benchmark_weights")
+        if weights is None and self.panels is not None:
+            rows = self.panels.benchmark_weights.filter(pl.col("date") == episode.as_of_date)
+            weights = dict(rows.select("symbol", "weight").iter_rows())
+        if not weights:
+            return None
+        benchmark = replace(held, weights=np.array([weights[ticker] for ticker in held.tickers]), cash=0.0)
+        for scenario in self.hypothetical.values():
+            under = {**episode.input, "stress_scenario": scenario}
+            lost = risk_measures.stressed(under, benchmark).pnl - risk_measures.stressed(under, held).pnl
+            if lost >= LEAST["worse"]:
+                return True
+        all_seen = len(self.hypothetical) >= len(load_catalog("scenarios.json")["hypothetical"])
+        return False if all_seen else None
+
+
+_PLANTED: Mapping[str, Callable[[_Evidence, Episode, Position], bool | None]] = {
+    "concentrated": _Evidence.concentrated,
+    "factor_tilted": _Evidence.factor_tilted,
+    "liquidity_stressed": _Evidence.liquidity_stressed,
+    "mandate_violating": _Evidence.mandate_violating,
+    "stress_vulnerable": _Evidence.stress_vulnerable,
+}

@@ -1,0 +1,363 @@
+"""Constraint monitoring: which limits of a mandate does a portfolio break?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pydantic import Field
+
+from finskillbench.domains.base import Answer, Subtask
+from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.draws import drawn, shuffled
+from finskillbench.domains.risk.objects.construct import MonitoringPair, risk_context
+from finskillbench.domains.risk.second import monitored
+from finskillbench.domains.risk.shared import (
+    CONVENTIONS,
+    EPISODES,
+    PRECISION,
+    agreed,
+    conventions,
+    derived_again,
+    mandate_episode,
+    planted,
+    pool_sizes,
+    resolved_covariance,
+    same,
+)
+from finskillbench.engines.risk.book import HELD
+from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
+from finskillbench.engines.risk.monitor import PASS_TOLERANCE, constraint_report
+from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.scoring.measures import closeness, mean, share
+from finskillbench.scoring.values import boolean, number, objects, text
+
+NAME = "constraint_monitoring"
+METHOD = "exact_match"
+GREY_BAND = 1e-5
+"""A status that hangs on less than this, in the unit of its limit, is a test of rounding and no episode."""
+TIE = 1e-9
+"""Names, or sectors, whose weights differ by no more are equally the worst."""
+MONITORING = {
+    "status": f"FAIL where the measured value lies beyond the limit by more than {PASS_TOLERANCE:.0e}, else PASS",
+    "value": "the measured value of the definition, signed; for a range the value compared with both ends; for "
+    "long_only the least weight of a holding; of a maximum over names, sectors or factors that maximum",
+    "violation_magnitude": "how far the value lies beyond the limit, in the unit of the limit (whole names for "
+    "name_count); only for FAIL",
+    "summary": "overall_compliant: every status is PASS; violations_count: number of FAIL",
+}
+"""What monitoring adds to the definitions of the constraints."""
+
+_ALIASES = {
+    alias: name
+    for name, aliases in {
+        "position_limit": ("position_limit_max max_position max_single_position_weight max_weight max_position_weight"),
+        "sector_limit": "sector_limit_max max_sector max_sector_concentration sector_concentration",
+        "beta_range": "beta portfolio_beta",
+        "long_only": "no_short",
+        "turnover": "turnover_max_monthly turnover_max max_turnover",
+    }.items()
+    for alias in aliases.split()
+}
+_PASS = frozenset({"pass", "true", "compliant", "ok", "satisfied"})
+_FAIL = frozenset({"fail", "false", "violation", "violated", "breach", "breached", "non-compliant"})
+
+
+class MonitoredConstraint(Answer):
+    """One constraint of the mandate, checked."""
+
+    type: str = Field(description="The constraint's type, as the mandate names it.")
+    status: Literal["PASS", "FAIL"] = Field(description="PASS if the portfolio meets the constraint, else FAIL.")
+    value: float = Field(
+        description="The portfolio's own measured value, in the unit of the limit: weights, cash, turnover, gross "
+        "exposure and tracking error (annualised) as fractions (0.05 is 5 %), beta as a signed ratio, a factor "
+        "exposure as its absolute value, HHI as a sum of squares, name_count as a number of holdings; for long_only "
+        "the least weight of a holding, signed."
+    )
+    limit: float | bool | None = Field(
+        None, description="The mandate's limit, in its own unit, 0 for long_only; absent for a range."
+    )
+    min: float | None = Field(None, description="Lower end of a range, in its own unit.")
+    max: float | None = Field(None, description="Upper end of a range, in its own unit.")
+    worst_symbol: str | None = Field(None, description="Ticker nearest to or furthest beyond a position limit.")
+    worst_sector: str | None = Field(None, description="Sector nearest to or furthest beyond a sector limit.")
+    violation_magnitude: float | None = Field(
+        None, description="Distance beyond the limit, in the unit of the limit, > 0; only for FAIL."
+    )
+
+
+class ConstraintMonitoring(Answer):
+    """Answer: the mandate's constraints, each with its verdict."""
+
+    overall_compliant: bool = Field(description="true if every constraint passes.")
+    violations_count: int = Field(description="Number of constraints that fail, >= 0.")
+    constraints: list[MonitoredConstraint] = Field(
+        description="Exactly one entry per constraint of the mandate, in the mandate's order."
+    )
+
+
+def normal_type(name: str) -> str:
+    """Lower-case, `-` and space to `_`, then the aliases of the specification."""
+    plain = name.lower().replace("-", "_").replace(" ", "_")
+    return _ALIASES.get(plain, plain)
+
+
+def normal_status(status: str | None) -> str | None:
+    """PASS, FAIL, or the status upper-cased; None where absent."""
+    if status is None:
+        return None
+    lowered = status.lower()
+    if lowered in _PASS:
+        return "PASS"
+    return "FAIL" if lowered in _FAIL else status.upper()
+
+
+def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """exact_match: 0.4 [overall_compliant equal] + 0.6 a.
+
+    a = share of the expected constraint types whose status equals after normalising; of duplicates of a type the
+    last one counts.
+    """
+    del task_input
+    statuses = {kind: given[-1] for kind, given in _by_type(answer).items()}
+    return _score(_compliance_agrees(answer, truth), statuses, truth)
+
+
+def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """As `paper`, but no compliance credit without a constraint list, and contradictory duplicates are wrong."""
+    del task_input
+    by_type = _by_type(answer)
+    statuses = {kind: given[0] if len(set(given)) == 1 else None for kind, given in by_type.items()}
+    return _score(bool(by_type) and _compliance_agrees(answer, truth), statuses, truth)
+
+
+def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """Balanced credit over PASS and FAIL x (0.8 + 0.2 [overall_compliant and violations_count both right]).
+
+    A constraint earns its status times the ramp of its value (full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on);
+    one that fails also times the ramp of its violation_magnitude. A limit, end of a range or worst name that is given
+    and contradicts the mandate or the portfolio forfeits the credit; absent it costs nothing. Credit is averaged within
+    each of the two classes that the truth holds, then over the classes, so that one answer for all earns no more than
+    what it knows. Entries beyond one per constraint divide the whole; where entries of one type contradict each other
+    the worst of them counts.
+    """
+    given = _entries(answer)
+    expected = {kind: items[0] for kind, items in _entries(truth.expected_output).items()}
+    limits = {normal_type(limit.kind): limit for limit in mandate_from(task_input["mandate"]).constraints}
+    worst = _worst(task_input)
+    credit: dict[str, float] = {}
+    classes: dict[str, list[float]] = {}
+    for kind, wanted in expected.items():
+        earned = [_credit(entry, wanted) * _agrees(entry.stated, limits[kind], worst) for entry in given.get(kind, ())]
+        credit[kind] = min(earned, default=0.0)
+        classes.setdefault(wanted.status or "", []).append(credit[kind])
+    balanced = mean([mean(earned) for earned in classes.values()])
+    entries = sum(map(len, given.values()))
+    alone = share(len(expected), max(len(expected), entries))
+    count = number(truth.expected_output.get("violations_count"))
+    summary = _compliance_agrees(answer, truth) and number(answer.get("violations_count")) == count
+    details = {"balanced": balanced, "credit": credit, "entries": entries, "summary": summary}
+    return Score(balanced * alone * (0.8 + 0.2 * summary), details)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One constraint as an answer has it; `stated` is what it repeats of the mandate and the portfolio."""
+
+    status: str | None
+    value: float | None
+    beyond: float | None
+    stated: Mapping[str, Any]
+
+
+_STATED = ("limit", "min", "max", "worst_symbol", "worst_sector")
+
+
+def _entries(source: JsonObject) -> dict[str, list[_Entry]]:
+    """The distinct entries of each normalised type; saying the same twice is no contradiction."""
+    found: dict[str, list[_Entry]] = {}
+    for item in objects(source.get("constraints")):
+        kind = text(item.get("type"))
+        if kind is not None:
+            status, value = normal_status(text(item.get("status"))), number(item.get("value"))
+            stated = {name: item[name] for name in _STATED if item.get(name) not in (None, "")}
+            entry = _Entry(status, value, number(item.get("violation_magnitude")), stated)
+            entries = found.setdefault(normal_type(kind), [])
+            if entry not in entries:
+                entries.append(entry)
+    return found
+
+
+def _credit(entry: _Entry, wanted: _Entry) -> float:
+    if wanted.status is None or wanted.value is None or entry.status != wanted.status:
+        return 0.0
+    credit = _near(entry.value, wanted.value)
+    if wanted.beyond is not None:
+        return credit * _near(entry.beyond, wanted.beyond)
+    return credit if entry.beyond is None else credit * _near(entry.beyond, 0.0)
+
+
+def _near(given: float | None, wanted: float) -> float:
+    return closeness(given, wanted, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4)
+
+
+_WorstOf = Mapping[Kind | None, set[str]]
+
+
+def _worst(task_input: JsonObject) -> _WorstOf:
+    """The names, or sectors, that a constraint on them is nearest to breaking, ties included; None: all there are."""
+    mapped = task_input["sector_mapping"]
+    holdings = {row["symbol"]: row["weight"] for row in task_input["portfolio"]["holdings"]}
+    held = {symbol: weight for symbol, weight in holdings.items() if abs(weight) > HELD}
+    sectors = dict.fromkeys(mapped.values(), 0.0)
+    for symbol, weight in held.items():
+        sectors[mapped[symbol]] += weight
+    return {
+        Kind.LONG_ONLY: _least(held),
+        Kind.POSITION_LIMIT_MAX: _least({symbol: -weight for symbol, weight in held.items()}),
+        Kind.POSITION_LIMIT_MIN: _least({symbol: abs(weight) for symbol, weight in held.items()}),
+        Kind.SECTOR_LIMIT_MAX: _least({sector: -weight for sector, weight in sectors.items()}),
+        None: set(held) | set(sectors),
+    }
+
+
+def _least(sizes: Mapping[str, float]) -> set[str]:
+    least = min(sizes.values(), default=0.0)
+    return {name for name, size in sizes.items() if size <= least + TIE}
+
+
+def _agrees(stated: Mapping[str, Any], limit: Constraint, worst: _WorstOf) -> bool:
+    """Whether nothing that an entry repeats contradicts the mandate or the portfolio.
+
+    A limit may be rounded to three significant figures, as a prompt shows it. Of several worst names any will do; where
+    the constraint has none, any that there is.
+    """
+    low, high = limit.bounds
+    for field, ends in {"limit": (low, high), "min": (low,), "max": (high,)}.items():
+        flag = field == "limit" and limit.kind is Kind.LONG_ONLY and stated.get(field) is True  # as the mandate has it
+        if field in stated and not flag and not any(_rounded(number(stated[field]), end) for end in ends):
+            return False
+    own = "worst_sector" if limit.kind is Kind.SECTOR_LIMIT_MAX else "worst_symbol"
+    names = {"worst_symbol": worst[None], "worst_sector": worst[None], own: worst.get(limit.kind, worst[None])}
+    return all(text(stated[field]) in known for field, known in names.items() if field in stated)
+
+
+def _rounded(given: float | None, end: float) -> bool:
+    return given is not None and math.isfinite(end) and abs(given - end) <= max(5e-5, 0.005 * abs(end))
+
+
+def _score(compliant: bool, statuses: dict[str, str | None], truth: Truth) -> Score:
+    expected = {kind: given[-1] for kind, given in _by_type(truth.expected_output).items()}
+    right = {kind: status is not None and statuses.get(kind) == status for kind, status in sorted(expected.items())}
+    accuracy = share(sum(right.values()), len(right))
+    return Score(0.4 * compliant + 0.6 * accuracy, {"compliant": compliant, "accuracy": accuracy, "right": right})
+
+
+def _compliance_agrees(answer: JsonObject, truth: Truth) -> bool:
+    given = boolean(answer.get("overall_compliant"))
+    return given is not None and given == boolean(truth.expected_output.get("overall_compliant"))
+
+
+def _by_type(source: JsonObject) -> dict[str, Sequence[str | None]]:
+    """Statuses in order by normalised type; entries that are no objects or lack a type count as absent."""
+    found: dict[str, list[str | None]] = {}
+    for item in objects(source.get("constraints")):
+        kind = text(item.get("type"))
+        if kind is not None:
+            found.setdefault(normal_type(kind), []).append(normal_status(text(item.get("status"))))
+    return dict(found)
+
+
+_EVENED = (
+    Kind.POSITION_LIMIT_MAX,
+    Kind.SECTOR_LIMIT_MAX,
+    Kind.TRACKING_ERROR_MAX,
+    Kind.BETA_RANGE,
+    Kind.HHI_MAX,
+)
+"""The kinds that most mandates have: none of them alone is to tell whether a portfolio complies."""
+_FEW = 2
+_GROUPS = {"compliant": EPISODES // 2, "position": 5, "tracking error": 4, "others": EPISODES // 2 - 13, "many": 4}
+"""Episodes of portfolios that keep their mandate; that break up to `_FEW` of its limits, among them that on positions,
+or that on tracking error, or neither (random portfolios break these two so often that they would tell); or more.
+"""
+
+
+def build(context: BuildContext, objects: object) -> list[Task]:
+    """Half compliant and half not, most of these for one or two limits; drawn by tier, type, regime and mandate."""
+    return list(context.shared("risk/monitored", lambda: _drawn(context)))
+
+
+def asked_about(context: BuildContext) -> frozenset[str]:
+    """Ids of the portfolios that the episodes hold against a mandate; another subtask must not tell their verdicts."""
+    return frozenset(str(task.episode.input["portfolio"]["portfolio_id"]) for task in build(context, None))
+
+
+def _drawn(context: BuildContext) -> list[Task]:
+    pool = risk_context(context).monitoring
+    pool_sizes(context)[NAME] = {"pairs": len(pool), "compliant": sum(pair.compliant for pair in pool)}
+    tasks: list[Task] = []
+    for group, count in _GROUPS.items():
+        side = [pair for pair in pool if _group(pair) == group]
+        tasks += drawn(side, _traits, count, context.generator(NAME, "draw", group), _task)
+    return shuffled(tasks, context.generator(NAME, "order"))
+
+
+def _group(pair: MonitoringPair) -> str:
+    if pair.compliant or len(pair.violations) > _FEW:
+        return "compliant" if pair.compliant else "many"
+    if Kind.POSITION_LIMIT_MAX in pair.violations:
+        return "position"
+    return "tracking error" if Kind.TRACKING_ERROR_MAX in pair.violations else "others"
+
+
+def _traits(pair: MonitoringPair) -> tuple[str, ...]:
+    """What the draw evens out: the strata, and whether each of the usual kinds fails."""
+    failing = [f"{kind} fails: {kind in pair.violations}" for kind in _EVENED]
+    return pair.tier, pair.case.type, pair.case.regime, pair.mandate.mandate_id, *failing
+
+
+def _task(pair: MonitoringPair) -> Task | None:
+    """The episode of a pair, or None where a verdict hangs on less than `GREY_BAND`."""
+    case, mandate, market = pair.case, pair.mandate, pair.case.market
+    if pair.margin < GREY_BAND:
+        return None
+    prompt = Prompt(
+        f"Check the portfolio as of {case.as_of} against every constraint of its mandate. Measure each on the data of "
+        "the task as its definition says, compare it with its limit, and say whether the whole portfolio complies.",
+        "Submit a JSON object with overall_compliant, violations_count and constraints (one entry per constraint of "
+        f"the mandate: type, status, value, and for one that fails violation_magnitude). {PRECISION}",
+    )
+    episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, MONITORING)
+    report = constraint_report(case.book, mandate, market)
+    second = monitored(dict(episode.input) | {"covariance_matrix": resolved_covariance(market)})
+    pairs = [(f"{row['type']} value", row["value"], second[row["type"]].value) for row in report["constraints"]]
+    for row in report["constraints"]:
+        same(episode.task_id, f"{row['type']} status", row["status"], second[row["type"]].status)
+        if "violation_magnitude" in row:
+            excess = second[row["type"]].excess
+            pairs.append((f"{row['type']} violation_magnitude", row["violation_magnitude"], excess))
+    verification = {
+        "method": METHOD,
+        "metrics": ["constraint_accuracy", "violation_detection_recall"],
+        **planted(case),
+    }
+    proof = derived_again(agreed(episode.task_id, pairs), len(pairs))
+    return Task(
+        episode,
+        Truth(episode.task_id, NAME, report, verification, proof),
+        {"kind": "rederived", "second": {kind: asdict(finding) for kind, finding in second.items()}},
+    )
+
+
+SUBTASK = Subtask(
+    name=NAME,
+    prefix="rm_cm",
+    method=METHOD,
+    answer=ConstraintMonitoring,
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    build=build,
+    definitions=conventions(CONVENTIONS, MONITORING),
+)

@@ -1,0 +1,24 @@
+"""Rank a portfolio's risk exposures and measure its tail risk, liquidity and concentration.
+
+Payload: portfolio, sector_mapping, factor_exposures, average_daily_volume_usd, returns (252 daily returns per ticker).
+Result: top_risk_exposures; and tail_risk (VaR and CVaR 95 %, one session, losses positive), days_to_liquidate by
+holding, illiquid_share, hhi, five_largest, sector_weights, factor_betas.
+"""
+
+from typing import Any
+
+from finskillbench.engines.risk.exposures import ranked
+from finskillbench.engines.risk.report import exposure_list, risk_figures
+from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.sandbox.script import cli
+
+
+def main(payload: dict[str, Any]) -> dict[str, Any]:
+    """Look at one portfolio from every side."""
+    market = market_from(payload)
+    book = book_from(payload, market)
+    return {"top_risk_exposures": exposure_list(ranked(book, market)), **risk_figures(book, market)}
+
+
+if __name__ == "__main__":
+    cli(main)

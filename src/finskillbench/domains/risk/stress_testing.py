@@ -1,0 +1,275 @@
+"""Stress testing: what a scenario would do to a portfolio, and where the loss comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import numpy as np
+from pydantic import Field
+
+from finskillbench.arrays import Floats
+from finskillbench.domains.base import Answer, Subtask
+from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.draws import drawn, shuffled
+from finskillbench.domains.risk.objects.construct import StressPair, batched, risk_context
+from finskillbench.domains.risk.objects.scenarios import REPLAY
+from finskillbench.domains.risk.second import stressed
+from finskillbench.domains.risk.shared import (
+    EPISODES,
+    PRECISION,
+    SKILL,
+    UNITS,
+    agreed,
+    derived_again,
+    factor_exposures,
+    holdings,
+    planted,
+    pool_sizes,
+    same,
+    sector_mapping,
+)
+from finskillbench.engines.risk.report import stress_answer
+from finskillbench.engines.risk.stress import CONVENTIONS, apply, apply_pairs, scenario_from
+from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.scoring.measures import clip, closeness, mean, mean_absolute_error, ramp
+from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, parameter, text
+
+NAME = "stress_testing"
+METHOD = "absolute_error"
+LEAST_PNL = 0.005
+"""A P&L nearer to zero than half a percent of NAV makes no episode: relative errors mean nothing there."""
+FEW = 21
+"""Most holdings of an easy episode: about half of the portfolios."""
+
+
+class SectorContribution(Answer):
+    """One sector's part of the P&L."""
+
+    sector: str = Field(description="Sector name, as the task spells it.")
+    contribution_pct: float = Field(
+        description="The sector's contribution to portfolio P&L, decimal (-0.01 is -1 % of NAV); a loss is negative."
+    )
+
+
+class FactorContribution(Answer):
+    """One factor's part of the P&L."""
+
+    factor: str = Field(
+        description='Factor name, as the scenario\'s factor_shocks spell it, or "sector_sensitivity" for what the '
+        "scenario's sector_sensitivities contribute."
+    )
+    contribution_pct: float = Field(
+        description="The factor's contribution to portfolio P&L, decimal (-0.01 is -1 % of NAV); a loss is negative."
+    )
+
+
+class Attribution(Answer):
+    """The P&L, split twice; each split adds up to it."""
+
+    by_sector: list[SectorContribution] = Field(description="One entry per sector held.")
+    by_factor: list[FactorContribution] = Field(
+        description="One entry per factor of factor_shocks, and one for sector_sensitivity."
+    )
+
+
+class StressTesting(Answer):
+    """Answer: P&L and its attribution."""
+
+    estimated_pnl_pct: float = Field(
+        description="Portfolio P&L under the scenario, decimal return (-0.167 is -16.7 %); a loss is negative."
+    )
+    attribution: Attribution = Field(description="Contributions by sector and by factor.")
+
+
+def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """absolute_error: s = clip(1 - (|ŷ-y| - 0.1τ)/(3τ)), τ = `tolerance_pct`/100, default 1 %; absent: 0.
+
+    Where expected sector attribution exists: 0.7 s + 0.3 mean over expected sectors of (1 - min(1, relerr/0.05)),
+    denominators floored at 1e-8, an absent sector 0, extra ones ignored.
+    """
+    del task_input
+    pnl = _pnl_score(answer, truth)
+    given, wanted = _by_sector(answer), _by_sector(truth.expected_output)
+    if not wanted:
+        return Score(pnl, {"pnl": pnl})
+    sectors = mean([ramp(given.get(name), amount, tolerance=0.05) for name, amount in wanted.items()])
+    return Score(0.7 * pnl + 0.3 * sectors, {"pnl": pnl, "by_sector": sectors})
+
+
+def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """As `paper`, but sectors by max(0, 1 - MAE/τ) over the union, if `sector_attribution_mae` is a metric."""
+    del task_input
+    pnl = _pnl_score(answer, truth)
+    wanted = _by_sector(truth.expected_output)
+    if not wanted or "sector_attribution_mae" not in array(truth.verification.get("metrics")):
+        return Score(pnl, {"pnl": pnl})
+    error = mean_absolute_error(_by_sector(answer), wanted)
+    sectors = max(0.0, 1.0 - error / _tolerance(truth))
+    return Score(0.7 * pnl + 0.3 * sectors, {"pnl": pnl, "by_sector": sectors})
+
+
+def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """0.5 P&L + 0.25 attribution by sector + 0.25 by factor.
+
+    P&L: full within 0.2 % (or 2e-5), nothing from 5 % (or 5e-4) on. Attribution: see `_attributed`.
+    """
+    del task_input
+    wanted = number(truth.expected_output.get("estimated_pnl_pct"))
+    if wanted is None:
+        return Score(0.0, {"pnl": 0.0, "by_sector": 0.0, "by_factor": 0.0})
+    given = number(answer.get("estimated_pnl_pct"))
+    parts = {
+        "pnl": closeness(given, wanted, full=0.002, full_floor=2e-5, zero=0.05, zero_floor=5e-4),
+        "by_sector": _attributed(answer, truth, "by_sector", "sector", given, wanted),
+        "by_factor": _attributed(answer, truth, "by_factor", "factor", given, wanted),
+    }
+    return Score(0.5 * parts["pnl"] + 0.25 * (parts["by_sector"] + parts["by_factor"]), parts)
+
+
+def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitted: float | None, pnl: float) -> float:
+    """Mean credit of the expected entries, if the split adds up to the submitted P&L; else 0.
+
+    An entry earns its ramp: full within 0.2 % (or 2e-5), nothing from 5 % (or 1 % of the P&L) on, and nothing where it
+    is absent or comes twice with different numbers. One below 1 % of the P&L, which 0 would nearly match, earns in
+    proportion to the mean credit of the others. An invented name divides as one more that is missed.
+    """
+    expected = {name: amounts[0] for name, amounts in _contributions(truth.expected_output, split, key).items()}
+    given = _contributions(answer, split, key)
+    total = sum(amount for amounts in given.values() for amount in amounts)
+    if submitted is None or not abs(total - submitted) <= max(1e-4, 0.01 * abs(submitted)):
+        return 0.0
+    matters = max(0.01 * abs(pnl), 5e-5)
+    right = {
+        name: closeness(amounts[0], expected.get(name, 0.0), full=0.002, full_floor=2e-5, zero=0.05, zero_floor=matters)
+        if len(amounts) == 1
+        else 0.0
+        for name, amounts in given.items()
+    }
+    credit = {name: right.get(name, 0.0) for name in expected}
+    material = [credit[name] for name, amount in expected.items() if abs(amount) >= matters]
+    small = [credit[name] for name, amount in expected.items() if abs(amount) < matters]
+    invented = sum(1.0 - earned for name, earned in right.items() if name not in expected)
+    earned = sum(material) + sum(small) * mean(material)
+    return earned / (len(expected) + invented) if expected else 0.0
+
+
+def _contributions(source: JsonObject, split: str, key: str) -> dict[str, list[float]]:
+    """The distinct amounts given for each name, names in lower case with `_` for `-` and space."""
+    found: dict[str, list[float]] = {}
+    for item in objects(mapping(source.get("attribution")).get(split)):
+        name, amount = text(item.get(key)), number(item.get("contribution_pct"))
+        if name is not None and amount is not None:
+            amounts = found.setdefault(name.strip().lower().replace("-", "_").replace(" ", "_"), [])
+            if amount not in amounts:
+                amounts.append(amount)
+    return found
+
+
+def _tolerance(truth: Truth) -> float:
+    return parameter(truth.verification, "tolerance_pct", 1.0) / 100.0
+
+
+def _pnl_score(answer: JsonObject, truth: Truth) -> float:
+    given, wanted = number(answer.get("estimated_pnl_pct")), number(truth.expected_output.get("estimated_pnl_pct"))
+    if given is None or wanted is None:
+        return 0.0
+    tolerance = _tolerance(truth)
+    return clip(1.0 - (abs(given - wanted) - 0.1 * tolerance) / (3.0 * tolerance))
+
+
+def _by_sector(source: JsonObject) -> dict[str, float]:
+    return keyed_numbers(mapping(source.get("attribution")).get("by_sector"), "sector", "contribution_pct")
+
+
+def build(context: BuildContext, objects: object) -> list[Task]:
+    """Portfolios under scenarios, drawn by scenario, difficulty, type and regime, none with a P&L near zero."""
+    pool = risk_context(context).stress
+    losses = labels(pool)[0]
+    pool_sizes(context)[NAME] = {"pairs": len(pool), "large_enough": int((np.abs(losses) >= LEAST_PNL).sum())}
+    moving = [pair for pair, pnl in zip(pool, losses, strict=True) if abs(pnl) >= LEAST_PNL]
+    tasks = drawn(moving, _traits, EPISODES, context.generator(NAME, "draw"), _task)
+    return shuffled(tasks, context.generator(NAME, "order"))
+
+
+def labels(pool: Sequence[StressPair]) -> tuple[Floats, Floats, Floats]:
+    """P&L (m,), its split by factor (m, 7) and by sector (m, sectors) of m pairs; see `apply_pairs`."""
+    batch, rows = batched([pair.case for pair in pool])
+    scenarios = {pair.scenario["scenario_id"]: pair.scenario for pair in pool}
+    column = {name: place for place, name in enumerate(scenarios)}
+    columns = np.array([column[pair.scenario["scenario_id"]] for pair in pool])
+    return apply_pairs(batch, rows, [scenario_from(scenario) for scenario in scenarios.values()], columns)
+
+
+def _traits(pair: StressPair) -> tuple[str, ...]:
+    return _difficulty(pair), pair.scenario["scenario_id"], pair.case.type, pair.case.regime
+
+
+def _difficulty(pair: StressPair) -> str:
+    """By what the input shows: a replay is hard, round shocks easy or medium by the size of the book."""
+    if pair.scenario["type"] == REPLAY:
+        return "hard"
+    return "easy" if holdings(pair.case) <= FEW else "medium"
+
+
+def _task(pair: StressPair) -> Task:
+    case, scenario, market = pair.case, pair.scenario, pair.case.market
+    task_id = f"{SUBTASK.prefix}_{case.as_of}_{case.portfolio_id}_{scenario['scenario_id']}"
+    task_input = {
+        "portfolio": case.to_json(),
+        "stress_scenario": dict(scenario),
+        "sector_mapping": sector_mapping(market),
+        "factor_exposures": factor_exposures(market),
+        "conventions": conventions({"units": UNITS}, CONVENTIONS),
+    }
+    result = apply(case.book, scenario_from(scenario), market)
+    second = stressed(task_input)
+    same(task_id, "the sectors held", set(result.by_sector), set(second.by_sector))
+    pairs = [("P&L", result.pnl, second.pnl)]
+    pairs += [(f"P&L of {name}", amount, second.by_sector[name]) for name, amount in result.by_sector.items()]
+    pairs += [(f"P&L by {name}", amount, second.by_factor[name]) for name, amount in result.by_factor.items()]
+    pairs += [("the sum of by_sector", sum(result.by_sector.values()), result.pnl)]
+    pairs += [("the sum of by_factor", sum(result.by_factor.values()), result.pnl)]
+    prompt = Prompt(
+        f"Estimate what the portfolio as of {case.as_of} would make or lose under the stress scenario "
+        f"{scenario['name']!r}, and attribute the P&L by sector and by factor. conventions defines the P&L and both "
+        "attributions exactly.",
+        "Submit a JSON object with estimated_pnl_pct and attribution (by_sector: sector, contribution_pct; by_factor: "
+        f"factor, contribution_pct). {PRECISION}",
+    )
+    return Task(
+        Episode(
+            task_id,
+            SKILL,
+            NAME,
+            case.as_of,
+            _difficulty(pair),
+            task_input,
+            prompt,
+            {"scenario_type": scenario["type"], "scenario": scenario["scenario_id"]},
+        ),
+        Truth(
+            task_id,
+            NAME,
+            stress_answer(result),
+            {
+                "method": METHOD,
+                "tolerance_pct": 1.0,
+                "metrics": ["pnl_absolute_error", "sector_attribution_mae"],
+                **planted(case),
+            },
+            derived_again(agreed(task_id, pairs), len(pairs)),
+        ),
+        {"kind": "rederived", "second": asdict(second)},
+    )
+
+
+SUBTASK = Subtask(
+    name=NAME,
+    prefix="rm_st",
+    method=METHOD,
+    answer=StressTesting,
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    build=build,
+    definitions=conventions({"units": UNITS}, CONVENTIONS),
+)

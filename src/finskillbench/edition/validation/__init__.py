@@ -1,0 +1,69 @@
+"""Validation of an edition: what it holds, its panels, and every label derived again from what an agent sees.
+
+The engine runs what each domain brings: its checks, then the second derivation and the proof of each subtask on every
+label. A label that nothing has touched fails the edition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from threadpoolctl import threadpool_limits
+
+from finskillbench.domains import domains
+from finskillbench.domains.base import Domain, DomainCheck
+from finskillbench.domains.examination import Shelf, Subject, examining
+from finskillbench.edition.load import Edition
+from finskillbench.edition.validation.labels import label_check
+from finskillbench.findings import Check, Finding, Findings, State, ValidationReport
+
+__all__ = ["Check", "Finding", "State", "ValidationReport", "checks_of", "validate_edition"]
+
+UNCHECKED = "labels"
+"""The check, of the edition as a whole, that every label was touched by a check."""
+
+
+def checks_of(domain: Domain) -> dict[str, DomainCheck]:
+    """The checks of a domain in their order: its own, then the labels of each of its subtasks."""
+    labels = {
+        subtask.name: label_check(subtask)
+        for subtask in domain.subtasks
+        if subtask.second is not None or subtask.proof is not None
+    }
+    return {**domain.checks, **labels}
+
+
+def validate_edition(
+    edition: Edition,
+    progress: Callable[[str], None] = lambda step: None,
+    only: Collection[str] | None = None,
+) -> ValidationReport:
+    """Run the checks of every domain on an edition.
+
+    A check is skipped, with the reason, where the edition has nothing for it: no episodes of the domain, no panels
+    (an imported release), truth or certificates withheld.
+
+    Parameters
+    ----------
+    edition : loaded, so its files are those of its manifest.
+    progress : called with the domain and the name of each check as it starts.
+    only : names of domains; None for all.
+    """
+    shelf = Shelf(edition)
+    found: list[Check] = []
+    # Thousands of small dense systems: BLAS threads would only wait for each other.
+    with threadpool_limits(1):
+        for domain in domains():
+            if only is not None and domain.name not in only:
+                continue
+            subject = Subject(shelf, domain)
+            for name, run in checks_of(domain).items():
+                findings = Findings()
+                if subject.episodes:
+                    progress(f"checking {domain.spoken}: {name}")
+                    with examining(name, findings):
+                        run(subject, findings)
+                else:
+                    findings.skip(f"the edition has no episodes of {domain.spoken}")
+                found.append(findings.as_check(domain.name, name))
+    return ValidationReport(edition.digest, tuple(found))

@@ -1,0 +1,124 @@
+"""The outcome of a check: a state, figures, and findings that name a task, or a symbol and a date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class State(StrEnum):
+    """How a check ended; a check is as bad as its worst finding."""
+
+    PASS = "PASS"
+    WARN = "WARN"
+    FAIL = "FAIL"
+    SKIP = "SKIP"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found: `where` is a task id, a file, or a symbol and a date."""
+
+    state: State
+    where: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of one domain: `figures` are counts and extremes, `reason` says why it was skipped."""
+
+    domain: str
+    name: str
+    state: State
+    figures: Mapping[str, Any]
+    findings: tuple[Finding, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationReport:
+    """All checks of one edition, in their order."""
+
+    digest: str
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed; warnings and skipped checks do not fail an edition."""
+        return all(check.state is not State.FAIL for check in self.checks)
+
+    @property
+    def counts(self) -> dict[State, int]:
+        """Number of checks by state, in the order PASS, WARN, FAIL, SKIP."""
+        return {state: sum(check.state is state for check in self.checks) for state in State}
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the same edition gives the same bytes."""
+        return {
+            "digest": self.digest,
+            "passed": self.passed,
+            "counts": {state.value: count for state, count in self.counts.items()},
+            "checks": [
+                {
+                    "domain": check.domain,
+                    "check": check.name,
+                    "state": check.state.value,
+                    "figures": dict(check.figures),
+                    "findings": [
+                        {"state": each.state.value, "where": each.where, "message": each.message}
+                        for each in check.findings
+                    ],
+                    "reason": check.reason,
+                }
+                for check in self.checks
+            ],
+        }
+
+
+@dataclass
+class Findings:
+    """What a running check collects."""
+
+    figures: dict[str, Any] = field(default_factory=dict)
+    found: list[Finding] = field(default_factory=list)
+    reason: str = ""
+    expectations: int = 0
+    """How often something was expected, so that a check that looks at nothing can be told from one that passes."""
+    touched: set[str] = field(default_factory=set[str])
+    """Task ids of the labels that were derived again or whose proof was rechecked."""
+
+    def fail(self, where: object, message: str) -> None:
+        """Add a defect."""
+        self.found.append(Finding(State.FAIL, str(where), message))
+
+    def warn(self, where: object, message: str) -> None:
+        """Add something a reader should know, which makes no label wrong."""
+        self.found.append(Finding(State.WARN, str(where), message))
+
+    def expect(self, holds: object, where: object, message: str) -> None:
+        """Add a defect unless something holds; NaN comparisons do not hold."""
+        self.expectations += 1
+        if not holds:
+            self.fail(where, message)
+
+    def skip(self, reason: str) -> None:
+        """End without a judgement, unless something was found already."""
+        self.reason = reason
+
+    def widest(self, figure: str, value: float) -> None:
+        """Keep the largest value seen under a figure."""
+        self.figures[figure] = max(self.figures.get(figure, 0.0), float(value))
+
+    def add(self, figure: str, count: int = 1) -> None:
+        """Count under a figure."""
+        self.figures[figure] = self.figures.get(figure, 0) + count
+
+    def as_check(self, domain: str, name: str) -> Check:
+        """The finished check."""
+        states = {each.state for each in self.found}
+        worst = next((state for state in (State.FAIL, State.WARN) if state in states), None)
+        state = worst or (State.SKIP if self.reason else State.PASS)
+        return Check(domain, name, state, self.figures, tuple(self.found), self.reason)

@@ -1,0 +1,102 @@
+"""Who answers: the registry of models by name.
+
+`baseline/...` names are programs, not language models. They use no key and no network and are driven through the
+same loop and the same tools as everybody else; reports label them as programs. Any other `provider/model` is a
+language model that is called through Inspect's model layer, which is imported when the first one is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from types import MappingProxyType
+
+from finskillbench.errors import InputError
+from finskillbench.harness.model import Model
+from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
+
+MODELS: Mapping[str, str] = MappingProxyType(
+    {
+        "baseline/reference": "finskillbench.harness.programs.reference:Reference",
+        "baseline/trivial": "finskillbench.harness.programs.trivial:Trivial",
+        "baseline/nop": "finskillbench.harness.programs.baselines:Nop",
+        "baseline/cheat": "finskillbench.harness.programs.cheat:Cheat",
+        "baseline/faulty": "finskillbench.harness.programs.baselines:Faulty",
+    }
+)
+"""Name to "module:class"; a class takes no arguments. Loaded on first use, so that an optional one costs nothing."""
+# fmt: off
+PROVIDERS = (
+    "anthropic", "azureai", "bedrock", "cloudflare", "deepseek", "fireworks", "google", "grok", "groq", "hf",
+    "hf-inference-providers", "litellm-proxy", "llama-cpp-python", "meta", "mistral", "mockllm", "moonshot", "nnterp",
+    "none", "ollama", "openai", "openai-api", "openai-api-completions", "openrouter", "perplexity", "sagemaker",
+    "sambanova", "sglang", "together", "transformer_lens", "vllm", "vllm-completions",
+)
+# fmt: on
+"""Providers that the pinned Inspect knows, listed here because asking it takes 2.4 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """How language models are called; programs ignore all of it. Temperature is always 0.
+
+    `base_url` : address of an OpenAI-compatible server, or another address of the provider.
+    `seed` : sent where the provider takes one.
+    `max_tokens` : limit of one answer, reasoning included.
+    `request_timeout` : seconds without a byte from the provider after which a request fails.
+    `attempt_timeout` : seconds after which a request fails in any case; None: the same as `request_timeout`.
+    `reasoning_effort` : sent to models that reason; None leaves it to the provider.
+    `prices` : what tokens cost.
+    """
+
+    base_url: str | None = None
+    seed: int | None = None
+    max_tokens: int = 8192
+    request_timeout: float = 600.0
+    attempt_timeout: float | None = None
+    reasoning_effort: str | None = None
+    prices: PriceTable = field(default_factory=PriceTable.load)
+
+
+def check_model(name: str) -> None:
+    """Refuse a name that no model can have, without importing Inspect.
+
+    Raises
+    ------
+    InputError : an unknown program, a name without provider, an unknown provider, or the extra is not installed.
+    """
+    if name in MODELS:
+        return
+    provider, _, model = name.partition("/")
+    if name.startswith(PROGRAMS) or not provider or not model:
+        raise InputError(f"model {name!r} is unknown; choose from: {', '.join(MODELS)}, or give provider/model")
+    from finskillbench.harness.providers.hosted import EXTRA
+
+    if find_spec("inspect_ai") is None:
+        raise InputError(f"model {name!r} needs the extra llm; install it: {EXTRA}")
+    if provider not in PROVIDERS and not _extended():
+        raise InputError(f"model {name!r}: provider {provider!r} is unknown; choose from: {', '.join(PROVIDERS)}")
+
+
+def get_model(name: str, options: ModelOptions | None = None) -> Model:
+    """Return the model called `name`.
+
+    Raises
+    ------
+    InputError : no such model, or something that it needs is missing: one line says what.
+    """
+    check_model(name)
+    if name in MODELS:
+        module, _, attribute = MODELS[name].partition(":")
+        return getattr(import_module(module), attribute)()
+    from finskillbench.harness.providers.hosted import Hosted
+
+    return Hosted(name, options or ModelOptions())
+
+
+def _extended() -> bool:
+    """Whether a package other than Inspect and this one may have brought providers of its own."""
+    return any(point.name not in {"inspect_ai", "finskillbench"} for point in entry_points(group="inspect_ai"))

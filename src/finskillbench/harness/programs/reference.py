@@ -1,0 +1,114 @@
+"""`baseline/reference`: does what a skill's documents say, and plain arithmetic where it has none.
+
+With a curated skill it loads the document, finds its task in the document's table, runs the script named there on the
+fields named there, and submits the keys named there. Without one it does what can be done by hand: inverse
+variances, the benchmark, sums. It is the ceiling and the no-skill yardstick of a report, a program and not a model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from finskillbench.harness.model import Message, ToolSpec, Turn
+from finskillbench.harness.programs.arithmetic import FIELDS, by_hand
+from finskillbench.harness.programs.program import Program
+from finskillbench.harness.programs.reading import appended_of, call, fields_read, read_fields, sub_task_of, submit
+
+_SKILL_IN_INDEX = re.compile(r"^- ([a-z0-9-]+):", re.MULTILINE)
+_SAVED_BEFORE = re.compile(r"^Saved skills: (.*)$", re.MULTILINE)
+_NOTES_NAME = "working-notes"
+_NOTES = """\
+---
+name: working-notes
+description: Working notes for this task, written before solving it.
+---
+Read the input fields with get_task_data. Use inverse variances, sums and the benchmark; check limits by hand.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One row of a skill's table: which script, on which task fields, for which answer keys."""
+
+    script: str
+    fields: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+class Reference(Program):
+    """`baseline/reference`: stateless; every decision is read off the conversation."""
+
+    name = "baseline/reference"
+
+    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+        """Take the next step of the procedure that the tools on offer allow."""
+        offered = {tool.name: tool for tool in tools}
+        sub_task = sub_task_of(messages)
+        results = _results(messages)
+        appended = appended_of(messages)
+        if "save_skill" in offered and "load_skill" not in results:
+            saved = _SAVED_BEFORE.search(appended)
+            remembers = saved is not None and _NOTES_NAME in saved[1].split(", ")
+            notes = () if remembers else (call("save_skill", 0, skill_name=_NOTES_NAME, content=_NOTES),)
+            return Turn(tool_calls=(*notes, call("load_skill", 1, skill_name=_NOTES_NAME)))
+        turn = _use_skill(sub_task, appended, offered, results)
+        if turn is not None:
+            return turn
+        fields = FIELDS.get(sub_task, ())
+        if fields and not fields_read(messages):
+            return read_fields(*fields)
+        return submit(by_hand(sub_task, fields_read(messages)))
+
+
+def _use_skill(
+    sub_task: str, inline: str, offered: Mapping[str, ToolSpec], results: Mapping[str, list[dict[str, Any]]]
+) -> Turn | None:
+    """Load skills in the order of the index until one has the task, run its script, submit; None when none helps."""
+    if "load_skill" not in offered:  # the last turn
+        return None
+    loaded = results.get("load_skill", [])
+    documents = [inline, *(result.get("content", "") for result in loaded)]
+    recipe = next((found for text in documents if (found := find_recipe(text, sub_task))), None)
+    if recipe is None:
+        names = _SKILL_IN_INDEX.findall(offered["load_skill"].description)
+        if len(loaded) < len(names):
+            return Turn(tool_calls=(call("load_skill", 0, skill_name=names[len(loaded)]),))
+        return None
+    if "run_skill_script" not in offered:
+        return None
+    runs = results.get("run_skill_script", [])
+    if not runs:
+        arguments = {"script_path": recipe.script, "input_data": {}, "inject_task_fields": list(recipe.fields)}
+        return Turn(tool_calls=(call("run_skill_script", 0, **arguments),))
+    output = runs[-1].get("output")
+    if not isinstance(output, dict):
+        return None
+    return submit({key: output.get(key) for key in recipe.keys})
+
+
+def find_recipe(document: str, sub_task: str) -> Recipe | None:
+    """The row for a subtask in a skill's table `task | script | inject_task_fields | submit`."""
+    for line in document.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) == 4 and re.sub(r"[ -]", "_", cells[0].lower()) == sub_task:
+            fields, keys = (tuple(part.strip() for part in cell.split(",")) for cell in cells[2:])
+            return Recipe(cells[1].strip("`"), fields, keys)
+    return None
+
+
+def _results(messages: Sequence[Message]) -> dict[str, list[dict[str, Any]]]:
+    """What each tool has returned so far, in order; call ids are unique within a turn only."""
+    names: dict[str, str] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
+    for message in messages:
+        if message.tool_calls:
+            names = {item.id: item.name for item in message.tool_calls}
+        elif message.role == "tool" and message.tool_call_id in names:
+            result = orjson.loads(message.content)
+            found.setdefault(names[message.tool_call_id], []).append(result if isinstance(result, dict) else {})
+    return found

@@ -1,0 +1,257 @@
+"""Language models behind a provider's API, through Inspect's model layer.
+
+One call of `Hosted.generate` is one HTTP request: the retries of the provider's package and those of Inspect are
+switched off, since the loop makes its own (`finskillbench.harness.failures`). Three exceptions are beyond Inspect's
+settings: Anthropic is asked for the count of thought tokens, which is free; Google is asked again after a malformed
+function call, and both answers are counted; Bedrock's package retries by itself. Temperature 0 is left out by Inspect
+where a model takes none (Anthropic, and OpenAI's reasoning models).
+
+Inspect and its 80 packages are imported when the first model is made, never with this module. Keys come from the
+environment; Inspect's `.env` file is not read, since only its own commands do that.
+
+Inspect reads tool calls leniently: it mends broken JSON and takes a bare word for the first parameter. Here the agent
+gets its own text back, taken from the provider's raw answer, so that an error is told to it and an answer is scored
+as it was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, get_args
+
+from finskillbench.errors import Cause, InputError, ProviderError
+from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage
+from finskillbench.harness.providers.errors import is_overflow, provider_error
+from finskillbench.harness.providers.prices import NO_CHARGE, Price
+
+if TYPE_CHECKING:
+    from inspect_ai.model import ChatMessageAssistant, ModelCall, ModelOutput
+
+    from finskillbench.harness.models import ModelOptions
+
+EXTRA = 'make llm, or: pip install "finskillbench[llm]"'
+_NO_KEY = "none"
+"""The key sent to a server that was named by its address, where the environment has none."""
+_NO_LIMIT = 10_000
+"""Inspect's own limit on open requests, set beyond any concurrency of ours: a run limits itself."""
+_MODEL_ARGUMENTS: dict[str, dict[str, Any]] = {"grok": {"disable_retry": True}}
+"""Constructor arguments of single providers; xAI's package retries inside gRPC unless told otherwise."""
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """What one request brought, beside what Inspect makes of it."""
+
+    call: ModelCall | None = None
+    error: Exception | None = None
+
+
+_exchange: ContextVar[_Exchange] = ContextVar("finskillbench_exchange")
+"""The request in flight."""
+
+
+class Hosted:
+    """A language model behind an API, called by its Inspect name `provider/model`.
+
+    One object holds one connection pool and serves any number of episodes at once; it keeps nothing between calls.
+    Close it in the event loop that used it; it may then be used again in another.
+    """
+
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        """Set the model up without a request.
+
+        Raises
+        ------
+        InputError : the extra is not installed, the provider is unknown, its package or its key is missing.
+        """
+        self.name = name
+        self.provider = name.partition("/")[0]
+        self.price: Price | None = options.prices.of(name)
+        self._deadline = options.attempt_timeout or options.request_timeout
+        self._request_timeout = options.request_timeout
+        self._model = _inspect_model(name, options)
+        self._provider_generate = self._model.api.generate
+        self._model.api.generate = self._once
+        self._closed = False
+
+    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+        """Answer the conversation so far with exactly one request.
+
+        Raises
+        ------
+        ProviderError : no usable answer came; its cause says why.
+        """
+        from inspect_ai.tool import ToolFunction
+
+        from finskillbench.harness.providers.inspect_words import to_chat, to_tool
+
+        if self._closed:
+            self._model.api.initialize()
+            self._closed = False
+        exchange = _Exchange()
+        token = _exchange.set(exchange)
+        try:
+            # In a task of its own: Inspect keeps a transcript of every call in the context it runs in, without end.
+            request = asyncio.create_task(
+                self._model.generate(
+                    to_chat(messages),
+                    [to_tool(spec) for spec in tools],
+                    "auto" if tool_choice == AUTO else ToolFunction(tool_choice),
+                )
+            )
+        finally:
+            _exchange.reset(token)
+        try:
+            async with asyncio.timeout(self._deadline):
+                output = await request
+            if exchange.error is not None:
+                raise exchange.error
+        except Exception as error:
+            if is_overflow(error):
+                return Turn(stop="context_overflow", usage=FREE)
+            raise provider_error(error, self.name) from error
+        return self._turn(output, exchange.call)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if not self._closed:
+            self._closed = True
+            await self._model.api.aclose()
+
+    async def _once(self, *args: Any, **kwargs: Any) -> ModelOutput:
+        """The provider's own `generate`: a single request, its raw answer kept, its failure set aside.
+
+        Inspect hands the raw answer, which alone has the tool calls as they were written, to the caller of the
+        provider and not to that of the model. An exception it would render with all local variables, which takes
+        0.3 to 1.6 s of CPU time: it is raised after Inspect, which sees an empty answer.
+        """
+        from inspect_ai.model import ModelOutput
+
+        client: Any = getattr(self._model.api, "client", None)
+        # Set each time: Inspect makes some clients late, and makes them anew when keys are renewed.
+        if client is not None and hasattr(client, "max_retries"):
+            client.max_retries, client.timeout = 0, self._request_timeout
+        exchange = _exchange.get()
+        try:
+            result = await self._provider_generate(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - raised again by `generate`
+            exchange.error = error
+            return ModelOutput()
+        if isinstance(result, tuple):
+            result, exchange.call = result
+        if isinstance(result, Exception):
+            exchange.error = result
+            return ModelOutput()
+        return result
+
+    def _turn(self, output: ModelOutput, call: ModelCall | None) -> Turn:
+        from finskillbench.harness.providers.inspect_words import from_stop, replayable
+
+        if not output.choices:
+            raise ProviderError(f"{self.name}: an answer without choices", Cause.EMPTY)
+        message = output.choices[0].message
+        return replayable(
+            Turn(
+                text=message.text,
+                tool_calls=_tool_calls(message, call),
+                usage=self._usage(output),
+                stop=from_stop(output),
+                served_model=output.model or None,
+                replay=message,
+            )
+        )
+
+    def _usage(self, output: ModelOutput) -> Usage:
+        from finskillbench.harness.providers.inspect_words import from_usage
+
+        if output.usage is None:
+            # A refused request is not billed; of any other answer the price is unknown, unless none is ever asked.
+            free = output.stop_reason == "model_length" or self.price == NO_CHARGE
+            return FREE if free else Usage()
+        usage = from_usage(output.usage)
+        return replace(usage, cost_usd=None if self.price is None else self.price.cost(usage))
+
+
+def _inspect_model(name: str, options: ModelOptions) -> Any:
+    """The Inspect model, not shared with anybody."""
+    try:
+        from inspect_ai.model import GenerateConfig, get_model
+    except ImportError:
+        raise InputError(f"model {name!r} needs the extra llm; install it: {EXTRA}") from None
+    from finskillbench.harness.providers.inspect_words import as_written
+
+    provider = name.partition("/")[0]
+    efforts = _efforts(GenerateConfig)
+    if options.reasoning_effort is not None and options.reasoning_effort not in efforts:
+        raise InputError(f"reasoning effort {options.reasoning_effort!r} is unknown; choose from: {', '.join(efforts)}")
+    config = GenerateConfig(
+        temperature=0.0,
+        seed=options.seed,
+        max_tokens=options.max_tokens,
+        reasoning_effort=options.reasoning_effort,  # pyright: ignore[reportArgumentType]
+        timeout=math.ceil(options.request_timeout),
+        max_retries=0,
+        max_connections=_NO_LIMIT,
+    )
+    arguments = _MODEL_ARGUMENTS.get(provider, {})
+    # A server named by its address often wants no key, but every package wants one to send.
+    keys = [None] if options.base_url is None else [None, _NO_KEY]
+    failures: list[str] = []
+    for key in keys:
+        try:
+            model = get_model(name, config=config, base_url=options.base_url, api_key=key, memoize=False, **arguments)
+        except Exception as error:  # noqa: BLE001 - whatever a constructor dislikes is told in one line
+            failures.append(_plain(error))
+            if key is keys[-1]:
+                raise InputError(f"model {name!r} cannot be used: {failures[0]}") from None
+        else:
+            as_written(model)
+            return model
+    raise AssertionError("unreachable: the last key returns or raises")
+
+
+def _efforts(config: Any) -> tuple[str, ...]:
+    annotation = config.model_fields["reasoning_effort"].annotation
+    return tuple(value for part in get_args(annotation) for value in get_args(part))
+
+
+def _plain(error: Exception) -> str:
+    """An error's text in one line, without the colours that Inspect writes into it."""
+    text = " ".join(re.sub(r"\[/?[a-z][a-z ]*\]", "", str(error)).split())
+    return text.removeprefix("ERROR: ") or type(error).__name__
+
+
+def _tool_calls(message: ChatMessageAssistant, call: ModelCall | None) -> tuple[ToolCall, ...]:
+    """The calls with their arguments as the model wrote them.
+
+    Where the provider hands over parsed arguments (Anthropic, Google) there is no other text than theirs, written
+    again; strings inside, such as a submitted answer, are unchanged by that.
+    """
+    from finskillbench.harness.providers.inspect_words import from_call
+
+    raw = list(_raw_calls(call.response)) if call is not None and call.response is not None else []
+    made = message.tool_calls or []
+    texts = [text for _, text in raw] if [name for name, _ in raw] == [each.function for each in made] else None
+    if texts is None:
+        return tuple(map(from_call, made))
+    return tuple(ToolCall(each.id, each.function, text) for each, text in zip(made, texts, strict=True))
+
+
+def _raw_calls(response: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and argument text of each call in a raw answer of OpenAI's two protocols; none in any other."""
+    choices = response.get("choices")
+    items: list[Any] = []
+    if isinstance(choices, list) and choices:
+        first = min(choices, key=lambda choice: choice.get("index") or 0)
+        items = [each.get("function") or {} for each in (first.get("message") or {}).get("tool_calls") or ()]
+    elif isinstance(response.get("output"), list):
+        items = [each for each in response["output"] if each.get("type") == "function_call"]
+    for item in items:
+        name, arguments = item.get("name"), item.get("arguments")
+        if isinstance(name, str) and isinstance(arguments, str):
+            yield name, arguments

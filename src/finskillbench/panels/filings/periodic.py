@@ -1,0 +1,42 @@
+"""The periodic reports of every company: form, period, and the day on which they were filed."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from finskillbench.panels.filings.facts import PERIODIC_FORMS
+from finskillbench.sources.edgar.submissions import Submissions
+
+FILINGS_SCHEMA = {
+    "symbol": pl.String,
+    "accession": pl.String,
+    "form": pl.String,
+    "period_end": pl.Date,
+    "filed": pl.Date,
+}
+
+
+def build_filings(submissions: Mapping[str, Submissions], facts: pl.DataFrame) -> pl.DataFrame:
+    """One row per periodic report (FILINGS_SCHEMA), sorted by symbol, filed and accession.
+
+    facts : the facts panel. Reports that the submissions do not list (they hold about a filer's last thousand filings,
+        and some collections have none) are taken from it: their period is the latest one that they report, cover-page
+        share counts aside. Companies without facts are left out.
+    """
+    symbols = sorted(set(facts["symbol"].unique()))
+    listed = [
+        submissions[symbol].filings.with_columns(symbol=pl.lit(symbol)).select(list(FILINGS_SCHEMA))
+        for symbol in symbols
+        if symbol in submissions
+    ]
+    reports = pl.concat([pl.DataFrame(schema=FILINGS_SCHEMA), *listed]).filter(
+        pl.col("form").is_in(PERIODIC_FORMS) & pl.col("period_end").is_not_null()
+    )
+    reported = (
+        facts.filter(~pl.col("derived") & (pl.col("metric") != "shares_outstanding"))
+        .group_by("symbol", "accession")
+        .agg(pl.col("form").first(), period_end=pl.col("end").max(), filed=pl.col("filed").first())
+        .select(list(FILINGS_SCHEMA))
+    )
+    unlisted = reported.join(reports, on=["symbol", "accession"], how="anti")
+    return pl.concat([reports, unlisted]).sort("symbol", "filed", "accession")

@@ -1,0 +1,246 @@
+"""Facts as they were public on a day, by company: what `query_xbrl` serves and what episodes hold by reference.
+
+A query takes NumPy operations on the rows of one company and no table operation. Rows that say the same thing (metric,
+start, end) stand together in order of filing; what was current on a day is the last of them filed by then. The members
+of an axis change together: the latest filing replaces all that was said of a period.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from finskillbench.engines.accounting.periods import Duration
+from finskillbench.errors import InputError
+from finskillbench.panels.filings.bitemporal import ISO, PeriodTable, Places, Span, in_order, ordinal, runs_by_name
+from finskillbench.panels.filings.segments import GEOGRAPHIC, PRODUCT
+
+DURATIONS = tuple(duration.value for duration in Duration)
+AXES = (PRODUCT, GEOGRAPHIC)
+DEFAULT_LIMIT = 200
+LARGEST_LIMIT = 500
+"""Rows of one answer: at some 350 characters each the largest stays below the 262,144 of a tool's result."""
+
+HELD = ("metric", "start", "end", "duration", "value", "unit", "form", "filed", "accession", "tag", "derived")
+"""What an episode's facts carry, and the further fields of an answer to a query."""
+QUERIED = (*HELD, "taxonomy", "fiscal_year", "fiscal_period")
+MEMBERS = ("axis", "segment", "start", "end", "duration", "value", "form", "filed", "accession", "derived")
+
+_NEAR = 12
+"""Period ends, and tickers, that are named where what was asked for is not there."""
+_RECENT = 4
+_PERIOD = re.compile(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?", re.ASCII)
+
+
+class FactStore:
+    """Facts, filings and segments of many companies, answering what was public on a day.
+
+    Parameters
+    ----------
+    facts, filings, segments : the panels of these names (see `panels.filings.fundamentals`); any may be empty.
+    """
+
+    def __init__(self, facts: pl.DataFrame, filings: pl.DataFrame, segments: pl.DataFrame) -> None:
+        forms = filings.select("accession", "form").unique("accession", keep="first", maintain_order=True)
+        self._facts = PeriodTable(facts, ("symbol", "metric", "end", "start"), ("filed",))
+        self._segments = PeriodTable(
+            segments.join(forms, on="accession", how="left", maintain_order="left"),
+            ("symbol", "axis", "end", "start"),
+            ("filed", "accession"),
+            together=True,
+        )
+        self._filings = _Filings(filings)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Companies with at least one fact, sorted."""
+        return tuple(self._facts.companies)
+
+    def query(
+        self,
+        symbol: str,
+        as_of: date,
+        *,
+        period: str | None = None,
+        metrics: Sequence[str] | None = None,
+        form: str | None = None,
+        duration: str | None = None,
+        axis: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+    ) -> dict[str, Any]:
+        """Current facts of a company as of a day, latest period first; JSON values only.
+
+        Parameters
+        ----------
+        symbol : ticker, in any case, `BF.B` or `BF-B`.
+        as_of : the last day on which a filing counts.
+        period : the end of a period, `YYYY-MM-DD`, or the month `YYYY-MM` or year `YYYY` that it lies in.
+        metrics : canonical names or XBRL tags, in any case; None takes all.
+        form : `10-K` takes its amendments too, `10-K/A` only those.
+        duration : one of `DURATIONS`.
+        axis : one of `AXES`; adds `segments`, revenue by member, under the same period, form and duration.
+        limit : most facts, and most rows of segments, to return, 1 to 500.
+
+        Returns
+        -------
+        `ticker`, `as_of`, `matching` (how many facts) and `facts` (ISO dates, each value in its unit); `segments` where
+        asked for; `missing` (metric to reason) and `available` where something asked for is not there; `note` where
+        rows were left out.
+
+        Raises
+        ------
+        InputError : an unknown ticker; a period, duration, axis or limit that cannot be meant.
+        """
+        span = _span(period) if period is not None else None
+        _refuse_other("duration", duration, DURATIONS)
+        _refuse_other("axis", axis, AXES)
+        if not 1 <= limit <= LARGEST_LIMIT:
+            raise InputError(f"limit must lie between 1 and {LARGEST_LIMIT}, not {limit}")
+        company, facts, segments = self._known(symbol), self._facts, self._segments
+        visible = facts.current(company, as_of)
+        chosen = facts.matching(visible, span, form, duration)
+        missing: dict[str, str] = {}
+        if metrics is not None:
+            chosen, missing = self._of_metrics(visible, chosen, metrics)
+        shown = facts.ordered(chosen)[:limit]
+        answer: dict[str, Any] = {
+            "ticker": company,
+            "as_of": as_of.isoformat(),
+            "matching": len(chosen),
+            "facts": facts.rows(shown, QUERIED),
+        }
+        for number, parents in facts.parents(shown).items():
+            answer["facts"][number]["parents"] = parents
+        most, lacking = len(chosen), not len(chosen) or bool(missing)
+        if axis is not None:
+            members = segments.matching(segments.current(company, as_of), span, form, duration)
+            members = members[segments.texts["axis"].among(members, {axis})]
+            answer["segments"] = segments.rows(segments.ordered(members)[:limit], MEMBERS)
+            most, lacking = max(most, len(members)), lacking or not len(members)
+        if missing:
+            answer["missing"] = missing
+        if lacking:
+            answer["available"] = self._available(company, as_of, visible, span)
+        if most > limit:
+            answer["note"] = (
+                f"the latest {limit} of {most} rows; narrow by period, metrics, form or duration, or raise limit (at "
+                f"most {LARGEST_LIMIT})"
+            )
+        return answer
+
+    def visible(self, symbol: str, as_of: date, since: date | None = None) -> dict[str, list[dict[str, Any]]]:
+        """All current `facts` and `segments` of a company as of a day, of periods that end on or after `since`.
+
+        Rows have the fields `HELD` and `MEMBERS`, the latest period first.
+
+        Raises
+        ------
+        InputError : an unknown ticker.
+        """
+        company = self._known(symbol)
+        found = {}
+        for name, table, fields in (("facts", self._facts, HELD), ("segments", self._segments, MEMBERS)):
+            places = table.current(company, as_of)
+            if since is not None:
+                places = places[table.end[places] >= ordinal(since)]
+            found[name] = table.rows(table.ordered(places), fields)
+        return found
+
+    def _known(self, symbol: str) -> str:
+        """The ticker as the panels write it."""
+        known = symbol.strip().upper().replace(".", "-")
+        if known in self._facts.companies:
+            return known
+        near = sorted(self.symbols, key=lambda name: (name[:1] != known[:1], name))[:_NEAR]
+        others = len(self.symbols) - len(near)
+        listed = ", ".join(near) + (f" and {others} more" if others else "")
+        raise InputError(f"there are no facts of {_short(symbol)}; ask for one of: {listed or 'no company'}")
+
+    def _of_metrics(self, visible: Places, chosen: Places, wanted: Sequence[str]) -> tuple[Places, dict[str, str]]:
+        """Those of the chosen rows that have a wanted metric or tag, and why others of the wanted have none."""
+        asked = {name.strip().lower(): name for name in wanted}
+        keep = np.zeros(len(chosen), dtype=np.bool_)
+        there, known = set[str](), set[str]()
+        for texts in (self._facts.texts["metric"], self._facts.texts["tag"]):
+            keep |= texts.among(chosen, {name for name in texts.names if name and name.lower() in asked})
+            there |= {name.lower() for name in texts.present(chosen)}
+            known |= {name.lower() for name in texts.present(visible)}
+        missing = {
+            _cut(given): "on file, but not for this period, form and duration" if key in known else "not on file"
+            for key, given in asked.items()
+            if key not in there
+        }
+        return chosen[keep], missing
+
+    def _available(self, company: str, as_of: date, visible: Places, span: Span | None) -> dict[str, Any]:
+        """What there is as of a day: names, the period ends nearest to the span asked for, the latest filings."""
+        flows = visible[~self._facts.texts["duration"].among(visible, {Duration.INSTANT})]  # not cover-page dates
+        ends = np.unique(self._facts.end[flows if len(flows) else visible])
+        if span is not None:
+            ends = np.sort(ends[np.argsort(np.abs(ends - span.last), kind="stable")[:_NEAR]])
+        texts, segments = self._facts.texts, self._segments
+        durations = texts["duration"].present(visible)
+        return {
+            "metrics": sorted(texts["metric"].present(visible)),
+            "periods": [ISO[end] for end in ends[: -_NEAR - 1 : -1].tolist()],
+            "durations": [name for name in DURATIONS if name in durations],
+            "forms": sorted(texts["form"].present(visible)),
+            "axes": sorted(segments.texts["axis"].present(segments.current(company, as_of))),
+            "latest_filings": self._filings.latest(company, as_of),
+        }
+
+
+class _Filings:
+    """The filings of all companies, each company's by day."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        frame = in_order(frame, ("symbol", "filed", "accession"))
+        self._companies = runs_by_name(frame["symbol"])
+        self._filed = frame["filed"].to_physical().to_numpy()
+        self._frame = frame.select(
+            "form", pl.col("period_end").dt.to_string(), pl.col("filed").dt.to_string(), "accession"
+        )
+
+    def latest(self, company: str, as_of: date) -> list[dict[str, Any]]:
+        """The last few filings of a company by a day, the latest first."""
+        first, stop = self._companies.get(company, (0, 0))
+        after = first + int(np.searchsorted(self._filed[first:stop], ordinal(as_of), side="right"))
+        recent = range(after - 1, max(first, after - _RECENT) - 1, -1)
+        return [self._frame.row(place, named=True) for place in recent]
+
+
+def _span(period: str) -> Span:
+    """The days that a text `YYYY[-MM[-DD]]` stands for; InputError says what it should have been."""
+    found = _PERIOD.fullmatch(period.strip())
+    try:
+        if found is None:
+            raise ValueError("no period")
+        year, month, day = (int(part) if part else None for part in found.groups())
+        assert year is not None
+        first = date(year, month or 1, day or 1)
+        last = date(year, month or 12, day or monthrange(year, month or 12)[1])
+    except ValueError:
+        raise InputError(
+            f"period {_short(period)} is not the end of a period; give YYYY-MM-DD, or the month YYYY-MM or the year "
+            "YYYY it lies in"
+        ) from None
+    return Span(ordinal(first), ordinal(last))
+
+
+def _refuse_other(name: str, value: str | None, known: Sequence[str]) -> None:
+    if value is not None and value not in known:
+        raise InputError(f"{name} {_short(value)} is unknown; choose one of: {', '.join(known)}")
+
+
+def _short(text: str) -> str:
+    return repr(_cut(text))
+
+
+def _cut(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}..."

@@ -1,0 +1,74 @@
+"""The factor exposures panel: betas of each name on six factors at every month-end with enough history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from finskillbench.arrays import FACTORS
+from finskillbench.engines.statistics.regression import MIN_OBSERVATIONS, WINDOW, rolling_ols
+from finskillbench.errors import InputError, SourceError
+from finskillbench.panels.columns import DATE, SYMBOL, Column
+
+Floats = NDArray[np.float64]
+
+SESSIONS_PER_YEAR = 252
+_TRAILING = f"{WINDOW} sessions trailing"
+
+COLUMNS: Mapping[str, Column] = {
+    "date": DATE,
+    "symbol": SYMBOL,
+    **{factor: Column("dimensionless", _TRAILING, f"slope of the excess return on {factor}") for factor in FACTORS},
+    "alpha": Column("decimal per year", _TRAILING, "intercept per session x 252"),
+    "r2": Column("dimensionless", _TRAILING, "share of variance explained"),
+    "n_obs": Column("sessions", _TRAILING, "observations used"),
+}
+
+
+def build_factor_exposures(
+    symbols: tuple[str, ...],
+    sessions: tuple[date, ...],
+    simple: Floats,
+    factors: pl.DataFrame,
+    rows: Sequence[int],
+) -> pl.DataFrame:
+    """Regress excess returns on the factors over the 252 sessions up to each of the rows.
+
+    Parameters
+    ----------
+    simple : (T, n) simple returns, NaN where missing. factors : daily decimals with date, the six factors and rf; a
+        null leaves that session out for every name. rows : places of month-ends among the sessions, increasing.
+
+    Returns
+    -------
+    Long, by date and symbol. A name with fewer than 120 observations in a window has no row for it, and a month-end
+    with fewer than 252 sessions behind it has none at all.
+
+    Raises
+    ------
+    SourceError : factors that do not vary independently within a window.
+    """
+    aligned = pl.DataFrame({"date": pl.Series(sessions, dtype=pl.Date)}).join(factors, on="date", how="left")
+    values = aligned.sort("date").select(*FACTORS, "rf").fill_null(np.nan).to_numpy()
+    excess = simple - values[:, -1:]
+    ends = np.array([row for row in rows if row >= WINDOW - 1], dtype=np.int64)
+    try:
+        fit = rolling_ols(excess, values[:, :-1], WINDOW, MIN_OBSERVATIONS, rows=ends)
+    except InputError as error:
+        raise SourceError("factors", f"cannot be regressed on: {error}", mend="check the factor files") from error
+    window, place = np.nonzero(fit.n_obs >= MIN_OBSERVATIONS)
+    betas = fit.beta[window, place]
+    return pl.DataFrame(
+        {
+            "date": pl.Series(sessions, dtype=pl.Date).gather(ends[window]),
+            "symbol": pl.Series(symbols, dtype=pl.String).gather(place),
+            **{factor: betas[:, k] for k, factor in enumerate(FACTORS)},
+            "alpha": fit.alpha[window, place] * SESSIONS_PER_YEAR,
+            "r2": pl.Series(fit.r2[window, place]).fill_nan(None),
+            "n_obs": fit.n_obs[window, place],
+        }
+    )

@@ -1,0 +1,184 @@
+"""One trajectory as a conversation, in plain text, and how it is found in a run folder."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from finskillbench.errors import InputError
+from finskillbench.harness.trace import ToolRecord, Trace
+from finskillbench.runs.store.files import file_name
+from finskillbench.runs.store.journal import read_journal
+from finskillbench.runs.store.trajectories import item_of, read_trajectory, trace_of
+
+SHOWN_LINES = 12
+"""Lines of a prompt, of a call's arguments or of a result that are shown unless all are asked for."""
+_SUFFIX = ".json.gz"
+_CHOICES = {"model": "--model", "condition": "--condition", "run_idx": "--run-idx"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the conversation; headings say who speaks."""
+
+    text: str
+    heading: bool = False
+
+
+def find_trajectory(
+    run: Path, task_id: str, *, model: str | None = None, condition: str | None = None, run_idx: int | None = None
+) -> Path:
+    """Find the one trajectory of a task in a run folder that fits what is given.
+
+    Raises
+    ------
+    InputError : none fits, or several do: the message lists what to choose by; or a file is damaged.
+    """
+    folder = run / "trajectories"
+    if not folder.is_dir():
+        raise InputError(f"{run}: holds no trajectories; name a run folder, or a trajectory's own file")
+    paths = sorted(folder.glob(f"*/{escape(file_name(task_id))}__*{_SUFFIX}"))
+    contents = [(path, read_trajectory(path)) for path in paths]
+    found = {path: content for path, content in contents if content["task_id"] == task_id}
+    wanted = {"model": model, "condition": condition, "run_idx": run_idx}
+    fitting = [
+        path
+        for path, content in found.items()
+        if all(value is None or content[name] == value for name, value in wanted.items())
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        choices = _choices([found[path] for path in fitting])
+        raise InputError(f"{run}: has {len(fitting)} trajectories of {task_id}; choose with {choices}")
+    if found:
+        raise InputError(f"{run}: has no such trajectory of {task_id}; there are {_choices(list(found.values()))}")
+    known = sorted({path.name.rpartition("__")[0] for path in folder.glob(f"*/*{_SUFFIX}")})
+    like = difflib.get_close_matches(task_id, known, n=3) or known[:3]
+    there = f"; there are {', '.join(like)}" if like else ""
+    raise InputError(f"{run}: has no trajectory of task {task_id!r}{there}")
+
+
+def row_of(path: Path) -> dict[str, Any] | None:
+    """The journal line of a trajectory in a run folder; None where the journal is not there or has none yet.
+
+    Raises
+    ------
+    InputError : the trajectory or the journal is damaged.
+    """
+    item = item_of(read_trajectory(path))
+    journal = path.absolute().parents[2] / "journal" / f"{item.arm}.jsonl"
+    return read_journal(journal).get(item)
+
+
+def conversation(
+    content: Mapping[str, Any], row: Mapping[str, Any] | None, *, width: int = 100, most: int | None = SHOWN_LINES
+) -> Iterator[Line]:
+    """Tell a trajectory line by line.
+
+    Parameters
+    ----------
+    content : what `read_trajectory` returned.
+    row : its row; None: the verdict is not known.
+    width : characters of a line.
+    most : lines of a prompt, of arguments or of a result that are shown; None: all.
+    """
+    trace = trace_of(content)
+    yield Line(f"{trace.task_id}: {content['sub_task']}, {content['difficulty']}, as of {content['as_of_date']}", True)
+    yield Line(f"{trace.model}, {trace.condition}, repeat {content['run_idx']}")
+    yield Line(f"edition {content['edition'][:12]}, mount {trace.mount_digest[:12]}, version {content['code_version']}")
+    yield from _messages(trace, width, most)
+    yield from _end(trace, row, width, most)
+
+
+def _messages(trace: Trace, width: int, most: int | None) -> Iterator[Line]:
+    served = {record.message: record for record in trace.tool_calls if record.message is not None}
+    dropped = [record for record in trace.tool_calls if record.message is None]
+    calls = iter(trace.model_calls)
+    for place, message in enumerate(trace.messages):
+        if message.role == "tool":
+            record = served[place]
+            yield from _block(f"result of {record.name} ({record.fate}, {record.seconds:.3f} s)")
+            yield from _text(message.content, width, most)
+        elif message.role == "assistant":
+            call = next(calls)
+            tokens = f"{call.usage.input_tokens:,} tokens in, {call.usage.output_tokens:,} out"
+            by = f", {call.served_model}" if call.served_model else ""
+            stop = "" if call.stop == "done" else f", {call.stop}"
+            yield from _block(f"assistant, turn {call.turn} ({tokens}, {call.seconds:.1f} s{by}{stop})")
+            yield from _text(message.content, width, None)
+            for wish in message.tool_calls:
+                yield from _text(f"-> {wish.name} {wish.arguments}", width, most)
+            yield from _not_run([record for record in dropped if record.turn == call.turn])
+        else:
+            yield from _block(message.role)
+            yield from _text(message.content, width, most)
+
+
+def _not_run(records: Sequence[ToolRecord]) -> Iterator[Line]:
+    if records:
+        yield Line(f"   not run, after the submission: {', '.join(_printable(record.name) for record in records)}")
+
+
+def _end(trace: Trace, row: Mapping[str, Any] | None, width: int, most: int | None) -> Iterator[Line]:
+    yield from _block(f"ended: {trace.ended}")
+    if trace.error is not None:
+        yield from _text(f"error: {trace.error}", width, None)
+    usage = trace.usage
+    cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
+    yield Line(
+        f"tokens:    {usage.input_tokens:,} in ({usage.cached_tokens:,} cached), {usage.output_tokens:,} out "
+        f"({usage.reasoning_tokens:,} reasoning), {cost}"
+    )
+    yield Line(f"calls:     {trace.turns} of the model, {len(trace.tool_calls)} of tools, {trace.retries} retries")
+    yield Line(f"seconds:   {trace.latency_seconds:.1f}")
+    yield Line(f"incidents: {', '.join(trace.incidents) or 'none'}")
+    yield Line(f"skills:    {', '.join(map(_printable, trace.skills_loaded)) or 'none loaded'}")
+    yield Line(f"scripts:   {', '.join(map(_printable, trace.scripts_run)) or 'none run'}")
+    if row is None:
+        yield Line("verdict:   not known (the journal of its run has no line of it)")
+        return
+    yield Line(f"verdict:   {row['status']}" + ("" if row["valid_json"] else ", not valid JSON"))
+    scores = [f"{name} {value:.4f}" for name, value in row["scores"].items() if value is not None]
+    yield Line(f"scores:    {', '.join(scores) or 'none'} (scorers {row['scorer_version']})")
+    yield from _text(
+        orjson.dumps(orjson.loads(row["scoring_details"]), option=orjson.OPT_INDENT_2).decode(), width, most
+    )
+
+
+def _block(heading: str) -> Iterator[Line]:
+    yield Line("")
+    yield Line(f"--- {heading}", heading=True)
+
+
+def _text(text: str, width: int, most: int | None) -> Iterator[Line]:
+    """A text wrapped to `width`; where lines are left out, a last one says so."""
+    shown = 0
+    for line in text.splitlines():
+        # A line that would fill the room many times over is cut before it is wrapped.
+        room = len(line) if most is None else width * (most - shown + 1)
+        for piece in textwrap.wrap(_printable(line[:room]), width, replace_whitespace=False) or [""]:
+            if shown == most:
+                yield Line(f"   ... ({len(text):,} characters in all; --full shows them)")
+                return
+            yield Line(piece)
+            shown += 1
+
+
+def _printable(text: str) -> str:
+    """The text without characters that would command a terminal."""
+    return "".join(each if each.isprintable() or each == "\t" else f"\\x{ord(each):02x}" for each in text)
+
+
+def _choices(contents: Sequence[Mapping[str, Any]]) -> str:
+    """The options by which some trajectories differ, with their values; all options where they do not."""
+    values = {name: sorted({content[name] for content in contents}) for name in _CHOICES}
+    telling = {name: each for name, each in values.items() if len(each) > 1} or values
+    return ", ".join(f"{_CHOICES[name]} {' | '.join(map(str, each))}" for name, each in telling.items())

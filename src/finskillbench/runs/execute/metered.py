@@ -1,0 +1,163 @@
+"""A model as one episode meets it: behind its provider's limiter and the budget of the run, with everything counted.
+
+The loop's own retries pass through here too, so each try waits for a slot and is paid for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import orjson
+
+from finskillbench.errors import Cause, ProviderError
+from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn
+from finskillbench.harness.programs.program import Program
+from finskillbench.harness.providers.prices import NO_CHARGE, Price
+from finskillbench.runs.execute.budget import Budget
+from finskillbench.runs.execute.limiter import Limiter, Outcome
+
+MESSAGE_TOKENS = 64
+"""More than the tokens that mark where a message or a tool begins and ends, in any provider's format."""
+HIDDEN_TOKENS = 1_024
+"""More than what providers add to a request by themselves, such as the instructions for calling tools."""
+_UNPAID = frozenset(
+    {
+        *(Cause.RATE_LIMIT, Cause.SERVER, Cause.CONNECTION, Cause.BAD_REQUEST),
+        *(Cause.AUTH, Cause.QUOTA, Cause.UNKNOWN_MODEL),
+    }
+)
+"""Failures in which no answer was generated; after any other one the provider may bill what never arrived."""
+
+
+def provider_of(model: Model) -> str | None:
+    """The provider behind a model; None for what runs in this process and needs no limiter."""
+    return getattr(model, "provider", None)
+
+
+def price_of(model: Model) -> Price | None:
+    """The price of a model, or None where it is not known; a program costs nothing."""
+    return NO_CHARGE if isinstance(model, Program) else getattr(model, "price", None)
+
+
+class Metered:
+    """One model for one episode.
+
+    `asked` counts the calls that were made, `usage` and `calls` those that were answered. `lost_usd` is the upper bound
+    of what calls cost whose answers never arrived (timeouts, dropped streams, an interruption): the provider may bill
+    them and does not say.
+
+    Parameters
+    ----------
+    model : who answers.
+    limiter : of its provider; None where it has none.
+    budget : of the run; None where nothing limits it. A model that costs nothing never asks it.
+    max_tokens : the most that one call may generate.
+    note : called under a budget before and after each call with the US dollars that are set aside for it, 0 after.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        limiter: Limiter | None,
+        budget: Budget | None,
+        max_tokens: int,
+        note: Callable[[Metered, float], None] | None = None,
+    ) -> None:
+        self.name = model.name
+        self.usage = FREE
+        self.asked = 0
+        self.calls = 0
+        self.lost_usd = 0.0
+        self._model, self._limiter, self._max_tokens = model, limiter, max_tokens
+        self._note = note
+        self._price = price_of(model)
+        self._budget = None if self._price == NO_CHARGE else budget
+        self._seen = 0
+        self._last = 0
+
+    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+        """Answer the conversation so far; arguments and errors as those of `finskillbench.harness.model.Model`.
+
+        Raises
+        ------
+        RunStoppedError : the budget does not reach.
+        """
+        bound = 0.0 if self._price is None else self._bound(self._price, messages, tools)
+        if self._budget is None:
+            return await self._limited(messages, tools, tool_choice, bound)
+        await self._budget.reserve(bound, (self.usage.cost_usd or 0.0) + self.lost_usd)
+        before = self.usage.cost_usd or 0.0, self.lost_usd
+        try:
+            if self._note is not None:
+                self._note(self, bound)
+            return await self._limited(messages, tools, tool_choice, bound)
+        finally:
+            self._budget.settle(bound, (self.usage.cost_usd or 0.0) - before[0], self.lost_usd - before[1])
+            if self._note is not None:
+                self._note(self, 0.0)
+
+    async def _limited(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str, bound: float
+    ) -> Turn:
+        if self._limiter is None:
+            return await self._call(messages, tools, tool_choice, bound)
+        begun = await self._limiter.acquire()
+        outcome: Outcome = "failed"
+        asked: float | None = None
+        try:
+            turn = await self._call(messages, tools, tool_choice, bound)
+            outcome = "answered"
+            return turn
+        except ProviderError as error:
+            if error.cause is Cause.RATE_LIMIT:
+                outcome, asked = "limited", error.retry_after
+            raise
+        finally:
+            self._limiter.release(begun, outcome, asked)
+
+    async def _call(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str, bound: float
+    ) -> Turn:
+        self.asked += 1
+        try:
+            turn = await self._model.generate(messages, tools, tool_choice)
+        except ProviderError as error:
+            if error.cause not in _UNPAID:
+                self.lost_usd += bound
+            raise
+        except (Exception, asyncio.CancelledError):
+            self.lost_usd += bound
+            raise
+        if turn.usage.cost_usd is None and self._price is not None:
+            turn = replace(turn, usage=replace(turn.usage, cost_usd=self._price.cost(turn.usage)))
+        self.usage += turn.usage
+        self.calls += 1
+        self._seen, self._last = len(messages), turn.usage.input_tokens
+        return turn
+
+    def _bound(self, price: Price, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> float:
+        """An upper bound of what the next call costs, in US dollars.
+
+        No tokeniser makes more tokens than there are bytes. What the provider counted of the conversation so far
+        is a closer bound than its bytes; what it generated itself is in the new messages again.
+        """
+        if self._last:
+            tokens = self._last + sum(map(_message_bound, messages[self._seen :])) + HIDDEN_TOKENS
+        else:
+            tokens = sum(map(_message_bound, messages)) + sum(map(_tool_bound, tools)) + HIDDEN_TOKENS
+        dearest = max(price.input, price.cached_input, price.cache_write)
+        return (tokens * dearest + self._max_tokens * price.output) / 1e6
+
+
+def _message_bound(message: Message) -> int:
+    # Arguments are JSON within JSON: counted as they are escaped on the wire.
+    calls = sum(len(call.id) + len(call.name) + len(json.dumps(call.arguments)) for call in message.tool_calls)
+    return len(message.content.encode()) + calls + MESSAGE_TOKENS * (1 + len(message.tool_calls))
+
+
+def _tool_bound(tool: ToolSpec) -> int:
+    content = [tool.name, tool.description, dict(tool.parameters)]
+    return len(orjson.dumps(content)) + MESSAGE_TOKENS

@@ -1,0 +1,216 @@
+"""A run: a plan worked off concurrently, journalled, resumable, and closed with a table of rows.
+
+This is the entry: arguments are checked here, before anything is written; `runs.execute.work` does the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import polars as pl
+
+from finskillbench.domains import by_name
+from finskillbench.edition import Edition
+from finskillbench.edition.store import LARGEST, refuse_inside_edition
+from finskillbench.episode import Status
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition, mount, parse_condition
+from finskillbench.harness.model import Model
+from finskillbench.harness.models import ModelOptions, get_model
+from finskillbench.harness.proof import prove_arms
+from finskillbench.harness.providers.hosted import Hosted
+from finskillbench.harness.providers.prices import PROGRAMS
+from finskillbench.harness.skills.loader import curated, placebo
+from finskillbench.runs.execute.board import Progress, silent
+from finskillbench.runs.execute.metered import price_of
+from finskillbench.runs.execute.work import INTERRUPTED, RUN, Limits, Work
+from finskillbench.runs.plan.items import make_plan
+from finskillbench.runs.plan.streams import Shard, make_streams
+from finskillbench.runs.store.files import make_folder
+from finskillbench.runs.store.journal import exclusive
+from finskillbench.runs.store.record import check_folder, make_record, settle_record
+from finskillbench.runs.store.rows import ROWS, to_frame, write_rows
+
+DEFAULT_MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop")
+DEFAULT_CONDITIONS = (Condition.NO_SKILL, Condition.CURATED, Condition.SELF_GENERATED)
+DEFAULT_CONCURRENCY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run has come to: its folder, its rows in plan order, and every planned episode in one of four numbers.
+
+    `ran` were run now (errors included), `kept` were finished before, `dropped` were given up in flight, `not_run` were
+    not begun. `errors` counts rows of status `error`: the same command runs them again. `stopped` says why something
+    was dropped or not run: by model, or under "run" for all of them.
+    """
+
+    folder: Path
+    rows: pl.DataFrame
+    ran: int
+    kept: int
+    errors: int
+    dropped: int = 0
+    not_run: int = 0
+    stopped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal stopped the run."""
+        return self.stopped.get(RUN) == INTERRUPTED
+
+
+def run(
+    edition: Edition,
+    models: Sequence[str | Model] = DEFAULT_MODELS,
+    conditions: Sequence[str] = DEFAULT_CONDITIONS,
+    subtasks: Sequence[str] | None = None,
+    *,
+    limit: int | None = None,
+    epochs: int = 1,
+    seed: int = 0,
+    max_concurrency: int = DEFAULT_CONCURRENCY,
+    max_cost: float | None = None,
+    shard: Shard | None = None,
+    retry_errors: bool = True,
+    options: ModelOptions | None = None,
+    out: Path,
+    progress: Progress = silent,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> RunResult:
+    """Run models over an edition, or go on where an earlier call with the same arguments stopped.
+
+    In the main thread, the first SIGINT lets the episodes in flight finish and starts no other; the second, or SIGTERM,
+    drops them. Either way the call returns, and its result says so.
+
+    Parameters
+    ----------
+    edition : what to run on, with its truth.
+    models : names of `finskillbench.harness.models`, or model objects.
+    conditions : names of arms.
+    subtasks : names; None takes every subtask of the edition.
+    limit : first episodes of each subtask; None takes the full-run protocol (40; 100 for fundamental analysis).
+    epochs : repeats of each episode.
+    seed : part of the run's identity; handed to providers that take one, and to the table's intervals.
+    max_concurrency : episodes in flight for each provider; may differ when resuming, as may the next three.
+    max_cost : US dollars that the run folder may cost in all, earlier calls included; None: no limit.
+    retry_errors : whether episodes that ended in an error are run again.
+    shard : the part of the plan to run, with a run folder of its own; None: all of it.
+    options : how hosted models are called.
+    out : the run folder, made if absent.
+    progress : called after each episode.
+    sleep : waits between retries of a provider; tests pass their own.
+
+    Returns
+    -------
+    The rows of all finished episodes, also in `out/rows.parquet`, and what became of the others.
+
+    Raises
+    ------
+    InputError : a wrong argument, a folder of another run, in use or in an edition, a path that cannot be written, or
+        `max_cost` with a model whose price is not known.
+    EditionError : the edition was handed out without its truth, or is damaged.
+    """
+    _check_numbers(limit=limit, epochs=epochs, seed=seed, max_concurrency=max_concurrency, max_cost=max_cost)
+    refuse_inside_edition(out)
+    options = options or ModelOptions(seed=seed)
+    cast = make_cast(models, options, max_cost)
+    arms = [parse_condition(name) for name in conditions]
+    wanted = None if subtasks is None else [by_name(name).name for name in subtasks]
+    plan = make_plan(edition.episodes(wanted), list(cast), arms, limit=limit, epochs=epochs)
+    edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
+    packages, placebos = curated(), placebo()
+    mounts = {condition: mount(condition, packages, placebos) for condition in arms}
+    proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
+    arguments = {
+        "models": list(cast),
+        "conditions": [condition.value for condition in arms],
+        "subtasks": wanted,
+        "limit": limit,
+        "epochs": epochs,
+        "seed": seed,
+        "base_url": options.base_url,
+        "max_tokens": options.max_tokens,
+        "reasoning_effort": options.reasoning_effort,
+    }
+    record = make_record(arguments, edition.digest, edition.path, plan, proof, None if shard is None else str(shard))
+    streams = [stream for stream in make_streams(plan) if shard is None or shard.holds(stream)]
+    limits = Limits(max_concurrency, max_cost, options.max_tokens, retry_errors)
+    check_folder(out, record)  # before the lock, which would be a file in somebody else's folder
+    make_folder(out)
+    with exclusive(out):
+        settle_record(out, record)
+        work = Work(edition, plan, streams, cast, mounts, out, limits, progress, sleep)
+        asyncio.run(_finish(work, cast.values()))
+        frame = to_frame([work.lines[item] for item in work.planned if item in work.lines])
+        write_rows(out / ROWS, frame)
+    return RunResult(
+        out,
+        frame,
+        ran=work.ran,
+        kept=work.kept,
+        errors=frame.filter(pl.col("status") == Status.ERROR.value).height,
+        dropped=work.dropped,
+        not_run=len(work.planned) - work.ran - work.kept - work.dropped,
+        stopped=work.stopped,
+    )
+
+
+async def _finish(work: Work, models: Iterable[Model]) -> None:
+    """Do the work, then close connections, which die with the event loop."""
+    try:
+        await work.finish()
+    finally:
+        for model in models:
+            if isinstance(model, Hosted):
+                await model.close()
+
+
+def _check_numbers(*, limit: int | None, epochs: int, seed: int, max_concurrency: int, max_cost: float | None) -> None:
+    if max_concurrency < 1:
+        raise InputError(f"max_concurrency is {max_concurrency}; it must be at least 1")
+    if seed < 0:
+        raise InputError(f"seed is {seed}; it must not be negative")
+    for name, value in (("seed", seed), ("limit", limit), ("epochs", epochs)):
+        if value is not None and value > LARGEST:
+            raise InputError(f"{name} is too large; it must not be above {LARGEST}")
+    if max_cost is not None and not (math.isfinite(max_cost) and max_cost >= 0):
+        raise InputError(f"max_cost is {max_cost}; it must be a number of US dollars, 0 or more")
+
+
+def _check_address(models: Sequence[str | Model], options: ModelOptions) -> None:
+    if options.base_url is None:
+        return
+    if "@" in urlsplit(options.base_url).netloc:
+        raise InputError("base_url holds a password, which run.json would keep; give keys by environment")
+    providers = {model.partition("/")[0] for model in models if isinstance(model, str)} - {PROGRAMS.rstrip("/")}
+    if len(providers) > 1:
+        named = ", ".join(sorted(providers))
+        raise InputError(f"base_url is the address of one provider, not of {named}: it would get all their keys")
+
+
+def make_cast(models: Sequence[str | Model], options: ModelOptions, max_cost: float | None = None) -> dict[str, Model]:
+    """Make the models of a run, by name in the given order; an object stands for itself. Nothing is sent.
+
+    Raises
+    ------
+    InputError : no such model, a missing package or key, a model given twice, `max_cost` with an unknown price, or a
+        `base_url` that would be written down with a password or get the keys of several providers.
+    """
+    _check_address(models, options)
+    objects = [get_model(model, options) if isinstance(model, str) else model for model in models]
+    cast = {model.name: model for model in objects}
+    if len(cast) < len(objects):
+        raise InputError(f"a model was given twice: {', '.join(model.name for model in objects)}")
+    if max_cost is not None:
+        for name, model in cast.items():
+            if price_of(model) is None:
+                raise InputError(
+                    f"--max-cost needs the price of {name}, which is not known; name it in a --prices file"
+                )
+    return cast

@@ -1,0 +1,310 @@
+"""The work of a run: streams worked off concurrently, each finished episode written before the next begins.
+
+Order of writing for one episode: trajectory (beside, then renamed), then the journal line. Killed in between, the
+episode is run again and its trajectory replaced; killed anywhere else, nothing is lost and nothing is run twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from finskillbench.domains import by_name
+from finskillbench.edition import Edition
+from finskillbench.episode import Status
+from finskillbench.errors import Cause, InputError, RunStoppedError
+from finskillbench.harness.conditions import Condition, Mount
+from finskillbench.harness.failures import PROVIDER
+from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.model import Model
+from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.toolbox import Runner
+from finskillbench.runs.execute.board import Progress, make_board
+from finskillbench.runs.execute.budget import Budget
+from finskillbench.runs.execute.interrupts import interrupts
+from finskillbench.runs.execute.limiter import Limiter
+from finskillbench.runs.execute.material import Material, prepare
+from finskillbench.runs.execute.metered import Metered, price_of, provider_of
+from finskillbench.runs.plan.items import Item, Plan
+from finskillbench.runs.plan.streams import Stream, feedback, missing, planned, remembered
+from finskillbench.runs.store import dropped
+from finskillbench.runs.store.files import make_folder
+from finskillbench.runs.store.in_flight import InFlight, recover
+from finskillbench.runs.store.journal import Journal, read_journal
+from finskillbench.runs.store.rows import ROWS, make_row
+from finskillbench.runs.store.trajectories import remove_parts, write_trajectory
+from finskillbench.runs.verdicts import judge
+from finskillbench.sandbox.runner import ScriptRunner
+
+RUN = "run"
+"""The key of `stopped` for what stopped all models."""
+INTERRUPTED = "interrupted"
+_CACHED_EPISODES = 512
+"""Episodes whose prompt and full input are kept: a covariance of 30 names takes some 30 KB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What decides how far and how fast a run goes, but no result.
+
+    `max_concurrency` counts episodes in flight for each provider (programs together count as one); `max_cost` is in
+    US dollars, for the whole run folder; `max_tokens` is the most that one call may generate.
+    """
+
+    max_concurrency: int
+    max_cost: float | None
+    max_tokens: int
+    retry_errors: bool
+
+
+class Work:
+    """Works off what is missing from the journals of a run folder that this process holds.
+
+    After `finish`, `lines` are the rows by item, `ran`, `kept` and `dropped` count episodes, and `stopped` says, by
+    model or for `RUN`, why something was not run.
+    """
+
+    def __init__(
+        self,
+        edition: Edition,
+        plan: Plan,
+        streams: Sequence[Stream],
+        models: Mapping[str, Model],
+        mounts: Mapping[Condition, Mount],
+        out: Path,
+        limits: Limits,
+        progress: Progress,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self.edition, self.models, self.mounts, self.out = edition, models, mounts, out
+        self.limits, self.progress, self.sleep = limits, progress, sleep
+        self.by_id = {episode.task_id: episode for episode in plan.episodes}
+        self.material = lru_cache(maxsize=_CACHED_EPISODES)(self._material)
+        items = planned(streams)
+        self.planned = tuple(item for item in plan.items if item in items)
+        self.lines = self._read_journals()
+        self.to_run = {
+            stream: rest
+            for stream in streams
+            if (rest := missing(stream, self.lines, retry_errors=limits.retry_errors))
+        }
+        pending = {item for rest in self.to_run.values() for item in rest}
+        kept = [line for item, line in self.lines.items() if item not in pending]
+        self.kept, self.ran, self.dropped = len(kept), 0, 0
+        self.stopped: dict[str, str] = {}
+        self.board = make_board((item.model for item in self.planned), kept)
+        self.budget = self._make_budget()
+        self._in_flight = 0
+        self._why_dropped = "stopped"
+        self._stack = ExitStack()
+        self._notes: Journal | None = None
+        self._in_flight_file: InFlight | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def finish(self) -> None:
+        """Run every missing item that may be run; on return all that was finished is on disk."""
+        self._tell("")
+        if not self.to_run:
+            return
+        # The table says all that the journals say, or is not there: a process killed from here on leaves none.
+        (self.out / ROWS).unlink(missing_ok=True)
+        scratch = self.out / "scratch"
+        pending = [item for rest in self.to_run.values() for item in rest]
+        with self._stack as stack:
+            remove_parts(self.out)
+            shutil.rmtree(scratch, ignore_errors=True)
+            make_folder(scratch)
+            stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+            for arm in {item.arm for item in pending}:
+                make_folder(self.out / "trajectories" / arm)
+            runner: Runner | None = None
+            if any(self.mounts[item.condition].arm.scripts for item in pending):
+                runner = stack.enter_context(ScriptRunner())
+            self._around = Surroundings(
+                runner=runner,
+                filings=self.edition.filings,
+                scratch_root=scratch,
+                clock=time.perf_counter,
+                sleep=self.sleep,
+            )
+            if self.budget is not None:
+                self._in_flight_file = InFlight(self.out)
+                stack.callback(self._in_flight_file.close)
+            self._journals = self._open_journals(stack, {item.arm for item in pending})
+            stack.enter_context(interrupts(self._ask_to_stop, self._drop_all))
+            await self._work_off()
+
+    async def _work_off(self) -> None:
+        """Run the streams, those of each provider beside those of the others."""
+        queues: dict[str | None, list[Stream]] = {}
+        for stream in self.to_run:
+            queues.setdefault(provider_of(self.models[stream.items[0].model]), []).append(stream)
+        for provider, streams in queues.items():
+            most = self.limits.max_concurrency
+            limiter = None if provider is None else Limiter(most, self.sleep)
+            queue = iter(streams)
+            for _ in range(min(most, len(streams))):
+                self._tasks.append(asyncio.create_task(self._worker(queue, limiter)))
+        try:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            ends = await asyncio.gather(*self._tasks, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, BaseException) and not isinstance(end, asyncio.CancelledError):
+                raise end
+
+    async def _worker(self, queue: Iterator[Stream], limiter: Limiter | None) -> None:
+        for stream in queue:
+            if self._may_start(stream.items[0].model):
+                await self._stream(stream, limiter)
+
+    async def _stream(self, stream: Stream, limiter: Limiter | None) -> None:
+        memory = remembered(stream, self.lines, self.out)
+        for item in self.to_run[stream]:
+            if not self._may_start(item.model):
+                return
+            note = None if self._in_flight_file is None else partial(_note_call, self._in_flight_file, item)
+            metered = Metered(self.models[item.model], limiter, self.budget, self.limits.max_tokens, note)
+            before = self.lines.get(item)
+            self._in_flight += 1
+            try:
+                row, skills = await self._episode(item, metered, memory)
+            except RunStoppedError as stop:
+                self._stop(RUN, str(stop))
+                self._drop(item, "budget", metered)
+                return
+            except BaseException:
+                if self.lines.get(item) is before:
+                    with suppress(InputError):  # the disk that stopped the run may not take this line either
+                        self._drop(item, self._why_dropped, metered)
+                raise
+            finally:
+                self._in_flight -= 1
+                if self._in_flight_file is not None:
+                    with suppress(InputError):  # a line that a full disk did not take errs on the dear side
+                        self._in_flight_file.end(item)
+            if row["status"] == Status.ERROR.value and stream.keeps:
+                return  # what follows would have another past
+            if stream.keeps:
+                memory = Memory(skills, (*memory.verdicts, feedback(row)))
+            await asyncio.sleep(0)  # models that never wait must not starve the others or an interrupt
+
+    async def _episode(
+        self, item: Item, metered: Metered, memory: Memory = EMPTY
+    ) -> tuple[dict[str, Any], Mapping[str, str]]:
+        """Run, judge and write one episode; returns its row and the skills that it left."""
+        material = self.material(item.task_id)
+        trace = await run_episode(
+            metered,
+            material.episode,
+            material.prompt,
+            lambda: material.full_input,
+            self.mounts[item.condition],
+            self._around,
+            memory,
+        )
+        # The loop is over: only now does the truth come in.
+        truth = self.edition.truth(item.task_id)
+        verdict = judge(trace.submission, truth, material.full_input)
+        write_trajectory(self.out, item, material.episode, trace, edition_digest=self.edition.digest)
+        row = make_row(
+            item,
+            material.episode,
+            trace,
+            verdict,
+            method=by_name(verdict.sub_task).method,
+            edition_digest=self.edition.digest,
+        )
+        if metered.lost_usd:
+            self._note(dropped.lost_line(item, metered.lost_usd))
+        self._journals[item.arm].append(row)
+        self.lines[item] = row
+        self.ran += 1
+        self.board.models[item.model].ran += 1
+        self.board.models[item.model].add(row)
+        self.progress(self.board, row)
+        if trace.error_cause is not None and PROVIDER[Cause(trace.error_cause)].stops == "model":
+            self._stop(item.model, f"{trace.error_cause}: {trace.error}")
+        return row, trace.saved_skills
+
+    def _may_start(self, model: str) -> bool:
+        return RUN not in self.stopped and model not in self.stopped
+
+    def _stop(self, what: str, why: str) -> None:
+        if what not in self.stopped:
+            self.stopped[what] = why
+            self._tell(why if what == RUN else f"{what} is stopped: {why}")
+
+    def _tell(self, notice: str) -> None:
+        self.board.notice = notice
+        self.progress(self.board, None)
+
+    def _ask_to_stop(self) -> None:
+        """Start nothing more, and let what is in flight finish."""
+        self.stopped[RUN] = INTERRUPTED
+        self._why_dropped = INTERRUPTED
+        self._tell(f"interrupted: finishing {self._in_flight} episodes in flight; interrupt again to drop them")
+
+    def _drop_all(self) -> None:
+        """Start nothing more, and drop what is in flight."""
+        self.stopped[RUN] = INTERRUPTED
+        self._why_dropped = INTERRUPTED
+        for task in self._tasks:
+            task.cancel()
+
+    def _drop(self, item: Item, why: str, metered: Metered) -> None:
+        if not metered.asked:
+            return  # the budget stood before its first call: the episode was not begun
+        self.dropped += 1
+        self._note(dropped.dropped_line(item, why, calls=metered.calls, usage=metered.usage, lost_usd=metered.lost_usd))
+
+    def _note(self, line: Mapping[str, Any]) -> None:
+        """Append to `dropped.jsonl`, which most runs never need."""
+        if self._notes is None:
+            self._notes = Journal(self.out / dropped.FILE)
+            self._stack.callback(self._notes.close)
+        self._notes.append(line)
+
+    def _material(self, task_id: str) -> Material:
+        return prepare(self.edition, self.by_id[task_id])
+
+    def _make_budget(self) -> Budget | None:
+        if self.limits.max_cost is None:
+            return None
+        return Budget(
+            self.limits.max_cost,
+            dropped.spent(self.out, {name: price_of(model) for name, model in self.models.items()}),
+        )
+
+    def _open_journals(self, stack: ExitStack, arms: set[str]) -> dict[str, Journal]:
+        journals = {}
+        for arm in sorted(arms):
+            journals[arm] = Journal(self._journal_path(arm))
+            stack.callback(journals[arm].close)
+        return journals
+
+    def _read_journals(self) -> dict[Item, dict[str, Any]]:
+        """Rows of finished items of this run, errors included; one whose trajectory is gone counts as not run."""
+        make_folder(self.out / "journal")
+        dropped.read_dropped(self.out / dropped.FILE, mend=True)
+        recover(self.out)
+        lines: dict[Item, dict[str, Any]] = {}
+        for arm in sorted({item.arm for item in self.planned}):
+            lines.update(read_journal(self._journal_path(arm), mend=True))
+        return {item: lines[item] for item in self.planned if item in lines and (self.out / item.trajectory).is_file()}
+
+    def _journal_path(self, arm: str) -> Path:
+        return self.out / "journal" / f"{arm}.jsonl"
+
+
+def _note_call(file: InFlight, item: Item, metered: Metered, reserved_usd: float) -> None:
+    file.note(item, calls=metered.calls, usage=metered.usage, lost_usd=metered.lost_usd, reserved_usd=reserved_usd)

@@ -1,0 +1,290 @@
+"""What a run would use, before a cent is spent: a sample of its episodes is played in memory by a program.
+
+Every stratum (a subtask's episodes of one difficulty, under one arm) gives the same share of its episodes, drawn by
+the digest of their ids; the share grows until the totals are known well enough. A baseline is played as itself. A
+hosted model is played by `baseline/reference`, plus an allowance for what models write besides tool calls, which every
+later call reads again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, variance
+from typing import Any
+
+from finskillbench.edition import Edition
+from finskillbench.episode import Episode
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.loop import MAX_TURNS
+from finskillbench.harness.model import Usage
+from finskillbench.harness.models import MODELS
+from finskillbench.harness.prompts import VERDICTS_SHOWN
+from finskillbench.harness.providers.prices import Price, PriceTable
+from finskillbench.runs.plan.items import Item, Plan
+from finskillbench.runs.plan.rehearsal import Play, Rehearsal
+from finskillbench.runs.plan.streams import Shard, make_streams, missing
+from finskillbench.runs.store import record
+from finskillbench.runs.store.journal import read_journal
+
+STAND_IN = "baseline/reference"
+"""Plays a hosted model."""
+OUTPUT_TOKENS_PER_CALL = 500
+"""What a hosted model is taken to write in each call besides its tool calls: reasoning and remarks."""
+PILOT = 60
+"""Episodes of an arm that are played in any case, where it has as many; at least `PILOT_OF_STRATUM` of each stratum."""
+PILOT_OF_STRATUM = 2
+STANDARD_ERROR = 0.04
+"""More are played until the standard errors of an arm's calls, input and output are below this part of each."""
+
+Progress = Callable[[int, int], None]
+"""`(done, total)` after each model and condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Model calls, tokens and their price in US dollars (None: the price is not known)."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+
+    def __add__(self, other: Amount) -> Amount:
+        """Sum; the price of a sum is known only if both are."""
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return Amount(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one model under one condition would use.
+
+    `episodes` are those left to run; `player` is the program that played `sampled` of them. `most`: every episode takes
+    all its calls, each answer is as long as it may be, and between two calls comes the most that the sample saw.
+    """
+
+    model: str
+    condition: Condition
+    episodes: int
+    player: str
+    sampled: int
+    expected: Amount
+    most: Amount
+
+
+def estimate(
+    edition: Edition,
+    plan: Plan,
+    left: Collection[Item] | None = None,
+    *,
+    prices: PriceTable,
+    max_tokens: int,
+    output_tokens_per_call: int = OUTPUT_TOKENS_PER_CALL,
+    progress: Progress | None = None,
+) -> list[Estimate]:
+    """Estimate each model and condition of a plan, in the plan's order.
+
+    Parameters
+    ----------
+    edition : what the plan was made on; its truth is not read.
+    left : items of the plan that are to be run; None: all.
+    prices : price by model.
+    max_tokens : the longest answer of a hosted model.
+    output_tokens_per_call : allowance for a hosted model, in tokens per call.
+    progress : called after each model and condition.
+
+    Raises
+    ------
+    InputError : a condition mounts packages and there are none.
+    EditionError : the edition is damaged.
+    """
+    wanted = set(plan.items if left is None else left)
+    arms: dict[tuple[str, Condition], list[Item]] = {}
+    for item in plan.items:
+        arms.setdefault((item.model, item.condition), []).append(item)
+
+    async def work() -> list[Estimate]:
+        found = []
+        for number, ((model, condition), items) in enumerate(arms.items(), 1):
+            program = model in MODELS
+            player = model if program else STAND_IN
+            strata = _strata(plan.episodes, items, wanted)
+            await _sample(strata, rehearsal, player, condition)
+            price = prices.of(model)
+            found.append(
+                Estimate(
+                    model=model,
+                    condition=condition,
+                    episodes=sum(stratum.weight for stratum in strata),
+                    player=player,
+                    sampled=sum(len(stratum.plays) for stratum in strata),
+                    expected=_expected(strata, 0 if program else output_tokens_per_call, price),
+                    most=_most(strata, max_tokens, price),
+                )
+            )
+            if progress is not None:
+                progress(number, len(arms))
+        return found
+
+    with Rehearsal(edition, plan, {item.condition for item in wanted}) as rehearsal:
+        return asyncio.run(work())
+
+
+def left_to_run(
+    folder: Path, edition: Edition, plan: Plan, *, shard: Shard | None = None, retry_errors: bool = True
+) -> tuple[tuple[Item, ...], int]:
+    """Items that a run of this plan, or of one shard of it, would run in `folder`, and how many are finished there.
+
+    Reads without holding the folder, so that a run in progress can be asked too; a folder that is absent has nothing.
+
+    Raises
+    ------
+    InputError : the folder holds another run, or its record or a journal is damaged.
+    """
+    streams = [stream for stream in make_streams(plan) if shard is None or shard.holds(stream)]
+    if not streams:
+        raise InputError(f"shard {shard} of this plan is empty; choose fewer shards")
+    lines = _finished_lines(folder, edition, plan)
+    left = tuple(item for stream in streams for item in missing(stream, lines, retry_errors=retry_errors))
+    return left, sum(len(stream.items) for stream in streams) - len(left)
+
+
+def _finished_lines(folder: Path, edition: Edition, plan: Plan) -> dict[Item, dict[str, Any]]:
+    """Journal lines of the items whose trajectories are there."""
+    path = folder / record.FILE
+    if not path.is_file():
+        return {}
+    begun = record.read_record(path)
+    try:
+        same = (begun["edition_digest"], begun["plan"]["digest"]) == (edition.digest, plan.digest)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a run record ({error!r}); choose another --out") from error
+    if not same:
+        raise InputError(f"{folder}: holds a run of other episodes; choose another --out, or the same arguments")
+    lines: dict[Item, dict[str, Any]] = {}
+    for arm in sorted({item.arm for item in plan.items}):
+        lines.update(read_journal(folder / "journal" / f"{arm}.jsonl"))
+    return {item: line for item, line in lines.items() if (folder / item.trajectory).is_file()}
+
+
+class _Stratum:
+    """Episodes that are much alike: `tasks` in the order in which they are drawn, and what the drawn ones used.
+
+    `weight` counts the items to be run, repeats included; `verdicts` is the average number that a prompt of the
+    persistent arm shows them.
+    """
+
+    def __init__(self, items: Sequence[Item], verdicts: int) -> None:
+        self.tasks = sorted({item.task_id for item in items}, key=lambda name: hashlib.sha256(name.encode()).digest())
+        self.weight = len(items)
+        self.verdicts = verdicts
+        self.plays: list[Play] = []
+
+    def draw(self, wanted: int) -> list[str]:
+        """The tasks that are still to be played, so that `wanted` will have been."""
+        return self.tasks[len(self.plays) : wanted]
+
+    def total(self, measure: Callable[[Play], float]) -> float:
+        """Expected sum of a measure over the items."""
+        return self.weight * fmean(map(measure, self.plays))
+
+    def doubt(self, measure: Callable[[Play], float]) -> float:
+        """Variance of `total`."""
+        played = len(self.plays)
+        if played == len(self.tasks):
+            return 0.0
+        return self.weight**2 * (1 - played / len(self.tasks)) * variance(map(measure, self.plays)) / played
+
+
+def _strata(episodes: Iterable[Episode], items: Sequence[Item], wanted: Collection[Item]) -> list[_Stratum]:
+    """Group the wanted items of one arm."""
+    kinds = {episode.task_id: (episode.sub_task, episode.difficulty) for episode in episodes}
+    groups: dict[tuple[str, str], list[Item]] = {}
+    earlier: dict[tuple[str, int], int] = {}
+    shown: dict[Item, int] = {}
+    for item in items:
+        stream = kinds[item.task_id][0], item.run_idx
+        shown[item] = min(earlier.get(stream, 0), VERDICTS_SHOWN)
+        earlier[stream] = earlier.get(stream, 0) + 1
+        if item in wanted:
+            groups.setdefault(kinds[item.task_id], []).append(item)
+    return [_Stratum(group, round(fmean(shown[item] for item in group))) for group in groups.values()]
+
+
+_MEASURES: tuple[Callable[[Play], int], ...] = (
+    lambda play: play.calls,
+    lambda play: play.input_tokens,
+    lambda play: play.output_tokens,
+)
+"""What has to be known well."""
+
+
+async def _sample(strata: Sequence[_Stratum], rehearsal: Rehearsal, player: str, condition: Condition) -> None:
+    """Play a pilot, then twice as many, and so on, until the totals are known well enough.
+
+    All strata grow alike: to follow the least certain one would leave out those whose costly episodes are still
+    unseen.
+    """
+
+    async def play(stratum: _Stratum, share: float) -> None:
+        drawn = stratum.draw(max(PILOT_OF_STRATUM, math.ceil(share * len(stratum.tasks))))
+        plays = (rehearsal.play(player, condition, task_id, stratum.verdicts) for task_id in drawn)
+        stratum.plays += await asyncio.gather(*plays)
+
+    share = PILOT / max(PILOT, sum(len(stratum.tasks) for stratum in strata))
+    while not _well_known(strata):
+        await asyncio.gather(*(play(stratum, share) for stratum in strata))
+        share *= 2
+
+
+def _well_known(strata: Sequence[_Stratum]) -> bool:
+    """Whether every stratum was played, and every total has a small standard error."""
+    return all(stratum.plays for stratum in strata) and all(
+        math.sqrt(sum(stratum.doubt(measure) for stratum in strata))
+        <= STANDARD_ERROR * sum(stratum.total(measure) for stratum in strata)
+        for measure in _MEASURES
+    )
+
+
+def _expected(strata: Sequence[_Stratum], written: int, price: Price | None) -> Amount:
+    """What the sample used, scaled up, and `written` tokens in each call on top."""
+
+    def total(measure: Callable[[Play], float]) -> int:
+        return round(sum(stratum.total(measure) for stratum in strata))
+
+    return _amount(
+        total(lambda play: play.calls),
+        total(lambda play: play.input_tokens + written * math.comb(play.calls, 2)),
+        total(lambda play: play.output_tokens + written * play.calls),
+        price,
+    )
+
+
+def _most(strata: Sequence[_Stratum], max_tokens: int, price: Price | None) -> Amount:
+    """Every call taken, every answer as long as it may be: what was said in one call is read in each later one."""
+    episodes = read = said = 0
+    for stratum in strata:
+        answer = max(max_tokens, *(play.answer for play in stratum.plays))
+        opening = max(play.opening for play in stratum.plays)
+        between = max(play.between for play in stratum.plays)
+        episodes += stratum.weight
+        read += stratum.weight * (MAX_TURNS * opening + math.comb(MAX_TURNS, 2) * (answer + between))
+        said += stratum.weight * MAX_TURNS * answer
+    return _amount(MAX_TURNS * episodes, read, said, price)
+
+
+def _amount(calls: int, input_tokens: int, output_tokens: int, price: Price | None) -> Amount:
+    """No input is taken to come from a provider's cache."""
+    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    return Amount(calls, input_tokens, output_tokens, None if price is None else price.cost(usage))

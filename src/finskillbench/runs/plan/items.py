@@ -1,0 +1,107 @@
+"""What a run has to do: every model with every condition on every episode, so many times."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from finskillbench.domains import domain
+from finskillbench.episode import Episode
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition
+from finskillbench.runs.store.files import file_name
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Item:
+    """One piece of work, and the key of its journal line; `run_idx` counts repeats from 0."""
+
+    model: str
+    condition: Condition
+    task_id: str
+    run_idx: int
+
+    @property
+    def arm(self) -> str:
+        """Name of the journal and of the trajectory folder."""
+        return f"{file_name(self.model)}__{self.condition.value}"
+
+    @property
+    def trajectory(self) -> str:
+        """Path of the trajectory inside the run folder."""
+        return f"trajectories/{self.arm}/{file_name(self.task_id)}__{self.run_idx}.json.gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The items in the order in which they are started and reported; `digest` identifies them."""
+
+    items: tuple[Item, ...]
+    episodes: tuple[Episode, ...]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the items in order."""
+        rows = [[item.model, item.condition.value, item.task_id, item.run_idx] for item in self.items]
+        return hashlib.sha256(orjson.dumps(rows)).hexdigest()
+
+
+def choose_episodes(episodes: Sequence[Episode], limit: int | None) -> tuple[Episode, ...]:
+    """The first `limit` episodes of each subtask, in order; None takes the full-run protocol's number."""
+    taken: dict[str, int] = {}
+    chosen = []
+    for episode in episodes:
+        most = limit if limit is not None else domain(episode.skill).protocol_episodes
+        if taken.get(episode.sub_task, 0) < most:
+            taken[episode.sub_task] = taken.get(episode.sub_task, 0) + 1
+            chosen.append(episode)
+    return tuple(chosen)
+
+
+def make_plan(
+    episodes: Sequence[Episode],
+    models: Sequence[str],
+    conditions: Sequence[Condition],
+    *,
+    limit: int | None = None,
+    epochs: int = 1,
+) -> Plan:
+    """List the work of a run.
+
+    Parameters
+    ----------
+    episodes : the edition's episodes of the wanted subtasks, in file order.
+    models, conditions : names, each at most once.
+    limit : episodes per subtask, >= 1; None: the full-run protocol.
+    epochs : repeats of each episode, >= 1.
+
+    Raises
+    ------
+    InputError : nothing to do, a number below 1, a name given twice, or names that would share a file.
+    """
+    if limit is not None and limit < 1:
+        raise InputError(f"limit is {limit}; it must be at least 1")
+    if epochs < 1:
+        raise InputError(f"epochs is {epochs}; it must be at least 1")
+    for what, names in (("model", models), ("condition", conditions)):
+        if not names:
+            raise InputError(f"no {what} was chosen; name at least one")
+        if len(set(names)) < len(names):
+            raise InputError(f"a {what} was given twice: {', '.join(names)}")
+    chosen = choose_episodes(episodes, limit)
+    if not chosen:
+        raise InputError("the edition has no episode of the chosen subtasks")
+    items = tuple(
+        Item(model, condition, episode.task_id, epoch)
+        for model in models
+        for condition in conditions
+        for epoch in range(epochs)
+        for episode in chosen
+    )
+    # Compared without case: some file systems do not tell Run-1 from run-1.
+    if len({item.trajectory.lower() for item in items}) < len(items):
+        raise InputError("two models or two task ids of this run would share a file name; rename one of them")
+    return Plan(items, chosen)

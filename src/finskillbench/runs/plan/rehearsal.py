@@ -1,0 +1,148 @@
+"""Episodes played in memory by a program, to learn what they use: no truth, no verdict, no run folder.
+
+They go through the real loop with the real prompts, tools and scripts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from types import TracebackType
+
+from finskillbench.edition import Edition
+from finskillbench.errors import InternalError
+from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.models import get_model
+from finskillbench.harness.prompts import LAST_TURN, REMINDER
+from finskillbench.harness.skills.loader import curated, placebo
+from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
+from finskillbench.harness.tokens import CHARACTERS_PER_TOKEN, MESSAGE_CHARACTERS
+from finskillbench.harness.trace import Trace
+from finskillbench.runs.execute.material import Material, prepare
+from finskillbench.runs.plan.items import Plan
+from finskillbench.sandbox.runner import ScriptRunner
+
+_AT_ONCE = 16
+_CACHED_EPISODES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """What one episode used: model calls and estimated tokens.
+
+    `opening` is the input of its first call, `answer` the longest output of a call, `between` the most that came
+    between two calls: tool results and the harness's own words.
+    """
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    opening: int
+    answer: int
+    between: int
+
+
+class Rehearsal:
+    """Context manager that plays episodes of a plan; a program is asked once for each, whoever asks again.
+
+    Parameters
+    ----------
+    edition, plan : where the episodes come from.
+    conditions : the arms that will be played.
+
+    Raises InputError where an arm mounts packages and there are none. Serves one event loop.
+    """
+
+    def __init__(self, edition: Edition, plan: Plan, conditions: Collection[Condition]) -> None:
+        self._edition = edition
+        self._episodes = {episode.task_id: episode for episode in plan.episodes}
+        packages, placebos = curated(), placebo()
+        self._mounts = {condition: mount(condition, packages, placebos) for condition in conditions}
+        self._material = lru_cache(maxsize=_CACHED_EPISODES)(self._prepare)
+        self._model = cache(get_model)
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._plays: dict[tuple[str, Condition, str, int], asyncio.Task[Play]] = {}
+        self._memories: dict[tuple[str, Condition, str], asyncio.Task[Trace]] = {}
+        self._around = Surroundings()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Rehearsal:
+        with ExitStack() as stack:
+            runner = None
+            if any(mounted.arm.scripts for mounted in self._mounts.values()):
+                runner = stack.enter_context(ScriptRunner())
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plan-")))
+            self._around = Surroundings(runner=runner, filings=self._edition.filings, scratch_root=scratch)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    async def play(self, player: str, condition: Condition, task_id: str, verdicts: int) -> Play:
+        """Let `player` play one episode under an arm; where the arm keeps skills, after so many `verdicts`."""
+        key = player, condition, task_id, verdicts if self._mounts[condition].arm.kept else 0
+        if key not in self._plays:
+            self._plays[key] = asyncio.create_task(self._measured(*key))
+        return await self._plays[key]
+
+    async def _measured(self, player: str, condition: Condition, task_id: str, verdicts: int) -> Play:
+        memory = await self._remembered(player, condition, task_id, verdicts) if verdicts else EMPTY
+        trace = await self._trace(player, condition, task_id, memory)
+        if trace.error is not None:
+            raise InternalError(f"{player} failed on {task_id} under {condition.value}: {trace.error}")
+        return Play(
+            calls=trace.turns,
+            input_tokens=trace.usage.input_tokens,
+            output_tokens=trace.usage.output_tokens,
+            opening=trace.model_calls[0].usage.input_tokens,
+            answer=max(call.usage.output_tokens for call in trace.model_calls),
+            between=-(-max(_between(trace)) // CHARACTERS_PER_TOKEN),
+        )
+
+    async def _remembered(self, player: str, condition: Condition, task_id: str, verdicts: int) -> Memory:
+        """What a stream holds after so many episodes: the skills saved in its first one, and words on each."""
+        sub_task = self._episodes[task_id].sub_task
+        key = player, condition, sub_task
+        if key not in self._memories:
+            first = next(name for name, episode in self._episodes.items() if episode.sub_task == sub_task)
+            self._memories[key] = asyncio.create_task(self._trace(player, condition, first, EMPTY))
+        skills = (await self._memories[key]).saved_skills
+        return Memory(skills, (Feedback(task_id, "scored", 0.5),) * verdicts)
+
+    async def _trace(self, player: str, condition: Condition, task_id: str, memory: Memory) -> Trace:
+        async with self._turns:
+            material = self._material(task_id)
+            return await run_episode(
+                self._model(player),
+                material.episode,
+                material.prompt,
+                lambda: material.full_input,
+                self._mounts[condition],
+                self._around,
+                memory,
+            )
+
+    def _prepare(self, task_id: str) -> Material:
+        return prepare(self._edition, self._episodes[task_id])
+
+
+def _between(trace: Trace) -> Iterator[int]:
+    """Characters that the harness put between any two calls; never less than its reminder and its last words."""
+    characters = MESSAGE_CHARACTERS
+    yield characters + len(REMINDER) + len(LAST_TURN) + 2 * MESSAGE_CHARACTERS
+    for message in trace.messages[2:]:
+        if message.role == "assistant":
+            yield characters
+            characters = MESSAGE_CHARACTERS
+        else:
+            characters += len(message.content) + MESSAGE_CHARACTERS
+    yield characters

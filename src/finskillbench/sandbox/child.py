@@ -1,0 +1,273 @@
+"""Inside the forked child: confine it, wait for one order, run `main(payload)`, send back what came of it, end.
+
+Nothing here returns to the server's code. The result leaves through a pipe of its own, behind a token that only this
+call has, so that nothing a script prints or leaves behind on other descriptors can pass for a result.
+"""
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import struct
+import sys
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import orjson
+
+from finskillbench.sandbox import confine, frames
+from finskillbench.sandbox.limits import Limits, size
+
+TOKEN_BYTES = 16
+# What follows the token: kind of message, length of its body.
+PREFIX = struct.Struct("!cQ")
+RESULT, FAILURE, NOTHING = b"R", b"E", b"N"
+
+MODULE = "finskillbench_script"
+_RESULT_FD, _ORDER_FD, _READING_FD = 3, 4, 5
+_CHUNK = 1024 * 1024
+_ERROR_CHARS = 600
+# Where the kernel lets us bound a scratch folder it holds this many files of the largest size, of this many in all.
+_SCRATCH_FILES_FULL, _SCRATCH_ENTRIES = 4, 4096
+
+
+class BadResult(Exception):  # noqa: N818 - says what came back, nothing was raised by the script
+    """`main` returned something that is not a JSON object of finite numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the warm parent tells every child at its fork.
+
+    `reading` is the descriptor of the rules for what a script may read, `base_memory` the address space of the
+    parent in bytes, `offline` whether the network is gone already, `server` the parent's process id, `codes` the
+    scripts it has compiled, by digest, `warm_up` the work that a child does before its order comes.
+    """
+
+    limits: Limits
+    reading: int | None
+    base_memory: int
+    keep_reading: bool
+    offline: bool
+    server: int
+    codes: Mapping[str, types.CodeType]
+    warm_up: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One call: the script's path and text, the digest of both, and the payload."""
+
+    script: Path
+    digest: str
+    source: bytes
+    payload: bytes
+
+
+def encode_order(order: Order) -> bytes:
+    """The frame that hands `order` to a waiting child."""
+    header = {"script": str(order.script), "digest": order.digest, "source": len(order.source)}
+    return frames.encode(header, order.source + order.payload)
+
+
+def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result: int, printed: int) -> NoReturn:
+    """Confine this process, wait for an order on the pipe `order`, carry it out, end; never returns."""
+    status = 1
+    limits = setting.limits
+    script = Path()
+    try:
+        _take_descriptors(order, result, printed, setting.reading)
+        _confine(setting, scratch)
+        # Every page that is first written after a fork is copied then: some 800 of them, 4 ms, in the course of a
+        # small optimisation. Doing one while nobody waits takes that out of the call.
+        with contextlib.suppress(Exception):
+            setting.warm_up()
+        task = _await_order()
+        script = task.script
+        if setting.reading is not None:
+            # Only now: the server has added the script's own folder to the rules.
+            confine.landlock(_READING_FD)
+        _send(token, *_outcome(task, setting.codes.get(task.digest), limits))
+        status = 0
+    except BaseException as error:  # noqa: BLE001 - this process must end here, not in the server's loop
+        with contextlib.suppress(BaseException):
+            _send(token, FAILURE, _describe(error, script, limits).encode())
+    finally:
+        os._exit(status)
+
+
+def _take_descriptors(order: int, result: int, printed: int, reading: int | None) -> None:
+    """Put the pipes where they belong, nothing on standard input, and close everything else."""
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    wanted = [nothing, printed, printed, result, order, *([] if reading is None else [reading])]
+    # Out of the way first, so that no target is still needed as a source.
+    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 10) for descriptor in wanted]
+    for target, source in enumerate(high):
+        os.dup2(source, target, inheritable=target < _RESULT_FD)
+    os.closerange(len(high), os.sysconf("SC_OPEN_MAX"))
+
+
+def _confine(setting: Setting, scratch: Path) -> None:
+    """Every guard but the rules for reading, in the order the kernel wants them: user, files, limits."""
+    confine.bound_folder(scratch, _SCRATCH_FILES_FULL * setting.limits.file_bytes, _SCRATCH_ENTRIES)
+    os.chdir(scratch)
+    os.environ.update(HOME=str(scratch), TMPDIR=str(scratch))
+    confine.drop_privileges(keep_reading=setting.keep_reading)
+    if os.getppid() != setting.server:
+        os._exit(1)  # it died before the signal at its death was asked for
+    writing = confine.writing_rules((scratch, Path(os.devnull)))
+    if writing is not None:
+        confine.landlock(writing)
+    limits = setting.limits
+    confine.limit_resources(
+        cpu_seconds=math.ceil(limits.cpu_seconds),
+        memory_bytes=setting.base_memory + limits.memory_bytes,
+        file_bytes=limits.file_bytes,
+    )
+    if not setting.offline:
+        confine.refuse_sockets()
+
+
+def _await_order() -> Order:
+    reader = frames.FrameReader()
+    while data := os.read(_ORDER_FD, _CHUNK):
+        for header, body in reader.feed(data):
+            os.close(_ORDER_FD)
+            cut = header["source"]
+            return Order(Path(header["script"]), header["digest"], body[:cut], body[cut:])
+    os._exit(0)  # no order will come: the server is done with this child
+
+
+def _outcome(order: Order, code: types.CodeType | None, limits: Limits) -> tuple[bytes, bytes]:
+    """Kind and body of what the script gave; an exception of the script is an outcome too."""
+    try:
+        payload = orjson.loads(order.payload)
+    except ValueError as error:
+        return FAILURE, f"the payload is not JSON: {error}".encode()
+    if not isinstance(payload, dict):
+        return FAILURE, f"the payload is a JSON {type(payload).__name__}, expected an object".encode()
+    try:
+        result = _main(order, code)(payload)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        if result is None:
+            return NOTHING, b""
+        body = encode_result(result)
+    except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are the script's doing as well
+        return FAILURE, _describe(error, order.script, limits).encode("utf-8", "backslashreplace")
+    limit = limits.result_bytes
+    if len(body) > limit:
+        return FAILURE, f"returned {size(len(body))} of JSON, more than the {size(limit)} allowed".encode()
+    return RESULT, body
+
+
+def _main(order: Order, code: types.CodeType | None) -> Any:
+    """Execute the script as a module and take its `main`."""
+    sys.dont_write_bytecode = True
+    sys.argv = [str(order.script)]
+    # As `python script.py` would: a script may import its neighbours.
+    sys.path.insert(0, str(order.script.parent))
+    module = types.ModuleType(MODULE)
+    module.__file__ = str(order.script)
+    sys.modules[MODULE] = module
+    exec(code or compile_script(order.source, order.script), module.__dict__)
+    main = getattr(module, "main", None)
+    if not callable(main):
+        raise BadResult("has no function main(payload: dict) -> dict")
+    return main
+
+
+def compile_script(source: bytes, script: Path) -> types.CodeType:
+    """The code of a script, with its path as file name so that errors can name the line."""
+    return compile(source, str(script), "exec", dont_inherit=True)
+
+
+def encode_result(result: object) -> bytes:
+    """JSON of what `main` returned; BadResult, naming the place, unless it is an object of finite JSON values."""
+    if not isinstance(result, dict):
+        raise BadResult(f"returned {type(result).__name__}, expected an object")
+    try:
+        _check(result, "")
+        return json.dumps(result, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as error:
+        raise BadResult(f"returned something that is not JSON: {error}") from None
+    except RecursionError:
+        raise BadResult("returned an object that is nested too deeply or contains itself") from None
+
+
+def _check(value: object, where: str) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise BadResult(f"returned a key of type {type(key).__name__} at {where or 'the top'}, expected text")
+            _check(item, f"{where}.{key}" if where else key)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _check(item, f"{where}[{index}]")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise BadResult(f"returned {value} at {where}, expected finite numbers")
+    elif not (value is None or isinstance(value, str | int)):
+        raise BadResult(f"returned a value of type {type(value).__name__} at {where}, which is not JSON")
+
+
+def _describe(error: BaseException, script: Path, limits: Limits) -> str:
+    """One line on an exception, with the last line of the script that it passed through."""
+    if isinstance(error, BadResult):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"used more than {size(limits.memory_bytes)} of memory"
+    line, step = None, error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == str(script):
+            line = step.tb_lineno
+        step = step.tb_next
+    if isinstance(error, SyntaxError) and line is None:
+        line = error.lineno
+    place = f" ({script.name}:{line})" if line is not None else ""
+    try:
+        text = " ".join(str(error).split())[:_ERROR_CHARS]
+    except Exception:  # noqa: BLE001 - __str__ belongs to the script
+        text = "an error that cannot be shown"
+    if isinstance(error, SystemExit):
+        return f"called sys.exit({text}) instead of returning an object{place}"
+    return f"raised {type(error).__name__}: {text}{place}" if text else f"raised {type(error).__name__}{place}"
+
+
+def _send(token: bytes, kind: bytes, body: bytes) -> None:
+    view = memoryview(b"".join((token, PREFIX.pack(kind, len(body)), body)))
+    while view:
+        view = view[os.write(_RESULT_FD, view) :]
+
+
+def readable_folders() -> list[Path]:
+    """What a script may read besides its own package: the interpreter, the libraries and little of the system."""
+    system = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/random")
+    prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)
+    return [Path(name) for name in dict.fromkeys((*system, "/proc/cpuinfo", "/proc/meminfo", *prefixes)) if name]
+
+
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of a process that runs scripts: no key or address of the caller's gets in.
+
+    One thread for every numeric library, since a process with threads cannot be forked safely, and a fixed hash
+    seed, so that a script that walks a set gives the same result twice.
+    """
+    libraries = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "RAYON")
+    return {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        "PYTHONUTF8": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "VECLIB_MAXIMUM_THREADS": "1",
+        "POLARS_MAX_THREADS": "1",
+        **{f"{name}_NUM_THREADS": "1" for name in libraries},
+        **extra,
+    }

@@ -1,0 +1,378 @@
+"""Runs skill scripts warm: the asyncio side of `server`.
+
+One server process per runner, started by exec and restarted when it dies; up to `workers` children of it at once, the
+other calls wait here in order. A misbehaving script is a `ScriptResult` that says so, never an exception, and leaves
+the next call untouched.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+import orjson
+
+from finskillbench.errors import SkillError
+from finskillbench.sandbox import child, frames, scratch
+from finskillbench.sandbox.limits import JsonObject, Limits, ScriptResult, size
+from finskillbench.sandbox.warm import PRELOAD, WARM_UP
+
+__all__ = ["Limits", "ScriptResult", "ScriptRunner"]
+
+_START_SECONDS = 60.0
+# Past its wall time plus this the server itself hangs (a script may have stopped it) and is replaced.
+_HANG_SECONDS = 5.0
+_START_ATTEMPTS = 3
+# How long closing waits for what scripts have left; a process of its own goes on removing the rest.
+_CLEAN_SECONDS = 2.0
+_CHUNK = 1024 * 1024
+
+
+@dataclass(eq=False)
+class _Call:
+    number: int
+    script: Path
+    payload: bytes
+    answer: asyncio.Future[ScriptResult]
+    # In flight when the server died: runs once more, alone, to learn whether that was its doing.
+    suspect: bool = False
+    watchdog: asyncio.TimerHandle | None = None
+
+
+class ScriptRunner:
+    """Context manager that runs scripts in forked children of one warm process.
+
+    Parameters
+    ----------
+    limits : what one call may use.
+    workers : how many scripts run at once.
+    preload : modules the warm process imports.
+    warm_up : "module:function" that it calls once.
+
+    Raises SkillError on entering if the warm process cannot start. One runner serves one event loop at a time.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        workers: int = 2,
+        *,
+        preload: Sequence[str] = PRELOAD,
+        warm_up: str = WARM_UP,
+    ) -> None:
+        if workers < 1:
+            raise ValueError(f"workers is {workers}: give at least 1")
+        self.limits = limits or Limits()
+        self.workers = workers
+        self._preload, self._warm_up = tuple(preload), warm_up
+        self._guards: Mapping[str, str] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._errors: IO[bytes] | None = None
+        self._scratch: Path | None = None
+        self._bin = scratch.Bin()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pending: deque[_Call] = deque()
+        self._running: dict[int, _Call] = {}
+        self._ready = False
+        self._failed_starts = 0
+        self._numbers = 0
+
+    @property
+    def guards(self) -> Mapping[str, str]:
+        """Per guard (network, processes, files) whether this kernel enforces it: "full" or "best effort"."""
+        return self._guards
+
+    @property
+    def server_pid(self) -> int | None:
+        """Process id of the warm server once it takes calls; None while there is none or it starts."""
+        return self._process.pid if self._process is not None and self._ready else None
+
+    def __enter__(self) -> Self:
+        self._start()
+        try:
+            self._await_ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def run(self, script: Path, payload: bytes) -> ScriptResult:
+        """Run `main` of `script` on `payload`, the UTF-8 JSON of an object.
+
+        Never raises for what the script or the payload does. Cancelling stops the script.
+        """
+        if len(payload) > self.limits.payload_bytes:
+            limit = size(self.limits.payload_bytes)
+            return _failure(f"the payload has {size(len(payload))}, more than the {limit} allowed")
+        loop = asyncio.get_running_loop()
+        self._attach(loop)
+        self._numbers += 1
+        call = _Call(self._numbers, script.absolute(), payload, loop.create_future())
+        self._pending.append(call)
+        self._pump()
+        try:
+            return await call.answer
+        except asyncio.CancelledError:
+            self._abandon(call)
+            raise
+
+    def close(self) -> None:
+        """Stop the server and every script, remove all scratch folders, answer what still waits with an error."""
+        calls = [*self._running.values(), *self._pending]
+        self._running.clear()
+        self._pending.clear()
+        self._stop()
+        self._bin.close(_CLEAN_SECONDS)
+        for call in calls:
+            _settle(call, _failure("the script runner was closed"))
+        self._loop = None
+
+    # Server process
+
+    def _start(self) -> None:
+        here, there = socket.socketpair()
+        self._scratch = Path(tempfile.mkdtemp(prefix="finskillbench-"))
+        # Passable, not listable: a script's own folder below belongs to a user of its own.
+        self._scratch.chmod(0o711)
+        self._errors = os.fdopen(tempfile.mkstemp(dir=self._scratch)[0], "w+b")
+        config = {
+            "limits": asdict(self.limits),
+            "preload": self._preload,
+            "warm_up": self._warm_up,
+            "scratch": str(self._scratch),
+            "workers": self.workers,
+            "owner": os.getpid(),
+        }
+        search = os.environ.get("PYTHONPATH")
+        extra = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, search.split(os.pathsep)))} if search else {}
+        with there:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "finskillbench.sandbox.server", str(there.fileno()), json.dumps(config)],
+                pass_fds=[there.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+                env=child.environment(extra),
+                cwd=self._scratch,
+                start_new_session=True,
+            )
+        self._socket = here
+        self._frames = frames.FrameReader()
+        self._outbox = bytearray()
+        self._ready = False
+
+    def _await_ready(self) -> None:
+        connection = self._connected()
+        connection.settimeout(_START_SECONDS)
+        try:
+            while not self._ready:
+                data = connection.recv(_CHUNK)
+                if not data:
+                    break
+                self._receive(data)
+        except OSError:
+            pass
+        if not self._ready:
+            raise SkillError(f"the script runner cannot start: {self._last_words()}")
+        connection.setblocking(False)
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            raise SkillError("the script runner is closed: use it inside its with block")
+        return self._socket
+
+    def _last_words(self) -> str:
+        """The last line the server wrote on its error stream."""
+        if self._errors is None:
+            return "no reason given"
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "no reason given")
+
+    def _stop(self) -> int:
+        """Take the server down and clean up after it; returns its exit code."""
+        code = 0
+        if self._socket is not None:
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.remove_reader(self._socket)
+                self._loop.remove_writer(self._socket)
+            self._socket.close()
+            self._socket = None
+        if self._process is not None:
+            # Its loop ends at the closed socket; one that hangs does not deserve waiting for.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(2.0)
+            self._process.kill()
+            code = self._process.wait()
+            self._process = None
+        if self._errors is not None:
+            self._errors.close()
+            self._errors = None
+        if self._scratch is not None:
+            self._bin.throw(self._scratch)
+            self._scratch = None
+        return code
+
+    def _replace(self, why: str) -> None:
+        """The server is gone or must go: start another, and sort out the calls it was running."""
+        if not self._ready:
+            self._failed_starts += 1
+            why = f"the script runner cannot start: {self._last_words()}"
+        if self._process is not None:
+            self._process.kill()
+        self._stop()
+        calls, self._running = list(self._running.values()), {}
+        for call in reversed(calls):
+            if call.suspect:
+                _settle(call, _failure(why))
+                continue
+            if call.watchdog is not None:
+                call.watchdog.cancel()
+            call.suspect = True
+            self._pending.appendleft(call)
+        if self._failed_starts >= _START_ATTEMPTS:
+            while self._pending:
+                _settle(self._pending.popleft(), _failure(why))
+            return
+        self._start()
+        self._connected().setblocking(False)
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.add_reader(self._connected(), self._readable)
+
+    # Event loop
+
+    def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._socket is None and self._failed_starts:
+            self._failed_starts = 0
+            self._start()
+            self._connected().setblocking(False)
+            loop.add_reader(self._connected(), self._readable)
+            self._loop = loop
+        connection = self._connected()
+        if self._loop is loop:
+            return
+        if self._loop is not None:
+            if not self._loop.is_closed() and (self._running or self._pending):
+                raise SkillError("one script runner serves one event loop at a time: use a runner per loop")
+            # Calls of a loop that has closed have nobody waiting for them.
+            for call in [*self._running.values(), *self._pending]:
+                self._abandon(call)
+            if not self._loop.is_closed():
+                self._loop.remove_reader(connection)
+        loop.add_reader(connection, self._readable)
+        self._loop = loop
+
+    def _pump(self) -> None:
+        """Send waiting calls as long as there are workers free; a suspect runs alone."""
+        while self._ready and self._pending and len(self._running) < self.workers:
+            alone = self._pending[0].suspect or any(call.suspect for call in self._running.values())
+            if alone and self._running:
+                return
+            call = self._pending.popleft()
+            self._running[call.number] = call
+            header = {"call": call.number, "script": str(call.script)}
+            patience = self.limits.wall_seconds + _HANG_SECONDS
+            if self._loop is not None:
+                call.watchdog = self._loop.call_later(patience, self._hung, call)
+            self._write(frames.encode(header, call.payload))
+
+    def _write(self, data: bytes) -> None:
+        self._outbox += data
+        self._flush()
+
+    def _flush(self) -> None:
+        connection = self._connected()
+        try:
+            while self._outbox:
+                del self._outbox[: connection.send(self._outbox)]
+        except BlockingIOError:
+            if self._loop is not None:
+                self._loop.add_writer(connection, self._flush)
+            return
+        except OSError:
+            # The reader sees the end of the stream and replaces the server.
+            self._outbox.clear()
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_writer(connection)
+
+    def _readable(self) -> None:
+        try:
+            data = self._connected().recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._receive(data)
+        else:
+            self._replace("the script took the script runner's own process down with it; the runner was restarted")
+        self._pump()
+
+    def _receive(self, data: bytes) -> None:
+        for header, body in self._frames.feed(data):
+            if "ready" in header:
+                self._guards, self._ready, self._failed_starts = header["ready"], True, 0
+                continue
+            call = self._running.pop(header["call"], None)
+            if call is not None:
+                _settle(call, _result(header, body))
+
+    def _hung(self, call: _Call) -> None:
+        if call.number in self._running:
+            self._replace("the script stopped the script runner's own process; the runner was restarted")
+            self._pump()
+
+    def _abandon(self, call: _Call) -> None:
+        if call.watchdog is not None:
+            call.watchdog.cancel()
+        with contextlib.suppress(ValueError):
+            self._pending.remove(call)
+        if self._running.pop(call.number, None) is not None and self._socket is not None:
+            self._write(frames.encode({"cancel": call.number}))
+            self._pump()
+
+
+def _settle(call: _Call, result: ScriptResult) -> None:
+    if call.watchdog is not None:
+        call.watchdog.cancel()
+    if not call.answer.done() and not call.answer.get_loop().is_closed():
+        call.answer.set_result(result)
+
+
+def _failure(error: str, seconds: float = 0.0, printed: str = "") -> ScriptResult:
+    return ScriptResult(False, None, " ".join(error.split()), seconds, printed)
+
+
+def _result(header: frames.Header, body: bytes) -> ScriptResult:
+    """What the server's answer says; the body comes from the script's own process, so it is checked again."""
+    seconds, printed = header["seconds"], header["printed"]
+    if header["error"] is not None:
+        return _failure(header["error"], seconds, printed)
+    try:
+        return ScriptResult(True, parse_object(body), None, seconds, printed)
+    except ValueError as error:
+        return _failure(f"returned something that is not a JSON object: {error}", seconds, printed)
+
+
+def parse_object(body: bytes) -> JsonObject:
+    """The JSON object in `body`; ValueError if it is anything else (NaN and infinities are not JSON)."""
+    value = orjson.loads(body)
+    if not isinstance(value, dict):
+        raise ValueError(f"it is a {type(value).__name__}")
+    return value

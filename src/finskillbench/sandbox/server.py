@@ -1,0 +1,343 @@
+"""The warm parent: imports what scripts need once, then hands each call to a confined child forked ahead of time.
+
+Started by `runner.ScriptRunner` as `python -m finskillbench.sandbox.server FD CONFIG`, never forked from it. Has one
+thread and one loop over the runner's socket and the pipes of the running children. Ends when the socket closes or
+its owner is gone, and takes every child along.
+"""
+
+import contextlib
+import gc
+import hashlib
+import importlib
+import json
+import os
+import selectors
+import socket
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from finskillbench.sandbox import child, confine, frames, scratch
+from finskillbench.sandbox.limits import Limits, size
+from finskillbench.sandbox.worker import GarbageError, Worker
+
+# How often an idle server looks whether its owner still lives, for the case that the socket is held open elsewhere.
+_OWNER_CHECK_SECONDS = 2.0
+# How often killed children are looked at until they are gone.
+_REAP_SECONDS = 0.005
+# How long nothing may happen before a spare child is forked: the caller needs the processor for the last answer.
+_QUIET_SECONDS = 0.002
+_MAX_SOURCE_BYTES = 1024 * 1024
+_MAX_COMPILED = 256
+_CHUNK = 1024 * 1024
+
+
+class Server:
+    """The loop of the warm parent over `connection`, with `workers` children kept waiting."""
+
+    def __init__(
+        self, connection: socket.socket, setting: child.Setting, scratch_root: Path, workers: int, owner: int
+    ) -> None:
+        self._connection = connection
+        self._limits = setting.limits
+        self._scratch_root = scratch_root
+        self._workers = workers
+        self._owner = owner
+        self._reader = frames.FrameReader()
+        self._selector = selectors.DefaultSelector()
+        self._waiting: list[Worker] = []
+        self._running: dict[int, Worker] = {}
+        self._dying: list[Worker] = []
+        # The fork hands it to each child as it is at that moment.
+        self._codes: dict[str, CodeType] = {}
+        self._setting = replace(setting, codes=self._codes)
+        # Scratch folders that their scripts have not touched: making one costs a third of a fork.
+        self._folders: list[Path] = []
+        self._bin = scratch.Bin()
+        self._packages: set[Path] = set()
+        # Where children cannot start processes, none can be left behind.
+        self.sweeping = False
+
+    def serve(self) -> None:
+        """Take orders until the socket closes or the owner is gone; then kill what still runs."""
+        self._selector.register(self._connection, selectors.EVENT_READ)
+        try:
+            while self._step():
+                pass
+        finally:
+            for worker in [*self._running.values(), *self._waiting]:
+                worker.kill()
+                worker.reaped(wait=True)
+            confine.sweep(())
+
+    def _step(self) -> bool:
+        """Wait for the next thing to do and do it; False when it is time to end."""
+        now = time.monotonic()
+        wait = min([_OWNER_CHECK_SECONDS, *(max(0.0, worker.deadline - now) for worker in self._running.values())])
+        if self._short():
+            wait = _QUIET_SECONDS if self._waiting else 0.0
+        elif self._dying:
+            wait = min(wait, _REAP_SECONDS)
+        events = self._selector.select(wait)
+        for key, _ in events:
+            if key.fileobj is self._connection:
+                data = self._connection.recv(_CHUNK)
+                if not data:
+                    return False
+                for header, body in self._reader.feed(data):
+                    self._obey(header, body)
+            elif key.data.call in self._running:
+                self._hear(key.data, key.fd)
+        now = time.monotonic()
+        for worker in [worker for worker in self._running.values() if now >= worker.deadline]:
+            self._fail(worker, f"script exceeded {self._limits.wall_seconds:g} s of wall time and was stopped")
+        self._reap()
+        self._bin.tend()
+        # Forked when nothing is more urgent, so that no call waits for a fork.
+        if not events and self._short():
+            try:
+                self._waiting.append(self._forked())
+            except OSError:
+                time.sleep(_REAP_SECONDS)
+        return os.getppid() == self._owner
+
+    def _short(self) -> bool:
+        """Whether to fork: always when nobody waits for an order, else only while no script needs the processor."""
+        return len(self._waiting) < (1 if self._running else self._workers)
+
+    def _obey(self, header: frames.Header, payload: bytes) -> None:
+        if "cancel" in header:
+            worker = self._running.get(header["cancel"])
+            if worker is not None:
+                self._end(worker)
+            return
+        call, script = header["call"], Path(header["script"])
+        try:
+            source = _read_source(script)
+            self._allow_reading(script.parent)
+            digest = hashlib.sha256(os.fsencode(script) + b"\0" + source).hexdigest()
+            worker = self._handed(call, child.Order(script, digest, source, payload))
+        except OSError as error:
+            self._reply(call, f"the script cannot be started: {error}")
+            return
+        self._running[call] = worker
+        for descriptor in (worker.result_fd, worker.printed_fd):
+            self._selector.register(descriptor, selectors.EVENT_READ, worker)
+
+    def _allow_reading(self, folder: Path) -> None:
+        """Let scripts read this script's package: the folder above `scripts`, or the script's own."""
+        package = folder.parent if folder.name == "scripts" else folder
+        if self._setting.reading is not None and package not in self._packages:
+            confine.add_rule(self._setting.reading, package, confine.FS_READ)
+            self._packages.add(package)
+
+    def _forked(self) -> Worker:
+        """A new child, waiting for an order; OSError if the system refuses."""
+        folder = self._folders.pop() if self._folders else Path(tempfile.mkdtemp(dir=self._scratch_root))
+        try:
+            return Worker(self._setting, folder)
+        except OSError:
+            self._folders.append(folder)
+            raise
+
+    def _handed(self, call: int, order: child.Order) -> Worker:
+        """A child that has taken the order; one that died waiting is passed over."""
+        while True:
+            fresh = not self._waiting
+            worker = self._forked() if fresh else self._waiting.pop(0)
+            try:
+                worker.give(call, order)
+            except BrokenPipeError:
+                worker.kill()
+                self._dying.append(worker)
+                if fresh:
+                    raise
+            else:
+                return worker
+
+    def _hear(self, worker: Worker, descriptor: int) -> None:
+        """Read what a child has sent on one of its two pipes, and answer the call if that settles it."""
+        try:
+            if descriptor == worker.printed_fd:
+                if not worker.read_printed():
+                    self._selector.unregister(descriptor)
+                return
+            more = worker.read_result()
+            message = worker.message()
+        except BlockingIOError:
+            return
+        except GarbageError:
+            self._fail(worker, "wrote garbage into the channel for its result, so the result is lost")
+            return
+        if message is None:
+            if not more:
+                self._fail(worker, worker.ending())
+            return
+        kind, body = message
+        if kind == child.RESULT:
+            self._finish(worker, None, body)
+        elif kind == child.NOTHING:
+            how = "printed instead of returning" if worker.printed else "returned nothing"
+            self._fail(worker, f"{how}: main must return an object")
+        else:
+            self._fail(worker, body.decode("utf-8", "replace"))
+
+    def _fail(self, worker: Worker, error: str) -> None:
+        self._finish(worker, error)
+
+    def _finish(self, worker: Worker, error: str | None, result: bytes = b"") -> None:
+        # The answer first: taking down a process costs as much as making one.
+        self._reply(worker.call, error, worker, result)
+        self._end(worker)
+
+    def _reply(self, call: int, error: str | None, worker: Worker | None = None, result: bytes = b"") -> None:
+        seconds = time.monotonic() - worker.started if worker else 0.0
+        printed = worker.printed.decode("utf-8", "replace") if worker else ""
+        header = {"call": call, "seconds": seconds, "printed": printed, "error": error}
+        self._connection.sendall(frames.encode(header, result))
+        if worker and error is None:
+            self._remember(worker)
+
+    def _remember(self, worker: Worker) -> None:
+        """Compile here, for children to come, what this child has compiled and run to a result without harm."""
+        if worker.order is None or worker.order.digest in self._codes:
+            return
+        if len(self._codes) >= _MAX_COMPILED:
+            self._codes.pop(next(iter(self._codes)))
+        with contextlib.suppress(SyntaxError, ValueError, OSError):
+            self._codes[worker.order.digest] = child.compile_script(worker.order.source, worker.order.script)
+
+    def _end(self, worker: Worker) -> None:
+        """Kill a child and forget its call."""
+        del self._running[worker.call]
+        for descriptor in (worker.result_fd, worker.printed_fd):
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(descriptor)
+        worker.kill()
+        self._dying.append(worker)
+
+    def _reap(self) -> None:
+        if not self._dying:
+            return
+        gone = [worker for worker in self._dying if worker.reaped()]
+        self._dying = [worker for worker in self._dying if worker not in gone]
+        if gone and self.sweeping:
+            alive = (*self._running.values(), *self._waiting, *self._dying)
+            confine.sweep([*(worker.pid for worker in alive), *self._bin.pids])
+        for worker in gone:
+            if worker.untouched():
+                self._folders.append(worker.scratch)
+            else:
+                self._bin.throw(worker.scratch)
+
+
+def _read_source(script: Path) -> bytes:
+    """The text of a script; OSError unless it is a regular file of ordinary size."""
+    # Without blocking, so that a named pipe in place of the script cannot hold everything up.
+    with os.fdopen(os.open(script, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_SOURCE_BYTES:
+            raise OSError(f"{script.name} is not a file of at most {size(_MAX_SOURCE_BYTES)}")
+        return file.read(_MAX_SOURCE_BYTES)
+
+
+def _probe(question: Callable[[], bool]) -> bool:
+    """Whether `question()` is true in a process with a script's privileges and limits."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            confine.drop_privileges(keep_reading=False)
+            generous = 1 << 44
+            confine.limit_resources(cpu_seconds=5, memory_bytes=generous, file_bytes=generous)
+            os._exit(0 if question() else 1)
+        except BaseException:  # noqa: BLE001 - a forked child must end here, not in the server's code
+            os._exit(2)
+    answer = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    confine.sweep(())
+    return answer == 0
+
+
+def _can_read_libraries() -> bool:
+    return all(_listable(name) for name in (*sys.path, str(Path(__file__).parent), sys.prefix) if name)
+
+
+def _listable(name: str) -> bool:
+    """Whether this folder or file can be read; one that is not there need not be."""
+    try:
+        Path(name).stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return os.access(name, os.R_OK)
+
+
+def _cannot_fork() -> bool:
+    try:
+        if os.fork() == 0:
+            os._exit(0)
+    except OSError:
+        return True
+    return False
+
+
+def _warm(preload: list[str], warm_up: str) -> Callable[[], object]:
+    """Import, do the warm-up once and give it back; RuntimeError if anything has started a thread."""
+    for name in preload:
+        importlib.import_module(name)
+    module, _, function = warm_up.partition(":")
+    work = getattr(importlib.import_module(module), function)
+    work()
+    threads = Path("/proc/self/task")
+    if threads.is_dir() and len(list(threads.iterdir())) > 1:
+        raise RuntimeError("a preloaded module started a thread, so this process cannot be forked safely")
+    return work
+
+
+def main() -> None:
+    """Serve the socket whose descriptor is the first argument, as the JSON in the second says."""
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    connection.set_inheritable(False)
+    config = json.loads(sys.argv[2])
+    scratch_root = Path(config["scratch"])
+    try:
+        _serve(connection, config, scratch_root)
+    finally:
+        # From the first moment on: an owner that was killed cannot do it.
+        scratch.Bin().throw(scratch_root)
+
+
+def _serve(connection: socket.socket, config: dict[str, Any], scratch_root: Path) -> None:
+    """Warm up, say so, and serve until the end."""
+    offline = confine.network_off()
+    confine.adopt_orphans()
+    warm_up = _warm(config["preload"], config["warm_up"])
+    setting = child.Setting(
+        limits=Limits(**config["limits"]),
+        reading=confine.reading_rules((*child.readable_folders(), scratch_root)),
+        base_memory=confine.address_space(),
+        keep_reading=not _probe(_can_read_libraries),
+        offline=offline,
+        server=os.getpid(),
+        codes={},
+        warm_up=warm_up,
+    )
+    server = Server(connection, setting, scratch_root, config["workers"], config["owner"])
+    server.sweeping = not _probe(_cannot_fork)
+    held = {"network": offline, "processes": not server.sweeping, "files": confine.landlock_version() > 0}
+    guards = {name: "full" if full else "best effort" for name, full in held.items()}
+    # What lives for ever is moved out of the collector's sight, so that children need not copy its pages.
+    gc.collect()
+    gc.freeze()
+    connection.sendall(frames.encode({"ready": guards}))
+    server.serve()
+
+
+if __name__ == "__main__":
+    main()
