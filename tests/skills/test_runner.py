@@ -284,7 +284,7 @@ def test_sweep_finds_processes_that_left_their_group(tmp_path: Path) -> None:
     """The second line of defence, for kernels that let a script start processes."""
     program = """if True:
         import os, subprocess, sys, time
-        from finskillbench.skills import confine
+        from finskillbench.sandbox import confine
         confine.adopt_orphans()
         keep = subprocess.Popen(["sleep", "3217"])
         if os.fork() == 0:

@@ -75,6 +75,7 @@ class Subtask:
     prefix : what its task ids begin with.
     method : the `verification.method` that truths name for it.
     answer : pydantic type describing the answer to the agent.
+    input : TypedDict of what the agent is given; every input of an edition is checked against it.
     scorers : one scorer per profile that is defined for it.
     build : `(context, objects) -> tasks`, draws its episodes and proves their truth; `objects` is what the domain
         prepared. None while only imported releases carry it.
@@ -97,6 +98,7 @@ class Subtask:
     proof: Proof | None = field(default=None, repr=False)
     by_hand: Naive | None = field(default=None, repr=False)
     trivial: Naive | None = field(default=None, repr=False)
+    input: type[Any] | None = field(default=None, repr=False)
     definitions: Mapping[str, str] | None = field(default=None, repr=False)
     headline: bool = True
 
