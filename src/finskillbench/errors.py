@@ -1,6 +1,6 @@
 """The error tree: each branch says whose fault it is.
 
-A message is one line that names the file, row or field and the mend. The command line prints it and exits with 2;
+A message is one line that names the file, row or field and the remedy. The command line prints it and exits with 2;
 only `InternalError` is ours to explain.
 """
 
@@ -14,9 +14,9 @@ class FinSkillBenchError(Exception):
 class SourceError(FinSkillBenchError):
     """Raw data that cannot be trusted: names the file and, where there is one, the line."""
 
-    def __init__(self, file: object, problem: str, *, line: int | None = None, mend: str = "") -> None:
+    def __init__(self, file: object, problem: str, *, line: int | None = None, remedy: str = "") -> None:
         where = f"{file}" if line is None else f"{file}, line {line}"
-        super().__init__(f"{where}: {problem}" + (f"; {mend}" if mend else ""))
+        super().__init__(f"{where}: {problem}" + (f"; {remedy}" if remedy else ""))
 
 
 class InputError(FinSkillBenchError):

@@ -38,7 +38,7 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
 
     Raises
     ------
-    SourceError : naming the symbol, date and mend, where the data cannot carry a panel.
+    SourceError : naming the symbol, date and remedy, where the data cannot carry a panel.
     """
     refuse_short_series(market)
     grid = build_prices(market)

@@ -49,33 +49,33 @@ def parse_constituents(path: Path) -> dict[str, Constituent]:
     reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
     absent = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
     if absent:
-        raise SourceError(path, f"no columns {', '.join(absent)}", line=1, mend="expected the S&P 500 list's columns")
+        raise SourceError(path, f"no columns {', '.join(absent)}", line=1, remedy="expected the S&P 500 list's columns")
     found: dict[str, Constituent] = {}
     try:
         for row in reader:
             one = _constituent(path, reader.line_num, row)
             if one.symbol in found:
-                raise SourceError(path, f"{one.symbol} appears twice", line=reader.line_num, mend="keep one row")
+                raise SourceError(path, f"{one.symbol} appears twice", line=reader.line_num, remedy="keep one row")
             found[one.symbol] = one
     except csv.Error as error:
-        raise SourceError(path, f"not valid CSV ({error})", line=reader.line_num, mend="download it again") from None
+        raise SourceError(path, f"not valid CSV ({error})", line=reader.line_num, remedy="download it again") from None
     return found
 
 
 def _constituent(path: Path, line: int, row: Mapping[str | None, str | None]) -> Constituent:
     cells = {name: (row.get(name) or "").strip() for name in _NEEDED}
     if None in row or not cells["Symbol"] or not cells["Security"]:
-        raise SourceError(path, "a row without symbol or name, or with too many fields", line=line, mend="repair it")
+        raise SourceError(path, "a row without symbol or name, or with too many fields", line=line, remedy="repair it")
     sector = GICS_SECTORS.get(cells["GICS Sector"])
     if sector is None:
-        raise SourceError(path, f"unknown GICS sector {cells['GICS Sector']!r}", line=line, mend="use the GICS names")
+        raise SourceError(path, f"unknown GICS sector {cells['GICS Sector']!r}", line=line, remedy="use the GICS names")
     cik = cells["CIK"]
     if cik and not (cik.isascii() and cik.isdigit() and len(cik) <= 10):
-        raise SourceError(path, f"{cik!r} is not a CIK", line=line, mend="up to ten digits")
+        raise SourceError(path, f"{cik!r} is not a CIK", line=line, remedy="up to ten digits")
     try:
         added = date.fromisoformat(cells["Date added"]) if cells["Date added"] else None
     except ValueError:
-        raise SourceError(path, f"impossible date {cells['Date added']!r}", line=line, mend="YYYY-MM-DD") from None
+        raise SourceError(path, f"impossible date {cells['Date added']!r}", line=line, remedy="YYYY-MM-DD") from None
     symbol = cells["Symbol"].upper().replace(".", "-")
     return Constituent(
         symbol, cells["Security"], sector, cells["GICS Sub-Industry"], cik.zfill(10) if cik else None, added

@@ -24,16 +24,16 @@ class TextTable:
     cells: pl.DataFrame
     first_line: int
 
-    def error(self, row: int, problem: str, *, mend: str = "") -> SourceError:
+    def error(self, row: int, problem: str, *, remedy: str = "") -> SourceError:
         """The error to raise about one row (0-based)."""
-        return SourceError(self.path, problem, line=self.first_line + row, mend=mend)
+        return SourceError(self.path, problem, line=self.first_line + row, remedy=remedy)
 
-    def refuse(self, mask: pl.Series, problem: str, *, value: str | None = None, mend: str = "") -> None:
+    def refuse(self, mask: pl.Series, problem: str, *, value: str | None = None, remedy: str = "") -> None:
         """Raise about the first true row of `mask`; `value` names the column to quote."""
         row = mask.fill_null(False).arg_max() if mask.any() else None
         if row is not None:
             shown = "" if value is None else f" {self.cells[value][row]!r}"
-            raise self.error(row, problem + shown, mend=mend)
+            raise self.error(row, problem + shown, remedy=remedy)
 
 
 def ticker_of(path: Path) -> str:
@@ -57,11 +57,13 @@ def read_bytes(path: Path) -> bytes:
         if path.suffix == ".gz":
             data = gzip.decompress(data) if data else b""
     except FileNotFoundError:
-        raise SourceError(path, "no such file", mend="add it or correct the folder") from None
+        raise SourceError(path, "no such file", remedy="add it or correct the folder") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise SourceError(path, f"the gzip data are truncated or damaged ({error})", mend="download it again") from None
+        raise SourceError(
+            path, f"the gzip data are truncated or damaged ({error})", remedy="download it again"
+        ) from None
     if not data.strip():
-        raise SourceError(path, "the file is empty", line=1, mend="download it again")
+        raise SourceError(path, "the file is empty", line=1, remedy="download it again")
     return data
 
 
@@ -77,7 +79,7 @@ def read_text(path: Path) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise SourceError(path, "bytes that are not UTF-8", line=line, mend="download it again") from None
+        raise SourceError(path, "bytes that are not UTF-8", line=line, remedy="download it again") from None
     if "\0" in text:
         raise SourceError(path, "a NUL byte", line=text.count("\n", 0, text.index("\0")) + 1)
     return text
@@ -109,7 +111,7 @@ def read_cells(path: Path, text: str, columns: Sequence[str], first_line: int) -
                     path,
                     f"{row.count(',') + 1 if row.strip() else 0} fields where {len(columns)} are expected",
                     line=number,
-                    mend="repair or delete the row",
+                    remedy="repair or delete the row",
                 )
     if cells is None:
         raise SourceError(path, "the rows cannot be read as CSV", line=first_line)
@@ -123,17 +125,17 @@ def parse_dates(table: TextTable, column: str, formats: Sequence[str] = ("%Y-%m-
     A time of day and an offset after the ISO date are dropped: providers stamp a session at local midnight.
     """
     text = table.cells[column]
-    table.refuse(text.is_null(), "no date", mend="repair or delete the row")
+    table.refuse(text.is_null(), "no date", remedy="repair or delete the row")
     well_formed = text.str.contains(r"^(\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.0+)?([+-]\d{2}:?\d{2}|Z)?)?|\d{8})$")
-    table.refuse(~well_formed, "unreadable date", value=column, mend="dates are YYYY-MM-DD")
+    table.refuse(~well_formed, "unreadable date", value=column, remedy="dates are YYYY-MM-DD")
     stem = text.str.slice(0, 10)
     dates = pl.Series(column, [None] * len(text), dtype=pl.Date)
     for pattern in formats:
         dates = dates.fill_null(stem.str.to_date(pattern, strict=False, exact=True))
-    table.refuse(dates.is_null(), "impossible date", value=column, mend="dates are YYYY-MM-DD")
+    table.refuse(dates.is_null(), "impossible date", value=column, remedy="dates are YYYY-MM-DD")
     step = dates.diff().dt.total_days()
-    table.refuse(step == 0, "duplicate date", value=column, mend="keep one row per date")
-    table.refuse(step < 0, "dates are not sorted at", value=column, mend="sort the file by date")
+    table.refuse(step == 0, "duplicate date", value=column, remedy="keep one row per date")
+    table.refuse(step < 0, "dates are not sorted at", value=column, remedy="sort the file by date")
     return dates
 
 
@@ -144,7 +146,7 @@ def parse_numbers(table: TextTable, column: str, *, missing: Sequence[str] = ())
         text = text.replace(dict.fromkeys(missing))
     numbers = text.cast(pl.Float64, strict=False)
     wrong = text.is_not_null() & (numbers.is_null() | ~numbers.is_finite())
-    table.refuse(wrong, f"{column} is not a number:", value=column, mend="repair the cell")
+    table.refuse(wrong, f"{column} is not a number:", value=column, remedy="repair the cell")
     return numbers
 
 
@@ -162,4 +164,4 @@ def first_folder(raw_dir: Path, *names: str) -> Path:
     for name in names:
         if (raw_dir / name).is_dir():
             return raw_dir / name
-    raise SourceError(raw_dir, f"no folder {' or '.join(names)}", mend="add it to the raw collection")
+    raise SourceError(raw_dir, f"no folder {' or '.join(names)}", remedy="add it to the raw collection")

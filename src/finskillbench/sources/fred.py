@@ -67,7 +67,7 @@ def parse_fred(path: Path, *, start: date = DEFAULT_START) -> FredFile:
             path,
             f"the header is {header.strip()!r}",
             line=1,
-            mend=f"expected 'observation_date,{series}' or 'date,value'",
+            remedy=f"expected 'observation_date,{series}' or 'date,value'",
         )
     table = read_cells(path, body, ["date", "value"], 2)
     dates = parse_dates(table, "date")
@@ -99,7 +99,7 @@ def load_fred(
         raise SourceError(
             folder,
             f"no DGS3MO with observations from {start} on",
-            mend="add DGS3MO.csv from FRED (fredgraph.csv?id=DGS3MO): it is the risk-free rate",
+            remedy="add DGS3MO.csv from FRED (fredgraph.csv?id=DGS3MO): it is the risk-free rate",
         )
     chosen: dict[str, pl.DataFrame] = {}
     paths: dict[str, Path] = {}

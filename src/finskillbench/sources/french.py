@@ -28,11 +28,11 @@ def parse_french(path: Path, *, start: date = DEFAULT_START) -> pl.DataFrame:
     lines = read_text(path).split("\n")
     head = next((i for i, line in enumerate(lines) if line.lower().startswith(("date,", ","))), None)
     if head is None:
-        raise SourceError(path, "no header line such as 'Date,Mkt-RF,SMB,...'", line=1, mend="download it again")
+        raise SourceError(path, "no header line such as 'Date,Mkt-RF,SMB,...'", line=1, remedy="download it again")
     raw = [cell.strip() for cell in lines[head].split(",")[1:]]
     columns = [_NAMES.get(cell.lower(), "") for cell in raw]
     if "" in columns or len(set(columns)) < len(columns):
-        raise SourceError(path, f"unknown or repeated factors in {raw}", line=head + 1, mend="use the daily file")
+        raise SourceError(path, f"unknown or repeated factors in {raw}", line=head + 1, remedy="use the daily file")
     end = next((i for i in range(head + 1, len(lines)) if not lines[i].strip()[:1].isdigit()), len(lines))
     for i in range(end, len(lines)):
         if lines[i].strip() and not lines[i].strip().lower().startswith("copyright"):
@@ -42,13 +42,13 @@ def parse_french(path: Path, *, start: date = DEFAULT_START) -> pl.DataFrame:
     values = {}
     for name in columns:
         numbers = parse_numbers(table, name)
-        table.refuse(numbers.is_null(), f"{name} is empty", mend="missing figures are -99.99")
+        table.refuse(numbers.is_null(), f"{name} is empty", remedy="missing figures are -99.99")
         values[name] = numbers.set(numbers < _MISSING_BELOW, None)
     market = values.get("mkt_rf", values.get("mom"))
     deviation = market.std() if market is not None and len(market) >= _MIN_ROWS_FOR_UNIT_CHECK else None
     if isinstance(deviation, float) and deviation < 0.05:
         raise SourceError(
-            path, "the figures look like decimals, not percent", line=head + 2, mend="use the library's own file"
+            path, "the figures look like decimals, not percent", line=head + 2, remedy="use the library's own file"
         )
     frame = pl.DataFrame({"date": dates, **values}).filter(dates >= start)
     return frame.with_columns(pl.exclude("date") / 100)
@@ -66,14 +66,14 @@ def load_french(folder: Path, *, start: date = DEFAULT_START) -> tuple[pl.DataFr
     for path, frame, wanted in ((five_path, five, (*FACTORS[:5], "rf")), (momentum_path, momentum, ("mom",))):
         absent = [name for name in wanted if name not in frame.columns]
         if absent:
-            raise SourceError(path, f"no columns {', '.join(absent)}", mend="use the daily 2x3 file of the library")
+            raise SourceError(path, f"no columns {', '.join(absent)}", remedy="use the daily 2x3 file of the library")
         if frame.is_empty():
-            raise SourceError(path, f"no rows from {start} on", mend="download a newer file")
+            raise SourceError(path, f"no rows from {start} on", remedy="download a newer file")
     for path, frame, other in ((momentum_path, momentum, five), (five_path, five, momentum)):
         inside = other.filter(pl.col("date").is_between(frame["date"][0], frame["date"][-1]))
         holes = inside.join(frame, on="date", how="anti")["date"]
         if len(holes):
-            raise SourceError(path, f"no row for {holes[0]}, which the other factor file has", mend="download both")
+            raise SourceError(path, f"no row for {holes[0]}, which the other factor file has", remedy="download both")
     shortest = momentum_path if momentum["date"][-1] < five["date"][-1] else five_path
     return five.join(momentum, on="date", how="inner").sort("date").select("date", *FACTORS, "rf"), shortest
 
@@ -86,6 +86,6 @@ def _the_file(folder: Path, part: str) -> Path:
         raise SourceError(
             folder,
             f"{len(found)} daily files named *{part}*daily*.csv where one is expected",
-            mend="add the daily file of the data library" if not found else "keep one of them",
+            remedy="add the daily file of the data library" if not found else "keep one of them",
         )
     return found[0]

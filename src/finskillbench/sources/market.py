@@ -86,7 +86,7 @@ def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAUL
     """
     raw_dir = Path(raw_dir)
     if not raw_dir.is_dir():
-        raise SourceError(raw_dir, "no such folder", mend="name a raw collection")
+        raise SourceError(raw_dir, "no such folder", remedy="name a raw collection")
     universe = load_universe(raw_dir)
     listed = _constituents(raw_dir)
     collection = _Collection(
@@ -179,7 +179,7 @@ def _choose(universe: Universe, names: int | None, take: Callable[[str, str], st
             raise SourceError(
                 universe.path,
                 f"{sector} supplies {taken} of {wanted} names ({why})",
-                mend="add files or alternates, or ask for fewer names",
+                remedy="add files or alternates, or ask for fewer names",
             )
 
 
@@ -189,10 +189,10 @@ def _by_ticker(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Path]]
     for path in files_below(folder, suffixes):
         earlier = found.setdefault(ticker_of(path), [])
         if any(other.parent == path.parent for other in earlier):
-            raise SourceError(path, f"a second file of {ticker_of(path)} in one folder", mend="keep one")
+            raise SourceError(path, f"a second file of {ticker_of(path)} in one folder", remedy="keep one")
         earlier.append(path)
     if not found:
-        raise SourceError(folder, f"no {' or '.join(suffixes)} files", mend="add one file per ticker")
+        raise SourceError(folder, f"no {' or '.join(suffixes)} files", remedy="add one file per ticker")
     return found
 
 
@@ -203,7 +203,7 @@ def _refuse_unknown(collection: _Collection, known: set[str] | frozenset[str]) -
         paths += [collection.statements[symbol]] if symbol in collection.statements else []
         for path in paths:
             raise SourceError(
-                path, f"unknown ticker {symbol}", mend="rename the file or list the ticker in universe.json"
+                path, f"unknown ticker {symbol}", remedy="rename the file or list the ticker in universe.json"
             )
 
 
@@ -223,7 +223,9 @@ def _last_sessions(universe: Universe, collection: _Collection) -> date:
         for f in collection.price_files(symbol)
     ]
     if not ends:
-        raise SourceError(universe.path, f"no configured name has prices from {collection.start} on", mend="add prices")
+        raise SourceError(
+            universe.path, f"no configured name has prices from {collection.start} on", remedy="add prices"
+        )
     return pl.concat(ends).unique().sort().tail(MAX_GAP + 1)[0]
 
 
@@ -273,7 +275,7 @@ def _refuse_gaps(prices: pl.DataFrame, collection: _Collection) -> None:
             path,
             f"{row['symbol']} has no prices for {row['missing']} sessions between {row['from']} and {row['date']}",
             line=line,
-            mend="add the missing history, or list the ticker no longer",
+            remedy="add the missing history, or list the ticker no longer",
         )
 
 

@@ -95,7 +95,7 @@ def parse_prices(path: Path, *, start: date = DEFAULT_START) -> PriceFile:
             table.cells["stockname"].str.to_uppercase().str.replace_all(".", "-", literal=True) != ticker,
             f"the row is not of {ticker} but of",
             value="stockname",
-            mend="one ticker per file, named after it",
+            remedy="one ticker per file, named after it",
         )
     inside = dates >= start
     values.setdefault("adj_close", values["close"])
@@ -121,19 +121,21 @@ def _header(path: Path, text: str, ticker: str) -> tuple[list[str], int]:
     columns = [_KNOWN.get(cell.lower(), "") for cell in raw]
     for cell, column in zip(raw, columns, strict=True):
         if not column:
-            raise SourceError(path, f"unknown column {cell!r}", line=1, mend="expected Date,Open,High,Low,Close,Volume")
+            raise SourceError(
+                path, f"unknown column {cell!r}", line=1, remedy="expected Date,Open,High,Low,Close,Volume"
+            )
     if len(set(columns)) < len(columns):
-        raise SourceError(path, "a column appears twice in the header", line=1, mend="one column per field")
+        raise SourceError(path, "a column appears twice in the header", line=1, remedy="one column per field")
     for needed in ("date", "close"):
         if needed not in columns:
-            raise SourceError(path, f"no {needed} column", line=1, mend="expected Date,Open,High,Low,Close,Volume")
+            raise SourceError(path, f"no {needed} column", line=1, remedy="expected Date,Open,High,Low,Close,Volume")
     if raw[0].lower() != "price":
         return columns, 1
     tickers = {cell.strip().upper().replace(".", "-") for cell in lines[1].split(",")[1:]} if len(lines) > 1 else set()
     if tickers != {ticker}:
-        raise SourceError(path, f"the second header line does not name {ticker}", line=2, mend="one ticker per file")
+        raise SourceError(path, f"the second header line does not name {ticker}", line=2, remedy="one ticker per file")
     if len(lines) < 3 or lines[2].strip().rstrip(",").lower() != "date":
-        raise SourceError(path, "the third header line is not 'Date,,,'", line=3, mend="download it again")
+        raise SourceError(path, "the third header line is not 'Date,,,'", line=3, remedy="download it again")
     return columns, 3
 
 
@@ -141,25 +143,25 @@ def _check_values(table: TextTable, values: dict[str, pl.Series], inside: pl.Ser
     for name in ("close", "adj_close"):
         problem = f"{name} is missing or not positive:"
         shown = name if name in table.cells.columns else "close"
-        table.refuse(inside & values[name].is_null(), problem, value=shown, mend="repair or delete the row")
-        table.refuse(inside & (values[name] <= 0), problem, value=shown, mend="repair or delete the row")
+        table.refuse(inside & values[name].is_null(), problem, value=shown, remedy="repair or delete the row")
+        table.refuse(inside & (values[name] <= 0), problem, value=shown, remedy="repair or delete the row")
     for name in ("open", "high", "low", "volume", "dividends", "splits"):
         if name in values:
-            table.refuse(inside & (values[name] < 0), f"{name} is negative:", value=name, mend="repair the cell")
+            table.refuse(inside & (values[name] < 0), f"{name} is negative:", value=name, remedy="repair the cell")
     if "high" in values and "low" in values:
         high, low = values["high"], values["low"]
-        table.refuse(inside & (low > 0) & (high > 0) & (high < low), "high is below low", mend="repair the row")
+        table.refuse(inside & (low > 0) & (high > 0) & (high < low), "high is below low", remedy="repair the row")
     for name, side, beyond in (("low", "below", -1.0), ("high", "above", 1.0)):
         if name in values:
             excess = beyond * (values["close"] / values[name] - 1)
             outside = inside & (values[name] > 0) & (excess > RANGE_TOLERANCE)
-            table.refuse(outside, f"the close is {side} the day's {name}:", value="close", mend="repair the row")
+            table.refuse(outside, f"the close is {side} the day's {name}:", value="close", remedy="repair the row")
     if "volume" in values:
         table.refuse(
             inside & (values["volume"] > MAX_VOLUME),
             f"volume is beyond {MAX_VOLUME:.0e} shares:",
             value="volume",
-            mend="repair the cell, or empty it if the volume is unknown",
+            remedy="repair the cell, or empty it if the volume is unknown",
         )
 
 
@@ -181,5 +183,5 @@ def _refuse_spikes(table: TextTable, dates: pl.Series, values: dict[str, pl.Seri
                 row,
                 f"{name} of {dates[row]} is {value:g} between {before:g} on {dates[row - 1]} and {after:g} on "
                 f"{dates[row + 1]}: a spike that the next session undoes",
-                mend="repair or delete the row",
+                remedy="repair or delete the row",
             )

@@ -57,19 +57,21 @@ def parse_statements(path: Path) -> tuple[Statements, Mapping[str, str]]:
     try:
         record = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise SourceError(path, f"not valid JSON ({error.msg})", line=error.lineno, mend="download it again") from None
+        raise SourceError(
+            path, f"not valid JSON ({error.msg})", line=error.lineno, remedy="download it again"
+        ) from None
     if not isinstance(record, dict) or not isinstance(record.get("symbol"), str):
-        raise SourceError(path, "no field 'symbol'", line=1, mend="expected one company's statements")
+        raise SourceError(path, "no field 'symbol'", line=1, remedy="expected one company's statements")
     symbol = ticker_of(path)
     if record["symbol"].upper().replace(".", "-") != symbol:
         raise SourceError(
-            path, f"the symbol inside is {record['symbol']!r}", line=1, mend=f"rename or replace {symbol}"
+            path, f"the symbol inside is {record['symbol']!r}", line=1, remedy=f"rename or replace {symbol}"
         )
 
     def block(name: str) -> dict[str, object]:
         found = record.get(name)
         if not isinstance(found, dict):
-            raise SourceError(path, f"no object '{name}'", line=1, mend="expected annual, quarterly and balances")
+            raise SourceError(path, f"no object '{name}'", line=1, remedy="expected annual, quarterly and balances")
         return found
 
     quarterly, annual, balances = block("quarterly"), block("annual"), block("balances")
@@ -93,20 +95,20 @@ def parse_statements(path: Path) -> tuple[Statements, Mapping[str, str]]:
 def _series(path: Path, field: str, entries: object, *, positive: bool = False) -> pl.DataFrame:
     """A list of {"end", "v"} as a table; the line named is 1 because the files are a single line."""
     if not isinstance(entries, list):
-        raise SourceError(path, f"no list '{field}'", line=1, mend="an empty list says that there is none")
+        raise SourceError(path, f"no list '{field}'", line=1, remedy="an empty list says that there is none")
     ends, values = [], []
     for i, entry in enumerate(entries):
         value = entry.get("v") if isinstance(entry, dict) else None
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not isinstance(entry.get("end"), str):
-            raise SourceError(path, f"{field}[{i}] has no end or no number: {entry!r}", line=1, mend="remove it")
+            raise SourceError(path, f"{field}[{i}] has no end or no number: {entry!r}", line=1, remedy="remove it")
         if positive and value <= 0:
-            raise SourceError(path, f"{field}[{i}] is not positive: {value}", line=1, mend="remove it")
+            raise SourceError(path, f"{field}[{i}] is not positive: {value}", line=1, remedy="remove it")
         ends.append(entry["end"])
         values.append(float(value))
     dates = pl.Series("end", ends, dtype=pl.String).str.to_date("%Y-%m-%d", strict=False)
     for i, end in enumerate(dates):
         if end is None:
-            raise SourceError(path, f"{field}[{i}] has an impossible end: {ends[i]!r}", line=1, mend="use YYYY-MM-DD")
+            raise SourceError(path, f"{field}[{i}] has an impossible end: {ends[i]!r}", line=1, remedy="use YYYY-MM-DD")
         if i and end <= dates[i - 1]:
-            raise SourceError(path, f"{field}[{i}] ends {end}, not after the entry before", line=1, mend="sort it")
+            raise SourceError(path, f"{field}[{i}] ends {end}, not after the entry before", line=1, remedy="sort it")
     return pl.DataFrame({"end": dates, "value": values}, schema=_SCHEMA)

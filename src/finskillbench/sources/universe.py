@@ -56,33 +56,37 @@ def load_universe(raw_dir: Path) -> Universe:
     try:
         record = orjson.loads(read_text(path))
     except orjson.JSONDecodeError as error:
-        raise SourceError(path, f"not valid JSON ({error.msg})", line=error.lineno, mend="repair it") from None
+        raise SourceError(path, f"not valid JSON ({error.msg})", line=error.lineno, remedy="repair it") from None
     sectors = record.get("sectors") if isinstance(record, dict) else None
     if not isinstance(sectors, dict) or not sectors:
-        raise SourceError(path, "no object 'sectors'", line=1, mend='expected {"sectors": {sector: {"names": [...]}}}')
+        raise SourceError(
+            path, "no object 'sectors'", line=1, remedy='expected {"sectors": {sector: {"names": [...]}}}'
+        )
     names: dict[str, tuple[str, ...]] = {}
     alternates: dict[str, tuple[str, ...]] = {}
     seen: set[str] = set()
     for sector, entry in sectors.items():
         if sector not in SECTORS:
-            raise SourceError(path, f"unknown sector {sector!r}", line=1, mend=f"one of {', '.join(SECTORS)}")
+            raise SourceError(path, f"unknown sector {sector!r}", line=1, remedy=f"one of {', '.join(SECTORS)}")
         for field, target in (("names", names), ("alternates", alternates)):
             listed = entry.get(field, []) if isinstance(entry, dict) else None
             if not isinstance(listed, list) or not all(isinstance(s, str) and s for s in listed):
-                raise SourceError(path, f"sectors.{sector}.{field} is not a list of symbols", line=1, mend="repair it")
+                raise SourceError(
+                    path, f"sectors.{sector}.{field} is not a list of symbols", line=1, remedy="repair it"
+                )
             for symbol in listed:
                 if symbol in seen:
-                    raise SourceError(path, f"{symbol} appears twice", line=1, mend="name it once")
+                    raise SourceError(path, f"{symbol} appears twice", line=1, remedy="name it once")
                 seen.add(symbol)
             target[sector] = tuple(listed)
     described = record.get("securities", {})
     if not isinstance(described, dict):
-        raise SourceError(path, "'securities' is not an object", line=1, mend="symbol -> record")
+        raise SourceError(path, "'securities' is not an object", line=1, remedy="symbol -> record")
     securities = {symbol: _security(path, symbol, entry) for symbol, entry in described.items()}
     for symbol, one in securities.items():
         if symbol not in names.get(one.sector, ()) + alternates.get(one.sector, ()):
             raise SourceError(
-                path, f"securities.{symbol} is not listed under {one.sector}", line=1, mend="agree on one"
+                path, f"securities.{symbol} is not listed under {one.sector}", line=1, remedy="agree on one"
             )
     return Universe(path, names, alternates, securities)
 
@@ -106,21 +110,21 @@ def sector_counts(available: Mapping[str, int], names: int) -> dict[str, int]:
 
 def _security(path: Path, symbol: str, entry: object) -> Security:
     if not isinstance(entry, dict):
-        raise SourceError(path, f"securities.{symbol} is not an object", line=1, mend="repair it")
+        raise SourceError(path, f"securities.{symbol} is not an object", line=1, remedy="repair it")
     for field in ("name", "sector", "sub_sector"):
         if not isinstance(entry.get(field), str) or not entry[field]:
-            raise SourceError(path, f"securities.{symbol}.{field} is missing", line=1, mend="add it")
+            raise SourceError(path, f"securities.{symbol}.{field} is missing", line=1, remedy="add it")
     optional: dict[str, str | None] = {}
     for field in ("cik", "isin", "cusip", "exchange", "country", "date_added"):
         value = entry.get(field)
         if value is not None and not isinstance(value, str):
-            raise SourceError(path, f"securities.{symbol}.{field} is not text", line=1, mend="text or null")
+            raise SourceError(path, f"securities.{symbol}.{field} is not text", line=1, remedy="text or null")
         optional[field] = value
     added = optional.pop("date_added")
     try:
         day = date.fromisoformat(added) if added else None
     except ValueError:
-        raise SourceError(path, f"securities.{symbol}.date_added is {added!r}", line=1, mend="YYYY-MM-DD") from None
+        raise SourceError(path, f"securities.{symbol}.date_added is {added!r}", line=1, remedy="YYYY-MM-DD") from None
     return Security(
         symbol=symbol,
         name=entry["name"],

@@ -171,7 +171,7 @@ def _case(context: BuildContext, month: MonthEnd, tier: Tier, objective: Objecti
     raise SourceError(
         f"panels at {month.as_of}",
         f"no legacy portfolio makes the {tier.name} tier {'infeasible' if too_far else 'feasible'}",
-        mend="loosen the tier in catalog/portfolio.json or use a larger universe",
+        remedy="loosen the tier in catalog/portfolio.json or use a larger universe",
     )
 
 

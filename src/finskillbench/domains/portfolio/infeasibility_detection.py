@@ -116,7 +116,7 @@ def _case(context: BuildContext, month: MonthEnd, index: int, too_far: bool) -> 
     raise SourceError(
         f"panels at {month.as_of}",
         f"no current portfolio comes near the turnover limit of the {tier.name} tier",
-        mend="loosen the tier in catalog/portfolio.json or use a larger universe",
+        remedy="loosen the tier in catalog/portfolio.json or use a larger universe",
     )
 
 

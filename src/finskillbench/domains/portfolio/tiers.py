@@ -144,7 +144,7 @@ class Tier:
             raise SourceError(
                 "prices",
                 f"the {name} tier cannot be kept at {month.as_of}: {error}{cause}",
-                mend="check those prices" if jumps else "check prices and shares up to that month, or add names",
+                remedy="check those prices" if jumps else "check prices and shares up to that month, or add names",
             ) from error
 
 

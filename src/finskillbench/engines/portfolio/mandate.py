@@ -60,7 +60,7 @@ def problem_from(data: Mapping[str, Any], *, risk: RiskModel | None = None) -> P
 
     Raises
     ------
-    InputError : one line naming the field and the mend.
+    InputError : one line naming the field and the remedy.
     """
     tickers = tickers_from(data)
     risk = covariance_from(data) if risk is None else risk

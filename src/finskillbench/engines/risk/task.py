@@ -42,7 +42,7 @@ def market_from(task_input: Mapping[str, Any], *, risk: RiskModel | None = None)
 
     Raises
     ------
-    InputError : one line naming the field and the mend.
+    InputError : one line naming the field and the remedy.
     """
     by_ticker = mapping(task_input, "sector_mapping")
     given = {name for name, value in task_input.items() if value is not None}
@@ -77,7 +77,7 @@ def book_from(task_input: Mapping[str, Any], market: Market) -> Book:
 
     Raises
     ------
-    InputError : one line naming the field and the mend.
+    InputError : one line naming the field and the remedy.
     """
     table = mapping(task_input, "portfolio")
     weights = _holdings(table.get("holdings"), market)

@@ -65,7 +65,7 @@ def build_benchmark_weights(
         known = [_known_shares(symbol, *counts[symbol], day) for symbol in symbols]
         if np.isnan(quoted).any():
             symbol = symbols[int(np.argmax(np.isnan(quoted)))]
-            raise SourceError(f"prices of {symbol}", f"no close on {day}", mend="supply it or leave the name out")
+            raise SourceError(f"prices of {symbol}", f"no close on {day}", remedy="supply it or leave the name out")
         caps = quoted * np.array([fact.value for fact in known])
         records["date"] += [day] * len(symbols)
         records["symbol"] += symbols
@@ -99,7 +99,7 @@ _SCHEMA = {
 
 def _share_counts(statements: Mapping[str, Statements], symbol: str) -> tuple[Series, Series]:
     if symbol not in statements:
-        raise SourceError(f"statements of {symbol}", "missing", mend="add them or leave the name out of the universe")
+        raise SourceError(f"statements of {symbol}", "missing", remedy="add them or leave the name out of the universe")
     return Series.of(statements[symbol].diluted_shares), Series.of(statements[symbol].shares_outstanding)
 
 
@@ -109,7 +109,7 @@ def _known_shares(symbol: str, diluted: Series, outstanding: Series, day: date) 
         raise SourceError(
             f"statements of {symbol}",
             f"no share count known by {day} (period end + {REPORTING_LAG_DAYS} days)",
-            mend="add an earlier one or leave the name out of the universe",
+            remedy="add an earlier one or leave the name out of the universe",
         )
     if fact.value <= 0:
         raise SourceError(f"statements of {symbol}", f"share count {fact.value:g} at {fact.end} is not positive")

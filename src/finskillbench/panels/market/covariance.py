@@ -56,7 +56,7 @@ def build_covariance(
         day, symbols = sessions[row], universe
         if row < WINDOW:
             raise SourceError(
-                "prices", f"{row} returns before {day}, the covariance needs {WINDOW}", mend="add earlier prices"
+                "prices", f"{row} returns before {day}, the covariance needs {WINDOW}", remedy="add earlier prices"
             )
         window = simple[row - WINDOW + 1 : row + 1]
         if members is not None and row in members:
@@ -71,7 +71,7 @@ def build_covariance(
             raise SourceError(
                 f"prices of {symbols[place]}",
                 f"{missing[place]} of the {WINDOW} returns up to {day} are missing, the first on {hole}",
-                mend="supply the prices or leave the name out of the universe",
+                remedy="supply the prices or leave the name out of the universe",
             )
         intensity, estimate = ledoit_wolf(window, symbols)
         if len(symbols) > WINDOW:

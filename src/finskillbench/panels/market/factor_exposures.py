@@ -59,7 +59,7 @@ def build_factor_exposures(
     try:
         fit = rolling_ols(excess, values[:, :-1], WINDOW, MIN_OBSERVATIONS, rows=ends)
     except InputError as error:
-        raise SourceError("factors", f"cannot be regressed on: {error}", mend="check the factor files") from error
+        raise SourceError("factors", f"cannot be regressed on: {error}", remedy="check the factor files") from error
     window, place = np.nonzero(fit.n_obs >= MIN_OBSERVATIONS)
     betas = fit.beta[window, place]
     return pl.DataFrame(

@@ -72,7 +72,7 @@ def build_prices(market: MarketData) -> PriceGrid:
     symbols = tuple(security.symbol for security in market.securities)
     strangers = set(market.prices["symbol"].unique()) - set(symbols)
     if strangers:
-        raise SourceError("prices", f"{min(strangers)} is not in the universe", mend="remove it or add the security")
+        raise SourceError("prices", f"{min(strangers)} is not in the universe", remedy="remove it or add the security")
     sessions = trading_sessions(market.prices, len(symbols), market.factors)
     table = market.prices.filter(pl.col("date").is_in(pl.Series(sessions, dtype=pl.Date).implode()))
     days = np.array(sessions, dtype="datetime64[D]")
@@ -92,7 +92,7 @@ def build_prices(market: MarketData) -> PriceGrid:
     empty = np.flatnonzero(~observed.any(axis=0))
     if len(empty):
         raise SourceError(
-            "prices", f"{symbols[empty[0]]} has no price in any session", mend="drop it from the universe"
+            "prices", f"{symbols[empty[0]]} has no price in any session", remedy="drop it from the universe"
         )
 
     last, age = _age(observed)

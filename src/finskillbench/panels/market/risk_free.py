@@ -21,12 +21,12 @@ def build_risk_free(macro: Mapping[str, pl.DataFrame], dates: Sequence[date]) ->
     Raises SourceError if the series is missing or its last observation is more than ten days old.
     """
     if SERIES not in macro:
-        raise SourceError(f"FRED {SERIES}", "the series is missing", mend="add its file to the raw directory")
+        raise SourceError(f"FRED {SERIES}", "the series is missing", remedy="add its file to the raw directory")
     table = macro[SERIES].drop_nulls("value").sort("date")
     rates = {}
     for day in dates:
         past = table.filter(pl.col("date") <= day).tail(1)
         if not past.height or (day - past["date"][0]).days > MAX_AGE_DAYS:
-            raise SourceError(f"FRED {SERIES}", f"no observation in the ten days up to {day}", mend="extend the file")
+            raise SourceError(f"FRED {SERIES}", f"no observation in the ten days up to {day}", remedy="extend the file")
         rates[day] = float(past["value"][0]) / 100.0
     return rates

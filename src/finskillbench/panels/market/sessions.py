@@ -33,7 +33,7 @@ def trading_sessions(prices: pl.DataFrame, names: int, factors: pl.DataFrame) ->
         if days:
             return days
     raise SourceError(
-        "prices", "no day has prices of half the universe and factor returns", mend="check that the two overlap"
+        "prices", "no day has prices of half the universe and factor returns", remedy="check that the two overlap"
     )
 
 
@@ -75,7 +75,7 @@ def refuse_short_series(market: MarketData) -> None:
             market.files.get(series, series),
             f"ends on {last}, {missing} sessions before the end of {end.year}, the last full year of the prices "
             f"(which run to {days[-1]}): {series} from {last + timedelta(days=1)} to {end} are missing",
-            mend=f"download a newer file, or end all prices before {end}",
+            remedy=f"download a newer file, or end all prices before {end}",
         )
 
 
@@ -107,7 +107,9 @@ def last_full_year(sessions: Sequence[date]) -> tuple[date, ...]:
         if len(chosen) == 12 and starts[0] <= date(year, 1, _LATEST_FIRST_SESSION):
             return chosen
     raise SourceError(
-        "prices", f"no calendar year is covered whole: sessions run {sessions[0]} to {sessions[-1]}", mend="add prices"
+        "prices",
+        f"no calendar year is covered whole: sessions run {sessions[0]} to {sessions[-1]}",
+        remedy="add prices",
     )
 
 

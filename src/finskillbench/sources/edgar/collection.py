@@ -41,7 +41,7 @@ class InstanceFiles(Mapping[str, tuple[Instance, ...]]):
                 raise SourceError(
                     one.path,
                     f"the filer is CIK {one.cik}, but {symbol} is CIK {self.ciks[symbol]}",
-                    mend="move the file to the folder of its filer",
+                    remedy="move the file to the folder of its filer",
                 )
         return found
 
@@ -88,7 +88,7 @@ def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> Filin
     """
     raw_dir = Path(raw_dir)
     if not raw_dir.is_dir():
-        raise SourceError(raw_dir, "no such folder", mend="name a raw collection")
+        raise SourceError(raw_dir, "no such folder", remedy="name a raw collection")
     wanted = None if symbols is None else frozenset(symbols)
     notes = [
         f"There is no folder {name}: {lacking}."
@@ -211,7 +211,7 @@ def _one_filer(symbol: str, several: Collection[CompanyFacts] | Collection[Submi
             raise SourceError(
                 other.file,
                 f"{symbol} is CIK {other.cik} here and CIK {first.cik} in {first.file}",
-                mend="rename or remove one",
+                remedy="rename or remove one",
             )
 
 

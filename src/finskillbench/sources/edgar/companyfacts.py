@@ -66,19 +66,19 @@ def parse_companyfacts(path: Path, *, tags: Set[str] | None = CANONICAL_TAGS) ->
     cik = cik_of(path, record)
     taxonomies = record.get("facts")
     if not isinstance(taxonomies, dict):
-        raise SourceError(path, "no object 'facts'", mend="expected one company's EDGAR company facts")
+        raise SourceError(path, "no object 'facts'", remedy="expected one company's EDGAR company facts")
     columns: dict[str, list] = {name: [] for name in FACTS_SCHEMA}
     places: list[tuple[int, str]] = []
     for taxonomy, concepts in taxonomies.items():
         if not isinstance(concepts, dict):
-            raise SourceError(path, f"facts.{taxonomy} is not an object", mend="download it again")
+            raise SourceError(path, f"facts.{taxonomy} is not an object", remedy="download it again")
         for tag in concepts if tags is None else (tag for tag in concepts if tag in tags):
             # Collectors leave marks beside the concepts (`"_stripped": true`).
             units = concepts[tag].get("units") if isinstance(concepts[tag], dict) else None
             for unit, rows in units.items() if isinstance(units, dict) else ():
                 name = f"{taxonomy}:{tag} [{unit}]"
                 if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-                    raise SourceError(path, f"{name} is not a list of rows", mend="download it again")
+                    raise SourceError(path, f"{name} is not a list of rows", remedy="download it again")
                 places.append((len(columns["tag"]), name))
                 columns["taxonomy"] += [taxonomy] * len(rows)
                 columns["tag"] += [tag] * len(rows)
@@ -118,7 +118,7 @@ def _checked(
     def refuse(row: int, problem: str) -> SourceError:
         first, name = max(place for place in places if place[0] <= row)
         accession = columns["accession"][row]
-        return SourceError(path, f"{name} row {row - first} ({accession}): {problem}", mend="remove the row")
+        return SourceError(path, f"{name} row {row - first} ({accession}): {problem}", remedy="remove the row")
 
     values = columns["value"]
     if not set(map(type, values)) <= {int, float} or not all(map(math.isfinite, values)):

@@ -153,13 +153,13 @@ class InstanceReader:
         except expat.ExpatError as error:
             problem = f"not well-formed XML ({expat.ErrorString(error.code)})"
             raise SourceError(
-                self.path, problem, line=error.lineno, mend="download it again; only XBRL and inline XBRL can be read"
+                self.path, problem, line=error.lineno, remedy="download it again; only XBRL and inline XBRL can be read"
             ) from None
         if not self._contexts:
             raise SourceError(
                 self.path,
                 f"the root element is {self._root.rpartition(' ')[2]!r} and there is no XBRL context",
-                mend="give the filing's instance (_htm.xml) or its inline document",
+                remedy="give the filing's instance (_htm.xml) or its inline document",
             )
 
     def contexts(self) -> dict[str, Context]:
@@ -170,7 +170,7 @@ class InstanceReader:
                     self.path,
                     f"{name} refers to the context {reference!r}, which is not in the document",
                     line=line,
-                    mend="give the filing's extracted instance (_htm.xml), or download it again",
+                    remedy="give the filing's extracted instance (_htm.xml), or download it again",
                 )
         return self._contexts
 
@@ -373,4 +373,4 @@ class InstanceReader:
         raise self._error(f"declares the entity {name!r}", self._parser.CurrentLineNumber)
 
     def _error(self, problem: str, line: int) -> SourceError:
-        return SourceError(self.path, problem, line=line, mend="download it again, or leave the filing out")
+        return SourceError(self.path, problem, line=line, remedy="download it again, or leave the filing out")

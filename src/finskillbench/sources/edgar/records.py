@@ -22,9 +22,11 @@ def read_record(path: Path) -> dict[str, object]:
     try:
         record = orjson.loads(read_text(path))
     except orjson.JSONDecodeError as error:
-        raise SourceError(path, f"not valid JSON ({error.msg})", line=error.lineno, mend="download it again") from None
+        raise SourceError(
+            path, f"not valid JSON ({error.msg})", line=error.lineno, remedy="download it again"
+        ) from None
     if not isinstance(record, dict):
-        raise SourceError(path, "not a JSON object", line=1, mend="download it again")
+        raise SourceError(path, "not a JSON object", line=1, remedy="download it again")
     return record
 
 
@@ -34,7 +36,7 @@ def cik_of(path: Path, record: dict[str, object]) -> int:
     if isinstance(cik, str) and cik.isascii() and cik.isdigit():
         cik = int(cik)
     if isinstance(cik, bool) or not isinstance(cik, int) or cik <= 0:
-        raise SourceError(path, f"no central index key: cik is {cik!r}", mend="download it again")
+        raise SourceError(path, f"no central index key: cik is {cik!r}", remedy="download it again")
     return cik
 
 

@@ -59,23 +59,23 @@ def parse_submissions(path: Path) -> Submissions:
     filings = record.get("filings")
     recent = filings.get("recent") if isinstance(filings, dict) else None
     if not isinstance(filings, dict) or not isinstance(recent, dict):
-        raise SourceError(path, "no object 'filings.recent'", mend="expected one filer's EDGAR submissions")
+        raise SourceError(path, "no object 'filings.recent'", remedy="expected one filer's EDGAR submissions")
     columns: dict[str, list] = {}
     for column, key in _KEYS.items():
         values = recent.get(key)
         if not isinstance(values, list):
-            raise SourceError(path, f"no list 'filings.recent.{key}'", mend="download it again")
+            raise SourceError(path, f"no list 'filings.recent.{key}'", remedy="download it again")
         columns[column] = values
         if len(values) != len(columns["accession"]):
             raise SourceError(
                 path,
                 f"filings.recent.{key} has {len(values)} entries and accessionNumber {len(columns['accession'])}",
-                mend="download it again",
+                remedy="download it again",
             )
 
     def refuse(row: int, problem: str) -> SourceError:
         where = f"filings.recent[{row}] ({columns['accession'][row]})"
-        return SourceError(path, f"{where}: {problem}", mend="remove the filing")
+        return SourceError(path, f"{where}: {problem}", remedy="remove the filing")
 
     moments = [moment.replace("Z", "")[:19] if isinstance(moment, str) else None for moment in columns["accepted"]]
     frame = pl.DataFrame(

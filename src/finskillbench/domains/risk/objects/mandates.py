@@ -98,7 +98,7 @@ def _fit(entry: Mapping[str, Any], as_of: date, market: Market, rules: Mapping[s
     raise SourceError(
         f"panels at {as_of}",
         f"no portfolio of the {len(market.tickers)} names keeps the mandate {mandate.mandate_id}, widened or not",
-        mend="add names to the universe, or loosen the mandate in catalog/mandates.json",
+        remedy="add names to the universe, or loosen the mandate in catalog/mandates.json",
     )
 
 

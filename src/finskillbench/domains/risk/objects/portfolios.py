@@ -138,7 +138,7 @@ def draw(context: BuildContext, slot: Slot, at: Mapping[date, Setting], settings
         f"panels at {slot.as_of}",
         f"the {len(at[slot.as_of].market.tickers)} names allow no {slot.type} portfolio, there or elsewhere in the "
         f"regime {slot.regime}",
-        mend="add names to the universe, or change what is planted in catalog/risk.json",
+        remedy="add names to the universe, or change what is planted in catalog/risk.json",
     )
 
 

@@ -76,7 +76,7 @@ def _refuse_unknown_sectors(panels: Panels, catalog: JsonObject) -> None:
             raise SourceError(
                 "universe",
                 f"the sector {unknown[0]} has no sensitivity in the scenario {entry['scenario_id']}",
-                mend="use the sectors of catalog/universe.json",
+                remedy="use the sectors of catalog/universe.json",
             )
 
 
