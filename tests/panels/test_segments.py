@@ -16,7 +16,7 @@ from finskillbench.panels.filings.segments import REVENUE_TAGS, SEGMENTS_SCHEMA,
 from finskillbench.sources.edgar.instance import Instance, instance_files, parse_instance
 from finskillbench.sources.edgar.instance_reader import Dimensions, InstanceFact
 from finskillbench.sources.files import read_bytes
-from finskillbench.sources.synthetic.edgar_files import instances as filed_instances
+from finskillbench.sources.synthetic.filers.edgar_files import instances as filed_instances
 from finskillbench.sources.synthetic.simulation import simulate
 
 PRODUCTS, SEGMENTS = "srt:ProductOrServiceAxis", "us-gaap:StatementBusinessSegmentsAxis"

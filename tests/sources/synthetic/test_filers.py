@@ -16,8 +16,8 @@ from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.synthetic import SyntheticTruth, simulate
 from finskillbench.sources.synthetic.calendar import LAST_SESSION, sessions
-from finskillbench.sources.synthetic.figures import GEOGRAPHY, INSTANTS, PRODUCT
-from finskillbench.sources.synthetic.filers import Filer
+from finskillbench.sources.synthetic.filers.figures import GEOGRAPHY, INSTANTS, PRODUCT
+from finskillbench.sources.synthetic.filers.filer import Filer
 
 # Of seed 7, from before there were filings: later parts of a collection draw from streams of their own.
 EARLIER = {

@@ -12,7 +12,7 @@ from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError
 from finskillbench.sources.synthetic import SyntheticTruth, simulate, write_collection
 from finskillbench.sources.synthetic.calendar import new_york_offset, sessions
-from finskillbench.sources.synthetic.identities import cusip_check_digit, isin_of
+from finskillbench.sources.synthetic.market.identities import cusip_check_digit, isin_of
 
 COUNTS: dict[str, int] = dict(zip(SECTORS, (5, 4, 4, 3, 3, 2, 2, 2, 2, 2, 1), strict=True))
 

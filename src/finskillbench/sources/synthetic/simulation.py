@@ -12,13 +12,13 @@ from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError
 from finskillbench.sources.statements import Statements
 from finskillbench.sources.synthetic.calendar import quarter_ends, sessions
-from finskillbench.sources.synthetic.companies import Traits, company_returns, draw_traits, sector_returns
-from finskillbench.sources.synthetic.factors import draw_factors, volatility_multiplier
-from finskillbench.sources.synthetic.filers import Filer
-from finskillbench.sources.synthetic.filing_history import draw_filer
-from finskillbench.sources.synthetic.fundamentals import Fundamentals, draw_fundamentals
-from finskillbench.sources.synthetic.identities import Company, invent_companies
-from finskillbench.sources.synthetic.macro import Series, draw_macro
+from finskillbench.sources.synthetic.filers.filer import Filer
+from finskillbench.sources.synthetic.filers.history import draw_filer
+from finskillbench.sources.synthetic.market.companies import Traits, company_returns, draw_traits, sector_returns
+from finskillbench.sources.synthetic.market.factors import draw_factors, volatility_multiplier
+from finskillbench.sources.synthetic.market.fundamentals import Fundamentals, draw_fundamentals
+from finskillbench.sources.synthetic.market.identities import Company, invent_companies
+from finskillbench.sources.synthetic.market.macro import Series, draw_macro
 from finskillbench.sources.synthetic.randomness import Stream, generator
 from finskillbench.sources.universe import Security, sector_counts
 

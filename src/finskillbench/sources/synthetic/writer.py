@@ -20,10 +20,10 @@ from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError
 from finskillbench.sources.constituents import GICS_SECTORS
 from finskillbench.sources.synthetic.calendar import dividend_sessions, new_york_offset
-from finskillbench.sources.synthetic.edgar_files import companyfacts_json, instances, submissions_json
-from finskillbench.sources.synthetic.fundamentals import Fundamentals
-from finskillbench.sources.synthetic.identities import Company
-from finskillbench.sources.synthetic.macro import Series, decimals
+from finskillbench.sources.synthetic.filers.edgar_files import companyfacts_json, instances, submissions_json
+from finskillbench.sources.synthetic.market.fundamentals import Fundamentals
+from finskillbench.sources.synthetic.market.identities import Company
+from finskillbench.sources.synthetic.market.macro import Series, decimals
 from finskillbench.sources.synthetic.randomness import Stream, generator
 from finskillbench.sources.synthetic.simulation import SyntheticTruth, simulate
 

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from finskillbench.sources.synthetic.factors import CALM_VOLATILITY, volatility_multiplier
+from finskillbench.sources.synthetic.market.factors import CALM_VOLATILITY, volatility_multiplier
 
 Series = tuple[tuple[date, ...], tuple[float | None, ...]]
 """Dates and values; None is a holiday, which FRED writes as a blank."""

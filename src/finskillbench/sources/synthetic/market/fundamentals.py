@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.sources.synthetic.calendar import session_ordinals
-from finskillbench.sources.synthetic.companies import Traits
+from finskillbench.sources.synthetic.market.companies import Traits
 
 Floats = NDArray[np.float64]
 _TRAILING = 252

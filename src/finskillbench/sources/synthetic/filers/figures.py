@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from finskillbench.sources.synthetic.companies import Traits
-from finskillbench.sources.synthetic.fundamentals import Fundamentals
+from finskillbench.sources.synthetic.market.companies import Traits
+from finskillbench.sources.synthetic.market.fundamentals import Fundamentals
 
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.sources.synthetic.calendar import business_day, session_ordinals, sessions
-from finskillbench.sources.synthetic.figures import GEOGRAPHY, PRODUCT, Figures, Whole
-from finskillbench.sources.synthetic.filers import Quirks, Vintage
+from finskillbench.sources.synthetic.filers.figures import GEOGRAPHY, PRODUCT, Figures, Whole
+from finskillbench.sources.synthetic.filers.filer import Quirks, Vintage
 
 
 @dataclass(slots=True)

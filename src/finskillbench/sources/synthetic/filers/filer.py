@@ -13,8 +13,8 @@ from datetime import date
 
 import numpy as np
 
-from finskillbench.sources.synthetic.figures import GEOGRAPHIES, GEOGRAPHY, INSTANTS, PRODUCT, Figures, Whole
-from finskillbench.sources.synthetic.identities import Company
+from finskillbench.sources.synthetic.filers.figures import GEOGRAPHIES, GEOGRAPHY, INSTANTS, PRODUCT, Figures, Whole
+from finskillbench.sources.synthetic.market.identities import Company
 
 CASH_FLOWS = ("operating_cash_flow", "capex", "depreciation_amortization")
 """Printed for the year to date only, as in every real cash flow statement."""
