@@ -289,16 +289,6 @@ def test_the_truth_earns_exactly_one(built: Built, name: str) -> None:
 # --- parts -------------------------------------------------------------------------------------------------------
 
 
-def test_comparison_names_what_differs() -> None:
-    first = {"a": 1e9, "drivers": [{"driver": "x", "size": 2.0}, {"driver": "y", "size": -1.0}], "none": None}
-    turned = {"a": 1e9, "drivers": first["drivers"][::-1], "none": None}
-    assert compared(first, turned) == (0.0, 3)
-    assert compared(first, first | {"a": 1e9 + 1e-3})[0] == pytest.approx(1e-12)
-    assert compared(first, first | {"a": 1e9 + 2}) == "a (1000000000.0 and 1000000002.0)"
-    assert compared(first, first | {"none": 0.0}) == "none (None and 0.0)"
-    assert compared(first, {"a": 1e9, "drivers": [], "none": None}) == "drivers.x.driver is in one derivation only"
-
-
 def _row(tag: str, start: str | None, end: str, value: float, filed: str, accession: str, form: str = "10-Q") -> Json:
     return {
         "taxonomy": "us-gaap",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 from finskillbench.episode import JsonObject
 from finskillbench.findings import Findings
@@ -13,20 +14,61 @@ AGREEMENT = 1e-9
 """Largest difference of two derivations of one number, relative to the larger of the number and 1."""
 
 
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One leaf of two answers.
+
+    difference : of two numbers, relative to the larger of the first and 1; otherwise 0 where the two are equal and
+        infinite where they are not.
+    absent : which of the two answers lacks it, "first" or "second"; empty where both have it.
+    """
+
+    path: str
+    first: object
+    second: object
+    difference: float
+    absent: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the two differ by rounding only."""
+        return self.difference <= AGREEMENT
+
+
+def leaf_by_leaf(first: JsonObject, second: JsonObject) -> list[Leaf]:
+    """Every leaf of two answers: those that one of them lacks by path, then the others in the order of the first.
+
+    Entries of a list that begin with a name go by it where all names are different, so that ties may stand in either
+    order; other entries go by their place.
+    """
+    left, right = dict(_leaves(first)), dict(_leaves(second))
+    lacking = [
+        Leaf(path, left.get(path), right.get(path), math.inf, "second" if path in left else "first")
+        for path in sorted(left.keys() ^ right.keys())
+    ]
+    both = [Leaf(path, left[path], right[path], _difference(left[path], right[path])) for path in left if path in right]
+    return lacking + both
+
+
 def compare(label: JsonObject, derived: JsonObject, where: str, findings: Findings) -> None:
     """Add a defect for every leaf that is in one answer only or differs; keep the widest difference as a figure."""
-    left, right = dict(_leaves(label)), dict(_leaves(derived))
-    for path in sorted(left.keys() ^ right.keys()):
-        findings.fail(where, f"{path} is in {'the label' if path in left else 'the second derivation'} only")
-    for path in left.keys() & right.keys():
-        stated, again = left[path], right[path]
-        if _is_number(stated) and _is_number(again):
-            apart = abs(stated - again) / max(1.0, abs(stated))
-            findings.widest("greatest_difference", apart if math.isfinite(apart) else math.inf)
-            agree = apart <= AGREEMENT
-        else:
-            agree = stated == again and isinstance(stated, bool) == isinstance(again, bool)
-        findings.expect(agree, where, f"{path} is {_shown(stated)} in the label and {_shown(again)} derived again")
+    for leaf in leaf_by_leaf(label, derived):
+        if leaf.absent:
+            only = "the label" if leaf.absent == "second" else "the second derivation"
+            findings.fail(where, f"{leaf.path} is in {only} only")
+            continue
+        if _is_number(leaf.first) and _is_number(leaf.second):
+            findings.widest("greatest_difference", leaf.difference)
+        stated, again = _shown(leaf.first), _shown(leaf.second)
+        findings.expect(leaf.agrees, where, f"{leaf.path} is {stated} in the label and {again} derived again")
+
+
+def _difference(first: object, second: object) -> float:
+    if _is_number(first) and _is_number(second):
+        stated, again = cast(float, first), cast(float, second)
+        difference = abs(stated - again) / max(1.0, abs(stated))
+        return difference if math.isfinite(difference) else math.inf
+    return 0.0 if first == second and isinstance(first, bool) == isinstance(second, bool) else math.inf
 
 
 def _is_number(value: object) -> bool:
@@ -37,13 +79,25 @@ def _shown(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else repr(value)
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     """Path to leaf; an empty object or list is a leaf, so that its absence shows."""
     if isinstance(value, Mapping) and value:
-        for key, item in value.items():
+        for key, item in cast("Mapping[str, object]", value).items():
             yield from _leaves(item, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list | tuple) and value:
-        for place, item in enumerate(value):
-            yield from _leaves(item, f"{path}[{place}]")
+        entries = cast("Sequence[object]", value)
+        names = _names(entries)
+        for place, item in enumerate(entries):
+            yield from _leaves(item, f"{path}[{place}]" if names is None else f"{path}.{names[place]}")
     else:
-        yield path, list(value) if isinstance(value, tuple) else value
+        yield path, list(cast("tuple[object]", value)) if isinstance(value, tuple) else value
+
+
+def _names(entries: Sequence[object]) -> list[str] | None:
+    """The text that each entry begins with; None unless all are objects that begin with different texts."""
+    names = [
+        next(iter(cast("Mapping[str, object]", entry).values()), None) if isinstance(entry, Mapping) else None
+        for entry in entries
+    ]
+    texts = [name for name in names if isinstance(name, str)]
+    return texts if len(set(texts)) == len(entries) else None

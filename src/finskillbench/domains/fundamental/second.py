@@ -14,9 +14,6 @@ from typing import Any
 
 from finskillbench.domains.fundamental.stated import COMPUTED, Period, Said, computed, in_units, stated, tagged
 
-AGREEMENT = 1e-9
-"""Largest relative difference between the two derivations of one number."""
-
 _QUARTER, _HALF, _NINE_MONTHS, _YEAR = (70, 125), (150, 200), (235, 290), (340, 380)
 _SHORTER = {_HALF: _QUARTER, _NINE_MONTHS: _HALF, _YEAR: _NINE_MONTHS}
 _SIGNALS_NEED = 1e-9

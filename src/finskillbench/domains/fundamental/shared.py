@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any, Literal, TypeVar
 
+from finskillbench.domains.agreement import AGREEMENT, leaf_by_leaf
 from finskillbench.domains.building import BuildContext, Task, conventions, load_catalog
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.fundamental.reports import Case, Report, opened
-from finskillbench.domains.fundamental.second import AGREEMENT
 from finskillbench.domains.proofs import rederived
 from finskillbench.engines.accounting.periods import DAYS, YEAR_APART
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
@@ -181,37 +181,15 @@ def _prove(pool: Pool, label: Label | None) -> None:
 
 
 def compared(first: JsonObject, second: JsonObject) -> tuple[float, int] | str:
-    """The widest difference of two answers and how many numbers they hold, or what differs.
-
-    A difference is relative to the larger of the number and 1; up to `AGREEMENT` it is rounding.
-    """
-    widest, count = 0.0, 0
-    left, right = dict(_leaves(first)), dict(_leaves(second))
-    if left.keys() != right.keys():
-        return f"{min(left.keys() ^ right.keys())} is in one derivation only"
-    for path, value in left.items():
-        other = right[path]
-        if isinstance(value, int | float) and isinstance(other, int | float):
-            apart = abs(value - other) / max(1.0, abs(value))
-            if not apart <= AGREEMENT:
-                return f"{path} ({value!r} and {other!r})"
-            widest, count = max(widest, apart), count + 1
-        elif value != other:
-            return f"{path} ({value!r} and {other!r})"
-    return widest, count
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Path to leaf; entries of a list that name a driver go by it, so that the order of ties does not count."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _leaves(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
-        for place, item in enumerate(value):
-            name = item.get("driver", place) if isinstance(item, Mapping) else place
-            yield from _leaves(item, f"{path}.{name}")
-    else:
-        yield path, value
+    """The widest difference of two answers and how many numbers and verdicts both give; or what differs."""
+    leaves = leaf_by_leaf(first, second)
+    for leaf in leaves:
+        if leaf.absent:
+            return f"{leaf.path} is in one derivation only"
+        if not leaf.agrees:
+            return f"{leaf.path} ({leaf.first!r} and {leaf.second!r})"
+    numbers = sum(isinstance(leaf.first, int | float) for leaf in leaves)
+    return max((leaf.difference for leaf in leaves), default=0.0), numbers
 
 
 class _Held(Iterable[T]):
