@@ -22,6 +22,7 @@ import numpy as np
 
 from finskillbench.errors import SkillError
 from finskillbench.harness.skills.loader import curated, script_path
+from finskillbench.harness.skills.runner import script_runner
 from finskillbench.sandbox.runner import ScriptRunner
 
 NAMES, WARM_CALLS, COLD_CALLS, PAUSE_SECONDS = 30, 300, 15, 0.02
@@ -121,7 +122,7 @@ def main() -> int:
         payload = task()
         file = Path(folder) / "input.json"
         file.write_bytes(payload)
-        with ScriptRunner() as runner:
+        with script_runner() as runner:
             ours, warm_times, inside = asyncio.run(warm(runner, script, payload, PAUSE_SECONDS))
             _, dense_times, _ = asyncio.run(warm(runner, script, payload, 0.0))
             guards = ", ".join(f"{name} {held}" for name, held in runner.guards.items())

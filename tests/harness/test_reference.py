@@ -12,6 +12,7 @@ from finskillbench.harness.models import get_model
 from finskillbench.harness.prompts import task_prompt
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.skills.memory import Memory
+from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.trace import Trace
 from finskillbench.sandbox.runner import ScriptRunner
 
@@ -103,7 +104,7 @@ def test_a_stream_with_skills_of_others_still_saves_its_own(solve) -> None:
 
 @pytest.fixture
 def real_runner() -> Iterator[ScriptRunner]:
-    with ScriptRunner() as runner:
+    with script_runner() as runner:
         yield runner
 
 

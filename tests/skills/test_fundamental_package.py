@@ -24,6 +24,7 @@ from finskillbench.harness.programs.reading import ANSWER_KEYS
 from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.harness.skills.lint import lint
 from finskillbench.harness.skills.loader import curated, load_package, placebo
+from finskillbench.harness.skills.runner import script_runner
 from finskillbench.sandbox.runner import ScriptRunner
 from finskillbench.sandbox.script import cli
 from finskillbench.sources.edgar.metrics import CANONICAL, CANONICAL_TAGS
@@ -371,7 +372,7 @@ def test_the_scripts_start_no_threads_of_tables() -> None:
 @pytest.fixture(scope="module")
 def warm() -> Iterator[ScriptRunner]:
     """A runner as the harness starts it."""
-    with ScriptRunner() as runner:
+    with script_runner() as runner:
         yield runner
 
 

@@ -26,6 +26,7 @@ from finskillbench.harness.programs.reading import ANSWER_KEYS
 from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.harness.skills.lint import lint
 from finskillbench.harness.skills.loader import curated, load_package, placebo
+from finskillbench.harness.skills.runner import script_runner
 from finskillbench.sandbox.runner import ScriptRunner
 from finskillbench.sandbox.script import cli
 
@@ -425,7 +426,7 @@ def test_a_script_runs_from_the_command_line(task: JsonObject, tmp_path: Path) -
 @pytest.fixture(scope="module")
 def warm() -> Iterator[ScriptRunner]:
     """A runner as the harness starts it."""
-    with ScriptRunner() as runner:
+    with script_runner() as runner:
         yield runner
 
 

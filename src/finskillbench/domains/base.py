@@ -121,6 +121,8 @@ class Domain:
     tools : tools that its episodes offer beside those of every episode.
     protocol_episodes : how many episodes of each subtask the full-run protocol takes.
     parameters : what the manifest records of a build, from the prepared objects after all subtasks were built.
+    warm_up : "module:function" of a script's usual work, done by the process that runs the scripts before its first
+        call; the module starts no thread, and the function returns what a script's `main` might.
     """
 
     name: str
@@ -131,6 +133,7 @@ class Domain:
     tools: tuple[str, ...] = ()
     protocol_episodes: int = 40
     parameters: Callable[[Any], dict[str, Any]] = field(default=lambda objects: {}, repr=False)
+    warm_up: str | None = None
 
     @property
     def spoken(self) -> str:

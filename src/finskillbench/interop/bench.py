@@ -15,6 +15,7 @@ from finskillbench.harness.conditions import Mount, mount, parse_condition
 from finskillbench.harness.loop import Surroundings
 from finskillbench.harness.prompts import arm_prompt, task_prompt
 from finskillbench.harness.skills.loader import curated, placebo
+from finskillbench.harness.skills.runner import script_runner
 from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.verdicts import judge
 from finskillbench.sandbox.runner import ScriptRunner
@@ -91,7 +92,7 @@ def mounted_arm(condition: str) -> Mount:
 @cache
 def _runner() -> ScriptRunner:
     """The process's script runner: Inspect tells nobody when its last sample is done, so it ends with the process."""
-    runner = ScriptRunner()
+    runner = script_runner()
     runner.__enter__()
     atexit.register(runner.close)
     return runner

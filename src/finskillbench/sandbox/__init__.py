@@ -1,6 +1,6 @@
-"""Skill packages as they ship, and what loads, lints and runs them.
+"""Runs Python scripts that nobody trusts, warm, and knows nothing of what they compute.
 
-`loader` reads a package and resolves the names a model asks for, `lint` lists what a package gets wrong, `runner`
-runs its scripts warm (`server`, `child` and `confine` are the process it keeps), `cold` runs them in a fresh
-interpreter. This file imports nothing, because the warm process imports it.
+`runner` is the asyncio side; `server`, `worker`, `child` and `confine` are the process that it keeps, `frames` what
+the two say to each other, `scratch` the folders that scripts leave behind, `script` a script's own command line. This
+file imports nothing, because the warm process imports it.
 """

@@ -55,7 +55,7 @@ class Setting:
     offline: bool
     server: int
     codes: Mapping[str, types.CodeType]
-    warm_up: Callable[[], object]
+    warm_up: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)

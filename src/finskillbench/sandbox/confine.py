@@ -276,32 +276,3 @@ def landlock(rules: int) -> None:
     with contextlib.suppress(ConfineError):
         _call("syscall", _LANDLOCK_RESTRICT, ctypes.c_int(rules), ctypes.c_uint(0))
     os.close(rules)
-
-
-def run_confined(limits: dict[str, int], scratch: Path, script: str) -> None:
-    """Run `script` as the main program of this process under every guard that needs no library folders listed.
-
-    What other interpreters run; `sys.argv` is the script's own from here on.
-    """
-    import runpy
-
-    offline = network_off()
-    # An interpreter in a private folder stays usable: its files are opened as long as it runs.
-    give_folder(scratch, os.getpid())
-    drop_privileges(keep_reading=True)
-    limit_resources(
-        cpu_seconds=limits["cpu_seconds"],
-        memory_bytes=address_space() + limits["memory_bytes"],
-        file_bytes=limits["file_bytes"],
-    )
-    if not offline:
-        refuse_sockets()
-    sys.path[0] = str(Path(script).parent)
-    runpy.run_path(script, run_name="__main__")
-
-
-if __name__ == "__main__":
-    import json
-
-    _limits, _scratch, *sys.argv = sys.argv[1:]
-    run_confined(json.loads(_limits), Path(_scratch), sys.argv[0])

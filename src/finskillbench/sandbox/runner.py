@@ -25,7 +25,6 @@ import orjson
 from finskillbench.errors import SkillError
 from finskillbench.sandbox import child, frames, scratch
 from finskillbench.sandbox.limits import JsonObject, Limits, ScriptResult, size
-from finskillbench.sandbox.warm import PRELOAD, WARM_UP
 
 __all__ = ["Limits", "ScriptResult", "ScriptRunner"]
 
@@ -56,8 +55,9 @@ class ScriptRunner:
     ----------
     limits : what one call may use.
     workers : how many scripts run at once.
-    preload : modules the warm process imports.
-    warm_up : "module:function" that it calls once.
+    preload : modules the warm process imports; none of them may start a thread.
+    warm_up : "module:function" of each function that it calls once, and each child again while it waits for its
+        call, to touch the memory that a call needs. They return what the `main` of a script returns.
 
     Raises SkillError on entering if the warm process cannot start. One runner serves one event loop at a time.
     """
@@ -67,14 +67,14 @@ class ScriptRunner:
         limits: Limits | None = None,
         workers: int = 2,
         *,
-        preload: Sequence[str] = PRELOAD,
-        warm_up: str = WARM_UP,
+        preload: Sequence[str] = (),
+        warm_up: Sequence[str] = (),
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers is {workers}: give at least 1")
         self.limits = limits or Limits()
         self.workers = workers
-        self._preload, self._warm_up = tuple(preload), warm_up
+        self._preload, self._warm_up = tuple(preload), tuple(warm_up)
         self._guards: Mapping[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None

@@ -287,12 +287,19 @@ def _cannot_fork() -> bool:
     return False
 
 
-def _warm(preload: list[str], warm_up: str) -> Callable[[], object]:
+def _warm(preload: list[str], warm_up: list[str]) -> Callable[[], None]:
     """Import, do the warm-up once and give it back; RuntimeError if anything has started a thread."""
     for name in preload:
         importlib.import_module(name)
-    module, _, function = warm_up.partition(":")
-    work = getattr(importlib.import_module(module), function)
+    functions: list[Callable[[], object]] = []
+    for path in warm_up:
+        module, _, function = path.partition(":")
+        functions.append(getattr(importlib.import_module(module), function))
+
+    def work() -> None:
+        for function in functions:
+            child.encode_result(function())
+
     work()
     threads = Path("/proc/self/task")
     if threads.is_dir() and len(list(threads.iterdir())) > 1:

@@ -50,4 +50,5 @@ DOMAIN = Domain(
         "certificates": proofs.certificates,
     },
     parameters=_parameters,
+    warm_up="finskillbench.engines.portfolio.warm_up:solve_small",
 )

@@ -94,13 +94,14 @@ def script_notes(package: SkillPackage) -> dict[str, str]:
     notes = {}
     for name in package.scripts:
         try:
-            notes[name] = ast.get_docstring(ast.parse(_script_text(package, name))) or ""
+            notes[name] = ast.get_docstring(ast.parse(script_text(package, name))) or ""
         except SyntaxError:
             notes[name] = ""
     return notes
 
 
-def _script_text(package: SkillPackage, name: str) -> str:
+def script_text(package: SkillPackage, name: str) -> str:
+    """The text of one of its scripts, by name; SkillError where the file can no longer be read."""
     try:
         return (package.root / name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -25,6 +25,7 @@ from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.loop import Surroundings, run_episode
 from finskillbench.harness.model import Model
 from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.toolbox import Runner
 from finskillbench.runs.execute.board import Progress, make_board
 from finskillbench.runs.execute.budget import Budget
@@ -41,7 +42,6 @@ from finskillbench.runs.store.journal import Journal, read_journal
 from finskillbench.runs.store.rows import ROWS, make_row
 from finskillbench.runs.store.trajectories import remove_parts, write_trajectory
 from finskillbench.runs.verdicts import judge
-from finskillbench.sandbox.runner import ScriptRunner
 
 RUN = "run"
 """The key of `stopped` for what stopped all models."""
@@ -126,7 +126,7 @@ class Work:
                 make_folder(self.out / "trajectories" / arm)
             runner: Runner | None = None
             if any(self.mounts[item.condition].arm.scripts for item in pending):
-                runner = stack.enter_context(ScriptRunner())
+                runner = stack.enter_context(script_runner())
             self._around = Surroundings(
                 runner=runner,
                 filings=self.edition.filings,

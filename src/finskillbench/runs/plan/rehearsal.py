@@ -22,11 +22,11 @@ from finskillbench.harness.models import get_model
 from finskillbench.harness.prompts import LAST_TURN, REMINDER
 from finskillbench.harness.skills.loader import curated, placebo
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
+from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.tokens import CHARACTERS_PER_TOKEN, MESSAGE_CHARACTERS
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.execute.material import Material, prepare
 from finskillbench.runs.plan.items import Plan
-from finskillbench.sandbox.runner import ScriptRunner
 
 _AT_ONCE = 16
 _CACHED_EPISODES = 512
@@ -76,7 +76,7 @@ class Rehearsal:
         with ExitStack() as stack:
             runner = None
             if any(mounted.arm.scripts for mounted in self._mounts.values()):
-                runner = stack.enter_context(ScriptRunner())
+                runner = stack.enter_context(script_runner())
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plan-")))
             self._around = Surroundings(runner=runner, filings=self._edition.filings, scratch_root=scratch)
             self._stack = stack.pop_all()

@@ -89,7 +89,7 @@ def test_a_call_does_not_wait_for_the_litter_of_the_last(
             folders.append(Path(result.output["at"]))
         return servers, folders
 
-    with ScriptRunner(Limits(wall_seconds=1.0), 1, preload=("unbounded",), warm_up="gc:collect") as runner:
+    with ScriptRunner(Limits(wall_seconds=1.0), 1, preload=("unbounded",)) as runner:
         servers, folders = asyncio.run(story(runner))
         # The runner's own side: what the server has left is not removed in the event loop either.
         monkeypatch.setattr(scratch, "remove", for_ever)

@@ -166,7 +166,7 @@ def test_a_script_has_no_input_no_secrets_and_a_scratch_folder_that_goes(
             return {"stdin": sys.stdin.read(), "key": "SOME_API_KEY" in os.environ, "at": os.environ["HOME"],
                     "temporary": tempfile.gettempdir()}
     """
-    with ScriptRunner(runner.limits, workers=1, preload=(), warm_up="gc:collect") as own:
+    with ScriptRunner(runner.limits, workers=1) as own:
         output = calls(own, write(curious))[0].output
         assert output is not None
     assert (output["stdin"], output["key"], output["temporary"]) == ("", False, output["at"])
@@ -203,7 +203,7 @@ def test_a_script_reads_the_libraries_and_little_else(runner: ScriptRunner, writ
 
 def test_cpu_time_is_limited_apart_from_wall_time(write: Write, good: Path) -> None:
     limits = Limits(wall_seconds=20.0, cpu_seconds=1.0)
-    with ScriptRunner(limits, workers=1, preload=(), warm_up="gc:collect") as own:
+    with ScriptRunner(limits, workers=1) as own:
         bad, after = calls(own, write(planted("while True: pass")), good)
     assert bad.error == "script exceeded 1 s of CPU time and was stopped"
     assert after.ok

@@ -24,7 +24,7 @@ SMALL = Limits(
 @pytest.fixture(scope="session")
 def runner() -> Iterator[ScriptRunner]:
     """One warm runner for the whole session: a test that breaks it breaks the next one."""
-    with ScriptRunner(SMALL, preload=("numpy",), warm_up="gc:collect") as warm:
+    with ScriptRunner(SMALL, preload=("numpy",)) as warm:
         yield warm
 
 

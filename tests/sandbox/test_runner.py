@@ -1,6 +1,5 @@
 """The warm runner as a service: many calls at once, death of either side, cancelling, clean ends."""
 
-import ast
 import asyncio
 import json
 import os
@@ -14,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from finskillbench.errors import SkillError
-from finskillbench.harness.skills.loader import curated
 from finskillbench.sandbox import confine
 from finskillbench.sandbox import runner as runner_module
 from finskillbench.sandbox.limits import Limits, ScriptResult
@@ -27,7 +25,7 @@ SLOW = "import time\ndef main(payload):\n    time.sleep(0.4)\n    return {'n': p
 
 
 def fresh(workers: int = 1, wall_seconds: float = 5.0) -> ScriptRunner:
-    return ScriptRunner(Limits(wall_seconds=wall_seconds), workers, preload=(), warm_up="gc:collect")
+    return ScriptRunner(Limits(wall_seconds=wall_seconds), workers)
 
 
 def gone(pid: int) -> bool:
@@ -219,7 +217,7 @@ def test_a_killed_owner_leaves_no_process_behind(held: bool, write: Write) -> No
         import asyncio, os, pathlib, signal, sys, time
         from finskillbench.sandbox.runner import ScriptRunner
         async def main():
-            with ScriptRunner(preload=(), warm_up="gc:collect") as runner:
+            with ScriptRunner() as runner:
                 who, slow = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
                 server = (await runner.run(who, b"{}")).output["server"]
                 task = asyncio.ensure_future(runner.run(slow, b"{}"))
@@ -266,7 +264,7 @@ def test_a_preload_that_starts_threads_is_refused(tmp_path: Path, monkeypatch: p
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(SkillError, match="started a thread"):
-        ScriptRunner(preload=("threaded",), warm_up="gc:collect").__enter__()
+        ScriptRunner(preload=("threaded",)).__enter__()
 
 
 def test_a_runner_outside_its_block_is_refused(write: Write) -> None:
@@ -310,7 +308,7 @@ def test_an_owner_killed_while_its_server_starts_leaves_nothing(tmp_path: Path) 
     owner = """if True:
         import os, signal
         from finskillbench.sandbox.runner import ScriptRunner
-        runner = ScriptRunner(preload=("slow_start",), warm_up="gc:collect")
+        runner = ScriptRunner(preload=("slow_start",))
         runner._start()
         while not os.path.exists("warming"):
             pass
@@ -332,16 +330,18 @@ def test_landlock_rules_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     assert confine.reading_rules([Path("/usr")]) is None
 
 
-def test_the_default_runner_has_every_import_of_the_curated_scripts(write: Write) -> None:
-    """A module that a script imports and the warm process does not costs every call of it some 100 ms."""
-    scripts = [package.root / name for package in curated().values() for name in package.scripts]
-    trees = [ast.parse(script.read_text(encoding="utf-8")) for script in scripts]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    wanted = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
-    wanted |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    loaded = write(
-        "import sys\ndef main(payload):\n    return {'missing': sorted({*payload['wanted']} - {*sys.modules})}\n"
-    )
-    with ScriptRunner() as runner:
-        result = asyncio.run(runner.run(loaded, json.dumps({"wanted": sorted(map(str, wanted))}).encode()))
-    assert result.output == {"missing": []}, result.error
+def test_the_warm_up_is_done_before_any_call_and_in_every_child(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("import os\nPIDS = []\ndef work():\n    PIDS.append(os.getpid())\n    return {}\n", "usual.py")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    script = write("import os, usual\ndef main(payload):\n    return {'pids': usual.PIDS, 'me': os.getpid()}\n")
+    with ScriptRunner(warm_up=("usual:work",)) as runner:
+        output = asyncio.run(runner.run(script, b"{}")).output
+        assert output is not None
+        assert output["pids"] == [runner.server_pid, output["me"]]
+
+
+def test_a_warm_up_that_does_not_return_what_a_script_returns_is_refused() -> None:
+    with pytest.raises(SkillError, match="returned int, expected an object"):
+        ScriptRunner(warm_up=("gc:collect",)).__enter__()
