@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[Any]
-"""Arrays of doubles, or of indices and masks where the text says so."""
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.integer[Any]]
+"""Counts, codes, and positions in another array, of any width."""
+Booleans: TypeAlias = NDArray[np.bool_]
+"""Masks."""
 
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
 """The one factor vocabulary: five factors and momentum, in the order of every array of betas and shocks."""

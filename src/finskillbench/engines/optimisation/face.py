@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from finskillbench.arrays import Floats
+from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.polish import polish
 from finskillbench.engines.optimisation.program import Block, Cone, ConicProgram, Solution, part_of, solve
 
@@ -55,7 +55,7 @@ def _keeps(slack: Floats) -> bool:
     return float(np.linalg.norm(slack[1:])) < slack[0] - _CLEAR
 
 
-def _rows(block: Block) -> Floats:
+def _rows(block: Block) -> Integers:
     return np.arange(block.start, block.stop)
 
 

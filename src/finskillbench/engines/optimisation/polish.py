@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
-from finskillbench.arrays import Floats
+from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.program import Block, Cone, ConicProgram, Solution, dense
 
 _LARGEST_SYSTEM = 600
@@ -48,7 +48,7 @@ def polish(program: ConicProgram, solution: Solution) -> tuple[Floats, Floats] |
     return refined
 
 
-def _corrected(program: ConicProgram, linear: Floats, x: Floats, z: Floats) -> Floats:
+def _corrected(program: ConicProgram, linear: Integers, x: Floats, z: Floats) -> Integers:
     """Active rows without those whose multiplier came out negative, and with those the point breaks.
 
     Where a multiplier and its slack both nearly vanish, the interior point cannot tell which of the two is zero.
@@ -63,7 +63,9 @@ def _corrected(program: ConicProgram, linear: Floats, x: Floats, z: Floats) -> F
     return np.nonzero(active)[0]
 
 
-def _newton(program: ConicProgram, solution: Solution, linear: Floats, steps: int = 4) -> tuple[Floats, Floats] | None:
+def _newton(
+    program: ConicProgram, solution: Solution, linear: Integers, steps: int = 4
+) -> tuple[Floats, Floats] | None:
     """Newton's method on the stationarity and the tightness of the rows `linear` and of the cones that bind."""
     curved = [block for block in _second_order(program) if _is_active(block, solution)]
     if program.linear.size + linear.size + len(curved) > _LARGEST_SYSTEM:
@@ -110,7 +112,7 @@ def _newton(program: ConicProgram, solution: Solution, linear: Floats, steps: in
     return (x, z) if np.isfinite(x).all() and np.isfinite(z).all() else None
 
 
-def _pins(rows: Floats) -> tuple[Floats, Floats]:
+def _pins(rows: Floats) -> tuple[Integers, Integers]:
     """Rows with a single entry and the columns of these entries, each column once."""
     filled = rows != 0
     lone = np.flatnonzero(filled.sum(axis=1) == 1)
@@ -128,7 +130,7 @@ def _is_active(block: Block, solution: Solution) -> bool:
     return solution.z[block.start] > head - float(np.linalg.norm(tail))
 
 
-def _active_rows(program: ConicProgram, solution: Solution) -> Floats:
+def _active_rows(program: ConicProgram, solution: Solution) -> Integers:
     rows = [
         np.arange(block.start, block.stop)
         if block.cone is Cone.ZERO
@@ -171,7 +173,7 @@ class _Saddle(NamedTuple):
 
     matrix: Floats
     factor: Floats
-    pivots: Floats
+    pivots: Integers
 
     @classmethod
     def of(cls, hessian: Floats, jacobian: Floats) -> _Saddle | None:

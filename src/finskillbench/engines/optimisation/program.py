@@ -18,7 +18,7 @@ import clarabel as _clarabel
 import numpy as np
 import scipy.sparse as sp
 
-from finskillbench.arrays import Floats
+from finskillbench.arrays import Floats, Integers
 
 clarabel: Any = _clarabel  # a native module without type information
 
@@ -147,7 +147,7 @@ def _assembled(pieces: list[Piece], shape: tuple[int, int]) -> Matrix:
     return sp.csc_matrix((values, (rows, columns)), shape=shape)
 
 
-def _entries_of(piece: Piece) -> tuple[Floats, Floats, Floats]:
+def _entries_of(piece: Piece) -> tuple[Integers, Integers, Floats]:
     top, left, matrix = piece
     if matrix.ndim == 1:
         index = np.arange(len(matrix))
@@ -161,7 +161,7 @@ def dense(matrix: Matrix) -> Floats:
     return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
 
 
-def part_of(program: ConicProgram, parts: Sequence[tuple[str, Cone, Floats]]) -> tuple[ConicProgram, Floats]:
+def part_of(program: ConicProgram, parts: Sequence[tuple[str, Cone, Integers]]) -> tuple[ConicProgram, Integers]:
     """The program with these rows only, each part of them in its own cone; and the rows in their new order."""
     order = np.concatenate([rows for _, _, rows in parts])
     stops = np.cumsum([len(rows) for _, _, rows in parts]).tolist()

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from finskillbench.arrays import Floats
+from finskillbench.arrays import Booleans, Floats
 from finskillbench.engines.optimisation.program import Cone, ConicProgram, ProgramBuilder, Term
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Objective, PortfolioProblem, required
 from finskillbench.engines.statistics.risk_model import RiskModel
@@ -38,8 +38,8 @@ class Aim:
 class NameCounts:
     """Branching decisions on who is a holding: (n,) masks of names forced in and forced out."""
 
-    forced_in: Floats
-    forced_out: Floats
+    forced_in: Booleans
+    forced_out: Booleans
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def formulate(
     aim: Aim,
     *,
     names: NameCounts | None = None,
-    holdings: Floats | None = None,
+    holdings: Booleans | None = None,
 ) -> Formulation:
     """Build the program.
 

@@ -9,7 +9,7 @@ from itertools import count
 
 import numpy as np
 
-from finskillbench.arrays import Floats
+from finskillbench.arrays import Booleans, Floats
 from finskillbench.engines.optimisation.certificate import Infeasibility, Optimality, prove_infeasible, prove_optimal
 from finskillbench.engines.optimisation.face import solve_by_cones, solve_on_face
 from finskillbench.engines.optimisation.polish import polish
@@ -340,7 +340,7 @@ def _held(
     return candidate if _names_kept(problem, candidate.weights) else None
 
 
-def _without_stubs(problem: PortfolioProblem, holdings: Floats) -> PortfolioProblem:
+def _without_stubs(problem: PortfolioProblem, holdings: Booleans) -> PortfolioProblem:
     """The same problem with names outside `holdings` capped below the holding threshold."""
     ceilings = np.where(holdings, np.inf, STUB)
     return replace(problem, ceilings=ceilings if problem.ceilings is None else np.minimum(ceilings, problem.ceilings))

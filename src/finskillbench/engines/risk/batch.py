@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from finskillbench.arrays import FACTORS, Floats
+from finskillbench.arrays import FACTORS, Booleans, Floats
 from finskillbench.engines.risk.book import HELD, Book, Market, required
 
 
@@ -81,7 +81,7 @@ class Batch:
         return totals.max(axis=1)
 
     @cached_property
-    def sectors_held(self) -> Floats:
+    def sectors_held(self) -> Booleans:
         """(p, sectors) whether a name of the sector is held."""
         found = np.zeros((len(self.weights), len(self.sector_names)), dtype=bool)
         held = (np.abs(self.weights) > HELD).astype(float)

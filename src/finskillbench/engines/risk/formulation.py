@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from finskillbench.arrays import Floats
+from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, Term
 from finskillbench.engines.portfolio.formulation import Formulation, Root
 from finskillbench.engines.risk.book import FACTORS, HELD, Book, Market, required
@@ -69,7 +69,7 @@ class Remediation:
         return x
 
 
-def formulate(book: Book, mandate: Mandate, market: Market, aim: Aim, states: Floats | None = None) -> Remediation:
+def formulate(book: Book, mandate: Mandate, market: Market, aim: Aim, states: Integers | None = None) -> Remediation:
     """Build the program; `states` are the (n,) decisions of a branch, which bounds squared trades by their hull.
 
     With None every name is free and the goal is itself: where that keeps the semicontinuous limits, it is the optimum.
@@ -85,7 +85,7 @@ def formulate(book: Book, mandate: Mandate, market: Market, aim: Aim, states: Fl
 class _Assembly:
     """The program under construction; every method adds the blocks of one limit or one term of the goal."""
 
-    def __init__(self, book: Book, mandate: Mandate, market: Market, aim: Aim, states: Floats | None) -> None:
+    def __init__(self, book: Book, mandate: Mandate, market: Market, aim: Aim, states: Integers | None) -> None:
         n = len(market.tickers)
         self.book, self.mandate, self.market, self.aim, self.n = book, mandate, market, aim, n
         self.rule = semicontinuity_of(mandate, n)
@@ -353,7 +353,7 @@ class _Assembly:
         self.builder.add_linear(self.cash, np.array([-2 * book.cash]))
         return 0.0 if chord.any() else 2.0
 
-    def _add_hull(self, names: Floats, side: Floats, floor: float) -> None:
+    def _add_hull(self, names: Integers, side: Floats, floor: float) -> None:
         """What the names weigh above the floor, (k,) variables b, with floor b + b² in the goal."""
         k = len(names)
         above = self._variables(np.full(k, self.gross), lambda w: np.maximum(side * w[names] - floor, 0.0))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.arrays import FACTORS, Floats
+from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.engines.fields import listed, number, shown
 from finskillbench.engines.risk.book import COUNTED
 from finskillbench.errors import InputError
@@ -116,7 +116,7 @@ class Mandate:
         return None if constraint is None else constraint.value
 
     @cached_property
-    def columns(self) -> Floats:
+    def columns(self) -> Integers:
         """(c,) `COLUMN` of each constraint."""
         return np.array([COLUMN[constraint.kind] for constraint in self.constraints], dtype=int)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.arrays import FACTORS, Floats
+from finskillbench.arrays import FACTORS, Booleans, Floats, Integers
 from finskillbench.engines.risk.batch import Batch
 from finskillbench.engines.risk.book import COUNTED, HELD, Book, Market
 from finskillbench.engines.risk.mandate import COLUMN, RANGES, Constraint, Kind, Mandate
@@ -80,7 +80,7 @@ def measure_all(
 
 
 def measure_pairs(
-    batch: Batch, rows: Floats, mandates: Sequence[Mandate], tolerance: float = PASS_TOLERANCE
+    batch: Batch, rows: Integers, mandates: Sequence[Mandate], tolerance: float = PASS_TOLERANCE
 ) -> tuple[Floats, Floats]:
     """Measure m pairs, each of a portfolio of the batch and a mandate: every portfolio once, then limits by lookup.
 
@@ -171,11 +171,11 @@ _WORST_FIELD = {
 }
 
 
-def _held(weights: Floats, tolerance: float) -> Floats:
+def _held(weights: Floats, tolerance: float) -> Booleans:
     return np.abs(weights) > max(HELD, tolerance)
 
 
-def _measured(batch: Batch, tracked: bool, tolerance: float) -> tuple[Floats, Floats, Floats, Floats]:
+def _measured(batch: Batch, tracked: bool, tolerance: float) -> tuple[Floats, Integers, Integers, Booleans]:
     """Each portfolio by itself, with or without its tracking error.
 
     Returns

@@ -13,7 +13,7 @@ from itertools import count
 
 import numpy as np
 
-from finskillbench.arrays import Floats
+from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.face import broken_cones
 from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof
 from finskillbench.engines.portfolio.optimise import (
@@ -56,7 +56,7 @@ class Stage:
 
     aim: Aim
     certified: Certified
-    states: Floats | None
+    states: Integers | None
 
 
 @dataclass(frozen=True)
@@ -253,8 +253,8 @@ class _Branching:
         """From the root's relaxation, already solved, to the best portfolio of all branches."""
         order = count()
         free = np.full(len(root.weights), State.FREE, dtype=np.int8)
-        queue: list[tuple[float, int, Floats, Certified | None]] = [(-np.inf, next(order), free, root)]
-        closed: list[tuple[float, Floats]] = []
+        queue: list[tuple[float, int, Integers, Certified | None]] = [(-np.inf, next(order), free, root)]
+        closed: list[tuple[float, Integers]] = []
         while queue and queue[0][0] < self._value - self.attained and self._continues():
             bound, _, states, relaxed = heapq.heappop(queue)
             try:
@@ -294,7 +294,7 @@ class _Branching:
     def _value(self) -> float:
         return np.inf if self.incumbent is None else self.incumbent.certified.value
 
-    def _relax(self, states: Floats, *, unique: bool = False) -> Certified:
+    def _relax(self, states: Integers, *, unique: bool = False) -> Certified:
         """A branch's convex program: a relaxation while names are free."""
         self.nodes += 1
         program = formulate(self.book, self.mandate, self.market, self.aim, states).formulation
@@ -302,7 +302,7 @@ class _Branching:
         rough = self.aim.goal is Goal.TRADES and bool((states == State.FREE).any()) and not unique
         return certify(program, unique=unique, polished=not rough)
 
-    def _settled(self, states: Floats) -> Floats | None:
+    def _settled(self, states: Integers) -> Integers | None:
         """Decisions with what they imply by the counts; None where they contradict them."""
         n, rule = len(states), self.rule
         off, on = int((states == State.OFF).sum()), int((states >= State.LONG).sum())
@@ -314,7 +314,7 @@ class _Branching:
             return np.where(states == State.FREE, State.LONG, states).astype(np.int8)
         return states
 
-    def _pick(self, states: Floats, weights: Floats) -> int | None:
+    def _pick(self, states: Integers, weights: Floats) -> int | None:
         """The open name on which to branch: the most broken one, or the one whose hull is furthest from its trade."""
         free = states == State.FREE
         if not free.any():
@@ -329,7 +329,7 @@ class _Branching:
             return None
         return int(np.argmax(score if score.max() > 0.0 else free))
 
-    def _try(self, states: Floats, weights: Floats) -> None:
+    def _try(self, states: Integers, weights: Floats) -> None:
         """Round a relaxation to decisions on every name, and solve for these."""
         settled = (np.abs(self.book.weights) >= self.rule.on) & (np.abs(weights) >= self.rule.on / 2)
         for decisive in (self.rule.states_of(weights), np.where(settled, self.rule.states_of(weights), State.OFF)):
@@ -342,11 +342,11 @@ class _Branching:
             except (InfeasibleError, UndecidedError):
                 continue
 
-    def _offer(self, candidate: Certified, states: Floats) -> None:
+    def _offer(self, candidate: Certified, states: Integers) -> None:
         if candidate.value < self._value:
             self.incumbent = Stage(self.aim, candidate, states)
 
-    def _counted(self, states: Floats, rounded: Floats, weights: Floats) -> Floats | None:
+    def _counted(self, states: Integers, rounded: Integers, weights: Floats) -> Integers | None:
         """Rounded decisions with the smallest holdings given up, or the largest others opened, until they count."""
         rule, free = self.rule, states == State.FREE
         size = np.abs(weights) + np.abs(self.book.weights)  # of two equals, keep what is there already
@@ -363,7 +363,7 @@ class _Branching:
         fits = rule.least <= int(on.sum()) <= rule.most and bool((rounded[~free] == states[~free]).all())
         return rounded if fits else None
 
-    def _result(self, closed: list[tuple[float, Floats]]) -> Stage:
+    def _result(self, closed: list[tuple[float, Integers]]) -> Stage:
         """The incumbent, with the least bound of all branches."""
         if self.incumbent is None:
             raise self._failure
@@ -378,7 +378,7 @@ class _Branching:
         certified = replace(best, optimality=optimality, uniqueness=uniqueness, nodes=self.nodes)
         return replace(self.incumbent, certified=certified)
 
-    def _uniqueness(self, near: list[Floats]) -> UniquenessProof:
+    def _uniqueness(self, near: list[Integers]) -> UniquenessProof:
         """Proved where only one branch comes near the optimum and its relaxation has one optimum."""
         undecided = UniquenessProof(Uniqueness.UNDECIDED)
         if len(near) != 1:

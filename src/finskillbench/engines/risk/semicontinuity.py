@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from finskillbench.arrays import Floats
+from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.portfolio.problem import STUB
 from finskillbench.engines.risk.book import COUNTED
 from finskillbench.engines.risk.mandate import Kind, Mandate
@@ -41,7 +41,7 @@ class Semicontinuity:
     most: int
     gap: bool
 
-    def states_of(self, weights: Floats) -> Floats:
+    def states_of(self, weights: Floats) -> Integers:
         """(n,) the state nearest to each weight."""
         on = np.where(weights > 0, State.LONG, State.SHORT)
         return np.where(np.abs(weights) >= (self.off + self.on) / 2, on, State.OFF).astype(np.int8)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.arrays import FACTORS, SECTORS, Floats
+from finskillbench.arrays import FACTORS, SECTORS, Floats, Integers
 from finskillbench.engines.fields import listed, mapping, number, shown
 from finskillbench.engines.risk.batch import Batch
 from finskillbench.engines.risk.book import Book, Market
@@ -137,7 +137,7 @@ def apply_all(weights: Floats, scenarios: Sequence[Scenario], market: Market) ->
 
 
 def apply_pairs(
-    batch: Batch, rows: Floats, scenarios: Sequence[Scenario], columns: Floats
+    batch: Batch, rows: Integers, scenarios: Sequence[Scenario], columns: Integers
 ) -> tuple[Floats, Floats, Floats]:
     """P&L of m pairs, each of a portfolio of the batch and one of s scenarios.
 

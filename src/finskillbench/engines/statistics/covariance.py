@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
 from finskillbench.errors import DimensionError, InputError
-
-Floats = NDArray[np.float64]
 
 SESSIONS_PER_YEAR = 252
 RIDGE = 1e-8

@@ -11,12 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench.errors import DimensionError, InputError
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 WINDOW = 252
 MIN_OBSERVATIONS = 120
@@ -121,7 +118,7 @@ def rolling_ols(
     return fit
 
 
-def _same_pattern(observed: NDArray[np.bool_]) -> list[Integers]:
+def _same_pattern(observed: Booleans) -> list[Integers]:
     """Columns grouped by equal pattern of missing rows: one Gram matrix serves a group."""
     if observed.all():
         return [np.arange(observed.shape[1])] if observed.shape[1] else []
@@ -143,7 +140,7 @@ def _window_sums(values: Floats, window: int, first: Integers) -> Floats:
 
 
 def _fit_windows(
-    y: Floats, x: Floats, mask: NDArray[np.bool_], window: int, first: Integers, offset: int
+    y: Floats, x: Floats, mask: Booleans, window: int, first: Integers, offset: int
 ) -> tuple[Floats, Floats, Floats]:
     """Fit the windows beginning at rows `first` (W,) of y (R, m) and x (R, k), on the rows in `mask` (R,).
 

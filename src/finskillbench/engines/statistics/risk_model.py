@@ -41,7 +41,7 @@ class RiskModel:
         if np.abs(covariance - covariance.T).max(initial=0.0) > 1e-10 * scale:
             raise InputError("covariance is not symmetric; pass the matrix exactly as the task data give it")
         try:
-            root = np.linalg.cholesky(covariance / 2 + covariance.T / 2).T
+            root = np.linalg.cholesky(covariance / 2 + covariance.T / 2).T.astype(np.float64, copy=False)
         except np.linalg.LinAlgError:
             raise InputError("covariance is not positive definite; pass the matrix exactly as given") from None
         return cls(np.ascontiguousarray(root), np.zeros(len(covariance)))

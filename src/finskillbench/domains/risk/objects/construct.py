@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.arrays import Floats
+from finskillbench.arrays import Floats, Integers
 from finskillbench.domains.building import BuildContext, load_catalog
 from finskillbench.domains.risk.objects.mandates import TIERS, Fitted, fitted_at, mandate_catalog, notes_on
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, draw, slots
@@ -168,7 +168,7 @@ def _construct(context: BuildContext) -> RiskObjects:
     )
 
 
-def batched(cases: Sequence[PortfolioCase]) -> tuple[Batch, Floats]:
+def batched(cases: Sequence[PortfolioCase]) -> tuple[Batch, Integers]:
     """The distinct ones of m cases side by side, sorted by date, and (m,) the row of each case."""
     distinct = sorted({case.portfolio_id: case for case in cases}.values(), key=lambda case: case.as_of)
     row = {case.portfolio_id: place for place, case in enumerate(distinct)}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from finskillbench.arrays import FACTORS, Floats
+from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.domains.building import BuildContext, load_catalog
 from finskillbench.domains.risk.objects.placement import place, tightened
 from finskillbench.engines.risk.book import Market
@@ -111,7 +111,7 @@ def _counted(mandate: Mandate, market: Market) -> Mandate:
     return _with(mandate, replace(count, minimum=most))
 
 
-def _support(mandate: Mandate, market: Market) -> Floats:
+def _support(mandate: Mandate, market: Market) -> Integers:
     """Places of the names that a witness holds: the largest of the benchmark, as many as floors and counts allow."""
     size = min(len(market.tickers), _WITNESS_NAMES)
     floor, count = mandate.get(Kind.POSITION_LIMIT_MIN), mandate.get(Kind.NAME_COUNT)
@@ -123,7 +123,7 @@ def _support(mandate: Mandate, market: Market) -> Floats:
     return np.sort(order[:size])
 
 
-def _closest(mandate: Mandate, market: Market, support: Floats) -> Floats | None:
+def _closest(mandate: Mandate, market: Market, support: Integers) -> Floats | None:
     """The fully invested portfolio of least tracking error with room to every other limit."""
     free = _without(mandate, Kind.TRACKING_ERROR_MAX)
     floor = mandate.get(Kind.NAME_COUNT)
@@ -144,7 +144,7 @@ def _widen_tracking_error(mandate: Mandate, market: Market, witness: Floats, rul
     return mandate if attainable <= limit.value else _with(mandate, replace(limit, value=attainable))
 
 
-def _widen_hhi(mandate: Mandate, market: Market, support: Floats, rules: Mapping[str, Any]) -> Mandate:
+def _widen_hhi(mandate: Mandate, market: Market, support: Integers, rules: Mapping[str, Any]) -> Mandate:
     limit = mandate.get(Kind.HHI_MAX)
     if limit is None or limit.value is None:
         return mandate
@@ -159,7 +159,7 @@ def _widen_hhi(mandate: Mandate, market: Market, support: Floats, rules: Mapping
     return mandate if attainable <= limit.value else _with(mandate, replace(limit, value=attainable))
 
 
-def _widen_linear(mandate: Mandate, market: Market, support: Floats, rules: Mapping[str, Any]) -> Mandate:
+def _widen_linear(mandate: Mandate, market: Market, support: Integers, rules: Mapping[str, Any]) -> Mandate:
     """Widen position, sector, beta and factor limits where the least total relative excess over them needs it."""
     tight = tightened(mandate, _ROOM_SHARE, _ROOM_LEAST)
     k = len(support)

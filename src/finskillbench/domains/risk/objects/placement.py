@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from finskillbench.arrays import FACTORS, Floats
+from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, solve
 from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
@@ -61,7 +61,7 @@ def tightened(mandate: Mandate, share: float, least: float) -> Mandate:
 
 def place(
     market: Market,
-    support: Floats,
+    support: Integers,
     *,
     mandate: Mandate | None = None,
     target: Floats | None = None,
@@ -145,7 +145,7 @@ def clipped(book: Book, mandate: Mandate, market: Market) -> Floats:
     return weights * (market.membership @ np.minimum(1.0, share / np.maximum(totals, share)))
 
 
-def _linear(market: Market, places: Floats, limits: dict[Kind, Constraint]) -> list[tuple[Floats, float]]:
+def _linear(market: Market, places: Integers, limits: dict[Kind, Constraint]) -> list[tuple[Floats, float]]:
     """Rows a'w <= b of the mandate's sector, beta and factor limits, over the supported names."""
     rows: list[tuple[Floats, float]] = []
     if (sector := limits.get(Kind.SECTOR_LIMIT_MAX)) is not None:
@@ -161,7 +161,7 @@ def _linear(market: Market, places: Floats, limits: dict[Kind, Constraint]) -> l
     return rows
 
 
-def _active_root(market: Market, places: Floats) -> Floats:
+def _active_root(market: Market, places: Integers) -> Floats:
     """(r, k + 1) R with ||R (w, -1)|| the tracking error of supported weights w, r at most k + 1.
 
     The triangular factor of the stacked square roots: the program's size depends on the support, not on the universe.

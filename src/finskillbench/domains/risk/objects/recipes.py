@@ -94,7 +94,7 @@ def _concentrated(
         AtLeast(row, low + (high - low) * reach * rng.random())
         for row, (low, high) in ((sector, planted["sector"]), (name, planted["name"]))
     ]
-    scores = 4.0 * np.isin(np.arange(len(name)), chosen)
+    scores = np.where(np.isin(np.arange(len(name)), chosen), 4.0, 0.0)
     return _filled(rng, slot, setting, home, settings, scores=scores, demands=demands)
 
 
