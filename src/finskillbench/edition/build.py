@@ -96,6 +96,7 @@ def _raw_beside(folder: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 def _build(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: int | None, progress: Progress) -> None:
+    domains()  # loads every numerical library: the limit below holds only for those that are loaded by then
     # Thousands of small dense systems: BLAS threads would only wait for each other.
     with threadpool_limits(1):
         _write(raw, folder, source, seed, names, progress)
