@@ -467,26 +467,6 @@ APPLE = "CIK0000320193"
 
 
 @pytest.mark.parametrize(
-    ("metric", "period", "value", "filed", "derived"),
-    [
-        ("revenue", ("2022-09-25", "2023-09-30"), 383_285e6, "2023-11-03", False),
-        ("net_income", ("2022-09-25", "2023-09-30"), 96_995e6, "2023-11-03", False),
-        ("revenue", ("2023-07-02", "2023-09-30"), 89_498e6, "2023-11-03", True),
-        ("operating_cash_flow", ("2023-10-01", "2024-03-30"), 62_585e6, "2024-05-03", False),
-        ("operating_cash_flow", ("2023-12-31", "2024-03-30"), 22_690e6, "2024-05-03", True),
-        ("depreciation_amortization", ("2023-12-31", "2024-03-30"), 2_836e6, "2024-05-03", True),
-        ("operating_income", ("2023-12-31", "2024-03-30"), 27_900e6, "2024-05-03", False),
-        ("total_liabilities", (None, "2024-03-30"), 263_217e6, "2024-05-03", False),
-    ],
-)
-def test_apple(
-    real: FactsPanel, metric: str, period: tuple[str | None, str], value: float, filed: str, derived: bool
-) -> None:
-    apple = real.frame.filter(pl.col("symbol") == APPLE)
-    assert versions(apple, metric, period) == [(value, filed, derived)]
-
-
-@pytest.mark.parametrize(
     ("symbol", "accessions"),
     [
         ("COP", ["0000950123-09-029713", "0001193125-15-276084", "0001193125-16-574165", "0001562762-21-000193"]),

@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import polars as pl
 import pytest
+from tests.sources.synthetic.truth import filers_of, true_segments
 
 from finskillbench.panels.filings.members import labels_of
 from finskillbench.panels.filings.periodic import FILINGS_SCHEMA
@@ -17,7 +18,6 @@ from finskillbench.sources.edgar.instance import Instance, instance_files, parse
 from finskillbench.sources.edgar.instance_reader import Dimensions, InstanceFact
 from finskillbench.sources.files import read_bytes
 from finskillbench.sources.synthetic.filers.edgar_files import instances as filed_instances
-from finskillbench.sources.synthetic.simulation import simulate
 
 PRODUCTS, SEGMENTS = "srt:ProductOrServiceAxis", "us-gaap:StatementBusinessSegmentsAxis"
 PLACES, ITEMS = "srt:StatementGeographicalAxis", "srt:ConsolidationItemsAxis"
@@ -276,10 +276,8 @@ def test_names() -> None:
 
 def test_fictional_filers_break_revenue_down_as_they_truly_did(tmp_path: Path) -> None:
     """Every quarter and year to date of eight filers, as of each of their filings of the next two years."""
-    truth = simulate(1)
     compared = 0
-    for symbol in [company.security.symbol for company in truth.companies][::4]:
-        filer = truth.filer(symbol)
+    for symbol, filer in list(filers_of(1).items())[::4]:
         parsed = []
         for accession, text in filed_instances(filer):
             (tmp_path / f"{accession}.xml").write_bytes(text)
@@ -297,7 +295,7 @@ def test_fictional_filers_break_revenue_down_as_they_truly_did(tmp_path: Path) -
                         versions = known.get((axis, start, end), {})
                         last = max((version for version in versions if version[0] <= as_of), default=None)
                         seen = {} if last is None else versions[last]
-                        assert seen == filer.true_segments(axis, start, end, as_of), (symbol, axis, start, end, as_of)
+                        assert seen == true_segments(filer, axis, start, end, as_of), (symbol, axis, start, end, as_of)
                         compared += bool(seen)
     assert compared > 3000
 

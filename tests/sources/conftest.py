@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from finskillbench.sources.synthetic import SyntheticTruth, simulate, write_collection
+from finskillbench.sources.synthetic import SyntheticMarket, simulate, write_collection
 
 SEED = 7
 
 
 @pytest.fixture(scope="session")
-def truth() -> SyntheticTruth:
+def truth() -> SyntheticMarket:
     return simulate(SEED)
 
 

@@ -12,7 +12,7 @@ import pytest
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import SourceError
 from finskillbench.sources.market import MarketData, load_market
-from finskillbench.sources.synthetic import SyntheticTruth
+from finskillbench.sources.synthetic import SyntheticMarket
 from finskillbench.sources.universe import sector_counts
 
 COUNTS: dict[str, int] = dict(zip(SECTORS, (5, 4, 4, 3, 3, 2, 2, 2, 2, 2, 1), strict=True))
@@ -75,7 +75,7 @@ def test_sector_counts_are_largest_remainders() -> None:
     }
 
 
-def test_a_written_collection_reads_back_as_the_truth(collection: Path, truth: SyntheticTruth) -> None:
+def test_a_written_collection_reads_back_as_the_truth(collection: Path, truth: SyntheticMarket) -> None:
     market = load_market(collection)
     assert market.notes == ()
     assert market.securities == truth.securities
@@ -88,10 +88,15 @@ def test_a_written_collection_reads_back_as_the_truth(collection: Path, truth: S
     for series, (days, values) in truth.macro.items():
         known = [(d, v) for d, v in zip(days, values, strict=True) if v is not None and d >= date(2016, 1, 1)]
         assert market.macro[series].rows() == known, series
-    for symbol, facts in market.statements.items():
-        expected = truth.statements(symbol)
-        for field in ("net_income_quarterly", "eps_quarterly", "equity", "net_income_annual", "diluted_shares"):
-            assert getattr(facts, field).equals(getattr(expected, field)), (symbol, field)
+    for (symbol, published), facts in zip(market.statements.items(), truth.fundamentals, strict=True):
+        for table, ends, values in (
+            (published.net_income_quarterly, facts.quarter_ends, facts.quarterly["netIncome"]),
+            (published.eps_quarterly, facts.quarter_ends, facts.quarterly["eps"]),
+            (published.equity, facts.annual_ends, facts.balances["equity"]),
+            (published.net_income_annual, facts.annual_ends, facts.annual["netIncome"]),
+            (published.diluted_shares, facts.annual_ends, facts.diluted_shares),
+        ):
+            assert table.rows() == list(zip(ends, values.tolist(), strict=True)), symbol
 
 
 def _symbol(raw: Path, index: int = 3) -> str:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from tests.sources.synthetic.truth import filers_of, true_segments, true_value
 
 from finskillbench.domains import by_name
 from finskillbench.domains.building import BuildContext, Task
@@ -20,7 +21,6 @@ from finskillbench.episode import Episode, Profile
 from finskillbench.panels import read_panels
 from finskillbench.panels.filings.query import FactStore
 from finskillbench.sources.edgar.collection import load_filings
-from finskillbench.sources.synthetic import SyntheticTruth, simulate
 
 Json = dict[str, Any]
 NORM, EQ, DD = "normalization", "earnings_quality", "driver_decomposition"
@@ -69,7 +69,7 @@ class Built:
                 for episode in edition.episodes([name])
             ]
         self.store = FactStore(self.panels.facts, self.panels.filings, self.panels.segments)
-        self.truth: SyntheticTruth = simulate(1, 30)
+        self.filers = filers_of(1)
 
     def payload(self, episode: Episode) -> Json:
         """The input with its facts, as scripts get it."""
@@ -80,13 +80,13 @@ class Built:
 
     def figures(self, symbol: str, end: date, as_of: date, quarters: int = 1) -> dict[str, float | None]:
         """What the generator knows to have been public about the quarter, or the year, that ends on a day."""
-        filer = self.truth.filer(symbol)
+        filer = self.filers[symbol]
         if end not in filer.ends:
             return {}
         place = filer.ends.index(end)
         start = filer.starts[place - quarters + 1]
         return {
-            metric: self.truth.true_value(symbol, metric, None if metric in INSTANTS else start, end, as_of)
+            metric: true_value(filer, metric, None if metric in INSTANTS else start, end, as_of)
             for metric in FLOWS + INSTANTS
         }
 
@@ -180,7 +180,7 @@ def test_earnings_quality_is_that_of_the_true_statements(built: Built) -> None:
     for task in built.tasks[EQ]:
         symbol, as_of = task.episode.input["symbol"], task.episode.as_of_date
         end = date.fromisoformat(task.episode.input["period_end"])
-        ends = built.truth.filer(symbol).ends
+        ends = built.filers[symbol].ends
         before = ends[ends.index(end) - 4]
         now, then = (built.figures(symbol, day, as_of) for day in (end, before))
         if now["diluted_shares"] is None:
@@ -194,7 +194,7 @@ def test_drivers_are_those_of_the_true_statements_and_segments(built: Built) -> 
     for task in built.tasks[DD]:
         symbol, as_of = task.episode.input["symbol"], task.episode.as_of_date
         end, before = (date.fromisoformat(task.episode.input[f"{which}_period_end"]) for which in ("current", "prior"))
-        filer = built.truth.filer(symbol)
+        filer = built.filers[symbol]
         assert filer.ends.index(end) - filer.ends.index(before) == 1
         now, then = (built.figures(symbol, day, as_of) for day in (end, before))
         expected = task.truth.expected_output
@@ -204,8 +204,8 @@ def test_drivers_are_those_of_the_true_statements_and_segments(built: Built) -> 
         assert moved == pytest.approx(true), task.episode.task_id
         for row in expected["top_revenue_drivers"]:
             start, first = (filer.starts[filer.ends.index(day)] for day in (end, before))
-            this = filer.true_segments(row["type"], start, end, as_of)[row["driver"]]
-            that = filer.true_segments(row["type"], first, before, as_of)[row["driver"]]
+            this = true_segments(filer, row["type"], start, end, as_of)[row["driver"]]
+            that = true_segments(filer, row["type"], first, before, as_of)[row["driver"]]
             assert row["magnitude_usd"] == pytest.approx(this - that, abs=0.5), task.episode.task_id
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import orjson
 import pytest
+from tests.sources.synthetic.truth import filer_of
 
 from finskillbench.errors import SourceError
 from finskillbench.sources.edgar.collection import load_filings
-from finskillbench.sources.synthetic import SyntheticTruth
+from finskillbench.sources.synthetic import SyntheticMarket
 
 EDGAR = ("companyfacts", "submissions", "xbrl")
 
@@ -24,22 +25,22 @@ def spoiled(collection: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def two(truth: SyntheticTruth) -> tuple[str, str]:
+def two(truth: SyntheticMarket) -> tuple[str, str]:
     return truth.securities[0].symbol, truth.securities[1].symbol
 
 
-def _file(raw: Path, folder: str, truth: SyntheticTruth, symbol: str) -> Path:
+def _file(raw: Path, folder: str, truth: SyntheticMarket, symbol: str) -> Path:
     cik = next(s.cik for s in truth.securities if s.symbol == symbol)
     return raw / folder / f"CIK{cik}.json"
 
 
-def test_the_synthetic_collection_is_complete(collection: Path, truth: SyntheticTruth) -> None:
+def test_the_synthetic_collection_is_complete(collection: Path, truth: SyntheticMarket) -> None:
     data = load_filings(collection)
     symbols = [security.symbol for security in truth.securities]
     assert data.notes == ()
     assert list(data.companies) == list(data.submissions) == list(data.instances) == symbols
     for security in truth.securities[:3]:
-        filings = truth.filer(security.symbol).filings
+        filings = filer_of(truth, security.symbol).filings
         assert data.companies[security.symbol].cik == int(security.cik or 0)
         assert data.submissions[security.symbol].tickers == (security.symbol,)
         instances = data.instances[security.symbol]
@@ -95,7 +96,7 @@ def test_deep_and_gzipped_files_are_the_same(spoiled: Path, collection: Path, tw
 
 
 def test_a_ticker_comes_from_submissions_the_file_name_or_the_wrapper(
-    spoiled: Path, truth: SyntheticTruth, two: tuple[str, str]
+    spoiled: Path, truth: SyntheticMarket, two: tuple[str, str]
 ) -> None:
     (spoiled / "universe.json").unlink()
     assert len(load_filings(spoiled).companies) == 30
@@ -109,7 +110,7 @@ def test_a_ticker_comes_from_submissions_the_file_name_or_the_wrapper(
     assert any(note.startswith("Nothing names the ticker of CIK99") for note in data.notes)
 
 
-def test_of_two_files_the_fuller_is_taken(spoiled: Path, truth: SyntheticTruth, two: tuple[str, str]) -> None:
+def test_of_two_files_the_fuller_is_taken(spoiled: Path, truth: SyntheticMarket, two: tuple[str, str]) -> None:
     path = _file(spoiled, "companyfacts", truth, two[0])
     record = orjson.loads(path.read_bytes())
     record["facts"]["us-gaap"] = {"Assets": record["facts"]["us-gaap"]["Assets"]}
@@ -119,7 +120,7 @@ def test_of_two_files_the_fuller_is_taken(spoiled: Path, truth: SyntheticTruth, 
     assert data.notes == (f"{two[0]}: of 2 company facts {path} has most and is used.",)
 
 
-def test_two_filers_under_one_ticker_are_refused(spoiled: Path, truth: SyntheticTruth, two: tuple[str, str]) -> None:
+def test_two_filers_under_one_ticker_are_refused(spoiled: Path, truth: SyntheticMarket, two: tuple[str, str]) -> None:
     other = _file(spoiled, "companyfacts", truth, two[1])
     shutil.copy(other, spoiled / "companyfacts" / f"{two[0]}.json")
     with pytest.raises(SourceError, match=rf"{two[0]} is CIK \d+ here and CIK \d+ in"):

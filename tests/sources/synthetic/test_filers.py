@@ -10,11 +10,11 @@ import numpy as np
 import orjson
 import polars as pl
 import pytest
+from tests.sources.synthetic.truth import filers_of, true_segments, true_value
 
-from finskillbench.errors import InputError
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.collection import load_filings
-from finskillbench.sources.synthetic import SyntheticTruth, simulate
+from finskillbench.sources.synthetic import SyntheticMarket, simulate
 from finskillbench.sources.synthetic.calendar import LAST_SESSION, sessions
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHY, INSTANTS, PRODUCT
 from finskillbench.sources.synthetic.filers.filer import Filer
@@ -28,17 +28,17 @@ EARLIER = {
 }
 
 
-def _filers(market: SyntheticTruth) -> list[Filer]:
-    return [market.filer(security.symbol) for security in market.securities]
+def _filers(market: SyntheticMarket) -> list[Filer]:
+    return list(filers_of(market.seed).values())
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
-def market(request: pytest.FixtureRequest) -> SyntheticTruth:
+def market(request: pytest.FixtureRequest) -> SyntheticMarket:
     return simulate(request.param)
 
 
 @pytest.fixture(scope="module")
-def filers(truth: SyntheticTruth) -> list[Filer]:
+def filers(truth: SyntheticMarket) -> list[Filer]:
     return _filers(truth)
 
 
@@ -60,7 +60,7 @@ def test_the_files_of_earlier_collections_keep_their_bytes(collection: Path, fol
     assert state.hexdigest() == EARLIER[folder]
 
 
-def test_the_statements_of_every_vintage_add_up(market: SyntheticTruth) -> None:
+def test_the_statements_of_every_vintage_add_up(market: SyntheticMarket) -> None:
     for filer in _filers(market):
         for vintage in filer.vintages:
             money = vintage.money
@@ -81,7 +81,7 @@ def test_the_statements_of_every_vintage_add_up(market: SyntheticTruth) -> None:
             assert (money["stockholders_equity"] > 0).all()
 
 
-def test_the_latest_vintage_agrees_with_the_derived_statements(market: SyntheticTruth) -> None:
+def test_the_latest_vintage_agrees_with_the_derived_statements(market: SyntheticMarket) -> None:
     """Net income and year-end equity everywhere, revenue outside the moved quarters and the spun-off past."""
     for facts, filer in zip(market.fundamentals, _filers(market), strict=True):
         first, latest = filer.figures.first, len(filer.vintages) - 1
@@ -97,14 +97,14 @@ def test_the_latest_vintage_agrees_with_the_derived_statements(market: Synthetic
             assert money["stockholders_equity"][last] == facts.balances["equity"][i]
             assert spun[last] or money["revenue"][last - 3 : last + 1].sum() == facts.annual["revenue"][i]
             assert abs((filer.ends[last] - end).days) <= 3
-            shown = filer.true_value("diluted_shares", filer.starts[last - 3], filer.ends[last], LAST_SESSION)
+            shown = true_value(filer, "diluted_shares", filer.starts[last - 3], filer.ends[last], LAST_SESSION)
             # The last 10-K may not be filed yet; a split in the last year is not in three annual reports.
             if shown is not None and (filer.split is None or filer.split[0] < date(2024, 1, 1)):
                 assert shown == facts.diluted_shares[i]
-                eps = filer.true_value("eps_diluted", filer.starts[last - 3], filer.ends[last], LAST_SESSION)
+                eps = true_value(filer, "eps_diluted", filer.starts[last - 3], filer.ends[last], LAST_SESSION)
                 assert eps == facts.annual["eps"][i]
         for i, (start, end) in enumerate(zip(filer.starts, filer.ends, strict=True)):
-            eps = filer.true_value("eps_diluted", start, end, LAST_SESSION)
+            eps = true_value(filer, "eps_diluted", start, end, LAST_SESSION)
             if eps is not None and (filer.split is None or filer.split[0] < date(2024, 1, 1)):
                 assert eps == facts.quarterly["eps"][first + i]
 
@@ -141,7 +141,7 @@ def test_cash_flows_are_printed_for_the_year_to_date_only(collection: Path, file
         assert lengths == {1, 2, 3, 4}
 
 
-def test_filings_come_after_the_news_on_business_days(truth: SyntheticTruth, filers: list[Filer]) -> None:
+def test_filings_come_after_the_news_on_business_days(truth: SyntheticMarket, filers: list[Filer]) -> None:
     days = set(sessions())
     for traits, filer in zip(truth.traits, filers, strict=True):
         accessions = [filing.accession for filing in filer.filings]
@@ -156,7 +156,7 @@ def test_filings_come_after_the_news_on_business_days(truth: SyntheticTruth, fil
             assert filing.accepted.startswith(filing.filed.isoformat())
 
 
-def test_all_quirks_are_there_whatever_the_seed(market: SyntheticTruth) -> None:
+def test_all_quirks_are_there_whatever_the_seed(market: SyntheticMarket) -> None:
     filers = _filers(market)
     quirks = [filer.quirks for filer in filers]
     for name in ("weeks", "late", "minority", "proxy", "selected", "subtotal", "crossed"):
@@ -180,15 +180,15 @@ def test_an_amended_annual_report_takes_revenue_back(filers: list[Filer]) -> Non
         first, end = filer.starts[last - 3], filer.ends[last]
         original, correction = [f for f in filer.filings if f.quarter == last]
         assert (original.form, correction.form) == ("10-K", "10-K/A")
-        before = filer.true_value("revenue", first, end, correction.filed - timedelta(days=1))
-        after = filer.true_value("revenue", first, end, correction.filed)
-        quarter = [filer.true_value("revenue", filer.starts[last], end, f.filed) for f in (original, correction)]
+        before = true_value(filer, "revenue", first, end, correction.filed - timedelta(days=1))
+        after = true_value(filer, "revenue", first, end, correction.filed)
+        quarter = [true_value(filer, "revenue", filer.starts[last], end, f.filed) for f in (original, correction)]
         assert before is not None
         assert after is not None
         assert before > after
         assert quarter[0] - quarter[1] == before - after  # pyright: ignore[reportOperatorIssue]
-        assert filer.true_value("revenue", first, end, original.filed - timedelta(days=1)) is None
-        equity = [filer.true_value("stockholders_equity", None, end, f.filed) for f in (original, correction)]
+        assert true_value(filer, "revenue", first, end, original.filed - timedelta(days=1)) is None
+        equity = [true_value(filer, "stockholders_equity", None, end, f.filed) for f in (original, correction)]
         assert equity[0] > equity[1]  # pyright: ignore[reportOperatorIssue]
     assert amended
 
@@ -201,11 +201,11 @@ def test_a_quarterly_loss_is_taken_back(filers: list[Filer]) -> None:
             original, correction = [f for f in filer.filings if f.quarter == quarter]
             period = filer.starts[quarter], filer.ends[quarter]
             assert correction.form == "10-Q/A"
-            loss, profit = (filer.true_value("net_income", *period, f.filed) for f in (original, correction))
+            loss, profit = (true_value(filer, "net_income", *period, f.filed) for f in (original, correction))
             assert loss is not None
             assert profit is not None
             assert loss < 0 < profit
-            per_share = filer.true_value("eps_diluted", *period, original.filed)
+            per_share = true_value(filer, "eps_diluted", *period, original.filed)
             assert per_share is not None
             assert per_share < 0
             found += 1
@@ -222,8 +222,8 @@ def test_a_spin_off_restates_two_years_of_continuing_operations(filers: list[Fil
         eve = amendment.filed - timedelta(days=1)
         for quarter in range(len(filer.ends)):
             period = filer.starts[quarter], filer.ends[quarter]
-            before, after = (filer.true_value("revenue", *period, day) for day in (eve, amendment.filed))
-            net = [filer.true_value("net_income", *period, day) for day in (eve, amendment.filed)]
+            before, after = (true_value(filer, "revenue", *period, day) for day in (eve, amendment.filed))
+            net = [true_value(filer, "net_income", *period, day) for day in (eve, amendment.filed)]
             assert net[0] == net[1]
             if last - 7 <= quarter <= last:
                 assert before is not None
@@ -232,7 +232,7 @@ def test_a_spin_off_restates_two_years_of_continuing_operations(filers: list[Fil
             else:
                 assert before == after
         names = [
-            filer.true_segments(PRODUCT, filer.starts[last], filer.ends[last], day) for day in (eve, amendment.filed)
+            true_segments(filer, PRODUCT, filer.starts[last], filer.ends[last], day) for day in (eve, amendment.filed)
         ]
         assert len(set(names[0]) - set(names[1])) == 1
         found += 1
@@ -284,33 +284,20 @@ def test_tags_change_go_missing_and_stray(collection: Path, filers: list[Filer])
     assert stray >= 5
 
 
-def test_nothing_is_known_before_it_is_filed(truth: SyntheticTruth) -> None:
+def test_nothing_is_known_before_it_is_filed(truth: SyntheticMarket) -> None:
     rng = np.random.default_rng(5)
     metrics = ("revenue", "net_income", "operating_cash_flow", "total_assets", "eps_diluted")
-    for security in truth.securities:
-        filer = truth.filer(security.symbol)
+    for filer in _filers(truth):
         for quarter in rng.choice(len(filer.ends), size=8, replace=False).tolist():
             first = min((f.filed for f in filer.filings if f.quarter == quarter), default=LAST_SESSION)
             for metric in metrics:
                 start = None if metric == "total_assets" else filer.starts[quarter]
                 eve = first - timedelta(days=1)
-                assert truth.true_value(security.symbol, metric, start, filer.ends[quarter], eve) is None
-    with pytest.raises(InputError, match="NOPE"):
-        truth.true_value("NOPE", "revenue", None, date(2020, 3, 31), LAST_SESSION)
-
-
-def test_questions_without_an_answer_have_none(truth: SyntheticTruth) -> None:
-    filer = next(f for f in _filers(truth) if f.company.security.sector == "Financial Services")
-    start, end = filer.starts[8], filer.ends[8]
-    assert filer.true_value("inventory", None, end, LAST_SESSION) is None
-    assert filer.true_value("revenue", None, end, LAST_SESSION) is None
-    assert filer.true_value("total_assets", start, end, LAST_SESSION) is None
-    assert filer.true_value("revenue", start, end + timedelta(days=1), LAST_SESSION) is None
-    assert filer.true_segments(PRODUCT, start, end + timedelta(days=1), LAST_SESSION) == {}
+                assert true_value(filer, metric, start, filer.ends[quarter], eve) is None
 
 
 def test_the_facts_panel_of_the_files_says_what_the_truth_says(
-    collection: Path, truth: SyntheticTruth, filers: list[Filer]
+    collection: Path, truth: SyntheticMarket, filers: list[Filer]
 ) -> None:
     """Every figure of the panel on four days of each company and on those of its restatements."""
     panel = build_facts(load_filings(collection).companies).frame
@@ -325,12 +312,12 @@ def test_the_facts_panel_of_the_files_says_what_the_truth_says(
             known = mine.filter(pl.col("filed") <= day).sort("filed")
             latest = known.unique(["metric", "start", "end"], keep="last", maintain_order=True)
             for metric, start, end, value in latest.select("metric", "start", "end", "value").iter_rows():
-                assert filer.true_value(metric, start, end, day) == pytest.approx(value), (symbol, metric, end, day)
+                assert true_value(filer, metric, start, end, day) == pytest.approx(value), (symbol, metric, end, day)
             compared += latest.height
     assert compared > 30_000
 
 
-def test_scores_spread_as_among_real_companies(market: SyntheticTruth) -> None:
+def test_scores_spread_as_among_real_companies(market: SyntheticMarket) -> None:
     """Piotroski from 2 to 9, a tenth to a fifth above Beneish's line, some high accruals, some negative quality."""
     scores, manipulated, accruals, quality, mixes = [], [], [], [], []
     for filer in _filers(market):

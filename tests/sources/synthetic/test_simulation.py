@@ -10,7 +10,7 @@ from sklearn.covariance import LedoitWolf
 
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError
-from finskillbench.sources.synthetic import SyntheticTruth, simulate, write_collection
+from finskillbench.sources.synthetic import SyntheticMarket, simulate, write_collection
 from finskillbench.sources.synthetic.calendar import new_york_offset, sessions
 from finskillbench.sources.synthetic.market.identities import cusip_check_digit, isin_of
 
@@ -26,12 +26,12 @@ def _digest(folder: Path) -> str:
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
-def market(request: pytest.FixtureRequest) -> SyntheticTruth:
+def market(request: pytest.FixtureRequest) -> SyntheticMarket:
     return simulate(request.param)
 
 
 def test_two_writes_are_the_same_bytes_and_another_seed_is_another_market(
-    collection: Path, truth: SyntheticTruth, tmp_path: Path
+    collection: Path, truth: SyntheticMarket, tmp_path: Path
 ) -> None:
     write_collection(tmp_path / "again", seed=truth.seed)
     assert _digest(tmp_path / "again") == _digest(collection)
@@ -53,7 +53,7 @@ def test_the_calendar_is_new_yorks() -> None:
     assert new_york_offset(date(2024, 11, 4)) == "-05:00"
 
 
-def test_the_covariance_looks_like_large_caps(market: SyntheticTruth) -> None:
+def test_the_covariance_looks_like_large_caps(market: SyntheticMarket) -> None:
     close = market.adjusted_close[-253:]
     covariance = LedoitWolf().fit(close[1:] / close[:-1] - 1).covariance_ * 252
     volatility = np.sqrt(np.diag(covariance))
@@ -63,7 +63,7 @@ def test_the_covariance_looks_like_large_caps(market: SyntheticTruth) -> None:
     assert 0.2 < correlation[np.triu_indices(30, 1)].mean() < 0.45
 
 
-def test_stress_windows_lose_and_calm_years_do_not(market: SyntheticTruth) -> None:
+def test_stress_windows_lose_and_calm_years_do_not(market: SyntheticMarket) -> None:
     def move(first: date, last: date) -> float:
         inside = [first <= day <= last for day in market.days]
         return float(np.prod(1 + market.factors[inside, 0]) - 1)
@@ -74,19 +74,20 @@ def test_stress_windows_lose_and_calm_years_do_not(market: SyntheticTruth) -> No
     assert move(date(2016, 1, 4), date(2025, 12, 31)) > 0
 
 
-def test_true_betas_are_recovered_by_regression(market: SyntheticTruth) -> None:
+def test_true_betas_are_recovered_by_regression(market: SyntheticMarket) -> None:
     """Ordinary least squares over the whole history, against the betas the generator used."""
     returns = market.adjusted_close[1:] / market.adjusted_close[:-1] - 1 - market.risk_free[1:, None]
     design = np.column_stack([np.ones(len(returns)), market.factors[1:]])
     solved, *_ = np.linalg.lstsq(design, returns, rcond=None)
     residual = returns - design @ solved
     spread = np.sqrt(np.diag(np.linalg.inv(design.T @ design))[1:, None] * residual.var(axis=0))
-    scores = (solved[1:] - market.betas.T) / spread
+    betas = np.array([traits.betas for traits in market.traits])
+    scores = (solved[1:] - betas.T) / spread
     assert np.abs(scores).max() < 6  # heteroscedastic errors widen the classical bands
-    assert np.abs(solved[1] - market.betas[:, 0]).max() < 0.15
+    assert np.abs(solved[1] - betas[:, 0]).max() < 0.15
 
 
-def test_caps_are_concentrated_like_the_published_universe(market: SyntheticTruth) -> None:
+def test_caps_are_concentrated_like_the_published_universe(market: SyntheticMarket) -> None:
     assert {s: sum(c.sector == s for c in market.securities) for s in SECTORS} == COUNTS
     shares = np.array([facts.diluted_shares[-1] for facts in market.fundamentals])
     sectors = np.array([s.sector for s in market.securities])
@@ -98,7 +99,7 @@ def test_caps_are_concentrated_like_the_published_universe(market: SyntheticTrut
     assert weights.min() > 0.002
 
 
-def test_statements_agree_with_each_other_and_with_the_price(market: SyntheticTruth) -> None:
+def test_statements_agree_with_each_other_and_with_the_price(market: SyntheticMarket) -> None:
     ratios = []
     for i, facts in enumerate(market.fundamentals):
         annual, balances = facts.annual, facts.balances

@@ -4,7 +4,7 @@
 files that the parsers of `finskillbench.sources` read like any other collection.
 """
 
-from finskillbench.sources.synthetic.simulation import SyntheticTruth, simulate
+from finskillbench.sources.synthetic.simulation import SyntheticMarket, simulate
 from finskillbench.sources.synthetic.writer import write_collection
 
-__all__ = ["SyntheticTruth", "simulate", "write_collection"]
+__all__ = ["SyntheticMarket", "simulate", "write_collection"]

@@ -1,16 +1,14 @@
 """The fictional market as one object: what is written to files, and what is true behind it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError
-from finskillbench.sources.statements import Statements
 from finskillbench.sources.synthetic.calendar import quarter_ends, sessions
 from finskillbench.sources.synthetic.filers.filer import Filer
 from finskillbench.sources.synthetic.filers.history import draw_filer
@@ -29,8 +27,8 @@ _MEAN_CAP = 6e10
 _TOP_OF_THIRTY, _LARGEST_SECTOR, _OTHER_SECTOR = 0.108, 0.21, 0.175
 
 
-@dataclass(frozen=True)
-class SyntheticTruth:
+@dataclass(frozen=True, slots=True)
+class SyntheticMarket:
     """A simulated market with what no data provider publishes.
 
     Attributes
@@ -51,41 +49,11 @@ class SyntheticTruth:
     risk_free: NDArray[np.float64]
     adjusted_close: NDArray[np.float64]
     macro: Mapping[str, Series]
-    _filers: dict[str, Filer] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def securities(self) -> tuple[Security, ...]:
         """Security records, sorted by symbol."""
         return tuple(company.security for company in self.companies)
-
-    @property
-    def betas(self) -> NDArray[np.float64]:
-        """(n, 6) true loadings on mkt_rf, smb, hml, rmw, cma, mom."""
-        return np.array([traits.betas for traits in self.traits])
-
-    def statements(self, symbol: str) -> Statements:
-        """One company's figures in the form `load_market` returns.
-
-        Raises
-        ------
-        InputError : unknown symbol.
-        """
-        facts = self.fundamentals[self._index(symbol)]
-
-        def table(ends: tuple[date, ...], values: NDArray[np.float64]) -> pl.DataFrame:
-            return pl.DataFrame({"end": ends, "value": values}, schema={"end": pl.Date, "value": pl.Float64})
-
-        when, latest = facts.latest_shares
-        return Statements(
-            symbol=symbol,
-            net_income_quarterly=table(facts.quarter_ends, facts.quarterly["netIncome"]),
-            eps_quarterly=table(facts.quarter_ends, facts.quarterly["eps"]),
-            equity=table(facts.annual_ends, facts.balances["equity"]),
-            net_income_annual=table(facts.annual_ends, facts.annual["netIncome"]),
-            eps_annual=table(facts.annual_ends, facts.annual["eps"]),
-            diluted_shares=table(facts.annual_ends, facts.diluted_shares),
-            shares_outstanding=table((when,), np.array([latest])),
-        )
 
     def draw_filer(self, index: int) -> Filer:
         """The filings of the company at `index` with the statements behind them, drawn anew: nothing is kept."""
@@ -93,34 +61,8 @@ class SyntheticTruth:
         rank = sum(other.security.sector == sector for other in self.companies[:index])
         return draw_filer(self.seed, index, company, self.traits[index], self.fundamentals[index], rank=rank)
 
-    def filer(self, symbol: str) -> Filer:
-        """One company's filings and the true statements behind them, kept for the next call.
 
-        Raises
-        ------
-        InputError : unknown symbol.
-        """
-        if symbol not in self._filers:
-            self._filers[symbol] = self.draw_filer(self._index(symbol))
-        return self._filers[symbol]
-
-    def true_value(self, symbol: str, metric: str, start: date | None, end: date, as_of: date) -> float | None:
-        """What was public on `as_of` about a metric over a period (`start` None: at its end); see `Filer.true_value`.
-
-        Raises
-        ------
-        InputError : unknown symbol.
-        """
-        return self.filer(symbol).true_value(metric, start, end, as_of)
-
-    def _index(self, symbol: str) -> int:
-        index = next((i for i, c in enumerate(self.companies) if c.security.symbol == symbol), None)
-        if index is None:
-            raise InputError(f"{symbol}: no such company in the simulated market of seed {self.seed}")
-        return index
-
-
-def simulate(seed: int, names: int = 30) -> SyntheticTruth:
+def simulate(seed: int, names: int = 30) -> SyntheticMarket:
     """Draw the fictional market of a seed.
 
     Parameters
@@ -169,7 +111,7 @@ def simulate(seed: int, names: int = 30) -> SyntheticTruth:
         )
         for i, one in enumerate(traits)
     )
-    return SyntheticTruth(seed, companies, traits, fundamentals, days, factors, risk_free, close, macro)
+    return SyntheticMarket(seed, companies, traits, fundamentals, days, factors, risk_free, close, macro)
 
 
 def _market_caps(sectors: tuple[str, ...], rng: np.random.Generator) -> NDArray[np.float64]:

@@ -25,7 +25,7 @@ from finskillbench.sources.synthetic.market.fundamentals import Fundamentals
 from finskillbench.sources.synthetic.market.identities import Company
 from finskillbench.sources.synthetic.market.macro import Series, decimals
 from finskillbench.sources.synthetic.randomness import Stream, generator
-from finskillbench.sources.synthetic.simulation import SyntheticTruth, simulate
+from finskillbench.sources.synthetic.simulation import SyntheticMarket, simulate
 
 _GICS = {ours: gics for gics, ours in GICS_SECTORS.items()}
 _CENTS = ("eps", "divPS")
@@ -58,7 +58,7 @@ def write_collection(out: Path, *, seed: int, names: int = 30) -> None:
         raise
 
 
-def _write_all(folder: Path, truth: SyntheticTruth) -> None:
+def _write_all(folder: Path, truth: SyntheticMarket) -> None:
     market = ("constituents", "prices", "famafrench", "fred", "statements_derived")
     for name in (*market, "companyfacts", "submissions", "xbrl"):
         (folder / name).mkdir()
@@ -83,7 +83,7 @@ def _write_all(folder: Path, truth: SyntheticTruth) -> None:
             (folder / "xbrl" / symbol / f"{accession}.xml").write_bytes(instance)
 
 
-def price_frame(truth: SyntheticTruth, index: int, stamps: list[str]) -> pl.DataFrame:
+def price_frame(truth: SyntheticMarket, index: int, stamps: list[str]) -> pl.DataFrame:
     """One name's yfinance table: Date, Open, High, Low, Close (all adjusted), Volume, Dividends, Stock Splits."""
     rng = generator(truth.seed, Stream.TRADING, index)
     traits, facts = truth.traits[index], truth.fundamentals[index]
@@ -114,7 +114,7 @@ def price_frame(truth: SyntheticTruth, index: int, stamps: list[str]) -> pl.Data
     )
 
 
-def _dividends(truth: SyntheticTruth, index: int) -> NDArray[np.float64]:
+def _dividends(truth: SyntheticMarket, index: int) -> NDArray[np.float64]:
     """A quarter of the company's yield at the close before, four decimals, on the ex-dividend sessions."""
     close = truth.adjusted_close[:, index]
     paid = np.zeros(len(close))
@@ -127,7 +127,7 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values.astype(np.float32).astype(np.float64)
 
 
-def statements_json(truth: SyntheticTruth, index: int) -> str:
+def statements_json(truth: SyntheticMarket, index: int) -> str:
     """One company's statements in the derived-EDGAR format."""
     company, facts = truth.companies[index], truth.fundamentals[index]
     security = company.security
@@ -167,7 +167,7 @@ def _entries(ends: tuple[date, ...], name: str, values: NDArray[np.float64]) -> 
     ]
 
 
-def _universe(truth: SyntheticTruth) -> str:
+def _universe(truth: SyntheticMarket) -> str:
     sectors: dict[str, dict[str, list[str]]] = {}
     for sector in SECTORS:
         symbols = [s.symbol for s in truth.securities if s.sector == sector]
@@ -221,7 +221,7 @@ def _constituents(companies: tuple[Company, ...]) -> str:
     return out.getvalue()
 
 
-def _french(truth: SyntheticTruth) -> tuple[str, str]:
+def _french(truth: SyntheticMarket) -> tuple[str, str]:
     """Both daily files, percent with two decimals, with the library's kind of prose before and after."""
     percent = np.round(truth.factors * 100, 2).tolist()
     bills = np.round(truth.risk_free * 100, 2).tolist()

@@ -3,12 +3,11 @@
 A filer has *vintages* of its true statements, each in force from the day of the filing that first printed it. A filing
 prints the vintage of its day for its own period and its comparatives, as real ones do: a 10-Q its quarter and year to
 date with those of the year before and the balance sheets of its date and of the last year-end; a 10-K three years and
-two balance sheets. So the figure that was public on a day is known exactly for every period: `Filer.true_value`.
+two balance sheets. So the figure that was public on a day is known exactly for every period.
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
@@ -92,16 +91,6 @@ class Filing:
     quarterly: tuple[int, ...] = ()
     quarterly_metrics: tuple[str, ...] = ()
 
-    def prints(self, metric: str, first: int, last: int) -> bool:
-        """Whether the filing has a column of these quarters for the metric (for an instant `first` equals `last`)."""
-        if metric in INSTANTS:
-            return last in self.balances
-        if metric in CASH_FLOWS:
-            return (first, last) in self.cash
-        if (first, last) in self.flows:
-            return True
-        return first == last and last in self.quarterly and metric in self.quarterly_metrics
-
 
 @dataclass(frozen=True, slots=True)
 class Vintage:
@@ -115,7 +104,7 @@ class Vintage:
     split: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Filer:
     """One company's filings and what is true of them.
 
@@ -134,12 +123,6 @@ class Filer:
     filings: tuple[Filing, ...]
     products: tuple[str, ...]
     split: tuple[date, float] | None
-    _by_start: dict[date, int] = field(init=False, repr=False, compare=False)
-    _by_end: dict[date, int] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_start", {day: i for i, day in enumerate(self.starts)})
-        object.__setattr__(self, "_by_end", {day: i for i, day in enumerate(self.ends)})
 
     def reports(self, metric: str) -> bool:
         """Whether the company has such a line at all (a tag of it, or one that follows from two others)."""
@@ -174,56 +157,6 @@ class Filer:
             return float(np.round(count / self.split[1], -4))
         return count
 
-    def true_value(self, metric: str, start: date | None, end: date, as_of: date) -> float | None:
-        """What had been published by `as_of` about a metric over a period, or None if nothing had.
-
-        Parameters
-        ----------
-        metric : a canonical metric. start : the period's first day; None for an instant. end : its last day.
-        as_of : filings of that day are known.
-
-        A column that a filing printed counts as printed, the latest filing first. A fourth quarter, and a quarter of
-        cash flow, that no filing printed is what the vintage of the latest filing says that printed the year to date
-        ending with it; averages and per-share figures are never derived.
-        """
-        last = self._by_end.get(end)
-        first = last if start is None else self._by_start.get(start)
-        instant = metric in INSTANTS
-        if last is None or first is None or first > last or instant != (start is None) or not self.reports(metric):
-            return None
-        known = self.filings[: bisect_right(self.filings, as_of, key=lambda filing: filing.filed)]
-        for filing in reversed(known):
-            if filing.prints(metric, first, last):
-                return self.value(filing.vintage, metric, first, last)
-        if instant or metric in PER_SHARE or first != last:
-            return None
-        opening = self.year_start(last)
-        for filing in reversed(known):
-            if filing.prints(metric, opening, last):
-                return self.value(filing.vintage, metric, first, last)
-        return None
-
-    def true_segments(self, axis: str, start: date, end: date, as_of: date) -> dict[str, float]:
-        """Revenue by readable segment name over a period as published by `as_of`; empty where there is none.
-
-        axis : `product_segment` or `geographic_segment`. A quarter that nobody printed is derived as in `true_value`.
-        """
-        first, last = self._by_start.get(start), self._by_end.get(end)
-        if first is None or last is None or first > last:
-            return {}
-        known = self.filings[: bisect_right(self.filings, as_of, key=lambda filing: filing.filed)]
-        # A later report may have other segments in the year's column than the nine months have: they do not compare.
-        own = [filing for filing in known if filing.quarter == last]
-        searched = [((first, last), known)] + ([((self.year_start(last), last), own)] if first == last else [])
-        for column, filings in searched:
-            for filing in reversed(filings):
-                if column in self.segment_columns(filing):
-                    return {
-                        readable(member): float(self.vintages[filing.vintage].money[part][first : last + 1].sum())
-                        for part, member in self.members(filing, axis, first, last)
-                    }
-        return {}
-
     def year_start(self, quarter: int) -> int:
         """Index of the first quarter of the fiscal year that `quarter` lies in."""
         return self.fiscal.index(self.fiscal[quarter])
@@ -254,12 +187,3 @@ class Filer:
             renamed = i == 0 and self.quirks.renamed is not None and filing.fiscal_year >= self.quirks.renamed
             found.append((part, f"{prefix}:{name}{'AndServices' if renamed else ''}Member"))
         return found
-
-
-def readable(member: str) -> str:
-    """`abcde:HomeGoodsMember` -> `Home Goods`; `country:US` -> `United States`."""
-    name = member.split(":")[1].removesuffix("Member")
-    if member.startswith("country:"):
-        return {"US": "United States"}[name]
-    spaced = "".join(f" {c}" if c.isupper() and i else c for i, c in enumerate(name))
-    return spaced.replace(" And ", " and ")
