@@ -57,7 +57,7 @@ class Episode:
     difficulty: str
     input: JsonObject
     prompt: Prompt
-    metadata: JsonObject = field(default_factory=dict)
+    metadata: JsonObject = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Truth:
     sub_task: str
     expected_output: JsonObject
     verification: JsonObject
-    proof: JsonObject = field(default_factory=dict)
+    proof: JsonObject = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Score:
     """A finite number with what a reader needs to follow it."""
 
     value: float
-    details: JsonObject = field(default_factory=dict)
+    details: JsonObject = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)

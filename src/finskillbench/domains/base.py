@@ -1,9 +1,28 @@
 """What a domain and a subtask must say: read this file and you know how to write either.
 
 A `Domain` is everything that is known of one field of work: what its subtasks are built from, what is checked of an
-edition beside their labels, the skill packages that its agents can load. A `Subtask` is one kind of episode: what the
-agent must answer, what is true, how an answer is judged, and what a second, independent derivation says. Both are plain
-values, so that one from outside this source tree is as good as ours; see `finskillbench.domains`.
+edition beside their labels, the skill packages that its agents can load. A `Subtask` is one kind of episode. Both are
+plain values, so that one from outside this source tree is as good as ours; see `finskillbench.domains`.
+
+How to write a subtask. It is one file, read from top to bottom:
+
+1. a `TypedDict` of what the agent is given, the type of every episode's `input`;
+2. an `Answer` type of what it must return; the schema in the prompt is rendered from it;
+3. `build(context, objects)`, which draws the episodes and returns a `Task` of each: the `Episode`, its `Truth`, and a
+   certificate, a JSON object that lets anybody recheck the truth. `objects` is what the domain's `prepare` returned;
+   randomness comes from `context.generator(name, ...)` and from nowhere else;
+4. `second(task_input)`, which derives the expected output again from what the agent sees, from the definitions and
+   without the code that `build` used. The build refuses a task on which the two differ by more than rounding, and
+   `data validate` checks every label of an edition with it. Where an answer is an optimum, and many answers may be as
+   good, `proof(label, findings)` takes its place: it rechecks the label's certificate. A subtask has at least one;
+5. a scorer for each profile, `(answer, truth, task_input) -> Score`. It takes any JSON object for an answer, however
+   absurd, never raises on one, and returns a finite value between 0 and 1;
+6. `trivial`, the best answer that needs no thought, and `by_hand`, what arithmetic without a skill answers: the two
+   floors of a report. Either may be left out;
+7. `SUBTASK = Subtask(...)`, which names all of these.
+
+Beside the file it takes one line in the domain's list of subtasks (or an `Extension`, in a package of its own), one row
+in the table of a skill package's SKILL.md, and the script that the row names.
 """
 
 from __future__ import annotations
@@ -11,20 +30,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
+from typing_extensions import TypeVar
 
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.examination import Subject
 from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
 from finskillbench.findings import Findings
 
-Scorer = Callable[[JsonObject, Truth, JsonObject], Score]
+I = TypeVar("I", default=Any)  # noqa: E741 - the input of a task, as a TypedDict
+"""The type of a task's input."""
+O = TypeVar("O", default=Any)  # noqa: E741 - what a domain prepares for its subtasks
+"""The type of what a domain prepares for its subtasks."""
+
+Scorer: TypeAlias = Callable[[JsonObject, Truth, I], Score]
 """`(answer, truth, task_input) -> Score`: never raises on any JSON object and returns a finite value."""
 
-Second = Callable[[JsonObject], JsonObject]
+Second: TypeAlias = Callable[[I], JsonObject]
 """`task_input -> expected output`, from the input at full precision by code that shares nothing with `build`."""
+
+Build: TypeAlias = Callable[[BuildContext, O], list[Task]]
+"""`(context, objects) -> tasks`: draws the episodes of a subtask and proves their truth."""
 
 
 class Answer(BaseModel):
@@ -38,20 +66,24 @@ class Answer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class Label(Generic[I]):
     """One label under examination: the episode, its input at full precision, the truth and its certificate.
 
     `certificate` is empty where the edition was handed out without certificates.
     """
 
     episode: Episode
-    task_input: JsonObject
+    task_input: I
     truth: Truth
     certificate: JsonObject
 
 
-Proof = Callable[[Label, Findings], None]
-"""Rechecks one label from what an agent sees and from the stored certificate; adds what does not hold."""
+Proof: TypeAlias = Callable[[Label[I], Findings], None]
+"""Rechecks one label from what an agent sees and from the stored certificate; adds what does not hold.
+
+It states what it rechecks by `findings.expect` (or `findings.fail`): a label of which nothing was expected counts as
+unchecked.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +98,7 @@ class Naive:
 
 
 @dataclass(frozen=True, slots=True)
-class Subtask:
+class Subtask(Generic[I, O]):
     """One subtask of the benchmark.
 
     Attributes
@@ -77,8 +109,7 @@ class Subtask:
     answer : pydantic type describing the answer to the agent.
     input : TypedDict of what the agent is given; every input of an edition is checked against it.
     scorers : one scorer per profile that is defined for it.
-    build : `(context, objects) -> tasks`, draws its episodes and proves their truth; `objects` is what the domain
-        prepared. None while only imported releases carry it.
+    build : draws its episodes and proves their truth; None while only imported releases carry it.
     second : derives the expected output again; the build refuses a task on which the two differ, and so does
         `data validate`. None where an optimum is proved instead.
     proof : rechecks what leaf-by-leaf agreement cannot say: optima, ties, certificates.
@@ -92,23 +123,28 @@ class Subtask:
     prefix: str
     method: str
     answer: type[Answer]
-    scorers: Mapping[Profile, Scorer] = field(repr=False)
-    build: Callable[[BuildContext, Any], list[Task]] | None = field(default=None, repr=False)
-    second: Second | None = field(default=None, repr=False)
-    proof: Proof | None = field(default=None, repr=False)
+    scorers: Mapping[Profile, Scorer[I]] = field(repr=False)
+    build: Build[O] | None = field(default=None, repr=False)
+    second: Second[I] | None = field(default=None, repr=False)
+    proof: Proof[I] | None = field(default=None, repr=False)
     by_hand: Naive | None = field(default=None, repr=False)
     trivial: Naive | None = field(default=None, repr=False)
-    input: type[Any] | None = field(default=None, repr=False)
+    input: type[I] | None = field(default=None, repr=False)
     definitions: Mapping[str, str] | None = field(default=None, repr=False)
     headline: bool = True
 
 
-DomainCheck = Callable[[Subject, Findings], None]
+DomainCheck: TypeAlias = Callable[[Subject, Findings], None]
 """A check of an edition that is not about single labels: its panels, the objects that episodes share, coverage."""
 
 
+def _no_parameters(objects: object) -> dict[str, Any]:
+    del objects
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Generic[O]):
     """One domain of the benchmark.
 
     Attributes
@@ -127,12 +163,12 @@ class Domain:
 
     name: str
     skills: tuple[Path, ...]
-    subtasks: tuple[Subtask, ...]
-    prepare: Callable[[BuildContext], Any] = field(repr=False)
+    subtasks: tuple[Subtask[Any, O], ...]
+    prepare: Callable[[BuildContext], O] = field(repr=False)
     checks: Mapping[str, DomainCheck] = field(repr=False)
     tools: tuple[str, ...] = ()
     protocol_episodes: int = 40
-    parameters: Callable[[Any], dict[str, Any]] = field(default=lambda objects: {}, repr=False)
+    parameters: Callable[[O], dict[str, Any]] = field(default=_no_parameters, repr=False)
     warm_up: str | None = None
 
     @property

@@ -101,6 +101,18 @@ class BuildContext:
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.seed, key])))
 
 
+def read_catalog(package: str | None, name: str) -> dict[str, Any]:
+    """The JSON object `catalog/<name>` that ships with a package: `read_catalog(__package__, "risk.json")`."""
+    return json.loads(read_catalog_text(package, name))
+
+
+def read_catalog_text(package: str | None, name: str) -> str:
+    """The text `catalog/<name>` that ships with a package, ours or one from outside."""
+    if package is None:
+        raise InternalError(f"catalog/{name}: asked for by a file that is in no package")
+    return resources.files(package).joinpath("catalog", name).read_text(encoding="utf-8")
+
+
 def load_catalog(name: str) -> Any:
     """A JSON file of the catalog."""
     return json.loads(catalog_text(name))

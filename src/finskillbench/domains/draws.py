@@ -12,6 +12,11 @@ from finskillbench.domains.building import Task
 T = TypeVar("T")
 
 
+def permuted(items: Sequence[T], rng: np.random.Generator) -> list[T]:
+    """The items in a random order."""
+    return [items[i] for i in rng.permutation(len(items)).tolist()]
+
+
 def stratified(items: Sequence[T], stratum: Callable[[T], Hashable], count: int, rng: np.random.Generator) -> list[T]:
     """Draw `count` items, as evenly over the strata as their sizes allow; the result keeps the order of `items`.
 
@@ -20,8 +25,8 @@ def stratified(items: Sequence[T], stratum: Callable[[T], Hashable], count: int,
     strata: dict[Hashable, list[int]] = {}
     for index, item in enumerate(items):
         strata.setdefault(stratum(item), []).append(index)
-    queues = [[members[i] for i in rng.permutation(len(members))] for members in strata.values()]
-    order = [queues[i] for i in rng.permutation(len(queues))]
+    queues = [permuted(members, rng) for members in strata.values()]
+    order = permuted(queues, rng)
     chosen: list[int] = []
     while len(chosen) < count and any(order):
         for queue in order:
@@ -43,8 +48,8 @@ def drawn(
     squared, so that no trait is given up for the others; ties at random. An item for which `build` gives None is passed
     over. Every item has the same number of traits, at least one.
     """
-    order = rng.permutation(len(items))
-    columns = list(zip(*(traits(items[i]) for i in order), strict=True))
+    order = permuted(items, rng)
+    columns = list(zip(*map(traits, order), strict=True))
     codes = np.empty((len(items), len(columns)), dtype=np.intp)
     sizes: list[int] = []
     for place, values in enumerate(columns):
@@ -57,7 +62,7 @@ def drawn(
     while left.any() and len(tasks) < count:
         at = int(np.argmin(np.where(left, (taken**2 * weight)[codes].sum(axis=1), np.inf)))
         left[at] = False
-        task = build(items[order[at]])
+        task = build(order[at])
         if task is not None:
             tasks.append(task)
             taken[codes[at]] += 1
@@ -66,4 +71,4 @@ def drawn(
 
 def shuffled(tasks: Sequence[Task], rng: np.random.Generator) -> list[Task]:
     """Tasks in a random order: their place tells nothing, and a prefix is as mixed as the whole."""
-    return [tasks[i] for i in rng.permutation(len(tasks))]
+    return permuted(tasks, rng)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -94,7 +94,7 @@ class Subject:
 
 
 @contextmanager
-def examining(where: str, findings: Findings, *, fatal: bool = True) -> Iterator[None]:
+def examining(where: str, findings: Findings, *, fatal: bool = True) -> Generator[None]:
     """Turn whatever malformed data raises into a finding that names it; a warning unless `fatal`."""
     add = findings.fail if fatal else findings.warn
     try:

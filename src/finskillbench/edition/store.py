@@ -13,7 +13,7 @@ import platform
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
@@ -55,7 +55,7 @@ def _holds_edition(folder: Path) -> bool:
 
 
 @contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
+def new_folder(out: Path) -> Generator[Path]:
     """A folder written beside its place and renamed when complete; nothing is left behind on failure.
 
     What a killed process left of the same `out` is removed first: it could not do so itself.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from finskillbench.errors import InputError
 
@@ -73,7 +73,7 @@ def parse_submission(text: str) -> dict[str, Any]:
             raise second from failure
     if not isinstance(value, dict):
         raise InvalidSubmission(f"the top level is {_kind(value)}, not an object")
-    return value
+    return cast("dict[str, Any]", value)
 
 
 def _check_size(text: str) -> None:

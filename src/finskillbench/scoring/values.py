@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
+
+
+def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Whether a JSON value is an object."""
+    return isinstance(value, Mapping)
+
+
+def is_array(value: object) -> TypeGuard[list[Any]]:
+    """Whether a JSON value is an array."""
+    return isinstance(value, list)
 
 
 def number(value: object) -> float | None:
@@ -34,17 +44,17 @@ def text(value: object) -> str | None:
 
 def mapping(value: object) -> Mapping[str, Any]:
     """Return a JSON object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
+    return value if is_object(value) else {}
 
 
 def array(value: object) -> list[Any]:
     """Return a JSON array, else an empty one."""
-    return value if isinstance(value, list) else []
+    return value if is_array(value) else []
 
 
 def objects(value: object) -> list[Mapping[str, Any]]:
     """Return the objects of a JSON array in order; entries that are no objects count as absent."""
-    return [item for item in array(value) if isinstance(item, Mapping)]
+    return [item for item in array(value) if is_object(item)]
 
 
 def numbers(value: object) -> dict[str, float]:
@@ -88,11 +98,11 @@ def json_equal(left: object, right: object) -> bool:
     pending: list[tuple[object, object]] = [(left, right)]
     while pending:
         a, b = pending.pop()
-        if isinstance(a, Mapping) and isinstance(b, Mapping):
+        if is_object(a) and is_object(b):
             if a.keys() != b.keys():
                 return False
             pending.extend((a[key], b[key]) for key in a)
-        elif isinstance(a, list) and isinstance(b, list):
+        elif is_array(a) and is_array(b):
             if len(a) != len(b):
                 return False
             pending.extend(zip(a, b, strict=True))
