@@ -2,14 +2,12 @@
 
 import orjson
 import pytest
+from tests.harness.programs.cheat import EXPLOITS
 
-from finskillbench.engines.accounting.drivers import EXPENSE_RATIOS, MARGINS
 from finskillbench.engines.accounting.quality import COMPONENTS, FLAGS
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import JsonObject
-from finskillbench.harness.programs import cheat, trivial
 from finskillbench.harness.programs.arithmetic import FIELDS, by_hand
-from finskillbench.harness.programs.cheat import EXPLOITS
 
 FUNDAMENTAL = ("normalization", "earnings_quality", "driver_decomposition")
 END = "2024-03-30"
@@ -86,13 +84,6 @@ def test_arithmetic_reads_only_the_fields_that_it_asks_for() -> None:
     data = task(*ROWS)
     asked = {field: data[field] for field in FIELDS["normalization"]}
     assert by_hand("normalization", asked) == by_hand("normalization", data)
-
-
-def test_the_programs_know_the_names_of_the_answer() -> None:
-    assert trivial.METRICS == NORMALISED
-    assert trivial.COMPONENTS == COMPONENTS
-    assert cheat.FLAGS == FLAGS
-    assert {**dict.fromkeys(MARGINS, "margin"), **dict.fromkeys(EXPENSE_RATIOS, "expense_ratio")} == cheat.RATIOS
 
 
 def answers(sub_task: str) -> list[JsonObject]:

@@ -2,12 +2,10 @@
 
 import orjson
 import pytest
+from tests.harness.programs.cheat import EXPLOITS, MONITORED
 
-from finskillbench.engines.risk.mandate import Kind
 from finskillbench.episode import JsonObject
 from finskillbench.harness.programs.arithmetic import FIELDS, by_hand
-from finskillbench.harness.programs.cheat import EXPLOITS
-from finskillbench.harness.programs.trivial import MONITORED
 
 RISK = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")
 PORTFOLIO = {
@@ -152,10 +150,6 @@ def test_what_an_imported_episode_only_names_is_not_answered(sub_task: str) -> N
         "stress_scenario": {"scenario_id": "stress_rates_down_100"},
     }
     assert by_hand(sub_task, data) == {}
-
-
-def test_constant_answers_name_every_type_of_constraint() -> None:
-    assert tuple(Kind) == MONITORED
 
 
 def test_the_known_exploits_of_the_risk_subtasks_are_tried() -> None:

@@ -9,17 +9,27 @@ from typing import Any
 import pytest
 from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog, read_eval_log
+from tests.harness.programs.faulty import Faulty
 from tests.interop.reading import members, numbers, written_numbers
 
 from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
+from finskillbench.harness.models import BASELINES
 from finskillbench.interop.export import export_run
 from finskillbench.interop.tasks import EVERYTHING, TASKS
 from finskillbench.runs.execute.run import RunResult, run
 
-MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop", "baseline/faulty")
+MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop", Faulty.name)
 CONDITIONS = ("no_skill", "curated")
 LIMIT = 2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def faulty() -> Iterator[None]:
+    """Both ways know a model that does everything wrong."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BASELINES, Faulty.name, Faulty)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from tests.harness.programs.cheat import Cheat
+from tests.harness.programs.faulty import Faulty
 
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.models import BASELINES
 from finskillbench.harness.providers.prices import Price, PriceTable
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan import estimate as estimating
@@ -22,6 +25,13 @@ from finskillbench.runs.plan.streams import parse_shard
 
 NOP, REFERENCE, HOSTED = "baseline/nop", "baseline/reference", "vendor/large"
 PRICE = Price(input=2.0, cached_input=0.5, cache_write=2.5, output=10.0)
+
+
+@pytest.fixture(autouse=True)
+def misbehaving(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two programs of the tests, known by name like those that ship."""
+    for program in (Cheat, Faulty):
+        monkeypatch.setitem(BASELINES, program.name, program)
 
 
 class Prices:
@@ -46,7 +56,7 @@ def used(rows, model: str, condition: str) -> tuple[int, int, int]:
 @pytest.mark.slow
 def test_baselines_use_what_the_plan_said(synthetic_edition: Edition, tmp_path: Path) -> None:
     """Every baseline that ends by itself, all eight conditions, within 15 % and never above the most."""
-    models = [REFERENCE, "baseline/trivial", "baseline/cheat"]
+    models = [REFERENCE, "baseline/trivial", Cheat.name]
     plan = plan_of(synthetic_edition, models, tuple(Condition), limit=10)
     estimates = estimate(synthetic_edition, plan, prices=PRICES, max_tokens=8192)
     rows = run(synthetic_edition, models, [each.value for each in Condition], limit=10, out=tmp_path / "run").rows
@@ -89,10 +99,10 @@ def test_the_most_is_twelve_calls_of_the_longest_answer(edition) -> None:
 
 
 def test_a_program_that_never_submits_takes_no_more_than_the_most(edition, tmp_path: Path) -> None:
-    plan = plan_of(edition, ["baseline/faulty"])
+    plan = plan_of(edition, [Faulty.name])
     (each,) = estimate(edition, plan, prices=PRICES, max_tokens=1)
-    rows = run(edition, ["baseline/faulty"], ["no_skill"], out=tmp_path / "run").rows
-    calls, read, said = used(rows, "baseline/faulty", "no_skill")
+    rows = run(edition, [Faulty.name], ["no_skill"], out=tmp_path / "run").rows
+    calls, read, said = used(rows, Faulty.name, "no_skill")
     assert (each.expected.calls, each.sampled) == (calls, 12)
     assert (each.expected.input_tokens, each.expected.output_tokens) == (read, said)
     assert each.most.input_tokens >= read

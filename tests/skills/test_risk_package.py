@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from finskillbench.domains import by_name
 from finskillbench.episode import Episode, JsonObject, Prompt
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import Surroundings, run_episode
 from finskillbench.harness.models import get_model
 from finskillbench.harness.programs.arithmetic import by_hand
-from finskillbench.harness.programs.reading import ANSWER_KEYS
 from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.harness.skills.lint import lint
 from finskillbench.harness.skills.loader import curated, load_package, placebo
@@ -153,7 +153,7 @@ def test_the_package_is_clean() -> None:
 def test_the_table_names_a_script_and_the_answers_keys(sub_task: str) -> None:
     recipe = recipe_of(sub_task)
     assert recipe.script in load_package(ROOT).scripts
-    assert recipe.keys == ANSWER_KEYS[sub_task]
+    assert recipe.keys == tuple(by_name(sub_task).answer.model_fields)
 
 
 def test_monitoring_measures_every_constraint(task: JsonObject) -> None:
@@ -470,7 +470,7 @@ def test_the_reference_program_follows_the_table(
     sub_task: str, task: JsonObject, warm: ScriptRunner, tmp_path: Path
 ) -> None:
     answer = solved(sub_task, task, Condition.CURATED, warm, tmp_path)
-    assert answer == {key: run(sub_task, task)[key] for key in ANSWER_KEYS[sub_task]}
+    assert answer == {key: run(sub_task, task)[key] for key in by_name(sub_task).answer.model_fields}
 
 
 @pytest.mark.parametrize("condition", [Condition.NO_SKILL, Condition.SELF_GENERATED])
@@ -480,4 +480,4 @@ def test_without_the_package_it_answers_by_hand(
 ) -> None:
     answer = solved(sub_task, task, condition, warm, tmp_path)
     assert answer == by_hand(sub_task, task)
-    assert tuple(answer) == ANSWER_KEYS[sub_task]
+    assert tuple(answer) == tuple(by_name(sub_task).answer.model_fields)

@@ -7,27 +7,20 @@ language model that is called through Inspect's model layer, which is imported w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
-from types import MappingProxyType
 
 from finskillbench.errors import InputError
 from finskillbench.harness.model import Model
+from finskillbench.harness.programs.nop import Nop
+from finskillbench.harness.programs.reference import Reference
+from finskillbench.harness.programs.trivial import Trivial
 from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
 
-MODELS: Mapping[str, str] = MappingProxyType(
-    {
-        "baseline/reference": "finskillbench.harness.programs.reference:Reference",
-        "baseline/trivial": "finskillbench.harness.programs.trivial:Trivial",
-        "baseline/nop": "finskillbench.harness.programs.baselines:Nop",
-        "baseline/cheat": "finskillbench.harness.programs.cheat:Cheat",
-        "baseline/faulty": "finskillbench.harness.programs.baselines:Faulty",
-    }
-)
-"""Name to "module:class"; a class takes no arguments. Loaded on first use, so that an optional one costs nothing."""
+BASELINES: dict[str, Callable[[], Model]] = {model.name: model for model in (Reference, Trivial, Nop)}
+"""The programs by name."""
 # fmt: off
 PROVIDERS = (
     "anthropic", "azureai", "bedrock", "cloudflare", "deepseek", "fireworks", "google", "grok", "groq", "hf",
@@ -68,11 +61,11 @@ def check_model(name: str) -> None:
     ------
     InputError : an unknown program, a name without provider, an unknown provider, or the extra is not installed.
     """
-    if name in MODELS:
+    if name in BASELINES:
         return
     provider, _, model = name.partition("/")
     if name.startswith(PROGRAMS) or not provider or not model:
-        raise InputError(f"model {name!r} is unknown; choose from: {', '.join(MODELS)}, or give provider/model")
+        raise InputError(f"model {name!r} is unknown; choose from: {', '.join(BASELINES)}, or give provider/model")
     from finskillbench.harness.providers.hosted import EXTRA
 
     if find_spec("inspect_ai") is None:
@@ -89,9 +82,8 @@ def get_model(name: str, options: ModelOptions | None = None) -> Model:
     InputError : no such model, or something that it needs is missing: one line says what.
     """
     check_model(name)
-    if name in MODELS:
-        module, _, attribute = MODELS[name].partition(":")
-        return getattr(import_module(module), attribute)()
+    if name in BASELINES:
+        return BASELINES[name]()
     from finskillbench.harness.providers.hosted import Hosted
 
     return Hosted(name, options or ModelOptions())

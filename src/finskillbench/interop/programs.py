@@ -15,7 +15,7 @@ from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 
 from finskillbench.errors import InputError
 from finskillbench.harness.model import AUTO
-from finskillbench.harness.models import MODELS, get_model
+from finskillbench.harness.models import BASELINES, get_model
 from finskillbench.harness.providers.inspect_words import from_chat, from_tool, to_call, to_usage
 
 
@@ -32,8 +32,8 @@ class ProgramAPI(ModelAPI):
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
         name = model_name.replace("-", "/", 1)
-        if name not in MODELS:
-            known = ", ".join(f"finskillbench/{each.replace('/', '-')}" for each in MODELS)
+        if name not in BASELINES:
+            known = ", ".join(f"finskillbench/{each.replace('/', '-')}" for each in BASELINES)
             raise InputError(f"model 'finskillbench/{model_name}' is unknown; choose from: {known}")
         self._program = get_model(name)
 

@@ -15,10 +15,10 @@ from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+from finskillbench.domains import subtasks
 from finskillbench.episode import Submission
 from finskillbench.errors import RunStoppedError
 from finskillbench.harness.loop import run_episode
-from finskillbench.harness.programs.reading import ANSWER_KEYS
 from finskillbench.harness.providers.inspect_words import to_chat
 from finskillbench.interop.active import Active
 from finskillbench.interop.verdict_scores import PROFILES, SCORER, to_score
@@ -141,5 +141,5 @@ def _register(name: str) -> Callable[..., Task]:
     return build
 
 
-TASKS = {name: _register(name) for name in (*ANSWER_KEYS, *DOMAINS, EVERYTHING)}
+TASKS = {name: _register(name) for name in (*(one.name for one in subtasks()), *DOMAINS, EVERYTHING)}
 """What `inspect eval finskillbench/...` takes, by name."""

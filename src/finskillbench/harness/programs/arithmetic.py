@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from finskillbench.domains import Naive, by_name
+
 FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "unconstrained_optimization": ("objective", "expected_returns", "covariance_matrix"),
@@ -39,14 +41,11 @@ _FILED = (
 )
 
 
-def by_hand(sub_task: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer from the fields read, or an empty one where arithmetic gets nowhere.
-
-    Imported episodes may name a mandate or a scenario without its numbers.
-    """
-    method = _METHODS.get(sub_task)
+def by_hand(sub_task: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An answer from the fields read, or an empty one where arithmetic gets nowhere."""
+    naive = by_name(sub_task).by_hand or BY_HAND.get(sub_task)
     try:
-        return method(data) if method is not None else {}
+        return naive.answer(data) if naive is not None else {}
     except KeyError:
         return {}
 
@@ -186,6 +185,9 @@ _METHODS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = MappingP
         "normalization": _normalization,
     }
 )
+
+BY_HAND = {name: Naive(FIELDS[name], method) for name, method in _METHODS.items()}
+"""What a subtask whose domain does not say it yet is answered by hand."""
 
 
 def _heuristic(data: Mapping[str, Any]) -> dict[str, float]:

@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
-from finskillbench.errors import Cause, ProviderError
+from finskillbench.domains import Naive, Subtask, by_name
+from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, Turn
 from finskillbench.harness.prompts import APPENDIX
-
-ANSWER_KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "unconstrained_optimization": ("weights",),
-        "constrained_optimization": ("weights", "constraint_satisfaction"),
-        "tool_use_parameterization": ("optimizer_call",),
-        "rebalancing": ("trade_list", "new_weights", "turnover"),
-        "black_litterman": ("posterior_returns", "optimal_weights"),
-        "infeasibility_detection": ("feasible", "minimum_turnover"),
-        "constraint_monitoring": ("overall_compliant", "violations_count", "constraints"),
-        "risk_identification": ("top_risk_exposures",),
-        "stress_testing": ("estimated_pnl_pct", "attribution"),
-        "risk_remediation": ("trades", "total_turnover", "post_trade_compliant"),
-        "normalization": ("metrics",),
-        "earnings_quality": (
-            "piotroski_score",
-            "piotroski_components",
-            "beneish_m_score",
-            "beneish_flag",
-            "accruals_ratio",
-            "income_quality_ratio",
-            "flags",
-        ),
-        "driver_decomposition": ("revenue_delta", "top_revenue_drivers", "margin_drivers"),
-    }
-)
-"""Top-level keys of each subtask's answer (specification, Subtasks)."""
 
 _SUB_TASK = re.compile(r"^Subtask: (\S+)$", re.MULTILINE)
 
@@ -71,6 +43,14 @@ def sub_task_of(messages: Sequence[Message]) -> str:
     return found[1]
 
 
+def subtask_of(messages: Sequence[Message]) -> Subtask | None:
+    """The subtask as it is registered; None for an imported episode under a name that is not."""
+    try:
+        return by_name(sub_task_of(messages))
+    except InputError:
+        return None
+
+
 def turns_taken(messages: Sequence[Message]) -> int:
     """Model calls answered so far."""
     return sum(message.role == "assistant" for message in messages)
@@ -87,10 +67,15 @@ def fields_read(messages: Sequence[Message]) -> dict[str, Any]:
     return values
 
 
-def pick(messages: Sequence[Message], count: int) -> int:
-    """A number below `count` fixed by the task prompt, so that episodes differ and repeats agree."""
-    digest = hashlib.sha256(prompt_of(messages).encode()).digest()
-    return int.from_bytes(digest[:8]) % count
+def naive_answer(naive: Naive | None, messages: Sequence[Message]) -> dict[str, Any]:
+    """The answer from the fields read so far; an empty one where there is none, or a field it needs is missing.
+
+    Imported episodes may name a mandate or a scenario without its numbers.
+    """
+    try:
+        return dict(naive.answer(fields_read(messages))) if naive is not None else {}
+    except KeyError:
+        return {}
 
 
 def call(name: str, number: int, /, **arguments: Any) -> ToolCall:

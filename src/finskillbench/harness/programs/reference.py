@@ -14,10 +14,20 @@ from typing import Any
 
 import orjson
 
+from finskillbench.domains import Naive
 from finskillbench.harness.model import Message, ToolSpec, Turn
-from finskillbench.harness.programs.arithmetic import FIELDS, by_hand
+from finskillbench.harness.programs.arithmetic import BY_HAND
 from finskillbench.harness.programs.program import Program
-from finskillbench.harness.programs.reading import appended_of, call, fields_read, read_fields, sub_task_of, submit
+from finskillbench.harness.programs.reading import (
+    appended_of,
+    call,
+    fields_read,
+    naive_answer,
+    read_fields,
+    sub_task_of,
+    submit,
+    subtask_of,
+)
 
 _SKILL_IN_INDEX = re.compile(r"^- ([a-z0-9-]+):", re.MULTILINE)
 _SAVED_BEFORE = re.compile(r"^Saved skills: (.*)$", re.MULTILINE)
@@ -59,10 +69,17 @@ class Reference(Program):
         turn = _use_skill(sub_task, appended, offered, results)
         if turn is not None:
             return turn
-        fields = FIELDS.get(sub_task, ())
-        if fields and not fields_read(messages):
-            return read_fields(*fields)
-        return submit(by_hand(sub_task, fields_read(messages)))
+        naive = _by_hand(messages)
+        if naive is not None and naive.fields and not fields_read(messages):
+            return read_fields(*naive.fields)
+        return submit(naive_answer(naive, messages))
+
+
+def _by_hand(messages: Sequence[Message]) -> Naive | None:
+    subtask = subtask_of(messages)
+    if subtask is None:
+        return None
+    return subtask.by_hand or BY_HAND.get(subtask.name)
 
 
 def _use_skill(

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from finskillbench.domains import Naive
 from finskillbench.harness.model import Message, ToolSpec, Turn
 from finskillbench.harness.programs.program import Program
-from finskillbench.harness.programs.reading import fields_read, read_fields, sub_task_of, submit, turns_taken
+from finskillbench.harness.programs.reading import naive_answer, read_fields, submit, subtask_of, turns_taken
 
 _FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -122,10 +123,16 @@ class Trivial(Program):
 
     def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Ask for the fields that this subtask needs, then submit its constant answer."""
-        sub_task = sub_task_of(messages)
-        if sub_task in _FIELDS and turns_taken(messages) == 0:
-            return read_fields(*_FIELDS[sub_task])
-        return submit(_answer(sub_task, fields_read(messages)))
+        subtask = subtask_of(messages)
+        naive = subtask and (subtask.trivial or _table(subtask.name))
+        if naive is not None and naive.fields and turns_taken(messages) == 0:
+            return read_fields(*naive.fields)
+        return submit(naive_answer(naive, messages))
+
+
+def _table(sub_task: str) -> Naive:
+    """What a subtask whose domain does not say it yet is answered."""
+    return Naive(_FIELDS.get(sub_task, ()), lambda data: _answer(sub_task, data))
 
 
 def _answer(sub_task: str, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.loop import MAX_TURNS
 from finskillbench.harness.model import Usage
-from finskillbench.harness.models import MODELS
+from finskillbench.harness.models import BASELINES
 from finskillbench.harness.prompts import VERDICTS_SHOWN
 from finskillbench.harness.providers.prices import Price, PriceTable
 from finskillbench.runs.plan.items import Item, Plan
@@ -117,7 +117,7 @@ def estimate(
     async def work() -> list[Estimate]:
         found = []
         for number, ((model, condition), items) in enumerate(arms.items(), 1):
-            program = model in MODELS
+            program = model in BASELINES
             player = model if program else STAND_IN
             strata = _strata(plan.episodes, items, wanted)
             await _sample(strata, rehearsal, player, condition)

@@ -1,22 +1,23 @@
-"""The baseline programs through the real loop."""
+"""The programs, those that ship and two that misbehave, through the real loop."""
 
 import dataclasses
 
 import orjson
 import pytest
+from tests.harness.programs.cheat import EXPLOITS, Cheat
+from tests.harness.programs.faulty import Faulty
 
 from finskillbench.domains import by_name, domain_of, subtasks
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Model
-from finskillbench.harness.models import MODELS, get_model
-from finskillbench.harness.programs.cheat import EXPLOITS
-from finskillbench.harness.programs.reading import ANSWER_KEYS
+from finskillbench.harness.models import BASELINES, get_model
+from finskillbench.harness.programs.nop import Nop
+from finskillbench.harness.programs.trivial import Trivial
 from finskillbench.harness.prompts import task_prompt
 from finskillbench.harness.skills.loader import curated
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
-OURS = ("baseline/nop", "baseline/trivial", "baseline/cheat", "baseline/faulty")
 PACKAGES = curated()
 NAMES = [subtask.name for subtask in subtasks()]
 
@@ -29,9 +30,9 @@ def mounts(mounts):
 
 @pytest.fixture
 def solve(play, episode):
-    """The trace of a baseline on an episode of any subtask, `salt` making its prompt another one."""
+    """The trace of a program on an episode of any subtask, `salt` making its prompt another one."""
 
-    def go(name: str, sub_task: str, condition=Condition.NO_SKILL, *, salt: int = 0, **more):
+    def go(model: Model, sub_task: str, condition=Condition.NO_SKILL, *, salt: int = 0, **more):
         subtask = by_name(sub_task)
         task_input = {
             **episode.input,
@@ -41,12 +42,12 @@ def solve(play, episode):
         other = dataclasses.replace(
             episode, sub_task=sub_task, skill=domain_of(subtask.name).name, input={**task_input, "salt": salt, **more}
         )
-        return play(get_model(name), condition, episode=other, base_prompt=task_prompt(other, subtask.answer))
+        return play(model, condition, episode=other, base_prompt=task_prompt(other, subtask.answer))
 
     return go
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_names_agree_with_the_registry(name: str) -> None:
     model = get_model(name)
     assert model.name == name
@@ -57,34 +58,30 @@ def test_an_unknown_model_is_named_with_the_known_ones() -> None:
     with pytest.raises(InputError) as caught:
         get_model("baseline/none")
     assert "'baseline/none' is unknown" in str(caught.value)
-    assert all(name in str(caught.value) for name in MODELS)
-
-
-def test_answer_keys_are_those_of_the_answer_types() -> None:
-    assert {subtask.name: tuple(subtask.answer.model_fields) for subtask in subtasks()} == dict(ANSWER_KEYS)
+    assert all(name in str(caught.value) for name in BASELINES)
 
 
 @pytest.mark.parametrize("sub_task", NAMES)
 @pytest.mark.parametrize("condition", list(Condition))
 def test_nop_submits_every_key_null(solve, sub_task: str, condition: Condition) -> None:
-    trace = solve("baseline/nop", sub_task, condition)
+    trace = solve(Nop(), sub_task, condition)
     assert (trace.ended, trace.turns, trace.usage.cost_usd) == ("submitted", 1, 0.0)
-    assert orjson.loads(trace.answer) == dict.fromkeys(ANSWER_KEYS[sub_task])
+    assert orjson.loads(trace.answer) == dict.fromkeys(by_name(sub_task).answer.model_fields)
 
 
 @pytest.mark.parametrize("sub_task", NAMES)
 def test_trivial_fills_every_key_without_skills(solve, sub_task: str) -> None:
-    trace = solve("baseline/trivial", sub_task, Condition.CURATED)
+    trace = solve(Trivial(), sub_task, Condition.CURATED)
     answer = orjson.loads(trace.answer)
-    assert tuple(answer) == ANSWER_KEYS[sub_task]
+    assert tuple(answer) == tuple(by_name(sub_task).answer.model_fields)
     assert None not in answer.values()
     assert (trace.skills_loaded, trace.scripts_run) == ((), ())
 
 
 def test_trivial_weights_are_equal_and_its_flags_are_the_constraints_set(solve, full_input) -> None:
     third = {"AAA": 1 / 3, "BBB": 1 / 3, "CCC": 1 / 3}
-    assert orjson.loads(solve("baseline/trivial", "unconstrained_optimization").answer) == {"weights": third}
-    answer = orjson.loads(solve("baseline/trivial", "constrained_optimization").answer)
+    assert orjson.loads(solve(Trivial(), "unconstrained_optimization").answer) == {"weights": third}
+    answer = orjson.loads(solve(Trivial(), "constrained_optimization").answer)
     assert answer == {"weights": third, "constraint_satisfaction": {"long_only": True}}
 
 
@@ -104,16 +101,16 @@ def test_cheats_text_is_refused_or_at_least_parses_to_what_it_says(solve) -> Non
 def test_cheat_tries_every_exploit_and_gets_nothing_after_submitting(solve) -> None:
     answers = set()
     for salt in range(120):
-        trace = solve("baseline/cheat", "unconstrained_optimization", salt=salt)
+        trace = solve(Cheat(), "unconstrained_optimization", salt=salt)
         assert [record.fate for record in trace.tool_calls] == ["ok", "not_run", "not_run"]
         answers.add(trace.answer)
     assert answers == {exploit("unconstrained_optimization") for exploit in EXPLOITS}
 
 
-@pytest.mark.parametrize("name", ["baseline/cheat", "baseline/trivial", "baseline/nop"])
-def test_a_baseline_answers_alike_in_every_arm(solve, name: str) -> None:
+@pytest.mark.parametrize("program", [Cheat, Trivial, Nop])
+def test_a_program_answers_alike_in_every_arm(solve, program) -> None:
     for salt in range(10):
-        answers = {solve(name, "unconstrained_optimization", arm, salt=salt).answer for arm in Condition}
+        answers = {solve(program(), "unconstrained_optimization", arm, salt=salt).answer for arm in Condition}
         assert len(answers) == 1
 
 
@@ -121,7 +118,7 @@ def test_faulty_never_submits_and_always_ends(solve) -> None:
     seen = set()
     for salt in range(16):
         for condition in Condition:
-            trace = solve("baseline/faulty", "normalization", condition, salt=salt)
+            trace = solve(Faulty(), "normalization", condition, salt=salt)
             assert (trace.ended, trace.answer) == ("max_turns", None)
             seen.add(trace.tool_calls[0].name if trace.tool_calls else "text")
             seen.add(trace.tool_calls[0].arguments[:60] if trace.tool_calls else "text")

@@ -1,29 +1,18 @@
-"""Two programs that bound every report from below: one says nothing, one does everything wrong."""
+"""A model that does everything wrong. None of its faults may end a run or earn a point."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.harness.programs.cheat import pick
+
 from finskillbench.harness.model import AUTO, Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.programs.program import Program
-from finskillbench.harness.programs.reading import ANSWER_KEYS, call, pick, sub_task_of, submit, turns_taken
-
-
-class Nop(Program):
-    """`baseline/nop`: submits the answer's top-level keys, all null, on its first turn."""
-
-    name = "baseline/nop"
-
-    def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
-        """Submit nulls; a subtask it does not know gets an empty object."""
-        return submit(dict.fromkeys(ANSWER_KEYS.get(sub_task_of(messages), ())))
+from finskillbench.harness.programs.reading import call, turns_taken
 
 
 class Faulty(Program):
-    """`baseline/faulty`: malforms calls, calls what does not exist, loops, talks, never submits.
-
-    The prompt decides which fault an episode gets. None of them may end a run or earn a point.
-    """
+    """Malforms calls, calls what does not exist, loops, talks, never submits; the prompt decides which."""
 
     name = "baseline/faulty"
 
