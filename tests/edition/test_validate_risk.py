@@ -58,7 +58,7 @@ def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
     assert set(TYPES) == set(PLANTED)
     assert set(risk_measures.FACTORS) == set(exposures.FACTORS)
     assert (risk_measures.TILT, risk_measures.SECTOR) == (exposures.LEAST_TILT, exposures.LEAST_SECTOR)
-    assert (risk_measures.ILLIQUID, risk_measures.LISTED) == (exposures.LEAST_ILLIQUID, exposures.KEPT)
+    assert (risk_measures.ILLIQUID, risk_measures.LISTED) == (exposures.LEAST_ILLIQUID, exposures.LIST_LENGTH)
     assert (risk_measures.DAYS, risk_measures.PARTICIPATION) == (exposures.HORIZON, exposures.PARTICIPATION)
     assert LEAST["tilt"] >= risk_measures.TILT
     assert LEAST["illiquid"] >= risk_measures.ILLIQUID

@@ -19,7 +19,7 @@ from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.risk.exposures import ranked
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
-from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.episode import Profile, Score, Truth
 
 Json = dict[str, Any]
@@ -82,7 +82,7 @@ def monitoring() -> Case:
         ),
     }
     market = market_from(task_input)
-    report = constraint_report(book_from(task_input, market), mandate_from(task_input["mandate"]), market)
+    report = constraint_report(portfolio_from(task_input, market), mandate_from(task_input["mandate"]), market)
     return Truth("rm_cm_t", "constraint_monitoring", report, {"method": "exact_match"}, {"kind": "hand"}), task_input
 
 
@@ -94,7 +94,7 @@ def identification(*, fifth: bool = True, **weights: float) -> Case:
         "average_daily_volume_usd": dict.fromkeys(TICKERS, 2e8 if fifth else 1e12),
     }
     market = market_from(task_input)
-    found = ranked(book_from(task_input, market), market)
+    found = ranked(portfolio_from(task_input, market), market)
     listed = [
         {"rank": i, "type": one.type.value, "subject": one.subject, "detail": one.detail, "magnitude": one.magnitude}
         for i, one in enumerate(found, 1)
@@ -395,7 +395,7 @@ def test_of_several_worst_names_any_will_do(symbol: str, credit: float) -> None:
         "mandate": mandate({"type": "position_limit_min", "value": 0.2}),
     }
     market = market_from(task_input)
-    report = constraint_report(book_from(task_input, market), mandate_from(task_input["mandate"]), market)
+    report = constraint_report(portfolio_from(task_input, market), mandate_from(task_input["mandate"]), market)
     truth = Truth("rm_cm_t", CM, report, {"method": "exact_match"}, {"kind": "hand"})
     answer = copy.deepcopy(report)
     answer["constraints"][0]["worst_symbol"] = symbol

@@ -16,7 +16,7 @@ from finskillbench.engines.risk import stress
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.stress import apply, scenario_from
-from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.errors import InternalError
 
 Json = dict[str, Any]
@@ -59,7 +59,7 @@ def test_the_second_derivation_of_monitoring_agrees_kind_by_kind() -> None:
     weights = {"AAA": 0.52, "BBB": -0.05, "CCC": 0.31, "DDD": 0.01, "EEE": 0.12}
     task_input = MARKET | {"portfolio": portfolio(**weights), "mandate": mandate(*constraints)}
     market = market_from(task_input)
-    found = measure(book_from(task_input, market), mandate_from(task_input["mandate"]), market)
+    found = measure(portfolio_from(task_input, market), mandate_from(task_input["mandate"]), market)
     second = risk_second.monitored(task_input)
     for one in found:
         assert second[one.kind].value == pytest.approx(one.value, abs=1e-12), one.kind
@@ -96,7 +96,7 @@ def test_the_second_derivation_of_stress_agrees() -> None:
         }
     }
     market = market_from(task_input)
-    first = apply(book_from(task_input, market), scenario_from(task_input["stress_scenario"]), market)
+    first = apply(portfolio_from(task_input, market), scenario_from(task_input["stress_scenario"]), market)
     second = risk_second.stressed(task_input)
     assert second.pnl == pytest.approx(first.pnl, abs=1e-15)
     assert second.by_sector == pytest.approx(dict(first.by_sector), abs=1e-15)

@@ -21,7 +21,7 @@ from finskillbench.engines.risk.mandate import Kind
 from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.remediation import nearest, remediate
 from finskillbench.engines.risk.stress import scenario_from
-from finskillbench.engines.risk.task import book_from
+from finskillbench.engines.risk.task import portfolio_from
 from finskillbench.panels import Panels, read_panels
 
 BAND = load_catalog("risk.json")["grey_band"]
@@ -155,7 +155,7 @@ def test_a_portfolio_is_what_its_json_says(objects: RiskObjects) -> None:
     low, high = SETTINGS["nav_usd"][0], SETTINGS["largest_nav_usd"]
     for case in objects.portfolios:
         shown = case.to_json()
-        again = book_from({"portfolio": shown}, case.market)
+        again = portfolio_from({"portfolio": shown}, case.market)
         assert (again.weights == case.book.weights).all()
         assert again.traded == pytest.approx(case.book.traded, abs=1e-15)
         assert 15 <= len(shown["holdings"]) <= 25

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import FACTORS
-from finskillbench.engines.risk.book import Market
+from finskillbench.engines.risk.portfolio import Market
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError

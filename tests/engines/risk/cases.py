@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from finskillbench.arrays import FACTORS, SECTORS, Floats
-from finskillbench.engines.risk.book import Book, Market
+from finskillbench.engines.risk.portfolio import Market, Portfolio
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 SAMPLE = Path(__file__).parents[4] / "shared" / "release_sample" / "data" / "risk_management"
@@ -33,11 +33,11 @@ def market(n: int = 12, seed: int = 0, sessions: int = 252) -> Market:
     )
 
 
-def books(n: int = 12) -> st.SearchStrategy[Book]:
+def books(n: int = 12) -> st.SearchStrategy[Portfolio]:
     """Signed weights of n names, some of them 0, and the cash that completes them."""
     weight = st.one_of(st.just(0.0), st.floats(-0.5, 0.8).map(lambda value: round(value, 6)))
     return st.builds(
-        lambda weights, nav, traded: Book(np.array(weights), 1.0 - float(np.sum(weights)), nav, traded),
+        lambda weights, nav, traded: Portfolio(np.array(weights), 1.0 - float(np.sum(weights)), nav, traded),
         st.lists(weight, min_size=n, max_size=n),
         st.floats(1e5, 1e10),
         st.floats(0, 1),

@@ -10,9 +10,9 @@ from tests.engines.risk.cases import books, mandate_json, market, scenario_json
 
 from finskillbench.arrays import FACTORS
 from finskillbench.engines.risk.batch import Batch
-from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import measure, measure_pairs
+from finskillbench.engines.risk.portfolio import Market, Portfolio
 from finskillbench.engines.risk.stress import BY_FACTOR, apply, apply_pairs, scenario_from
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
@@ -40,7 +40,9 @@ _CASES = st.lists(
 
 @settings(max_examples=100, deadline=None)
 @given(cases=_CASES, data=st.data())
-def test_monitoring_pairs_are_the_same_as_one_by_one(cases: list[tuple[Book, Market]], data: st.DataObject) -> None:
+def test_monitoring_pairs_are_the_same_as_one_by_one(
+    cases: list[tuple[Portfolio, Market]], data: st.DataObject
+) -> None:
     pairs = data.draw(
         st.lists(st.tuples(st.integers(0, len(cases) - 1), st.sampled_from([_EVERY, _FEW])), min_size=1, max_size=12)
     )
@@ -56,7 +58,7 @@ def test_monitoring_pairs_are_the_same_as_one_by_one(cases: list[tuple[Book, Mar
 
 @settings(max_examples=100, deadline=None)
 @given(cases=_CASES)
-def test_stress_pairs_are_the_same_as_one_by_one(cases: list[tuple[Book, Market]]) -> None:
+def test_stress_pairs_are_the_same_as_one_by_one(cases: list[tuple[Portfolio, Market]]) -> None:
     mild = dict.fromkeys(FACTORS, -0.01)
     scenarios = [scenario_from(scenario_json()), scenario_from(scenario_json(factor_shocks=mild))]
     batch = Batch.of([book for book, _ in cases], [own for _, own in cases])
@@ -74,8 +76,8 @@ def test_stress_pairs_are_the_same_as_one_by_one(cases: list[tuple[Book, Market]
 
 
 def test_a_sector_that_a_market_lacks_is_not_its_heaviest() -> None:
-    short = Book(np.full(5, -0.1), 1.5, 1e6)
-    batch = Batch.of([Book(np.full(12, 0.05), 0.4, 1e6), short], [_WIDE, _NARROW])
+    short = Portfolio(np.full(5, -0.1), 1.5, 1e6)
+    batch = Batch.of([Portfolio(np.full(12, 0.05), 0.4, 1e6), short], [_WIDE, _NARROW])
     assert batch.heaviest_sector.tolist() == pytest.approx([0.1, -0.1])
 
 
@@ -83,7 +85,7 @@ def test_only_a_sector_held_in_the_pair_needs_a_sensitivity() -> None:
     lacking = scenario_json()
     del lacking["sector_sensitivities"]["Communication Services"]
     scenarios = [scenario_from(scenario_json()), scenario_from(lacking)]
-    batch = Batch.of([Book(np.full(12, 0.05), 0.4, 1e6), Book(np.full(5, 0.1), 0.5, 1e6)], [_WIDE, _NARROW])
+    batch = Batch.of([Portfolio(np.full(12, 0.05), 0.4, 1e6), Portfolio(np.full(5, 0.1), 0.5, 1e6)], [_WIDE, _NARROW])
     apply_pairs(batch, np.array([0, 1]), scenarios, np.array([0, 1]))
     with pytest.raises(InputError, match="S1: sector_sensitivities lacks Communication Services, which is held"):
         apply_pairs(batch, np.array([0, 1]), scenarios, np.array([1, 1]))

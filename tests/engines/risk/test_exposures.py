@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from tests.engines.risk.cases import books, market, permuted, sample
 
 from finskillbench.arrays import FACTORS
-from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.exposures import (
     CONVENTIONS,
-    KEPT,
+    LIST_LENGTH,
     ExposureType,
     candidates,
     days_to_liquidate,
@@ -23,6 +22,7 @@ from finskillbench.engines.risk.exposures import (
     sector_weights,
     top,
 )
+from finskillbench.engines.risk.portfolio import Market, Portfolio
 from finskillbench.errors import InputError
 
 
@@ -36,12 +36,12 @@ def _universe() -> Market:
     )
 
 
-def _summary(book: Book, universe: Market, k: int = KEPT) -> list[tuple[str, str, float]]:
+def _summary(book: Portfolio, universe: Market, k: int = LIST_LENGTH) -> list[tuple[str, str, float]]:
     return [(one.type.value, one.subject, round(one.magnitude, 12)) for one in ranked(book, universe, k)]
 
 
 def test_hand_computed_list() -> None:
-    book = Book(np.array([0.35, 0.3, 0.1, 0.2]), 0.05, 1e6)
+    book = Portfolio(np.array([0.35, 0.3, 0.1, 0.2]), 0.05, 1e6)
     # Betas: mkt_rf 0.525 + 0.45 + 0.05 + 0.1 = 1.125 (tilt 0.125, too small), smb 0.35, hml -0.30 (just listed).
     # D: 0.2 of 1e6 against 5 x 0.2 x 1e5 = 0.1 of NAV: 0.1 cannot be sold in time.
     assert _summary(book, _universe(), k=9) == [
@@ -58,7 +58,7 @@ def test_hand_computed_list() -> None:
 
 
 def test_the_largest_sector_and_name_are_listed_however_small() -> None:
-    book = Book(np.array([0.05, 0.04, 0.03, 0.03]), 0.85, 1e5)
+    book = Portfolio(np.array([0.05, 0.04, 0.03, 0.03]), 0.85, 1e5)
     # Market beta 0.165: a tilt of 0.835 against 1.
     assert _summary(book, _universe()) == [
         ("factor_tilt", "mkt_rf", 0.835),
@@ -69,7 +69,7 @@ def test_the_largest_sector_and_name_are_listed_however_small() -> None:
 
 
 def test_ties_are_broken_by_type_and_subject() -> None:
-    book = Book(np.array([0.0, -0.25, 0.25, 0.0]), 1.0, 1e6)
+    book = Portfolio(np.array([0.0, -0.25, 0.25, 0.0]), 1.0, 1e6)
     names = [row for row in _summary(book, _universe(), k=9) if row[0] in ("sector_concentration", "single_name")]
     assert names == [("sector_concentration", "Utilities", 0.25), ("single_name", "B", 0.25)]
     assert [row[0] for row in _summary(book, _universe(), k=9)][:4] == [
@@ -81,7 +81,7 @@ def test_ties_are_broken_by_type_and_subject() -> None:
 
 
 def test_candidates_are_everything_whatever_its_size() -> None:
-    book = Book(np.array([0.5, 0.0, 0.5, 0.0]), 0.0, 1e6)
+    book = Portfolio(np.array([0.5, 0.0, 0.5, 0.0]), 0.0, 1e6)
     kinds = [one.type for one in candidates(book, _universe())]
     assert {kind: kinds.count(kind) for kind in ExposureType} == {
         ExposureType.FACTOR_TILT: 6,
@@ -105,7 +105,7 @@ def test_the_published_concentrated_portfolio() -> None:
         betas=np.tile([1.0, 0, 0, 0, 0, 0], (len(holdings), 1)),
     )
     published = {row["type"]: row for row in episode["expected_output"]["top_risk_exposures"]}
-    book = Book(weights, 1 - weights.sum(), 1e7)
+    book = Portfolio(weights, 1 - weights.sum(), 1e7)
     # Of a type that is listed twice, the first; the sectors of the other names are not published.
     found = {one.type.value: one for one in reversed(ranked(book, universe))}
     for kind in ("sector_concentration", "single_name", "concentration"):
@@ -117,7 +117,7 @@ def test_the_published_concentrated_portfolio() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(book=books(), order=st.permutations(range(12)), scale=st.floats(0.01, 100))
-def test_neither_the_order_of_names_nor_nav_matters(book: Book, order: list[int], scale: float) -> None:
+def test_neither_the_order_of_names_nor_nav_matters(book: Portfolio, order: list[int], scale: float) -> None:
     universe, moved = market(), permuted(market(), np.array(order))
     assert _summary(book, universe, 9) == _summary(replace(book, weights=book.weights[order]), moved, 9)
     scaled = replace(book, nav=book.nav * scale)
@@ -131,7 +131,7 @@ def test_neither_the_order_of_names_nor_nav_matters(book: Book, order: list[int]
 
 @settings(max_examples=50, deadline=None)
 @given(book=books())
-def test_identities(book: Book) -> None:
+def test_identities(book: Portfolio) -> None:
     universe = market()
     assert sum(sector_weights(book.weights, universe).values()) == pytest.approx(1 - book.cash, abs=1e-12)
     gross = float(np.abs(book.weights).sum())
@@ -148,14 +148,14 @@ def test_identities(book: Book) -> None:
 
 def test_a_name_nobody_trades_is_never_sold() -> None:
     universe = replace(_universe(), dollar_volume=np.array([0.0, 0.0, 1e7, 1e7]))
-    book = Book(np.array([0.4, 0.0, 0.6, 0.0]), 0.0, 1e6)
+    book = Portfolio(np.array([0.4, 0.0, 0.6, 0.0]), 0.0, 1e6)
     assert days_to_liquidate(book, universe)[:2].tolist() == [np.inf, 0.0]
     assert illiquid_share(book, universe) == pytest.approx(0.4)
 
 
 def test_volume_is_never_assumed() -> None:
     universe = replace(_universe(), dollar_volume=None)
-    book = Book(np.array([0.4, 0.0, 0.6, 0.0]), 0.0, 1e6)
+    book = Portfolio(np.array([0.4, 0.0, 0.6, 0.0]), 0.0, 1e6)
     with pytest.raises(InputError, match="average_daily_volume_usd is missing"):
         illiquid_share(book, universe)
     assert all(one.type is not ExposureType.LIQUIDITY_RISK for one in candidates(book, universe))

@@ -12,16 +12,16 @@ from tests.engines.risk.cases import books, mandate_json, market, permuted, samp
 
 from finskillbench.arrays import FACTORS
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
-from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.mandate import Kind, Mandate, mandate_from
 from finskillbench.engines.risk.monitor import LEAST_SCALE, constraint_report, measure, measure_all, relative_excess
+from finskillbench.engines.risk.portfolio import Market, Portfolio
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 _MANDATE = mandate_from(mandate_json())
 
 
-def _plain(book: Book, mandate: Mandate, universe: Market) -> list[tuple[float, float]]:
+def _plain(book: Portfolio, mandate: Mandate, universe: Market) -> list[tuple[float, float]]:
     """Value and excess of each constraint from the definitions alone, name by name."""
     assert universe.risk is not None
     assert universe.benchmark is not None
@@ -69,7 +69,7 @@ def _plain(book: Book, mandate: Mandate, universe: Market) -> list[tuple[float, 
 
 @settings(max_examples=100, deadline=None)
 @given(book=books())
-def test_agrees_with_the_definitions(book: Book) -> None:
+def test_agrees_with_the_definitions(book: Portfolio) -> None:
     universe = market()
     found = measure(book, _MANDATE, universe)
     np.testing.assert_allclose([(one.value, one.excess) for one in found], _plain(book, _MANDATE, universe), atol=1e-12)
@@ -78,7 +78,7 @@ def test_agrees_with_the_definitions(book: Book) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(many=st.lists(books(), min_size=1, max_size=6))
-def test_many_portfolios_at_once_are_the_same_as_one_by_one(many: list[Book]) -> None:
+def test_many_portfolios_at_once_are_the_same_as_one_by_one(many: list[Portfolio]) -> None:
     universe = market()
     batch = (np.array([getattr(book, name) for book in many]) for name in ("weights", "cash", "traded"))
     values, excess = measure_all(*batch, _MANDATE, universe)
@@ -90,7 +90,7 @@ def test_many_portfolios_at_once_are_the_same_as_one_by_one(many: list[Book]) ->
 
 @settings(max_examples=50, deadline=None)
 @given(book=books(), order=st.permutations(range(12)), nav=st.floats(1e3, 1e12))
-def test_neither_the_order_of_names_nor_nav_matters(book: Book, order: list[int], nav: float) -> None:
+def test_neither_the_order_of_names_nor_nav_matters(book: Portfolio, order: list[int], nav: float) -> None:
     universe, moved = market(), permuted(market(), np.array(order))
     first = measure(book, _MANDATE, universe)
     second = measure(replace(book, weights=book.weights[order], nav=nav), _MANDATE, moved)
@@ -109,7 +109,7 @@ def test_hand_computed() -> None:
         benchmark=np.array([0.25, 0.25, 0.25, 0.25]),
         risk=RiskModel.from_matrix(np.diag([0.04, 0.09, 0.01, 0.16])),
     )
-    book = Book(np.array([0.5, 0.45, -0.05, 0.0]), 0.1, 1e6, 0.12)
+    book = Portfolio(np.array([0.5, 0.45, -0.05, 0.0]), 0.1, 1e6, 0.12)
     report = constraint_report(book, mandate_from(mandate_json(name_count={"min": 4, "max": 9})), universe)
     rows = {row.pop("type"): row for row in report["constraints"]}
     failed = {kind: row.pop("violation_magnitude") for kind, row in rows.items() if row.pop("status") == "FAIL"}
@@ -172,7 +172,7 @@ def test_the_published_concentrated_portfolio() -> None:
     chosen |= {kind: {"value": value} for kind, value in limits.items()} | {"long_only": {"value": True}}
     mandate = mandate_from(mandate_json(**chosen))
     expected = {row["type"]: row for row in episode["expected_output"]["constraints"]}
-    for row in constraint_report(Book(weights, 1 - weights.sum(), 1e7), mandate, universe)["constraints"]:
+    for row in constraint_report(Portfolio(weights, 1 - weights.sum(), 1e7), mandate, universe)["constraints"]:
         published = expected[row["type"]]
         assert row["status"] == published["status"]
         if row["type"] != "long_only":  # published as a boolean
@@ -187,7 +187,7 @@ def test_limits_met_exactly_pass_and_the_tolerance_forgives() -> None:
     only = dict.fromkeys(kind.value for kind in Kind)
     mandate = mandate_from(mandate_json(**(only | {"position_limit_max": {"value": 0.3}})))
     for weight, strictly, submitted in ((0.3, True, True), (0.3003, False, True), (0.3006, False, False)):
-        book = Book(np.array([weight, 0.2, 0.2, 0.2, 0.8 - 0.4 - weight]), 0.0, 1e6)
+        book = Portfolio(np.array([weight, 0.2, 0.2, 0.2, 0.8 - 0.4 - weight]), 0.0, 1e6)
         assert measure(book, mandate, universe)[0].passed is strictly
         assert measure(book, mandate, universe, FEASIBILITY_TOLERANCE)[0].passed is submitted
 
@@ -197,20 +197,20 @@ def test_a_rounding_residue_is_no_holding_of_a_submitted_portfolio() -> None:
     only = dict.fromkeys(kind.value for kind in Kind)
     kinds = {"position_limit_min": {"value": 0.01}, "name_count": {"min": 3, "max": 3}}
     mandate = mandate_from(mandate_json(**(only | kinds)))
-    book = Book(np.array([0.4, 0.4, 0.1999, 0.0001, 0.0]), 0.0, 1e6)
+    book = Portfolio(np.array([0.4, 0.4, 0.1999, 0.0001, 0.0]), 0.0, 1e6)
     assert [one.passed for one in measure(book, mandate, universe)] == [False, True]
     assert [one.passed for one in measure(book, mandate, universe, FEASIBILITY_TOLERANCE)] == [True, True]
     # Of a weight next to the threshold: it counts for the least number, and not for the greatest.
-    near = Book(np.array([0.4, 0.4, 0.1991, 0.0009, 0.0]), 0.0, 1e6)
+    near = Portfolio(np.array([0.4, 0.4, 0.1991, 0.0009, 0.0]), 0.0, 1e6)
     four = mandate_from(mandate_json(**(only | {"name_count": {"min": 4, "max": 4}})))
     assert [measure(near, four, universe, slack)[0].passed for slack in (1e-9, FEASIBILITY_TOLERANCE)] == [False, True]
-    near = Book(np.array([0.4, 0.4, 0.1989, 0.0011, 0.0]), 0.0, 1e6)
+    near = Portfolio(np.array([0.4, 0.4, 0.1989, 0.0011, 0.0]), 0.0, 1e6)
     three = mandate_from(mandate_json(**(only | {"name_count": {"min": 3, "max": 3}})))
     assert [measure(near, three, universe, slack)[0].passed for slack in (1e-9, FEASIBILITY_TOLERANCE)] == [False, True]
 
 
 def test_nothing_held_is_neither_short_nor_small_nor_large() -> None:
-    found = {one.kind: one for one in measure(Book(np.zeros(12), 1.0, 1e6), _MANDATE, market())}
+    found = {one.kind: one for one in measure(Portfolio(np.zeros(12), 1.0, 1e6), _MANDATE, market())}
     for kind in (Kind.LONG_ONLY, Kind.POSITION_LIMIT_MAX, Kind.POSITION_LIMIT_MIN):
         assert (found[kind].passed, found[kind].value, found[kind].worst) == (True, 0.0, None)
     assert not found[Kind.NAME_COUNT].passed
@@ -219,7 +219,7 @@ def test_nothing_held_is_neither_short_nor_small_nor_large() -> None:
 @pytest.mark.parametrize(("field", "name"), [("risk", "covariance_matrix"), ("benchmark", "benchmark_weights")])
 def test_no_limit_is_skipped_for_want_of_data(field: str, name: str) -> None:
     with pytest.raises(InputError, match=f"{name} is missing"):
-        measure(Book(np.zeros(12), 1.0, 1e6), _MANDATE, replace(market(), **{field: None}))
+        measure(Portfolio(np.zeros(12), 1.0, 1e6), _MANDATE, replace(market(), **{field: None}))
 
 
 def test_relative_excess_counts_what_remediation_may_give_up() -> None:

@@ -15,10 +15,10 @@ from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.uniqueness import Uniqueness
 from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP
 from finskillbench.engines.risk import remediation
-from finskillbench.engines.risk.book import Book, Market, turnover_of
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
 from finskillbench.engines.risk.monitor import limit_scales, measure, measure_all
+from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 LONG = Constraint(Kind.LONG_ONLY, value=0.0)
@@ -43,12 +43,12 @@ def limit(kind: Kind, value: float, **rest) -> Constraint:
     return Constraint(kind, value=value, **rest)
 
 
-def book_of(weights, traded: float = 0.0) -> Book:
+def book_of(weights, traded: float = 0.0) -> Portfolio:
     weights = np.asarray(weights, dtype=float)
-    return Book(weights, 1.0 - float(weights.sum()), 1e8, traded)
+    return Portfolio(weights, 1.0 - float(weights.sum()), 1e8, traded)
 
 
-def random_book(rng: np.random.Generator, n: int) -> Book:
+def random_book(rng: np.random.Generator, n: int) -> Portfolio:
     held = rng.permutation(n)[: n // 2 + 1]
     weights = np.zeros(n)
     weights[held] = rng.dirichlet(np.full(len(held), 1.5)) * rng.choice([1.0, 0.97, 0.85])
@@ -233,7 +233,7 @@ def test_the_remedy_keeps_every_limit_and_moves_with_names_and_not_with_nav(mand
     before, afterwards = np.maximum(measure_all(*batch, mandate, market)[1], 0.0)
     assert (afterwards <= before + 1e-8).all()
 
-    rich = Book(book.weights, book.cash, 100 * book.nav)
+    rich = Portfolio(book.weights, book.cash, 100 * book.nav)
     assert np.array_equal(remediation.remediate(rich, mandate, market).trades, remedy.trades)
 
     order = rng.permutation(n)
@@ -246,7 +246,7 @@ def test_the_remedy_keeps_every_limit_and_moves_with_names_and_not_with_nav(mand
         market.benchmark[order],
         RiskModel.from_matrix(market.risk.matrix[np.ix_(order, order)]),
     )
-    again = remediation.remediate(Book(book.weights[order], book.cash, book.nav), mandate, mixed)
+    again = remediation.remediate(Portfolio(book.weights[order], book.cash, book.nav), mandate, mixed)
     assert again.value == pytest.approx(remedy.value, abs=1e-8)
     if all(stage.certified.uniqueness.outcome.proved for stage in (*remedy.stages[-1:], *again.stages[-1:])):
         assert again.trades == pytest.approx(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.engines.risk.cases import books, market, permuted, scenario_json
 
 from finskillbench.arrays import FACTORS, SECTORS
-from finskillbench.engines.risk.book import Book, Market
+from finskillbench.engines.risk.portfolio import Market, Portfolio
 from finskillbench.engines.risk.stress import BY_FACTOR, Scenario, apply, apply_all, scenario_from
 from finskillbench.errors import InputError
 
@@ -37,7 +37,7 @@ def test_hand_computed() -> None:
         scenario_json(factor_shocks=shocks, sector_sensitivities={"Energy": -0.1, "Utilities": 0.02})
     )
     # Names: A -0.2 + 0.05 - 0.1 = -0.25; B -0.1 - 0.05 + 0.02 = -0.13; C -0.4 - 0.1 = -0.5.
-    result = apply(Book(np.array([0.5, 0.3, -0.1]), 0.3, 1e6), scenario, universe)
+    result = apply(Portfolio(np.array([0.5, 0.3, -0.1]), 0.3, 1e6), scenario, universe)
     assert result.pnl == pytest.approx(-0.125 - 0.039 + 0.05, abs=1e-15)
     assert result.by_sector == pytest.approx({"Energy": -0.075, "Utilities": -0.039}, abs=1e-15)
     # Betas: mkt_rf 0.5 + 0.15 - 0.2 = 0.45, smb 0.25, mom -0.3; sectors -0.05 + 0.006 + 0.01.
@@ -47,7 +47,7 @@ def test_hand_computed() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(book=books(), scenario=_scenarios())
-def test_both_attributions_add_up(book: Book, scenario: Scenario) -> None:
+def test_both_attributions_add_up(book: Portfolio, scenario: Scenario) -> None:
     result = apply(book, scenario, market())
     assert sum(result.by_sector.values()) == pytest.approx(result.pnl, abs=1e-12)
     assert sum(result.by_factor.values()) == pytest.approx(result.pnl, abs=1e-12)
@@ -58,7 +58,7 @@ def test_both_attributions_add_up(book: Book, scenario: Scenario) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(first=books(), second=books(), scenario=_scenarios(), a=st.floats(-2, 2), b=st.floats(-2, 2))
-def test_linear_in_weights(first: Book, second: Book, scenario: Scenario, a: float, b: float) -> None:
+def test_linear_in_weights(first: Portfolio, second: Portfolio, scenario: Scenario, a: float, b: float) -> None:
     universe = market()
     both = np.array([first.weights, second.weights, a * first.weights + b * second.weights])
     for part in apply_all(both, (scenario,), universe):
@@ -67,7 +67,7 @@ def test_linear_in_weights(first: Book, second: Book, scenario: Scenario, a: flo
 
 @settings(max_examples=100, deadline=None)
 @given(book=books(), first=_scenarios(), second=_scenarios(), a=st.floats(-2, 2), b=st.floats(-2, 2))
-def test_linear_in_shocks(book: Book, first: Scenario, second: Scenario, a: float, b: float) -> None:
+def test_linear_in_shocks(book: Portfolio, first: Scenario, second: Scenario, a: float, b: float) -> None:
     mixed = replace(
         first,
         factor_shocks=a * first.factor_shocks + b * second.factor_shocks,
@@ -83,7 +83,7 @@ def test_linear_in_shocks(book: Book, first: Scenario, second: Scenario, a: floa
 @settings(max_examples=50, deadline=None)
 @given(book=books(), scenario=_scenarios(), order=st.permutations(range(12)), nav=st.floats(1e3, 1e12))
 def test_neither_the_order_of_names_nor_nav_matters(
-    book: Book, scenario: Scenario, order: list[int], nav: float
+    book: Portfolio, scenario: Scenario, order: list[int], nav: float
 ) -> None:
     first = apply(book, scenario, market())
     moved = replace(book, weights=book.weights[order], nav=nav)
@@ -95,7 +95,7 @@ def test_neither_the_order_of_names_nor_nav_matters(
 
 @settings(max_examples=30, deadline=None)
 @given(many=st.lists(books(), min_size=1, max_size=5), scenarios=st.lists(_scenarios(), min_size=1, max_size=4))
-def test_many_at_once_are_the_same_as_one_by_one(many: list[Book], scenarios: list[Scenario]) -> None:
+def test_many_at_once_are_the_same_as_one_by_one(many: list[Portfolio], scenarios: list[Scenario]) -> None:
     universe = market()
     pnl, by_factor, by_sector = apply_all(np.array([book.weights for book in many]), scenarios, universe)
     for p, book in enumerate(many):
@@ -141,12 +141,12 @@ def test_a_sector_held_needs_a_sensitivity_and_another_does_not() -> None:
     assert universe.sectors[0] == "Technology"
     weights = np.zeros(12)
     weights[1] = 1.0
-    assert apply(Book(weights, 0.0, 1e6), scenario, universe).by_sector.keys() == {universe.sectors[1]}
+    assert apply(Portfolio(weights, 0.0, 1e6), scenario, universe).by_sector.keys() == {universe.sectors[1]}
     with pytest.raises(InputError, match="stress_scenario S1: sector_sensitivities lacks Technology, which is held"):
-        apply(Book(np.full(12, 1 / 12), 0.0, 1e6), scenario, universe)
+        apply(Portfolio(np.full(12, 1 / 12), 0.0, 1e6), scenario, universe)
 
 
 def test_cash_alone_loses_nothing() -> None:
-    result = apply(Book(np.zeros(12), 1.0, 1e6), scenario_from(scenario_json()), market())
+    result = apply(Portfolio(np.zeros(12), 1.0, 1e6), scenario_from(scenario_json()), market())
     assert (result.pnl, dict(result.by_sector)) == (0.0, {})
     assert set(result.by_factor.values()) == {0.0}

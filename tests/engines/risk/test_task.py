@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import market, task
 
-from finskillbench.engines.risk.book import Book, Market, turnover_of
-from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
+from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.errors import DimensionError, InputError
 
 
@@ -26,7 +26,7 @@ def test_reads_every_field_in_one_order() -> None:
     np.testing.assert_array_equal(found.dollar_volume, universe.dollar_volume)  # type: ignore[arg-type]
     np.testing.assert_array_equal(found.returns, universe.returns)  # type: ignore[arg-type]
     np.testing.assert_allclose(found.risk.matrix, universe.risk.matrix, atol=1e-14)  # type: ignore[union-attr]
-    book = book_from(data, found)
+    book = portfolio_from(data, found)
     np.testing.assert_array_equal(book.weights, [0.19] * 5 + [0.0] * 7)
     assert (book.cash, book.nav) == (0.05, 2.5e9)
     assert book.traded == pytest.approx((0.04 + 0.02) / 2, abs=1e-15)
@@ -111,7 +111,7 @@ def test_refuses_in_one_line(change: Callable[[dict[str, Any]], None], message: 
     data = task()
     change(data)
     with pytest.raises(InputError, match=message) as refused:
-        book_from(data, market_from(data))
+        portfolio_from(data, market_from(data))
     assert "\n" not in str(refused.value)
 
 
@@ -130,7 +130,7 @@ def test_nothing_but_input_errors_escapes(data: st.DataObject, junk: Any) -> Non
     place[key] = junk
     message = ""
     try:
-        assert isinstance(book_from(broken, market_from(broken)), Book)
+        assert isinstance(portfolio_from(broken, market_from(broken)), Portfolio)
     except InputError as refused:
         message = str(refused)
     assert "\n" not in message

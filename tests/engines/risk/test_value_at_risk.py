@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from tests.engines.risk.cases import market
 
-from finskillbench.engines.risk.book import Book
+from finskillbench.engines.risk.portfolio import Portfolio
 from finskillbench.engines.statistics.value_at_risk import (
     cornish_fisher,
     portfolio_returns,
@@ -113,7 +113,7 @@ def test_many_portfolios_at_once() -> None:
     weights = np.random.default_rng(3).dirichlet(np.ones(12), 5)
     together = tail_risks(universe.returns @ weights.T)
     for own, row in zip(weights, together, strict=True):
-        single = value_at_risk(portfolio_returns(Book(own, 0.0, 1e6), universe))
+        single = value_at_risk(portfolio_returns(Portfolio(own, 0.0, 1e6), universe))
         np.testing.assert_allclose(row, astuple(single), atol=1e-15)
 
 

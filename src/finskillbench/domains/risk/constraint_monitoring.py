@@ -27,9 +27,9 @@ from finskillbench.domains.risk.shared import (
     resolved_covariance,
     same,
 )
-from finskillbench.engines.risk.book import HELD
 from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
 from finskillbench.engines.risk.monitor import PASS_TOLERANCE, constraint_report
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import closeness, mean, share
 from finskillbench.scoring.values import boolean, number, objects, text
@@ -210,7 +210,7 @@ def _worst(task_input: JsonObject) -> _WorstOf:
     """The names, or sectors, that a constraint on them is nearest to breaking, ties included; None: all there are."""
     mapped = task_input["sector_mapping"]
     holdings = {row["symbol"]: row["weight"] for row in task_input["portfolio"]["holdings"]}
-    held = {symbol: weight for symbol, weight in holdings.items() if abs(weight) > HELD}
+    held = {symbol: weight for symbol, weight in holdings.items() if abs(weight) > ZERO_WEIGHT}
     sectors = dict.fromkeys(mapped.values(), 0.0)
     for symbol, weight in held.items():
         sectors[mapped[symbol]] += weight

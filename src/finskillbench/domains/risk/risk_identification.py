@@ -32,18 +32,18 @@ from finskillbench.domains.risk.shared import (
     same,
     sector_mapping,
 )
-from finskillbench.engines.risk.book import HELD, required
 from finskillbench.engines.risk.exposures import (
     CONVENTIONS,
-    KEPT,
+    LIST_LENGTH,
     PORTFOLIO,
     Exposure,
     ExposureType,
     candidates,
     ranked,
 )
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, required
 from finskillbench.engines.risk.report import exposure_list
-from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import closeness, dcg, overlap, share
 from finskillbench.scoring.values import number, objects, parameter, text
@@ -139,7 +139,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     or with a rank that is not its place in the list, costs a fifth. Of a list longer than 20 the rest is not read.
     """
     market = market_from(task_input)
-    book = book_from(task_input, market)
+    book = portfolio_from(task_input, market)
     known = candidates(book, market)
     listed = ranked(book, market, len(known))
     k = max(1, int(parameter(truth.verification, "top_k", 5)))
@@ -290,7 +290,7 @@ def _plain_list(listed: Sequence[Exposure]) -> bool:
 
 def _difficulty(case: PortfolioCase) -> str:
     """By the size of the book, never by its list: the prompt shows it. Short positions make it hard."""
-    if (case.book.weights < -HELD).any():
+    if (case.book.weights < -ZERO_WEIGHT).any():
         return "hard"
     names = holdings(case)
     return "easy" if names <= FEW else "medium" if names <= MANY else "hard"
@@ -314,7 +314,8 @@ def _task(item: _Case) -> Task:
     prompt = Prompt(
         f"Find the largest risk exposures of the portfolio as of {case.as_of}: factor tilts, sector concentration, the "
         "largest single name, overall concentration and liquidity. conventions defines the magnitude of each, from "
-        f"which size on it is listed, and how the list is ranked; give the first {KEPT}, or all if there are fewer.",
+        f"which size on it is listed, and how the list is ranked; give the first {LIST_LENGTH}, or all if there are "
+        "fewer.",
         "Submit a JSON object with top_risk_exposures, ranked by magnitude in descending order (rank, type, subject, "
         f"detail, magnitude). {PRECISION}",
     )
@@ -326,7 +327,7 @@ def _task(item: _Case) -> Task:
             {"top_risk_exposures": exposure_list(listed)},
             {
                 "method": METHOD,
-                "top_k": KEPT,
+                "top_k": LIST_LENGTH,
                 "partial_credit": True,
                 "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
                 **planted(case),

@@ -29,12 +29,12 @@ from finskillbench.domains.risk.shared import (
     same,
 )
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
-from finskillbench.engines.risk.book import Book, Market, turnover_of
 from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
-from finskillbench.engines.risk.monitor import KEPT, LEAST_SCALE, Measure, limit_scales, measure
+from finskillbench.engines.risk.monitor import HARD_KINDS, LEAST_SCALE, Measure, limit_scales, measure
+from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.risk.remediation import after, budget_left, reference_turnover, total_excess
 from finskillbench.engines.risk.report import SOLVER_TOLERANCE, trade_list, traded
-from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import clip, multiset_f1, set_f1
 from finskillbench.scoring.values import boolean, mapping, number, objects, parameter, text
@@ -69,7 +69,7 @@ REMEDIATION = {
     "objective": "least turnover of the trades under the whole mandate; of several such lists that of the least sum of "
     "squared changes of all names and of cash",
     "out_of_reach": "if no trades within the turnover that is left keep the whole mandate, post_trade_compliant is "
-    f"false and the trades keep {', '.join(sorted(KEPT))} and minimise the total relative excess over the other "
+    f"false and the trades keep {', '.join(sorted(HARD_KINDS))} and minimise the total relative excess over the other "
     "constraints, the sum of excess / |limit| (for a range the end that is exceeded; a limit counts as no smaller than "
     f"{LEAST_SCALE}); ties as above",
     "tolerance": "limits are checked on the portfolio after the submitted trades, each with a tolerance of "
@@ -134,7 +134,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     target_weight that is absent or disagrees costs a third.
     """
     market = market_from(task_input)
-    book = book_from(task_input, market)
+    book = portfolio_from(task_input, market)
     parsed = _applied(answer, book, market)
     if parsed is None:
         return Score(0.0, {"trades": "absent, or outside the universe"})
@@ -145,7 +145,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     known = truth.verification
     curable = truth.expected_output["post_trade_compliant"]
     checks = list(zip(mandate.constraints, measure(done, mandate, market, WEIGHT_TOLERANCE), strict=True))
-    binding = [check for check in checks if curable or check[0].kind in KEPT]
+    binding = [check for check in checks if curable or check[0].kind in HARD_KINDS]
     broken = [limit.kind.value for limit, found in binding if not _kept(limit, found)]
     if done.cash < -FEASIBILITY_TOLERANCE:
         broken.append("cash below 0")
@@ -174,7 +174,7 @@ def _kept(limit: Constraint, found: Measure) -> bool:
     return found.excess <= min(FEASIBILITY_TOLERANCE, LIMIT_TOLERANCE * scale)
 
 
-def _applied(answer: JsonObject, book: Book, market: Market) -> tuple[Floats, bool] | None:
+def _applied(answer: JsonObject, book: Portfolio, market: Market) -> tuple[Floats, bool] | None:
     """(n,) signed weight changes, and whether every entry agrees with itself and with the book.
 
     An entry trades its `trade_pct`, without one what its `target_weight` asks for. None where there are no trades, one

@@ -14,7 +14,7 @@ from finskillbench.domains.proofs import rederived
 from finskillbench.domains.risk.objects.construct import MonitoringPair
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.second import AGREEMENT
-from finskillbench.engines.risk.book import HELD, Market, required
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, required
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import InternalError
 
@@ -33,7 +33,7 @@ UNITS = (
 CONVENTIONS = {
     "units": UNITS,
     "portfolio": f"weights are signed (a short position is negative) and sum with cash_weight to 1; a holding is a "
-    f"name whose |weight| exceeds {HELD:.0e}; holdings and "
+    f"name whose |weight| exceeds {ZERO_WEIGHT:.0e}; holdings and "
     "cash_weight are after trades_this_month; cash carries no risk, no beta and no P&L",
     "constraints": "each constraint of the mandate carries its own definition",
 }
@@ -42,7 +42,7 @@ CONVENTIONS = {
 
 def holdings(case: PortfolioCase) -> int:
     """Number of names held."""
-    return int((np.abs(case.book.weights) > HELD).sum())
+    return int((np.abs(case.book.weights) > ZERO_WEIGHT).sum())
 
 
 def by_ticker(market: Market, values: Floats) -> dict[str, float]:

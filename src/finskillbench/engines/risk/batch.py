@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Booleans, Floats
-from finskillbench.engines.risk.book import HELD, Book, Market, required
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, required
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +29,18 @@ class Batch:
     runs: tuple[tuple[Market, slice], ...]
 
     @classmethod
-    def of(cls, books: Sequence[Book], markets: Sequence[Market]) -> Batch:
+    def of(cls, portfolios: Sequence[Portfolio], markets: Sequence[Market]) -> Batch:
         """Books, each in its market (p of both, at least one); sorted by market the runs are the longest."""
         starts = [row for row, market in enumerate(markets) if row == 0 or market is not markets[row - 1]]
         stops = [*starts[1:], len(markets)]
         runs = [(markets[start], slice(start, stop)) for start, stop in zip(starts, stops, strict=True)]
-        weights = np.zeros((len(books), max(len(market.tickers) for market, _ in runs)))
+        weights = np.zeros((len(portfolios), max(len(market.tickers) for market, _ in runs)))
         for market, rows in runs:
-            weights[rows, : len(market.tickers)] = [book.weights for book in books[rows]]
-        cash, traded = np.array([book.cash for book in books]), np.array([book.traded for book in books])
+            weights[rows, : len(market.tickers)] = [portfolio.weights for portfolio in portfolios[rows]]
+        cash, traded = (
+            np.array([portfolio.cash for portfolio in portfolios]),
+            np.array([portfolio.traded for portfolio in portfolios]),
+        )
         return cls(weights, cash, traded, tuple(runs))
 
     @classmethod
@@ -84,7 +87,7 @@ class Batch:
     def sectors_held(self) -> Booleans:
         """(p, sectors) whether a name of the sector is held."""
         found = np.zeros((len(self.weights), len(self.sector_names)), dtype=bool)
-        held = (np.abs(self.weights) > HELD).astype(float)
+        held = (np.abs(self.weights) > ZERO_WEIGHT).astype(float)
         for market, rows in self.runs:
             found[rows, self._columns(market)] = held[rows, : len(market.tickers)] @ market.membership > 0
         return found

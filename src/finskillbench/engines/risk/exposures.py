@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
-from finskillbench.engines.risk.book import HELD, Book, Market, required
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, required
 
 
 class ExposureType(StrEnum):
@@ -22,7 +22,7 @@ class ExposureType(StrEnum):
     LIQUIDITY_RISK = "liquidity_risk"
 
 
-KEPT = 5
+LIST_LENGTH = 5
 """Exposures in the ranked list."""
 LEAST_TILT = 0.30
 LEAST_SECTOR = 0.30
@@ -59,8 +59,8 @@ CONVENTIONS: Mapping[str, str] = {
     f"max(0, |weight| - {HORIZON} x {PARTICIPATION:g} x average_daily_volume_usd / total_nav): what cannot be sold in "
     f"{HORIZON} sessions at {PARTICIPATION:.0%} of volume; listed if >= {LEAST_ILLIQUID:g}",
     "average_daily_volume_usd": f"mean of close x volume over the {VOLUME_WINDOW} sessions up to the date, USD",
-    "ranking": f"by magnitude, descending; the first {KEPT} are kept; ties in the order of the types above, then by "
-    "subject",
+    "ranking": f"by magnitude, descending; the first {LIST_LENGTH} are kept; ties in the order of the types above, "
+    "then by subject",
 }
 """The definitions of the ranked list, as the agent reads them."""
 
@@ -80,38 +80,38 @@ class Exposure:
         return -round(self.magnitude, _DECIMALS), tuple(ExposureType).index(self.type), self.subject
 
 
-def candidates(book: Book, market: Market) -> tuple[Exposure, ...]:
+def candidates(portfolio: Portfolio, market: Market) -> tuple[Exposure, ...]:
     """Every exposure that could be listed, whatever its size: six factors, sectors and names held, HHI, illiquid share.
 
     Liquidity is left out where the market gives no volume.
     """
-    found = [_tilt(factor, beta) for factor, beta in factor_exposures(book.weights, market).items()]
-    held = np.abs(book.weights) > HELD
+    found = [_tilt(factor, beta) for factor, beta in factor_exposures(portfolio.weights, market).items()]
+    held = np.abs(portfolio.weights) > ZERO_WEIGHT
     sectors = {sector for sector, own in zip(market.sectors, held, strict=True) if own}
     found += [
         Exposure(ExposureType.SECTOR_CONCENTRATION, sector, weight, f"{sector} sector {weight:.1%}")
-        for sector, weight in sector_weights(book.weights, market).items()
+        for sector, weight in sector_weights(portfolio.weights, market).items()
         if sector in sectors
     ]
     found += [
         Exposure(ExposureType.SINGLE_NAME, ticker, abs(float(weight)), f"{ticker} at {weight:.1%}")
-        for ticker, weight, own in zip(market.tickers, book.weights, held, strict=True)
+        for ticker, weight, own in zip(market.tickers, portfolio.weights, held, strict=True)
         if own
     ]
-    index = hhi(book.weights)
-    detail = f"HHI {index:.4f}, five largest names {top(book.weights, 5):.1%}"
+    index = hhi(portfolio.weights)
+    detail = f"HHI {index:.4f}, five largest names {top(portfolio.weights, 5):.1%}"
     found.append(Exposure(ExposureType.CONCENTRATION, PORTFOLIO, index, detail))
     if market.dollar_volume is not None:
-        share, days = illiquid_share(book, market), days_to_liquidate(book, market)
+        share, days = illiquid_share(portfolio, market), days_to_liquidate(portfolio, market)
         slowest = market.tickers[int(np.argmax(days))]
         detail = f"{share:.1%} of NAV not sold in {HORIZON} sessions; {slowest} takes {days.max():.1f}"
         found.append(Exposure(ExposureType.LIQUIDITY_RISK, PORTFOLIO, share, detail))
     return tuple(found)
 
 
-def ranked(book: Book, market: Market, k: int = KEPT) -> tuple[Exposure, ...]:
+def ranked(portfolio: Portfolio, market: Market, k: int = LIST_LENGTH) -> tuple[Exposure, ...]:
     """The first k of the exposures that are listed, by magnitude."""
-    every = candidates(book, market)
+    every = candidates(portfolio, market)
     largest = {
         kind: min((one for one in every if one.type is kind), key=lambda one: one.order, default=None)
         for kind in (ExposureType.SECTOR_CONCENTRATION, ExposureType.SINGLE_NAME)
@@ -146,18 +146,18 @@ def top(weights: Floats, k: int) -> float:
     return float(np.sort(np.abs(weights))[::-1][:k].sum())
 
 
-def days_to_liquidate(book: Book, market: Market) -> Floats:
+def days_to_liquidate(portfolio: Portfolio, market: Market) -> Floats:
     """(n,) sessions to sell each position at `PARTICIPATION` of its volume; infinite for a holding nobody trades."""
     sold = PARTICIPATION * required(market.dollar_volume, "average_daily_volume_usd")
-    position = np.abs(book.weights) * book.nav
+    position = np.abs(portfolio.weights) * portfolio.nav
     return np.divide(position, sold, out=np.where(position > 0, np.inf, 0.0), where=sold > 0)
 
 
-def illiquid_share(book: Book, market: Market) -> float:
+def illiquid_share(portfolio: Portfolio, market: Market) -> float:
     """Fraction of NAV that cannot be sold within `HORIZON` sessions at `PARTICIPATION` of volume."""
-    nav = np.array([book.nav])
+    nav = np.array([portfolio.nav])
     return float(
-        illiquid_shares(book.weights[None, :], nav, required(market.dollar_volume, "average_daily_volume_usd"))[0]
+        illiquid_shares(portfolio.weights[None, :], nav, required(market.dollar_volume, "average_daily_volume_usd"))[0]
     )
 
 

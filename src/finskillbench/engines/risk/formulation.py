@@ -1,4 +1,4 @@
-"""From a book and its mandate to a conic program over weights, cash and trades: one block for each limit.
+"""From a portfolio and its mandate to a conic program over weights, cash and trades: one block for each limit.
 
 x = (weights, cash, auxiliary variables); weights and cash together stay what they are, cash is never negative. Limits
 that a program may exceed (see `Aim`) have one variable for their excess.
@@ -15,9 +15,9 @@ import numpy as np
 from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, Term
 from finskillbench.engines.portfolio.formulation import Formulation, Root
-from finskillbench.engines.risk.book import FACTORS, HELD, Book, Market, required
 from finskillbench.engines.risk.mandate import Kind, Mandate
-from finskillbench.engines.risk.monitor import KEPT, limit_scales
+from finskillbench.engines.risk.monitor import HARD_KINDS, limit_scales
+from finskillbench.engines.risk.portfolio import FACTORS, ZERO_WEIGHT, Market, Portfolio, required
 from finskillbench.engines.risk.semicontinuity import Semicontinuity, State, semicontinuity_of
 
 GREATEST_GROSS = 10.0
@@ -36,7 +36,7 @@ class Goal(StrEnum):
 class Aim:
     """A goal, and caps that later stages put on the values of earlier ones.
 
-    Limits outside `KEPT` may be exceeded with the goal EXCESS or an `excess_cap` on the total relative excess.
+    Limits outside `HARD_KINDS` may be exceeded with the goal EXCESS or an `excess_cap` on the total relative excess.
     The mandate's own turnover limit is not read: it arrives as `turnover_cap`.
     """
 
@@ -69,7 +69,9 @@ class Remediation:
         return x
 
 
-def formulate(book: Book, mandate: Mandate, market: Market, aim: Aim, states: Integers | None = None) -> Remediation:
+def formulate(
+    portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, states: Integers | None = None
+) -> Remediation:
     """Build the program; `states` are the (n,) decisions of a branch, which bounds squared trades by their hull.
 
     With None every name is free and the goal is itself: where that keeps the semicontinuous limits, it is the optimum.
@@ -79,15 +81,17 @@ def formulate(book: Book, mandate: Mandate, market: Market, aim: Aim, states: In
     InputError : see `semicontinuity_of`.
     DimensionError : when a limit refers to an array that the market does not give; it is never skipped.
     """
-    return _Assembly(book, mandate, market, aim, states).build()
+    return _Assembly(portfolio, mandate, market, aim, states).build()
 
 
 class _Assembly:
     """The program under construction; every method adds the blocks of one limit or one term of the goal."""
 
-    def __init__(self, book: Book, mandate: Mandate, market: Market, aim: Aim, states: Integers | None) -> None:
+    def __init__(
+        self, portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, states: Integers | None
+    ) -> None:
         n = len(market.tickers)
-        self.book, self.mandate, self.market, self.aim, self.n = book, mandate, market, aim, n
+        self.portfolio, self.mandate, self.market, self.aim, self.n = portfolio, mandate, market, aim, n
         self.rule = semicontinuity_of(mandate, n)
         self.branching = states is not None
         self.states = np.zeros(n, dtype=np.int8) if states is None else states
@@ -95,7 +99,7 @@ class _Assembly:
         self.fills: list[tuple[slice, Fill]] = []
         self.curvature: dict[str, float] = {}
         self.excesses: list[tuple[slice, float]] = []
-        self.total = float(book.weights.sum()) + book.cash
+        self.total = float(portfolio.weights.sum()) + portfolio.cash
         self.long_only = mandate.get(Kind.LONG_ONLY) is not None
         self.gross = self._gross()
         self.lower, self.upper = self._bounds()
@@ -173,13 +177,15 @@ class _Assembly:
 
     def _add_trades(self) -> None:
         """Absolute trades u >= |w − w0| of names, then of cash; half their sum is the one-way turnover."""
-        n, book = self.n, self.book
-        bounds = np.concatenate([np.abs(book.weights) + self.gross, [abs(book.cash) + self.total + self.gross]])
+        n, portfolio = self.n, self.portfolio
+        bounds = np.concatenate(
+            [np.abs(portfolio.weights) + self.gross, [abs(portfolio.cash) + self.total + self.gross]]
+        )
         self.trades = self._variables(
-            bounds, lambda w: np.abs(np.concatenate([w - book.weights, [(w - book.weights).sum()]]))
+            bounds, lambda w: np.abs(np.concatenate([w - portfolio.weights, [(w - portfolio.weights).sum()]]))
         )
         both = slice(self.weights.start, self.cash.stop)
-        start = np.concatenate([book.weights, [book.cash]])
+        start = np.concatenate([portfolio.weights, [portfolio.cash]])
         ones = np.ones(n + 1)
         self.builder.constrain("buys", Cone.NONNEGATIVE, start, (both, ones), (self.trades, -ones))
         self.builder.constrain("sells", Cone.NONNEGATIVE, -start, (both, -ones), (self.trades, -ones))
@@ -198,7 +204,7 @@ class _Assembly:
                     self._at_most(kind, constraint.maximum, scale, market)
                 if constraint.minimum is not None:
                     self._at_most(f"{kind}_below", -constraint.minimum, below, -market)
-            elif limit is None or kind in KEPT:
+            elif limit is None or kind in HARD_KINDS:
                 continue
             elif kind is Kind.POSITION_LIMIT_MAX:
                 if self.aim.soft:  # otherwise it is an upper bound already
@@ -278,13 +284,13 @@ class _Assembly:
         free = np.nonzero(self.states == State.FREE)[0]
         if not free.size:
             return
-        pick, held = np.eye(self.n)[free], np.abs(self.book.weights[free])
+        pick, held = np.eye(self.n)[free], np.abs(self.portfolio.weights[free])
         if rule.gap and self.trades is not None:
             # A holding y0 under the floor goes to 0 or to the floor: |y − y0| is at least the chord of the two.
             below = (held > 0) & (held < rule.on)
             if below.any():
                 rows, size = pick[below], held[below]
-                slope = np.sign(self.book.weights[free][below]) * (rule.on - 2 * size) / rule.on
+                slope = np.sign(self.portfolio.weights[free][below]) * (rule.on - 2 * size) / rule.on
                 self.builder.constrain(
                     "under_floor",
                     Cone.NONNEGATIVE,
@@ -334,23 +340,23 @@ class _Assembly:
         (y − y0)² there is its chord up to the floor, y0² + y (floor − 2 y0), and itself above. With b >= y − floor,
         b >= 0 that is the chord of y plus floor b + b².
         """
-        book = self.book
-        curved, linear = np.full(self.n, 2.0), -2 * book.weights
-        self.builder.constant += float(book.weights @ book.weights) + book.cash**2
+        portfolio = self.portfolio
+        curved, linear = np.full(self.n, 2.0), -2 * portfolio.weights
+        self.builder.constant += float(portfolio.weights @ portfolio.weights) + portfolio.cash**2
         chord = np.zeros(self.n, dtype=bool)
         if self.branching and self.rule is not None and self.rule.gap:
-            chord = (self.states == State.FREE) & (np.abs(book.weights) < self.rule.on)
+            chord = (self.states == State.FREE) & (np.abs(portfolio.weights) < self.rule.on)
             if not self.long_only:
-                chord &= np.abs(book.weights) > HELD  # opened on either side: no line bounds both
+                chord &= np.abs(portfolio.weights) > ZERO_WEIGHT  # opened on either side: no line bounds both
             if chord.any():
-                side = np.where(book.weights < 0, -1.0, 1.0)
+                side = np.where(portfolio.weights < 0, -1.0, 1.0)
                 curved[chord] = 0.0
                 linear[chord] += (side * self.rule.on)[chord]
                 self._add_hull(np.nonzero(chord)[0], side[chord], self.rule.on)
         self.builder.add_quadratic(self.weights, curved)
         self.builder.add_linear(self.weights, linear)
         self.builder.add_quadratic(self.cash, np.array([2.0]))
-        self.builder.add_linear(self.cash, np.array([-2 * book.cash]))
+        self.builder.add_linear(self.cash, np.array([-2 * portfolio.cash]))
         return 0.0 if chord.any() else 2.0
 
     def _add_hull(self, names: Integers, side: Floats, floor: float) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.engines.fields import listed, number, shown
-from finskillbench.engines.risk.book import COUNTED
+from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.errors import InputError
 
 
@@ -56,7 +56,8 @@ DEFINITIONS: Mapping[Kind, str] = {
     Kind.CASH_MAX: "cash_weight <= value",
     Kind.GROSS_EXPOSURE_MAX: "sum of |weight| of the holdings, without cash, <= value",
     Kind.HHI_MAX: "Herfindahl index, sum of squared weights of the holdings (fractions, without cash), <= value",
-    Kind.NAME_COUNT: f"min <= number of holdings with |weight| >= {COUNTED} <= max; an end that is null does not bind",
+    Kind.NAME_COUNT: f"min <= number of holdings with |weight| >= {HOLDING_THRESHOLD} <= max; an end that is null does "
+    "not bind",
 }
 """What each kind measures and when it is kept, as the agent reads it; weights are signed fractions of NAV."""
 
@@ -163,8 +164,8 @@ def _contradictions(mandate: Mandate, names: int) -> list[str]:
     most = float(names) if count is None or count.maximum is None else min(count.maximum, names)
     invested = 0.0 if cash is None else max(0.0, 1.0 - cash)
     # What names too small to be counted may hold; with a least position above the threshold there are none.
-    dust = 0.0 if (floor or 0.0) >= COUNTED else COUNTED * (names - most)
-    smallest = max(floor or 0.0, COUNTED)
+    dust = 0.0 if (floor or 0.0) >= HOLDING_THRESHOLD else HOLDING_THRESHOLD * (names - most)
+    smallest = max(floor or 0.0, HOLDING_THRESHOLD)
     available = gross if mandate.get(Kind.LONG_ONLY) is None else min(1.0, 1.0 if gross is None else gross)
     found: list[str] = []
 

@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Booleans, Floats, Integers
+from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.engines.risk.batch import Batch
-from finskillbench.engines.risk.book import COUNTED, HELD, Book, Market
 from finskillbench.engines.risk.mandate import COLUMN, RANGES, Constraint, Kind, Mandate
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio
 
 PASS_TOLERANCE = 1e-9
 """Excess that is rounding of the arithmetic: a limit met exactly is kept."""
-KEPT = frozenset({Kind.LONG_ONLY, Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT, Kind.TURNOVER_MAX_MONTHLY})
-"""Constraints that remediation never gives up; the others count in `relative_excess`."""
+HARD_KINDS = frozenset({Kind.LONG_ONLY, Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT, Kind.TURNOVER_MAX_MONTHLY})
+"""The constraints that remediation never gives up; all others count in `relative_excess`."""
 LEAST_SCALE = 0.01
 """An excess is relative to the size of its limit, but to no less than this: a limit may be 0 (no cash)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One constraint as met by a book.
+    """One constraint as met by a portfolio.
 
     `value` and `excess` are in the unit of the limit (<= 0 is kept; a name count in whole names); `worst` is the
     ticker, sector or factor that gives the value, where one does.
@@ -36,7 +37,9 @@ class Measure:
     worst: str | None = None
 
 
-def measure(book: Book, mandate: Mandate, market: Market, tolerance: float = PASS_TOLERANCE) -> tuple[Measure, ...]:
+def measure(
+    portfolio: Portfolio, mandate: Mandate, market: Market, tolerance: float = PASS_TOLERANCE
+) -> tuple[Measure, ...]:
     """Check every constraint of the mandate, in its order.
 
     `tolerance` is what an excess may be and still pass; of names, how far a weight may be from counting, or from 0 and
@@ -46,7 +49,7 @@ def measure(book: Book, mandate: Mandate, market: Market, tolerance: float = PAS
     ------
     InputError : a constraint needs a field that the market does not give; it is never skipped.
     """
-    batch = Batch.within(market, book.weights[None, :], np.array([book.cash]), np.array([book.traded]))
+    batch = Batch.within(market, portfolio.weights[None, :], np.array([portfolio.cash]), np.array([portfolio.traded]))
     values, excess = measure_pairs(batch, np.zeros(1, dtype=int), (mandate,), tolerance)
     columns = mandate.columns
     return tuple(
@@ -114,7 +117,7 @@ def measure_pairs(
 
 
 def relative_excess(values: Floats, excess: Floats, mandate: Mandate) -> float:
-    """V: sum of excess over the size of its limit, over the constraints that remediation may give up (not `KEPT`).
+    """V: sum of excess over the size of its limit, over the constraints that remediation may give up.
 
     Parameters
     ----------
@@ -127,7 +130,7 @@ def relative_excess(values: Floats, excess: Floats, mandate: Mandate) -> float:
     """
     total = 0.0
     for constraint, value, over in zip(mandate.constraints, values, excess, strict=True):
-        if constraint.kind not in KEPT:
+        if constraint.kind not in HARD_KINDS:
             below, above = limit_scales(constraint)
             total += max(float(over), 0.0) / (below if value < constraint.bounds[0] else above)
     return total
@@ -141,11 +144,11 @@ def limit_scales(constraint: Constraint) -> tuple[float, float]:
 
 
 def constraint_report(
-    book: Book, mandate: Mandate, market: Market, tolerance: float = PASS_TOLERANCE
+    portfolio: Portfolio, mandate: Mandate, market: Market, tolerance: float = PASS_TOLERANCE
 ) -> dict[str, Any]:
     """The answer of constraint monitoring: verdicts, values, limits, and the distance beyond a broken limit."""
     rows = []
-    for constraint, found in zip(mandate.constraints, measure(book, mandate, market, tolerance), strict=True):
+    for constraint, found in zip(mandate.constraints, measure(portfolio, mandate, market, tolerance), strict=True):
         whole = constraint.kind is Kind.NAME_COUNT
         row: dict[str, Any] = {"type": found.kind.value, "status": "PASS" if found.passed else "FAIL"}
         row["value"] = int(found.value) if whole else found.value
@@ -172,7 +175,7 @@ _WORST_FIELD = {
 
 
 def _held(weights: Floats, tolerance: float) -> Booleans:
-    return np.abs(weights) > max(HELD, tolerance)
+    return np.abs(weights) > max(ZERO_WEIGHT, tolerance)
 
 
 def _measured(batch: Batch, tracked: bool, tolerance: float) -> tuple[Floats, Integers, Integers, Booleans]:
@@ -204,7 +207,10 @@ def _measured(batch: Batch, tracked: bool, tolerance: float) -> tuple[Floats, In
     values[:, COLUMN[Kind.CASH_MAX]] = batch.cash
     values[:, COLUMN[Kind.GROSS_EXPOSURE_MAX]] = sizes.sum(axis=0)
     values[:, COLUMN[Kind.HHI_MAX]] = (weights**2).sum(axis=0)
-    counts = [(sizes >= COUNTED - slack).sum(axis=0) for slack in (HELD, tolerance, 2 * HELD - tolerance)]
+    counts = [
+        (sizes >= HOLDING_THRESHOLD - slack).sum(axis=0)
+        for slack in (ZERO_WEIGHT, tolerance, 2 * ZERO_WEIGHT - tolerance)
+    ]
     values[:, COLUMN[Kind.NAME_COUNT]], most, least = counts
     return values, most, least, empty
 

@@ -25,10 +25,10 @@ from finskillbench.engines.portfolio.optimise import (
     certify,
     certify_tie,
 )
-from finskillbench.engines.risk.book import Book, Market, required, turnover_of
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.monitor import measure, measure_all, relative_excess
+from finskillbench.engines.risk.portfolio import Market, Portfolio, required, turnover_of
 from finskillbench.engines.risk.semicontinuity import SLACK, Semicontinuity, State, semicontinuity_of
 
 SLACKS = (0.0, 1e-9, 1e-8, 1e-7)
@@ -91,56 +91,58 @@ class Remedy:
         return tied or last.certified.uniqueness.outcome.proved
 
 
-def remediate(book: Book, mandate: Mandate, market: Market) -> Remedy:
+def remediate(portfolio: Portfolio, mandate: Mandate, market: Market) -> Remedy:
     """Minimise one-way turnover subject to the whole mandate; if that exceeds the turnover left, the total excess.
 
     Raises
     ------
     InfeasibleError : no portfolio keeps the mandate whatever is traded; or the turnover left is too little even for
-        the limits that are kept in any case (`monitor.KEPT`).
+        the limits that are kept in any case (`monitor.HARD_KINDS`).
     UndecidedError : nothing can be proved, or the branches on names are too many.
     InputError : as `formulation.formulate`.
     """
-    if all(found.passed for found in measure(book, mandate, market)):
-        return _remedy(book, book.weights, compliant=True, value=0.0, stages=())
-    left = budget_left(book, mandate)
+    if all(found.passed for found in measure(portfolio, mandate, market)):
+        return _remedy(portfolio, portfolio.weights, compliant=True, value=0.0, stages=())
+    left = budget_left(portfolio, mandate)
     if left < -SLACK:  # too much is traded already: no further trade can mend that, and none is allowed
-        return _remedy(book, book.weights, compliant=False, value=total_excess(book, mandate, market), stages=())
-    least = _solve(book, mandate, market, Aim(Goal.TURNOVER))
+        return _remedy(
+            portfolio, portfolio.weights, compliant=False, value=total_excess(portfolio, mandate, market), stages=()
+        )
+    least = _solve(portfolio, mandate, market, Aim(Goal.TURNOVER))
     if least.certified.value <= left + SLACK:
         start = least.certified.value
         aims = [Aim(Goal.TRADES, turnover_cap=max(start, min(start + slack, left))) for slack in SLACKS]
-        stages = _tied(book, mandate, market, least, aims)
-        return _remedy(book, stages[-1].certified.weights, compliant=True, value=start, stages=stages)
+        stages = _tied(portfolio, mandate, market, least, aims)
+        return _remedy(portfolio, stages[-1].certified.weights, compliant=True, value=start, stages=stages)
     if least.certified.optimality.lower_bound <= left + SLACK:
         raise UndecidedError(f"the least turnover is within {ACCEPTED_GAP:g} of what is left: a grey band")
     if left <= SLACK:
-        excess = total_excess(book, mandate, market)
-        return _remedy(book, book.weights, compliant=False, value=excess, stages=(least,))
-    best = _solve(book, mandate, market, Aim(Goal.EXCESS, turnover_cap=left))
+        excess = total_excess(portfolio, mandate, market)
+        return _remedy(portfolio, portfolio.weights, compliant=False, value=excess, stages=(least,))
+    best = _solve(portfolio, mandate, market, Aim(Goal.EXCESS, turnover_cap=left))
     cap = best.certified.value
     aims = [Aim(Goal.TRADES, turnover_cap=left, excess_cap=cap + slack) for slack in SLACKS]
-    stages = least, *_tied(book, mandate, market, best, aims)
-    return _remedy(book, stages[-1].certified.weights, compliant=False, value=cap, stages=stages)
+    stages = least, *_tied(portfolio, mandate, market, best, aims)
+    return _remedy(portfolio, stages[-1].certified.weights, compliant=False, value=cap, stages=stages)
 
 
-def budget_left(book: Book, mandate: Mandate) -> float:
+def budget_left(portfolio: Portfolio, mandate: Mandate) -> float:
     """One-way turnover left in the month: infinite without a limit, negative where too much is traded already."""
     limit = mandate.limit(Kind.TURNOVER_MAX_MONTHLY)
-    return np.inf if limit is None else limit - book.traded
+    return np.inf if limit is None else limit - portfolio.traded
 
 
-def total_excess(book: Book, mandate: Mandate, market: Market) -> float:
-    """Total relative excess V of a book as it stands; see `monitor.relative_excess`."""
-    batch = (book.weights[None, :], np.array([book.cash]), np.array([book.traded]))
+def total_excess(portfolio: Portfolio, mandate: Mandate, market: Market) -> float:
+    """Total relative excess V of a portfolio as it stands; see `monitor.relative_excess`."""
+    batch = (portfolio.weights[None, :], np.array([portfolio.cash]), np.array([portfolio.traded]))
     values, excess = measure_all(*batch, mandate, market)
     return relative_excess(values[0], excess[0], mandate)
 
 
-def after(book: Book, trades: Floats) -> Book:
-    """The book after (n,) trades, with their turnover added to the month's."""
-    cash = book.cash - float(trades.sum())
-    return Book(book.weights + trades, cash, book.nav, book.traded + turnover_of(trades))
+def after(portfolio: Portfolio, trades: Floats) -> Portfolio:
+    """The portfolio after (n,) trades, with their turnover added to the month's."""
+    cash = portfolio.cash - float(trades.sum())
+    return Portfolio(portfolio.weights + trades, cash, portfolio.nav, portfolio.traded + turnover_of(trades))
 
 
 def nearest(mandate: Mandate, market: Market, target: Floats) -> Certified:
@@ -157,45 +159,47 @@ def nearest(mandate: Mandate, market: Market, target: Floats) -> Certified:
     return _solve(_placed(target), mandate, market, Aim(Goal.TRADES)).certified
 
 
-def reference_turnover(book: Book, mandate: Mandate, market: Market) -> float:
-    """One-way turnover from the book to the mandate's portfolio nearest to the benchmark, the zero of the score."""
+def reference_turnover(portfolio: Portfolio, mandate: Mandate, market: Market) -> float:
+    """One-way turnover to the mandate's portfolio nearest to the benchmark: the zero of the score."""
     goal = nearest(mandate, market, required(market.benchmark, "benchmark_weights"))
-    return turnover_of(goal.weights - book.weights)
+    return turnover_of(goal.weights - portfolio.weights)
 
 
-def solve_again(book: Book, mandate: Mandate, market: Market, aim: Aim) -> Stage:
+def solve_again(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim) -> Stage:
     """One stage from scratch: what a check does where branching leaves no multipliers of the whole."""
-    return _solve(book, mandate, market, aim)
+    return _solve(portfolio, mandate, market, aim)
 
 
-def _placed(target: Floats) -> Book:
-    return Book(target, 1.0 - float(target.sum()), 1.0)
+def _placed(target: Floats) -> Portfolio:
+    return Portfolio(target, 1.0 - float(target.sum()), 1.0)
 
 
-def _remedy(book: Book, weights: Floats, *, compliant: bool, value: float, stages: tuple[Stage, ...]) -> Remedy:
+def _remedy(
+    portfolio: Portfolio, weights: Floats, *, compliant: bool, value: float, stages: tuple[Stage, ...]
+) -> Remedy:
     # What is sold off is 0, not the rounding of w0 − w0, and what stays is not traded.
     weights = np.where(np.abs(weights) <= _RESIDUE, 0.0, weights)
-    trades = np.where(np.abs(weights - book.weights) <= _RESIDUE, 0.0, weights - book.weights)
-    weights = np.where(trades == 0.0, book.weights, weights)
-    cash = after(book, trades).cash
+    trades = np.where(np.abs(weights - portfolio.weights) <= _RESIDUE, 0.0, weights - portfolio.weights)
+    weights = np.where(trades == 0.0, portfolio.weights, weights)
+    cash = after(portfolio, trades).cash
     return Remedy(trades, weights, cash, turnover_of(trades), compliant, value, stages)
 
 
-def _tied(book: Book, mandate: Mandate, market: Market, first: Stage, aims: list[Aim]) -> tuple[Stage, ...]:
+def _tied(portfolio: Portfolio, mandate: Mandate, market: Market, first: Stage, aims: list[Aim]) -> tuple[Stage, ...]:
     """The stage that settles the ties of `first`, by the strictest aim whose program can be proved; else none does."""
     if first.certified.uniqueness.outcome.proved:
         return (first,)
     for aim in aims:
         try:
             if aim is aims[0]:
-                return first, _on_face(book, mandate, market, first, aim)
-            return first, _solve(book, mandate, market, aim)
+                return first, _on_face(portfolio, mandate, market, first, aim)
+            return first, _solve(portfolio, mandate, market, aim)
         except (InfeasibleError, UndecidedError):
             continue
     return (first,)
 
 
-def _on_face(book: Book, mandate: Mandate, market: Market, first: Stage, aim: Aim) -> Stage:
+def _on_face(portfolio: Portfolio, mandate: Mandate, market: Market, first: Stage, aim: Aim) -> Stage:
     """The ties of a stage that needed no branching settled on its optimal face.
 
     Raises
@@ -204,7 +208,7 @@ def _on_face(book: Book, mandate: Mandate, market: Market, first: Stage, aim: Ai
     """
     if first.certified.nodes > 1:
         raise UndecidedError("the earlier stage has branched: no one program has its optimal face")
-    program = formulate(book, mandate, market, aim)
+    program = formulate(portfolio, mandate, market, aim)
     cap = next(block for block in program.formulation.program.blocks if block.label == _CAPS[first.aim.goal])
     earlier = np.insert(first.certified.multipliers, cap.start, 0.0)
     certified = certify_tie(program.formulation, cap.label, earlier)
@@ -214,16 +218,16 @@ def _on_face(book: Book, mandate: Mandate, market: Market, first: Stage, aim: Ai
     return Stage(aim, certified, None)
 
 
-def _solve(book: Book, mandate: Mandate, market: Market, aim: Aim) -> Stage:
+def _solve(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim) -> Stage:
     """The relaxation at first; only if it does not keep the semicontinuous limits, a branch and bound on them."""
     rule = semicontinuity_of(mandate, len(market.tickers))
-    program = formulate(book, mandate, market, aim)
+    program = formulate(portfolio, mandate, market, aim)
     # What is given up when too little may be traded is what is broken now; else any limit may come to bind, or none.
-    cones = broken_cones(program.formulation.program, program.point(book.weights)) if aim.soft else ()
+    cones = broken_cones(program.formulation.program, program.point(portfolio.weights)) if aim.soft else ()
     relaxed = certify(program.formulation, cones=cones, unique=_asks_uniqueness(aim) or None)
     if rule is None or not rule.broken(relaxed.weights).any():
         return Stage(aim, relaxed, None)
-    return _Branching(book, mandate, market, aim, rule).search(relaxed)
+    return _Branching(portfolio, mandate, market, aim, rule).search(relaxed)
 
 
 def _asks_uniqueness(aim: Aim) -> bool:
@@ -240,8 +244,8 @@ class _Branching:
     ties: after `_MAX_TIES` programs the best found is taken, with the gap that is left.
     """
 
-    def __init__(self, book: Book, mandate: Mandate, market: Market, aim: Aim, rule: Semicontinuity) -> None:
-        self.book, self.mandate, self.market, self.aim, self.rule = book, mandate, market, aim, rule
+    def __init__(self, portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, rule: Semicontinuity) -> None:
+        self.portfolio, self.mandate, self.market, self.aim, self.rule = portfolio, mandate, market, aim, rule
         self.shorts = mandate.get(Kind.LONG_ONLY) is None
         self.incumbent: Stage | None = None
         self.attained = ACCEPTED_GAP if aim.goal is Goal.TRADES else _ATTAINED
@@ -297,7 +301,7 @@ class _Branching:
     def _relax(self, states: Integers, *, unique: bool = False) -> Certified:
         """A branch's convex program: a relaxation while names are free."""
         self.nodes += 1
-        program = formulate(self.book, self.mandate, self.market, self.aim, states).formulation
+        program = formulate(self.portfolio, self.mandate, self.market, self.aim, states).formulation
         # Of a tie's open branches only the bound counts, and only to within the gap that ends the search.
         rough = self.aim.goal is Goal.TRADES and bool((states == State.FREE).any()) and not unique
         return certify(program, unique=unique, polished=not rough)
@@ -322,7 +326,7 @@ class _Branching:
         score = np.where(free, self.rule.broken(weights), 0.0)
         if score.max() <= 0.0 and self.rule.gap:
             size = np.abs(weights)
-            hull = free & (np.abs(self.book.weights) < self.rule.on)
+            hull = free & (np.abs(self.portfolio.weights) < self.rule.on)
             score = np.where(hull, size * np.maximum(size - self.rule.on, 0.0), 0.0)
             score[score < _ATTAINED] = 0.0
         if score.max() <= 0.0 and self.incumbent is not None:
@@ -331,7 +335,7 @@ class _Branching:
 
     def _try(self, states: Integers, weights: Floats) -> None:
         """Round a relaxation to decisions on every name, and solve for these."""
-        settled = (np.abs(self.book.weights) >= self.rule.on) & (np.abs(weights) >= self.rule.on / 2)
+        settled = (np.abs(self.portfolio.weights) >= self.rule.on) & (np.abs(weights) >= self.rule.on / 2)
         for decisive in (self.rule.states_of(weights), np.where(settled, self.rule.states_of(weights), State.OFF)):
             rounded = self._counted(states, np.where(states == State.FREE, decisive, states).astype(np.int8), weights)
             if rounded is None or rounded.tobytes() in self.tried:
@@ -349,7 +353,7 @@ class _Branching:
     def _counted(self, states: Integers, rounded: Integers, weights: Floats) -> Integers | None:
         """Rounded decisions with the smallest holdings given up, or the largest others opened, until they count."""
         rule, free = self.rule, states == State.FREE
-        size = np.abs(weights) + np.abs(self.book.weights)  # of two equals, keep what is there already
+        size = np.abs(weights) + np.abs(self.portfolio.weights)  # of two equals, keep what is there already
         on = rounded >= State.LONG
         surplus = int(on.sum()) - rule.most
         if surplus > 0:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.risk.book import HELD, Book, Market, turnover_of
 from finskillbench.engines.risk.exposures import (
     Exposure,
     days_to_liquidate,
@@ -22,6 +21,7 @@ from finskillbench.engines.risk.exposures import (
 )
 from finskillbench.engines.risk.mandate import Mandate
 from finskillbench.engines.risk.monitor import constraint_report
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, turnover_of
 from finskillbench.engines.risk.remediation import Remedy, Stage, after
 from finskillbench.engines.risk.stress import StressResult
 from finskillbench.engines.statistics.value_at_risk import portfolio_returns, value_at_risk
@@ -46,23 +46,23 @@ def exposure_list(exposures: Sequence[Exposure]) -> list[dict[str, Any]]:
     ]
 
 
-def risk_figures(book: Book, market: Market) -> dict[str, Any]:
+def risk_figures(portfolio: Portfolio, market: Market) -> dict[str, Any]:
     """Tail risk, liquidity and concentration; `days_to_liquidate` of a holding that nobody trades is null.
 
     Raises
     ------
     DimensionError : the market gives no returns or no volumes.
     """
-    held = np.flatnonzero(np.abs(book.weights) > HELD)
-    days = days_to_liquidate(book, market).tolist()
+    held = np.flatnonzero(np.abs(portfolio.weights) > ZERO_WEIGHT)
+    days = days_to_liquidate(portfolio, market).tolist()
     return {
-        "tail_risk": asdict(value_at_risk(portfolio_returns(book, market))),
+        "tail_risk": asdict(value_at_risk(portfolio_returns(portfolio, market))),
         "days_to_liquidate": {market.tickers[i]: days[i] if math.isfinite(days[i]) else None for i in held},
-        "illiquid_share": illiquid_share(book, market),
-        "hhi": hhi(book.weights),
-        "five_largest": top(book.weights, 5),
-        "sector_weights": sector_weights(book.weights, market),
-        "factor_betas": factor_exposures(book.weights, market),
+        "illiquid_share": illiquid_share(portfolio, market),
+        "hhi": hhi(portfolio.weights),
+        "five_largest": top(portfolio.weights, 5),
+        "sector_weights": sector_weights(portfolio.weights, market),
+        "factor_betas": factor_exposures(portfolio.weights, market),
     }
 
 
@@ -86,7 +86,7 @@ def traded(remedy: Remedy) -> Floats:
     return np.where(np.abs(remedy.trades) <= LEAST_TRADE, 0.0, remedy.trades)
 
 
-def trade_list(book: Book, trades: Floats, market: Market) -> list[dict[str, Any]]:
+def trade_list(portfolio: Portfolio, trades: Floats, market: Market) -> list[dict[str, Any]]:
     """One entry for each name whose weight changes, in ticker order; `trades` (n,) are signed weight changes."""
     return [
         {
@@ -96,19 +96,19 @@ def trade_list(book: Book, trades: Floats, market: Market) -> list[dict[str, Any
             "target_weight": current + change,
             "trade_pct": change,
         }
-        for ticker, current, change in zip(market.tickers, book.weights.tolist(), trades.tolist(), strict=True)
+        for ticker, current, change in zip(market.tickers, portfolio.weights.tolist(), trades.tolist(), strict=True)
         if change
     ]
 
 
-def remedy_answer(remedy: Remedy, book: Book, mandate: Mandate, market: Market) -> dict[str, Any]:
+def remedy_answer(remedy: Remedy, portfolio: Portfolio, mandate: Mandate, market: Market) -> dict[str, Any]:
     """The trades as risk remediation answers them, the mandate measured after them, and the proof of each program."""
     trades = traded(remedy)
     return {
-        "trades": trade_list(book, trades, market),
+        "trades": trade_list(portfolio, trades, market),
         "total_turnover": turnover_of(trades),
         "post_trade_compliant": remedy.compliant,
-        "checks": constraint_report(after(book, trades), mandate, market, SOLVER_TOLERANCE)["constraints"],
+        "checks": constraint_report(after(portfolio, trades), mandate, market, SOLVER_TOLERANCE)["constraints"],
         "proof": {
             "unique": not remedy.stages or remedy.stages[-1].certified.uniqueness.outcome.proved,
             "stages": [_proof(stage) for stage in remedy.stages],

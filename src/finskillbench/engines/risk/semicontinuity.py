@@ -8,8 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.engines.portfolio.problem import STUB
-from finskillbench.engines.risk.book import COUNTED
+from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.errors import InputError
 
@@ -73,9 +72,11 @@ def semicontinuity_of(mandate: Mandate, names: int) -> Semicontinuity | None:
     most = int(counts.maximum) if counts is not None and counts.maximum is not None else names
     smallest = floor.value if floor is not None else None
     if smallest is not None and smallest > 0:
-        if counts is not None and smallest < COUNTED:
-            raise InputError(f"position_limit_min is {smallest:g}; beside a name_count give at least {COUNTED:g}")
+        if counts is not None and smallest < HOLDING_THRESHOLD:
+            raise InputError(
+                f"position_limit_min is {smallest:g}; beside a name_count give at least {HOLDING_THRESHOLD:g}"
+            )
         return Semicontinuity(0.0, smallest, least, most, gap=True)
     if least == 0 and most >= names:
         return None
-    return Semicontinuity(STUB, COUNTED + CLEAR, least, most, gap=False)
+    return Semicontinuity(STUB, HOLDING_THRESHOLD + CLEAR, least, most, gap=False)

@@ -11,7 +11,7 @@ import numpy as np
 from finskillbench.arrays import FACTORS, SECTORS, Floats, Integers
 from finskillbench.engines.fields import listed, mapping, number, shown
 from finskillbench.engines.risk.batch import Batch
-from finskillbench.engines.risk.book import Book, Market
+from finskillbench.engines.risk.portfolio import Market, Portfolio
 from finskillbench.errors import InputError
 
 KINDS = ("historical_replay", "hypothetical")
@@ -85,14 +85,14 @@ def scenario_from(data: Any) -> Scenario:
     )
 
 
-def apply(book: Book, scenario: Scenario, market: Market) -> StressResult:
-    """P&L of one book under one scenario.
+def apply(portfolio: Portfolio, scenario: Scenario, market: Market) -> StressResult:
+    """P&L of one portfolio under one scenario.
 
     Raises
     ------
     InputError : the scenario gives no sensitivity for a sector held.
     """
-    batch = Batch.within(market, book.weights[None, :], np.array([book.cash]), np.array([book.traded]))
+    batch = Batch.within(market, portfolio.weights[None, :], np.array([portfolio.cash]), np.array([portfolio.traded]))
     first = np.zeros(1, dtype=int)
     pnl, by_factor, by_sector = apply_pairs(batch, first, (scenario,), first)
     return StressResult(

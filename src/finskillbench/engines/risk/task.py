@@ -1,4 +1,4 @@
-"""From the JSON of a risk task or of a tool call to a market and a book, with every field checked on the way in."""
+"""From the JSON of a risk task or of a tool call to a market and a portfolio, every field checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from finskillbench.engines.fields import (
     weights_from,
 )
 from finskillbench.engines.portfolio.mandate import covariance_from
-from finskillbench.engines.risk.book import Book, Market, turnover_of
+from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
@@ -72,7 +72,7 @@ def market_from(task_input: Mapping[str, Any], *, risk: RiskModel | None = None)
     )
 
 
-def book_from(task_input: Mapping[str, Any], market: Market) -> Book:
+def portfolio_from(task_input: Mapping[str, Any], market: Market) -> Portfolio:
     """Read `portfolio`: holdings, cash, NAV and the trades of this month; a name not held weighs nothing.
 
     Raises
@@ -93,7 +93,7 @@ def book_from(task_input: Mapping[str, Any], market: Market) -> Book:
     if table.get("trades_this_month") is None:
         raise InputError("portfolio: trades_this_month is missing; inject it, or give {} where nothing was traded")
     trades = weights_from(table["trades_this_month"], market.tickers, "trades_this_month", "the universe")
-    return Book(weights=weights, cash=cash, nav=nav, traded=turnover_of(trades))
+    return Portfolio(weights=weights, cash=cash, nav=nav, traded=turnover_of(trades))
 
 
 def _holdings(rows: Any, market: Market) -> Floats:

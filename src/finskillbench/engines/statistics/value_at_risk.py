@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.risk.book import Book, Market, required
+from finskillbench.engines.risk.portfolio import Market, Portfolio, required
 from finskillbench.errors import DimensionError, InputError
 
 LEVEL = 0.95
@@ -88,9 +88,9 @@ def cornish_fisher(quantile: float, density: float, skew: Floats, kurtosis: Floa
     return corrected, beyond
 
 
-def portfolio_returns(book: Book, market: Market) -> Floats:
+def portfolio_returns(portfolio: Portfolio, market: Market) -> Floats:
     """(T,) returns per session of today's weights, held constant; cash returns 0."""
-    return required(market.returns, "returns") @ book.weights
+    return required(market.returns, "returns") @ portfolio.weights
 
 
 def _moments(returns: Floats) -> tuple[Floats, Floats]:

@@ -16,12 +16,12 @@ from finskillbench.domains.risk.checks.truth import derive, same
 from finskillbench.engines.optimisation.certificate import Optimality, prove_optimal
 from finskillbench.engines.optimisation.uniqueness import UniquenessProof, prove_unique
 from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP, ACCEPTED_VIOLATION
-from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Mandate, mandate_from
+from finskillbench.engines.risk.portfolio import Market, Portfolio
 from finskillbench.engines.risk.remediation import SLACKS, budget_left, reference_turnover, remediate, solve_again
 from finskillbench.engines.risk.semicontinuity import SLACK
-from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.episode import JsonObject, Truth
 from finskillbench.findings import Findings
 
@@ -93,7 +93,7 @@ class _Proof:
         self.label, self.findings = label, findings
         self.stages = stored
         self.market: Market = market_from(task_input)
-        self.book: Book = book_from(task_input, self.market)
+        self.book: Portfolio = portfolio_from(task_input, self.market)
         self.mandate: Mandate = mandate_from(task_input["mandate"])
 
     def examine(self) -> None:

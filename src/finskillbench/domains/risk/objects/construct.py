@@ -17,11 +17,12 @@ from finskillbench.domains.risk.objects.portfolios import PortfolioCase, draw, s
 from finskillbench.domains.risk.objects.recipes import Setting
 from finskillbench.domains.risk.objects.scenarios import ScenarioBook, scenario_book
 from finskillbench.engines.portfolio.optimise import InfeasibleError, UndecidedError
+from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.engines.risk.batch import Batch
-from finskillbench.engines.risk.book import COUNTED, HELD, Book, Market
 from finskillbench.engines.risk.formulation import Aim, Goal
 from finskillbench.engines.risk.mandate import COLUMN, Kind, Mandate
 from finskillbench.engines.risk.monitor import PASS_TOLERANCE, measure_pairs
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio
 from finskillbench.engines.risk.remediation import Remedy, budget_left, remediate, solve_again
 from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.errors import InputError
@@ -332,11 +333,11 @@ def _mendable(pair: MonitoringPair, band: float) -> bool | None:
     return least < left
 
 
-def _kept_turnover(book: Book, mandate: Mandate) -> float:
+def _kept_turnover(book: Portfolio, mandate: Mandate) -> float:
     """Turnover that surely suffices for long_only, position_limit_min and name_count: each offence mended alone."""
-    weights, sizes = book.weights, np.abs(book.weights[np.abs(book.weights) > HELD])
+    weights, sizes = book.weights, np.abs(book.weights[np.abs(book.weights) > ZERO_WEIGHT])
     total = 0.0 if mandate.get(Kind.LONG_ONLY) is None else float(-weights[weights < 0].sum())
-    floor = max(mandate.limit(Kind.POSITION_LIMIT_MIN) or 0.0, COUNTED)
+    floor = max(mandate.limit(Kind.POSITION_LIMIT_MIN) or 0.0, HOLDING_THRESHOLD)
     total += float(np.minimum(sizes, np.maximum(floor - sizes, 0.0)).sum())
     count = mandate.get(Kind.NAME_COUNT)
     if count is not None and count.minimum is not None:

@@ -15,9 +15,9 @@ from scipy.optimize import linprog
 from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.domains.building import BuildContext, load_catalog
 from finskillbench.domains.risk.objects.placement import place, tightened
-from finskillbench.engines.risk.book import Market
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate, mandate_from
 from finskillbench.engines.risk.monitor import PASS_TOLERANCE, measure_all
+from finskillbench.engines.risk.portfolio import Market
 from finskillbench.errors import InternalError, SourceError
 
 TIERS = ("easy", "medium", "hard")

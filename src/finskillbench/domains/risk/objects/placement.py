@@ -13,8 +13,8 @@ import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, solve
-from finskillbench.engines.risk.book import Book, Market
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
+from finskillbench.engines.risk.portfolio import Market, Portfolio
 from finskillbench.errors import InternalError
 
 _TOLERANCE = 1e-10
@@ -121,7 +121,7 @@ def place(
     return placed
 
 
-def clipped(book: Book, mandate: Mandate, market: Market) -> Floats:
+def clipped(book: Portfolio, mandate: Mandate, market: Market) -> Floats:
     """The weights (n,) of the plainest cure: no shorts, cut positions and sectors at their limits, spread the rest.
 
     What is cut off goes to the other holdings in proportion to their weights, and to cash where none has room.

@@ -27,7 +27,6 @@ from finskillbench.domains.risk.objects.recipes import (
     draw_book,
     limit_of,
 )
-from finskillbench.engines.risk.book import HELD, Book, Market
 from finskillbench.engines.risk.exposures import (
     LEAST_ILLIQUID,
     LEAST_SECTOR,
@@ -38,6 +37,7 @@ from finskillbench.engines.risk.exposures import (
 )
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.monitor import measure
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio
 from finskillbench.engines.risk.stress import apply_all
 from finskillbench.errors import SourceError
 
@@ -65,7 +65,7 @@ class PortfolioCase:
     regime: str
     as_of: date
     market: Market
-    book: Book
+    book: Portfolio
     trades: Floats
     home: str
     placed: bool
@@ -78,7 +78,7 @@ class PortfolioCase:
             "holdings": [
                 {"symbol": ticker, "weight": float(weight)}
                 for ticker, weight in zip(self.market.tickers, self.book.weights, strict=True)
-                if abs(weight) > HELD
+                if abs(weight) > ZERO_WEIGHT
             ],
             "cash_weight": self.book.cash,
             "total_nav": self.book.nav,
@@ -181,7 +181,7 @@ def _may_be_home(slot: Slot, mandate: Mandate) -> bool:
     return True
 
 
-def _facts(book: Book, setting: Setting, home: Mandate) -> dict[str, float]:
+def _facts(book: Portfolio, setting: Setting, home: Mandate) -> dict[str, float]:
     """What the engines say of every planted risk."""
     market = setting.market
     tilts = np.abs(book.weights @ market.betas - NEUTRAL)
@@ -215,12 +215,12 @@ def _planted(slot: Slot, facts: Mapping[str, float]) -> bool:
     return found
 
 
-def clear_of_limits(book: Book, mandate: Mandate, market: Market, band: float) -> bool:
+def clear_of_limits(book: Portfolio, mandate: Mandate, market: Market, band: float) -> bool:
     """Whether no constraint's status hangs on less than `band`; whole names are counted, not measured."""
     return all(abs(one.excess) >= band for one in measure(book, mandate, market) if one.kind is not Kind.NAME_COUNT)
 
 
-def _clear(book: Book, setting: Setting, home: Mandate, band: float) -> bool:
+def _clear(book: Portfolio, setting: Setting, home: Mandate, band: float) -> bool:
     """Whether neither a status of the home mandate nor a rank or listing of the exposures hangs on rounding."""
     market, sizes = setting.market, np.abs(book.weights[book.weights != 0])
     if sizes.min() < SMALLEST - band / 2 or book.cash < 0 or np.diff(np.sort(sizes)[-2:])[0] < band:

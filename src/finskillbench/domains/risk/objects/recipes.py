@@ -12,9 +12,9 @@ import numpy as np
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.risk.objects.mandates import Fitted
 from finskillbench.domains.risk.objects.placement import AtLeast, place, tightened
-from finskillbench.engines.risk.book import Book, Market, turnover_of
 from finskillbench.engines.risk.exposures import NEUTRAL_BETA, illiquid_shares
 from finskillbench.engines.risk.mandate import Kind, Mandate
+from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.risk.stress import Scenario, apply_all
 
 CONCENTRATED = "concentrated"
@@ -72,7 +72,7 @@ class Setting:
     scenarios: Sequence[Scenario]
 
 
-Drawn = tuple[Book, Floats] | None
+Drawn = tuple[Portfolio, Floats] | None
 _Recipe = Callable[[np.random.Generator, Slot, Setting, Mandate, Mapping[str, Any]], Drawn]
 
 
@@ -128,7 +128,7 @@ def _liquidity_stressed(
         middle = float(np.sqrt(low * high))
         short = illiquid_shares(book.weights[None], np.array([middle]), volume)[0] < wanted
         low, high = (middle, high) if short else (low, middle)
-    return Book(book.weights, book.cash, float(round(high, -5)), book.traded), trades
+    return Portfolio(book.weights, book.cash, float(round(high, -5)), book.traded), trades
 
 
 def _stress_vulnerable(
@@ -292,14 +292,14 @@ def _cap(mandate: Mandate) -> float:
 
 def _book(
     rng: np.random.Generator, market: Market, weights: Floats, settings: Mapping[str, Any], turnover: Sequence[float]
-) -> tuple[Book, Floats]:
+) -> tuple[Portfolio, Floats]:
     """The book of weights rounded to six decimals, cash the exact rest, with a NAV and the month's trades."""
     rounded = np.round(weights, _DECIMALS)
     low, high = settings["nav_usd"]
     nav = float(round(low * (high / low) ** rng.random(), -5))
     cash = round(1 - float(rounded.sum()), _DECIMALS)
     trades = _trades(rng, rounded, cash, float(rng.uniform(turnover[0], turnover[1])))
-    return Book(rounded, cash, nav, turnover_of(trades)), trades
+    return Portfolio(rounded, cash, nav, turnover_of(trades)), trades
 
 
 def _trades(rng: np.random.Generator, weights: Floats, cash: float, turnover: float) -> Floats:

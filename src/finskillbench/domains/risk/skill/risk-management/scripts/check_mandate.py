@@ -10,14 +10,14 @@ from typing import Any
 
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
-from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.sandbox.script import cli
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Check the portfolio as it stands."""
     market = market_from(payload)
-    book = book_from(payload, market)
+    book = portfolio_from(payload, market)
     mandate = mandate_from(payload.get("mandate"))
     mandate.check(len(market.tickers))
     return constraint_report(book, mandate, market)

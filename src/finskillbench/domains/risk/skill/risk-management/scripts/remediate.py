@@ -10,14 +10,14 @@ from typing import Any
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.remediation import remediate
 from finskillbench.engines.risk.report import remedy_answer
-from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.sandbox.script import cli
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Trade as little as possible; where the mandate is out of reach, come as near as the turnover budget allows."""
     market = market_from(payload)
-    book = book_from(payload, market)
+    book = portfolio_from(payload, market)
     mandate = mandate_from(payload.get("mandate"))
     mandate.check(len(market.tickers))
     return remedy_answer(remediate(book, mandate, market), book, mandate, market)

@@ -9,14 +9,14 @@ from typing import Any
 
 from finskillbench.engines.risk.exposures import ranked
 from finskillbench.engines.risk.report import exposure_list, risk_figures
-from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.sandbox.script import cli
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Look at one portfolio from every side."""
     market = market_from(payload)
-    book = book_from(payload, market)
+    book = portfolio_from(payload, market)
     return {"top_risk_exposures": exposure_list(ranked(book, market)), **risk_figures(book, market)}
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from finskillbench.engines.risk.report import stress_answer
 from finskillbench.engines.risk.stress import apply, scenario_from
-from finskillbench.engines.risk.task import book_from, market_from
+from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.sandbox.script import cli
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Apply the scenario to the weights as they stand."""
     market = market_from(payload)
-    book = book_from(payload, market)
+    book = portfolio_from(payload, market)
     return stress_answer(apply(book, scenario_from(payload.get("stress_scenario")), market))
 
 

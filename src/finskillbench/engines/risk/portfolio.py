@@ -1,4 +1,4 @@
-"""What the risk engines measure: a portfolio (the book) and the market that it stands in on one date."""
+"""What the risk engines measure: a portfolio, and the market of its date."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from typing import TypeVar
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError, InputError
 
 T = TypeVar("T")
 
-HELD = 1e-9
-"""A name is held where its weight is larger than this in size."""
-COUNTED = HOLDING_THRESHOLD
-"""Smallest weight, in size, that a limit on the number of holdings counts (10 basis points of NAV)."""
+ZERO_WEIGHT = 1e-9
+"""A weight of at most this size is none: the name is not held."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ class Market:
 
 
 @dataclass(frozen=True)
-class Book:
+class Portfolio:
     """A portfolio: signed weights and cash as fractions of NAV (they sum to 1), NAV in USD.
 
     `traded` is the one-way turnover already made this month, a fraction of NAV.
