@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.files import read_text
+from finskillbench.sources.files import read_text, symbol_of
 
 GICS_SECTORS: Mapping[str, str] = {
     "Information Technology": "Technology",
@@ -76,7 +76,7 @@ def _constituent(path: Path, line: int, row: Mapping[str | None, str | None]) ->
         added = date.fromisoformat(cells["Date added"]) if cells["Date added"] else None
     except ValueError:
         raise SourceError(path, f"impossible date {cells['Date added']!r}", line=line, remedy="YYYY-MM-DD") from None
-    symbol = cells["Symbol"].upper().replace(".", "-")
+    symbol = symbol_of(cells["Symbol"])
     return Constituent(
         symbol, cells["Security"], sector, cells["GICS Sub-Industry"], cik.zfill(10) if cik else None, added
     )

@@ -36,13 +36,18 @@ class TextTable:
             raise self.error(row, problem + shown, remedy=remedy)
 
 
+def symbol_of(text: str) -> str:
+    """A symbol as the project writes it: capitals, and a dash before a share class, as Yahoo has it (`BF-B`)."""
+    return text.upper().replace(".", "-")
+
+
 def ticker_of(path: Path) -> str:
-    """`prices/BF-B.csv.gz` -> `BF-B`; dots become dashes, as Yahoo writes share classes."""
+    """`prices/bf.b.csv.gz` -> `BF-B`."""
     name = path.name
     for suffix in (".gz", ".csv", ".json"):
         if name.lower().endswith(suffix):
             name = name[: -len(suffix)]
-    return name.upper().replace(".", "-")
+    return symbol_of(name)
 
 
 def read_bytes(path: Path) -> bytes:

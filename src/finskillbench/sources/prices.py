@@ -15,6 +15,7 @@ from finskillbench.sources.files import (
     parse_numbers,
     read_cells,
     read_text,
+    symbol_of,
     ticker_of,
 )
 
@@ -131,8 +132,8 @@ def _header(path: Path, text: str, ticker: str) -> tuple[list[str], int]:
             raise SourceError(path, f"no {needed} column", line=1, remedy="expected Date,Open,High,Low,Close,Volume")
     if raw[0].lower() != "price":
         return columns, 1
-    tickers = {cell.strip().upper().replace(".", "-") for cell in lines[1].split(",")[1:]} if len(lines) > 1 else set()
-    if tickers != {ticker}:
+    second = lines[1].split(",")[1:] if len(lines) > 1 else []
+    if {symbol_of(cell.strip()) for cell in second} != {ticker}:
         raise SourceError(path, f"the second header line does not name {ticker}", line=2, remedy="one ticker per file")
     if len(lines) < 3 or lines[2].strip().rstrip(",").lower() != "date":
         raise SourceError(path, "the third header line is not 'Date,,,'", line=3, remedy="download it again")

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
 import polars as pl
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.files import read_text, ticker_of
+from finskillbench.sources.files import symbol_of, ticker_of
+from finskillbench.sources.records import as_list, as_object, one_line, read_json
 
-_SCHEMA = {"end": pl.Date, "value": pl.Float64}
 MIN_QUARTERS = 8
 """Quarters of net income below which no trailing year can be compared with the year before."""
 
@@ -53,62 +52,59 @@ def parse_statements(path: Path) -> tuple[Statements, Mapping[str, str]]:
     SourceError : truncated or malformed JSON, a symbol that is not the file's, entries without end or number,
         ends not increasing, share counts that are not positive.
     """
-    text = read_text(path)
-    try:
-        record = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise SourceError(
-            path, f"not valid JSON ({error.msg})", line=error.lineno, remedy="download it again"
-        ) from None
-    if not isinstance(record, dict) or not isinstance(record.get("symbol"), str):
+    record = as_object(read_json(path)) or {}
+    symbol, named = ticker_of(path), record.get("symbol")
+    if not isinstance(named, str):
         raise SourceError(path, "no field 'symbol'", line=1, remedy="expected one company's statements")
-    symbol = ticker_of(path)
-    if record["symbol"].upper().replace(".", "-") != symbol:
-        raise SourceError(
-            path, f"the symbol inside is {record['symbol']!r}", line=1, remedy=f"rename or replace {symbol}"
-        )
+    if symbol_of(named) != symbol:
+        raise SourceError(path, f"the symbol inside is {named!r}", line=1, remedy=f"rename or replace {symbol}")
+    blocks = {name: as_object(record.get(name)) for name in ("quarterly", "annual", "balances")}
 
-    def block(name: str) -> dict[str, object]:
-        found = record.get(name)
-        if not isinstance(found, dict):
-            raise SourceError(path, f"no object '{name}'", line=1, remedy="expected annual, quarterly and balances")
-        return found
+    def series(field: str, entries: object, *, positive: bool = False) -> pl.DataFrame:
+        return _series(path, field, as_list(entries), positive=positive)
 
-    quarterly, annual, balances = block("quarterly"), block("annual"), block("balances")
+    def figures(block: str, name: str) -> pl.DataFrame:
+        found = blocks[block]
+        if found is None:
+            raise SourceError(path, f"no object '{block}'", line=1, remedy="expected annual, quarterly and balances")
+        return series(f"{block}.{name}", found.get(name))
+
     latest = record.get("sharesLatest")
     statements = Statements(
         symbol=symbol,
-        net_income_quarterly=_series(path, "quarterly.netIncome", quarterly.get("netIncome")),
-        eps_quarterly=_series(path, "quarterly.eps", quarterly.get("eps")),
-        equity=_series(path, "balances.equity", balances.get("equity")),
-        net_income_annual=_series(path, "annual.netIncome", annual.get("netIncome")),
-        eps_annual=_series(path, "annual.eps", annual.get("eps")),
-        diluted_shares=_series(path, "dilutedShares", record.get("dilutedShares"), positive=True),
-        shares_outstanding=_series(path, "sharesLatest", [latest] if latest is not None else [], positive=True),
+        net_income_quarterly=figures("quarterly", "netIncome"),
+        eps_quarterly=figures("quarterly", "eps"),
+        net_income_annual=figures("annual", "netIncome"),
+        eps_annual=figures("annual", "eps"),
+        equity=figures("balances", "equity"),
+        diluted_shares=series("dilutedShares", record.get("dilutedShares"), positive=True),
+        shares_outstanding=series("sharesLatest", [] if latest is None else [latest], positive=True),
     )
-    profile = record.get("profile")
-    described = {"name": record.get("name"), "cik": record.get("cik")}
-    described["exchange"] = profile.get("exchange") if isinstance(profile, dict) else None
-    return statements, {key: " ".join(value.split()) for key, value in described.items() if isinstance(value, str)}
+    profile = as_object(record.get("profile")) or {}
+    described = {"name": record.get("name"), "cik": record.get("cik"), "exchange": profile.get("exchange")}
+    return statements, {key: one_line(value) for key, value in described.items() if isinstance(value, str)}
 
 
-def _series(path: Path, field: str, entries: object, *, positive: bool = False) -> pl.DataFrame:
+def _series(path: Path, field: str, entries: list[object] | None, *, positive: bool) -> pl.DataFrame:
     """A list of {"end", "v"} as a table; the line named is 1 because the files are a single line."""
-    if not isinstance(entries, list):
+    if entries is None:
         raise SourceError(path, f"no list '{field}'", line=1, remedy="an empty list says that there is none")
-    ends, values = [], []
+    ends: list[str] = []
+    values: list[float] = []
     for i, entry in enumerate(entries):
-        value = entry.get("v") if isinstance(entry, dict) else None
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isinstance(entry.get("end"), str):
+        given = as_object(entry) or {}
+        value, end = given.get("v"), given.get("end")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isinstance(end, str):
             raise SourceError(path, f"{field}[{i}] has no end or no number: {entry!r}", line=1, remedy="remove it")
         if positive and value <= 0:
             raise SourceError(path, f"{field}[{i}] is not positive: {value}", line=1, remedy="remove it")
-        ends.append(entry["end"])
+        ends.append(end)
         values.append(float(value))
-    dates = pl.Series("end", ends, dtype=pl.String).str.to_date("%Y-%m-%d", strict=False)
-    for i, end in enumerate(dates):
+    table = pl.DataFrame({"end": ends, "value": values}, schema={"end": pl.String, "value": pl.Float64})
+    table = table.with_columns(pl.col("end").str.to_date("%Y-%m-%d", strict=False))
+    for i, end in enumerate(table["end"]):
         if end is None:
             raise SourceError(path, f"{field}[{i}] has an impossible end: {ends[i]!r}", line=1, remedy="use YYYY-MM-DD")
-        if i and end <= dates[i - 1]:
+        if i and end <= table["end"][i - 1]:
             raise SourceError(path, f"{field}[{i}] ends {end}, not after the entry before", line=1, remedy="sort it")
-    return pl.DataFrame({"end": dates, "value": values}, schema=_SCHEMA)
+    return table

@@ -1,15 +1,13 @@
 """The configured universe: which names by sector, who stands in for them, and how many of each sector to take."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-import orjson
-
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError, SourceError
-from finskillbench.sources.files import read_text
+from finskillbench.sources.records import as_list, as_object, read_json
 
 DEFAULT_UNIVERSE = Path(__file__).resolve().with_name("universe.json")
 
@@ -51,44 +49,75 @@ def load_universe(raw_dir: Path) -> Universe:
     ------
     SourceError : malformed JSON, unknown sector, a symbol that appears twice, or an unreadable security record.
     """
-    own = raw_dir / "universe.json"
-    path = own if own.is_file() else DEFAULT_UNIVERSE
-    try:
-        record = orjson.loads(read_text(path))
-    except orjson.JSONDecodeError as error:
-        raise SourceError(path, f"not valid JSON ({error.msg})", line=error.lineno, remedy="repair it") from None
-    sectors = record.get("sectors") if isinstance(record, dict) else None
-    if not isinstance(sectors, dict) or not sectors:
-        raise SourceError(
-            path, "no object 'sectors'", line=1, remedy='expected {"sectors": {sector: {"names": [...]}}}'
-        )
-    names: dict[str, tuple[str, ...]] = {}
-    alternates: dict[str, tuple[str, ...]] = {}
+    path = raw_dir / "universe.json"
+    path = path if path.is_file() else DEFAULT_UNIVERSE
+    record = as_object(read_json(path, remedy="repair it")) or {}
+
+    def error(problem: str, remedy: str) -> SourceError:
+        return SourceError(path, problem, line=1, remedy=remedy)
+
+    sectors = as_object(record.get("sectors"))
+    if not sectors:
+        raise error("no object 'sectors'", 'expected {"sectors": {sector: {"names": [...]}}}')
+    listed: dict[str, dict[str, tuple[str, ...]]] = {"names": {}, "alternates": {}}
     seen: set[str] = set()
     for sector, entry in sectors.items():
         if sector not in SECTORS:
-            raise SourceError(path, f"unknown sector {sector!r}", line=1, remedy=f"one of {', '.join(SECTORS)}")
-        for field, target in (("names", names), ("alternates", alternates)):
-            listed = entry.get(field, []) if isinstance(entry, dict) else None
-            if not isinstance(listed, list) or not all(isinstance(s, str) and s for s in listed):
-                raise SourceError(
-                    path, f"sectors.{sector}.{field} is not a list of symbols", line=1, remedy="repair it"
-                )
-            for symbol in listed:
+            raise error(f"unknown sector {sector!r}", f"one of {', '.join(SECTORS)}")
+        for field, by_sector in listed.items():
+            symbols = as_list((as_object(entry) or {field: None}).get(field, []))
+            if symbols is None:
+                raise error(f"sectors.{sector}.{field} is not a list of symbols", "repair it")
+            for symbol in symbols:
+                if not isinstance(symbol, str) or not symbol:
+                    raise error(f"sectors.{sector}.{field} is not a list of symbols", "repair it")
                 if symbol in seen:
-                    raise SourceError(path, f"{symbol} appears twice", line=1, remedy="name it once")
+                    raise error(f"{symbol} appears twice", "name it once")
                 seen.add(symbol)
-            target[sector] = tuple(listed)
-    described = record.get("securities", {})
-    if not isinstance(described, dict):
-        raise SourceError(path, "'securities' is not an object", line=1, remedy="symbol -> record")
-    securities = {symbol: _security(path, symbol, entry) for symbol, entry in described.items()}
+            by_sector[sector] = tuple(map(str, symbols))
+    described = as_object(record.get("securities", {}))
+    if described is None:
+        raise error("'securities' is not an object", "symbol -> record")
+    securities = {symbol: _security(symbol, as_object(entry), error) for symbol, entry in described.items()}
     for symbol, one in securities.items():
-        if symbol not in names.get(one.sector, ()) + alternates.get(one.sector, ()):
-            raise SourceError(
-                path, f"securities.{symbol} is not listed under {one.sector}", line=1, remedy="agree on one"
-            )
-    return Universe(path, names, alternates, securities)
+        if not any(symbol in by_sector.get(one.sector, ()) for by_sector in listed.values()):
+            raise error(f"securities.{symbol} is not listed under {one.sector}", "agree on one")
+    return Universe(path, listed["names"], listed["alternates"], securities)
+
+
+def _security(symbol: str, entry: dict[str, object] | None, error: Callable[[str, str], SourceError]) -> Security:
+    if entry is None:
+        raise error(f"securities.{symbol} is not an object", "repair it")
+
+    def required(field: str) -> str:
+        value = entry.get(field)
+        if not isinstance(value, str) or not value:
+            raise error(f"securities.{symbol}.{field} is missing", "add it")
+        return value
+
+    def optional(field: str) -> str | None:
+        value = entry.get(field)
+        if value is not None and not isinstance(value, str):
+            raise error(f"securities.{symbol}.{field} is not text", "text or null")
+        return value
+
+    added = optional("date_added")
+    try:
+        day = date.fromisoformat(added) if added else None
+    except ValueError:
+        raise error(f"securities.{symbol}.date_added is {added!r}", "YYYY-MM-DD") from None
+    return Security(
+        symbol=symbol,
+        name=required("name"),
+        cik=optional("cik"),
+        isin=optional("isin"),
+        cusip=optional("cusip"),
+        sector=required("sector"),
+        sub_sector=required("sub_sector"),
+        exchange=optional("exchange"),
+        country=optional("country"),
+        date_added=day,
+    )
 
 
 def sector_counts(available: Mapping[str, int], names: int) -> dict[str, int]:
@@ -106,30 +135,3 @@ def sector_counts(available: Mapping[str, int], names: int) -> dict[str, int]:
     for sector in by_remainder[: names - sum(counts.values())]:
         counts[sector] += 1
     return counts
-
-
-def _security(path: Path, symbol: str, entry: object) -> Security:
-    if not isinstance(entry, dict):
-        raise SourceError(path, f"securities.{symbol} is not an object", line=1, remedy="repair it")
-    for field in ("name", "sector", "sub_sector"):
-        if not isinstance(entry.get(field), str) or not entry[field]:
-            raise SourceError(path, f"securities.{symbol}.{field} is missing", line=1, remedy="add it")
-    optional: dict[str, str | None] = {}
-    for field in ("cik", "isin", "cusip", "exchange", "country", "date_added"):
-        value = entry.get(field)
-        if value is not None and not isinstance(value, str):
-            raise SourceError(path, f"securities.{symbol}.{field} is not text", line=1, remedy="text or null")
-        optional[field] = value
-    added = optional.pop("date_added")
-    try:
-        day = date.fromisoformat(added) if added else None
-    except ValueError:
-        raise SourceError(path, f"securities.{symbol}.date_added is {added!r}", line=1, remedy="YYYY-MM-DD") from None
-    return Security(
-        symbol=symbol,
-        name=entry["name"],
-        sector=entry["sector"],
-        sub_sector=entry["sub_sector"],
-        date_added=day,
-        **optional,
-    )

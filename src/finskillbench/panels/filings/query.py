@@ -20,6 +20,7 @@ from finskillbench.engines.accounting.periods import Duration
 from finskillbench.errors import InputError
 from finskillbench.panels.filings.bitemporal import ISO, PeriodTable, Places, Span, in_order, ordinal, runs_by_name
 from finskillbench.panels.filings.segments import GEOGRAPHIC, PRODUCT
+from finskillbench.sources.files import symbol_of
 
 DURATIONS = tuple(duration.value for duration in Duration)
 AXES = (PRODUCT, GEOGRAPHIC)
@@ -154,7 +155,7 @@ class FactStore:
 
     def _known(self, symbol: str) -> str:
         """The ticker as the panels write it."""
-        known = symbol.strip().upper().replace(".", "-")
+        known = symbol_of(symbol.strip())
         if known in self._facts.companies:
             return known
         near = sorted(self.symbols, key=lambda name: (name[:1] != known[:1], name))[:_NEAR]

@@ -12,7 +12,7 @@ from finskillbench.sources.edgar.companyfacts import CompanyFacts, parse_company
 from finskillbench.sources.edgar.instance import Instance, instance_files, parse_instance
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
 from finskillbench.sources.edgar.submissions import Submissions, parse_submissions
-from finskillbench.sources.files import ticker_of
+from finskillbench.sources.files import symbol_of, ticker_of
 from finskillbench.sources.universe import load_universe
 
 __all__ = ["FilingsData", "InstanceFiles", "load_filings"]
@@ -223,7 +223,7 @@ def _instances(
     found: dict[str, list[Path]] = {}
     others = 0
     for path in instance_files(folder):
-        above = [part.upper().replace(".", "-") for part in path.relative_to(folder).parts[:-1]]
+        above = [symbol_of(part) for part in path.relative_to(folder).parts[:-1]]
         named = [part for part in above if re.fullmatch(r"[A-Z][A-Z0-9-]*", part)]
         symbol = next((part for part in reversed(named) if part in ciks), None)
         if symbol is None and not above:

@@ -5,16 +5,31 @@ only), `end`, `val`, `accn`, `fy`, `fp`, `form`, `filed` and sometimes `frame`. 
 the row comes from, not the period of the figure. Wrapper keys (`ticker`, `fetched`) of collectors are tolerated.
 """
 
-import math
+import re
 from collections.abc import Set
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Annotated
 
+import msgspec
+import orjson
 import polars as pl
+from msgspec.structs import astuple
 
 from finskillbench.errors import SourceError
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
-from finskillbench.sources.edgar.records import ACCESSION, cik_of, date_column, read_record, text_column
+from finskillbench.sources.files import read_text, symbol_of
+from finskillbench.sources.records import (
+    ACCESSION,
+    as_list,
+    as_object,
+    cik_of,
+    date_column,
+    one_line,
+    read_record,
+    refuse_rows,
+)
 
 FACTS_SCHEMA = {
     "taxonomy": pl.String,
@@ -62,94 +77,146 @@ def parse_companyfacts(path: Path, *, tags: Set[str] | None = CANONICAL_TAGS) ->
     SourceError : truncated or malformed JSON, no `facts`, a row without a finite number, end, form, filing date or
         well-formed accession, a period that starts after its end, two figures for one period in one accession.
     """
-    record = read_record(path)
-    cik = cik_of(path, record)
-    taxonomies = record.get("facts")
-    if not isinstance(taxonomies, dict):
-        raise SourceError(path, "no object 'facts'", remedy="expected one company's EDGAR company facts")
-    columns: dict[str, list] = {name: [] for name in FACTS_SCHEMA}
-    places: list[tuple[int, str]] = []
-    for taxonomy, concepts in taxonomies.items():
-        if not isinstance(concepts, dict):
-            raise SourceError(path, f"facts.{taxonomy} is not an object", remedy="download it again")
+    try:
+        record = _FILE.decode(read_text(path))
+    except (msgspec.DecodeError, RecursionError):
+        raise _why_unreadable(path) from None
+    cik = cik_of(path, record.cik)
+    places: list[_Place] = []
+    rows: list[_Row] = []
+    for taxonomy, concepts in record.facts.items():
         for tag in concepts if tags is None else (tag for tag in concepts if tag in tags):
-            # Collectors leave marks beside the concepts (`"_stripped": true`).
-            units = concepts[tag].get("units") if isinstance(concepts[tag], dict) else None
-            for unit, rows in units.items() if isinstance(units, dict) else ():
-                name = f"{taxonomy}:{tag} [{unit}]"
-                if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-                    raise SourceError(path, f"{name} is not a list of rows", remedy="download it again")
-                places.append((len(columns["tag"]), name))
-                columns["taxonomy"] += [taxonomy] * len(rows)
-                columns["tag"] += [tag] * len(rows)
-                columns["unit"] += [unit] * len(rows)
-                for column, key in _KEYS.items():
-                    columns[column] += [row.get(key) for row in rows]
-    facts, notes = _checked(path, columns, places)
-    ticker = record.get("ticker")
+            for unit, found in _units(path, f"{taxonomy}:{tag}", concepts[tag]).items():
+                places.append(_Place(len(rows), taxonomy, tag, unit))
+                rows += found
+    facts, notes = _table(path, places, rows)
     return CompanyFacts(
         cik=cik,
-        entity=" ".join(str(record.get("entityName") or "").split()),
-        ticker=ticker.upper().replace(".", "-") if isinstance(ticker, str) and ticker else None,
+        entity=one_line(record.entity_name),
+        ticker=symbol_of(record.ticker) if isinstance(record.ticker, str) and record.ticker else None,
         facts=facts,
         notes=notes,
         file=path,
     )
 
 
-_KEYS = {
-    "start": "start",
-    "end": "end",
-    "value": "val",
-    "accession": "accn",
-    "fiscal_year": "fy",
-    "fiscal_period": "fp",
-    "form": "form",
-    "filed": "filed",
-    "frame": "frame",
-}
+class _Row(msgspec.Struct, gc=False):
+    """A row as served; its dates and accession number are checked when all rows are there."""
 
+    val: float
+    accn: Annotated[str, msgspec.Meta(min_length=1)]
+    form: Annotated[str, msgspec.Meta(min_length=1)]
+    start: str | None = None
+    end: str | None = None
+    filed: str | None = None
+    fy: Annotated[int, msgspec.Meta(ge=1900, le=9999)] | None = None
+    fp: object = None
+    frame: object = None
+
+
+class _Concept(msgspec.Struct):
+    units: dict[str, list[_Row]] = {}
+
+
+class _File(msgspec.Struct):
+    """A file before its concepts are decoded, one by one: most are of no use here, and skipping one costs little."""
+
+    facts: dict[str, dict[str, msgspec.Raw]]
+    cik: object = None
+    entity_name: object = msgspec.field(name="entityName", default=None)
+    ticker: object = None
+
+
+class _Place(msgspec.Struct):
+    """The row at which a tag in a unit begins."""
+
+    first: int
+    taxonomy: str
+    tag: str
+    unit: str
+
+
+_FILE, _CONCEPT = msgspec.json.Decoder(_File), msgspec.json.Decoder(_Concept)
+_EXPECTED = {"val": ", not a finite number", "fy": ", not a year"}
 _PERIOD = ("taxonomy", "tag", "unit", "start", "end", "accession")
 
 
-def _checked(
-    path: Path, columns: dict[str, list], places: list[tuple[int, str]]
-) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    def refuse(row: int, problem: str) -> SourceError:
-        first, name = max(place for place in places if place[0] <= row)
-        accession = columns["accession"][row]
-        return SourceError(path, f"{name} row {row - first} ({accession}): {problem}", remedy="remove the row")
+def _why_unreadable(path: Path) -> SourceError:
+    """What is wrong with a file that is not one company's facts."""
+    record = read_record(path)
+    cik_of(path, record.get("cik"))
+    facts = as_object(record.get("facts"))
+    if facts is None:
+        return SourceError(path, "no object 'facts'", remedy="expected one company's EDGAR company facts")
+    taxonomy = next(name for name, concepts in facts.items() if as_object(concepts) is None)
+    return SourceError(path, f"facts.{taxonomy} is not an object", remedy="download it again")
 
-    values = columns["value"]
-    if not set(map(type, values)) <= {int, float} or not all(map(math.isfinite, values)):
-        for i, value in enumerate(values):
-            if type(value) not in (int, float) or not math.isfinite(value):
-                raise refuse(i, f"val is {value!r}, not a finite number")
-    for i, year in enumerate(columns["fiscal_year"]):
-        if year is not None and (type(year) is not int or not 1900 <= year <= 9999):
-            raise refuse(i, f"fy is {year!r}, not a year")
-    facts = pl.DataFrame(
-        [
-            *(pl.Series(name, columns[name], dtype=pl.String) for name in ("taxonomy", "tag", "unit")),
-            date_column(columns["start"], refuse, name="start"),
-            date_column(columns["end"], refuse, name="end"),
-            pl.Series("value", [float(value) for value in values], dtype=pl.Float64),
-            text_column(columns["accession"], refuse, name="accession"),
-            pl.Series("fiscal_year", columns["fiscal_year"], dtype=pl.Int32),
-            pl.Series("fiscal_period", columns["fiscal_period"], dtype=pl.String, strict=False),
-            text_column(columns["form"], refuse, name="form"),
-            date_column(columns["filed"], refuse, name="filed"),
-            pl.Series("frame", columns["frame"], dtype=pl.String, strict=False),
-        ],
+
+def _units(path: Path, concept: str, content: msgspec.Raw) -> dict[str, list[_Row]]:
+    """The rows of a concept by unit; none of what a collector left beside the concepts (`"_stripped": true`)."""
+    try:
+        return _CONCEPT.decode(content).units
+    except msgspec.DecodeError:
+        pass
+    read_record(path)  # names the line where the file is no JSON, such as a number that no double holds
+    units = as_object((as_object(orjson.loads(bytes(content))) or {}).get("units")) or {}
+    for unit, rows in units.items():
+        listed = as_list(rows)
+        if listed is None or any(as_object(row) is None for row in listed):
+            raise SourceError(path, f"{concept} [{unit}] is not a list of rows", remedy="download it again")
+        for i, row in enumerate(listed):
+            try:
+                msgspec.convert(row, _Row)
+            except msgspec.ValidationError as error:
+                raise _row_error(path, f"{concept} [{unit}] row {i}", as_object(row) or {}, str(error)) from None
+    return {}
+
+
+def _row_error(path: Path, place: str, row: dict[str, object], problem: str) -> SourceError:
+    """The error about a row that lacks a field or has another type in it."""
+    key = next(key for key in re.findall(r"\w+", problem) if key in _Row.__struct_fields__)
+    name = {"accn": "accession"}.get(key, key)
+    return SourceError(
+        path,
+        f"{place} ({row.get('accn')}): {name} is {row.get(key)!r}{_EXPECTED.get(key, '')}",
+        remedy="remove the row",
     )
-    for mask, problem in (
+
+
+def _table(path: Path, places: list[_Place], rows: list[_Row]) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The rows as a checked table, and what was left out of it."""
+
+    def refuse(row: int, problem: str) -> SourceError:
+        place = next(place for place in reversed(places) if place.first <= row)
+        name = f"{place.taxonomy}:{place.tag} [{place.unit}] row {row - place.first} ({rows[row].accn})"
+        return SourceError(path, f"{name}: {problem}", remedy="remove the row")
+
+    columns = zip(*map(astuple, rows), strict=True) if rows else [()] * len(_Row.__struct_fields__)
+    value, accession, form, start, end, filed, fiscal_year, fiscal_period, frame = columns
+    counts = [after.first - before.first for before, after in pairwise([*places, _Place(len(rows), "", "", "")])]
+    repeated = pl.DataFrame(
+        [(place.taxonomy, place.tag, place.unit) for place in places],
+        schema=dict.fromkeys(("taxonomy", "tag", "unit"), pl.String),
+        orient="row",
+    ).select(pl.all().repeat_by(pl.Series(counts, dtype=pl.UInt32)).explode())
+    facts = repeated.with_columns(
+        date_column("start", start, refuse),
+        date_column("end", end, refuse),
+        pl.Series("value", value, dtype=pl.Float64),
+        pl.Series("accession", accession, dtype=pl.String),
+        pl.Series("fiscal_year", fiscal_year, dtype=pl.Int32),
+        pl.Series("fiscal_period", fiscal_period, dtype=pl.String, strict=False),
+        pl.Series("form", form, dtype=pl.String),
+        date_column("filed", filed, refuse),
+        pl.Series("frame", frame, dtype=pl.String, strict=False),
+    )
+    refuse_rows(
+        refuse,
         (facts["end"].is_null(), "no end"),
         (facts["filed"].is_null(), "no filing date"),
         (~facts["accession"].str.contains(ACCESSION), "the accession is not of the form 0000000000-00-000000"),
         ((facts["start"] > facts["end"]).fill_null(False), "the period starts after its end"),
-    ):
-        if mask.any():
-            raise refuse(mask.arg_max() or 0, problem)
+    )
     facts = facts.with_row_index("row")
     twice = facts.filter(pl.struct(_PERIOD).is_duplicated())
     for _, group in twice.group_by(_PERIOD, maintain_order=True):

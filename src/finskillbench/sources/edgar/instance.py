@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from finskillbench.sources.edgar.instance_reader import Context, InstanceFact, InstanceReader
-from finskillbench.sources.files import read_bytes
+from finskillbench.sources.files import read_bytes, symbol_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def parse_instance(path: Path, *, tags: Collection[str] | None = None) -> Instan
     if cover.get("AmendmentFlag", "").lower() in ("true", "1") and form and not form.endswith("/A"):
         form += "/A"
     digits = re.sub(r"\D", "", cover.get("EntityCentralIndexKey", "") or reader.identifier)
-    symbol = cover.get("TradingSymbol", "").upper().replace(".", "-").replace(" ", "")
+    symbol = symbol_of(cover.get("TradingSymbol", "")).replace(" ", "")
     year = cover.get("DocumentFiscalYearFocus", "")
     # The context of the document type is the period of the document, whatever way the cover writes its last day.
     typed = contexts.get(reader.document_context)

@@ -6,7 +6,18 @@ from pathlib import Path
 import polars as pl
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.edgar.records import ACCESSION, cik_of, date_column, read_record, text_column
+from finskillbench.sources.files import symbol_of
+from finskillbench.sources.records import (
+    ACCESSION,
+    as_list,
+    as_object,
+    cik_of,
+    date_column,
+    one_line,
+    read_record,
+    refuse_rows,
+    text_column,
+)
 
 FILINGS_SCHEMA = {
     "accession": pl.String,
@@ -55,62 +66,56 @@ def parse_submissions(path: Path) -> Submissions:
         or date, a malformed accession, or one accession twice.
     """
     record = read_record(path)
-    cik = cik_of(path, record)
-    filings = record.get("filings")
-    recent = filings.get("recent") if isinstance(filings, dict) else None
-    if not isinstance(filings, dict) or not isinstance(recent, dict):
+    cik = cik_of(path, record.get("cik"))
+    filings = as_object(record.get("filings")) or {}
+    recent = as_object(filings.get("recent"))
+    if recent is None:
         raise SourceError(path, "no object 'filings.recent'", remedy="expected one filer's EDGAR submissions")
-    columns: dict[str, list] = {}
+    frame = _filings(path, recent)
+    older = len(as_list(filings.get("files")) or ())
+    tickers = [one for one in as_list(record.get("tickers")) or () if isinstance(one, str) and one]
+    return Submissions(
+        cik=cik,
+        name=one_line(record.get("name")),
+        tickers=tuple(dict.fromkeys(map(symbol_of, tickers))),
+        sic=str(sic) if (sic := record.get("sic")) else None,
+        filings=frame.sort("filed", "accession"),
+        notes=(f"{path.name}: {older} further files hold older filings.",) if older else (),
+        file=path,
+    )
+
+
+def _filings(path: Path, recent: dict[str, object]) -> pl.DataFrame:
+    """The list of filings (FILINGS_SCHEMA) in the file's order, checked."""
+    columns: dict[str, list[object]] = {}
     for column, key in _KEYS.items():
-        values = recent.get(key)
-        if not isinstance(values, list):
+        values = as_list(recent.get(key))
+        if values is None:
             raise SourceError(path, f"no list 'filings.recent.{key}'", remedy="download it again")
         columns[column] = values
-        if len(values) != len(columns["accession"]):
-            raise SourceError(
-                path,
-                f"filings.recent.{key} has {len(values)} entries and accessionNumber {len(columns['accession'])}",
-                remedy="download it again",
-            )
+        if len(values) != (wanted := len(columns["accession"])):
+            problem = f"filings.recent.{key} has {len(values)} entries and accessionNumber {wanted}"
+            raise SourceError(path, problem, remedy="download it again")
 
     def refuse(row: int, problem: str) -> SourceError:
         where = f"filings.recent[{row}] ({columns['accession'][row]})"
         return SourceError(path, f"{where}: {problem}", remedy="remove the filing")
 
     moments = [moment.replace("Z", "")[:19] if isinstance(moment, str) else None for moment in columns["accepted"]]
+    accepted = pl.Series("accepted", moments, dtype=pl.String)
     frame = pl.DataFrame(
         [
-            text_column(columns["accession"], refuse, name="accession"),
-            text_column(columns["form"], refuse, name="form"),
-            date_column(columns["filed"], refuse, name="filed"),
-            date_column(columns["period_end"], refuse, name="period_end"),
-            pl.Series("accepted", moments, dtype=pl.String).str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False),
-        ],
-    ).cast(FILINGS_SCHEMA)  # pyright: ignore[reportArgumentType] - a mapping of names to types
-    for mask, problem in (
+            text_column("accession", columns["accession"], refuse),
+            text_column("form", columns["form"], refuse),
+            date_column("filed", columns["filed"], refuse),
+            date_column("period_end", columns["period_end"], refuse),
+            accepted.str.to_datetime("%Y-%m-%dT%H:%M:%S", time_unit="us", strict=False),
+        ]
+    )
+    refuse_rows(
+        refuse,
         (~frame["accession"].str.contains(ACCESSION), "the accession is not of the form 0000000000-00-000000"),
         (frame["filed"].is_null(), "no filing date"),
         (frame["accession"].is_duplicated(), "the accession appears twice"),
-    ):
-        if mask.any():
-            raise refuse(mask.arg_max() or 0, problem)
-    further = filings.get("files")
-    older = len(further) if isinstance(further, list) else 0
-    tickers = record.get("tickers")
-    name = record.get("name")
-    sic = record.get("sic")
-    return Submissions(
-        cik=cik,
-        name=" ".join(name.split()) if isinstance(name, str) else "",
-        tickers=tuple(
-            dict.fromkeys(
-                ticker.upper().replace(".", "-")
-                for ticker in (tickers if isinstance(tickers, list) else [])
-                if isinstance(ticker, str) and ticker
-            )
-        ),
-        sic=str(sic) if sic else None,
-        filings=frame.sort("filed", "accession"),
-        notes=(f"{path.name}: {older} further files hold older filings.",) if older else (),
-        file=path,
     )
+    return frame
