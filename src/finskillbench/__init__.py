@@ -18,6 +18,7 @@ The public API in one screen; each name is imported when it is first used.
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from finskillbench.edition import load_edition
     from finskillbench.runs.afterwards.scoring import score
     from finskillbench.runs.execute.run import run
+
+# A library writes no log of its own accord; `finskillbench -v` and whoever imports it may listen.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = ["load_edition", "report", "run", "score"]
 

@@ -12,7 +12,7 @@ from finskillbench.harness.failures import OTHERS, PROVIDER, Incident, Policy
 from finskillbench.harness.loop import LONGEST_WAIT_SECONDS, MAX_CALLS_PER_TURN, MAX_RETRIES, MAX_TURNS
 from finskillbench.harness.model import Stop, ToolCall, Turn
 from finskillbench.harness.prompts import REMINDER
-from finskillbench.harness.trace import Fate, Trace
+from finskillbench.harness.trace import CallOutcome, Trace
 from finskillbench.runs.verdicts import judge
 
 SUBMIT = Turn(tool_calls=(ToolCall("s", "submit_answer", '{"answer": "not JSON"}'),))
@@ -92,8 +92,11 @@ def test_a_wait_that_the_provider_asked_for(scripted, play, cause: Cause, asked:
 
 
 @pytest.mark.parametrize("bug", [KeyError("choices"), None, Turn(text=None), Turn(tool_calls=None)])  # type: ignore[arg-type]
-def test_an_adapters_own_bug_costs_one_episode(scripted, play, bug: object) -> None:
+def test_an_adapters_own_bug_costs_one_episode_and_is_in_the_log(scripted, play, bug: object, caplog) -> None:
     trace = play(scripted([bug]))
+    (record,) = caplog.records
+    assert (record.levelname, record.name) == ("WARNING", "finskillbench.harness.loop")
+    assert record.exc_info is not None
     assert (trace.ended, trace.error_cause, trace.incidents) == ("error", "adapter", ("adapter",))
     assert trace.error.startswith("test/scripted: ")
     agrees(PROVIDER[Cause.ADAPTER], trace)
@@ -134,7 +137,7 @@ def test_a_run_that_is_stopped_drops_its_episodes(scripted, play, tmp_path, cond
 def test_the_table_holds_every_cause_and_every_incident_once() -> None:
     assert set(PROVIDER) == set(Cause)
     assert set(get_args(Incident)) == set(OTHERS) - OUTSIDE - STOPPED - {"out_of_turns"}
-    assert {*get_args(Fate)} - {"ok", "not_run"} < set(get_args(Incident))
+    assert {*get_args(CallOutcome)} - {"ok", "not_run"} < set(get_args(Incident))
     assert {*get_args(Stop)} - {"done"} < set(get_args(Incident))
     assert not {cause.value for cause in Cause} & set(OTHERS)
 

@@ -19,7 +19,7 @@ from finskillbench.harness.conditions import Condition
 from finskillbench.harness.model import ToolCall
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import MAX_RESULT_CHARS, tool_specs
-from finskillbench.harness.trace import Fate
+from finskillbench.harness.trace import CallOutcome
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.filings.query import AXES, DURATIONS, LARGEST_LIMIT, FactStore
 
@@ -67,9 +67,11 @@ def filings() -> PublicFilings:
 def ask(filings: PublicFilings, episode: Episode, full_input, mounts):
     def call(text: str, as_of: date = LAST, condition: Condition = Condition.NO_SKILL, domain: str = FUNDAMENTAL):
         desk = Toolbox(replace(episode, as_of_date=as_of), lambda: full_input, mounts[condition], filings=filings)
-        result, fate = asyncio.run(desk.call(ToolCall("id", "query_xbrl", text), tool_specs(mounts[condition], domain)))
+        result, outcome = asyncio.run(
+            desk.call(ToolCall("id", "query_xbrl", text), tool_specs(mounts[condition], domain))
+        )
         assert len(result) <= MAX_RESULT_CHARS
-        return orjson.loads(result), fate
+        return orjson.loads(result), outcome
 
     return call
 
@@ -81,14 +83,14 @@ def dumped(**arguments: Any) -> str:
 @pytest.mark.parametrize("condition", list(Condition))
 def test_every_arm_has_it_and_no_other_domain(ask, condition: Condition) -> None:
     asked = dumped(ticker="acme", period="2020-03-28", metrics=["metric_01"], axis="product_segment")
-    result, fate = ask(asked, condition=condition)
-    assert fate == "ok"
+    result, outcome = ask(asked, condition=condition)
+    assert outcome == "ok"
     assert [(row["form"], row["filed"], row["duration"]) for row in result["facts"]] == [
         ("10-Q", "2021-05-07", "quarterly")
     ]
     assert [row["segment"] for row in result["segments"]] == ["a", "b"]
-    result, fate = ask(asked, condition=condition, domain="portfolio_construction")
-    assert fate == "unknown_tool"
+    result, outcome = ask(asked, condition=condition, domain="portfolio_construction")
+    assert outcome == "unknown_tool"
     assert "there is no tool 'query_xbrl'" in result["error"]
     assert "query_xbrl" not in result["tools"]
 
@@ -99,13 +101,13 @@ def test_the_episode_says_the_day_whatever_the_agent_asks(ask) -> None:
     assert ask(dumped(**asked), as_of=date(2020, 5, 7))[0]["facts"][0]["filed"] == "2020-05-07"
     assert ask(dumped(**asked), as_of=date(2021, 5, 6))[0]["facts"][0]["filed"] == "2020-05-07"
     assert ask(dumped(**asked), as_of=date(2021, 5, 7))[0]["facts"][0]["filed"] == "2021-05-07"
-    result, fate = ask(dumped(**asked, as_of="2030-01-01"))
-    assert fate == "invalid_arguments"
+    result, outcome = ask(dumped(**asked, as_of="2030-01-01"))
+    assert outcome == "invalid_arguments"
     assert "has no parameter 'as_of'" in result["error"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "fate", "words"),
+    ("arguments", "outcome", "words"),
     [
         ({"ticker": "NOPE"}, "tool_failed", "ask for one of: ACME, BETA"),
         ({"ticker": ""}, "tool_failed", "ask for one of: ACME, BETA"),
@@ -126,15 +128,15 @@ def test_the_episode_says_the_day_whatever_the_agent_asks(ask) -> None:
         ({"period": "2020"}, "invalid_arguments", "lacks the parameter 'ticker'"),
     ],
 )
-def test_errors_are_json_that_say_the_mend(ask, arguments: dict[str, Any], fate: Fate, words: str) -> None:
+def test_errors_are_json_that_say_the_mend(ask, arguments: dict[str, Any], outcome: CallOutcome, words: str) -> None:
     result, met = ask(dumped(**arguments))
-    assert met == fate
+    assert met == outcome
     assert words in result["error"]
 
 
 def test_the_largest_answer_fits_a_result(ask) -> None:
-    result, fate = ask(dumped(ticker="ACME", limit=LARGEST_LIMIT, axis="product_segment"))
-    assert fate == "ok"
+    result, outcome = ask(dumped(ticker="ACME", limit=LARGEST_LIMIT, axis="product_segment"))
+    assert outcome == "ok"
     assert len(result["facts"]) == LARGEST_LIMIT
     assert result["note"].startswith("the latest 500 of 1170 rows")
 
@@ -160,8 +162,8 @@ _TEXTS = st.sampled_from(
     as_of=st.dates(date(2014, 12, 1), date(2026, 1, 1)),
 )
 def test_nothing_that_comes_back_was_filed_after_the_episode(ask, arguments: dict[str, Any], as_of: date) -> None:
-    result, fate = ask(dumped(**arguments), as_of=as_of)
-    assert fate == "ok" or isinstance(result["error"], str)
+    result, outcome = ask(dumped(**arguments), as_of=as_of)
+    assert outcome == "ok" or isinstance(result["error"], str)
     day = as_of.isoformat()
     rows = [
         *result.get("facts", ()),

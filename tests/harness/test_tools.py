@@ -14,7 +14,7 @@ from finskillbench.harness.model import ToolCall
 from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, MAX_SKILL_CHARS
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import tool_specs
-from finskillbench.harness.trace import Fate
+from finskillbench.harness.trace import CallOutcome
 
 DOMAIN = "fundamental_analysis"
 
@@ -27,8 +27,8 @@ class Bench:
         self.specs = tool_specs(mounted, DOMAIN)
 
     def raw(self, name: str, arguments: str):
-        text, fate = asyncio.run(self.box.call(ToolCall("id", name, arguments), self.specs))
-        return orjson.loads(text), fate
+        text, outcome = asyncio.run(self.box.call(ToolCall("id", name, arguments), self.specs))
+        return orjson.loads(text), outcome
 
     def use(self, name: str, **arguments):
         return self.raw(name, orjson.dumps(arguments).decode())
@@ -49,8 +49,8 @@ def bench(episode, full_input, mounts, runner, tmp_path):
 
 def test_task_data_has_full_precision(bench) -> None:
     desk = bench(Condition.NO_SKILL)
-    result, fate = desk.use("get_task_data", field="covariance_matrix")
-    assert fate == "ok"
+    result, outcome = desk.use("get_task_data", field="covariance_matrix")
+    assert outcome == "ok"
     assert result["value"]["matrix"][0][0] == 0.040000001
     assert desk.use("get_task_data", field="expected_returns")[0]["value"]["AAA"] == 0.1234567
 
@@ -65,8 +65,8 @@ def test_a_dotted_path_reaches_inside_a_field(bench, path: str, value) -> None:
 
 @pytest.mark.parametrize("path", ["no", "", ".", "covariance_matrix.matrix.3", "covariance_matrix.matrix.-1", "²"])
 def test_an_unknown_field_lists_the_known_ones(bench, full_input, path: str) -> None:
-    result, fate = bench(Condition.NO_SKILL).use("get_task_data", field=path)
-    assert fate == "tool_failed"
+    result, outcome = bench(Condition.NO_SKILL).use("get_task_data", field=path)
+    assert outcome == "tool_failed"
     assert result["fields"] == list(full_input)
 
 
@@ -74,8 +74,8 @@ def test_a_field_too_long_to_return_can_be_read_in_parts(bench) -> None:
     n = 200
     data = {"covariance_matrix": {"tickers": [f"T{i}" for i in range(n)], "matrix": [[1 / 3] * n] * n}}
     desk = bench(Condition.NO_SKILL, data=data)
-    result, fate = desk.use("get_task_data", field="covariance_matrix")
-    assert fate == "tool_failed"
+    result, outcome = desk.use("get_task_data", field="covariance_matrix")
+    assert outcome == "tool_failed"
     assert "ask for a part" in result["error"]
     assert desk.use("get_task_data", field="covariance_matrix.matrix.0")[0]["value"] == [1 / 3] * n
 
@@ -104,7 +104,7 @@ def test_a_submission_is_kept_as_it_was_written(bench, arguments: str, answer: s
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "fate", "words"),
+    ("name", "arguments", "outcome", "words"),
     [
         ("submit_answer", "", "invalid_arguments", "lacks the parameter 'answer'"),
         ("submit_answer", "{", "invalid_arguments", "not valid JSON"),
@@ -120,10 +120,10 @@ def test_a_submission_is_kept_as_it_was_written(bench, arguments: str, answer: s
         ("optimize", "{}", "unknown_tool", "there is no tool 'optimize'"),
     ],
 )
-def test_bad_calls_are_told_what_is_wrong(bench, name: str, arguments: str, fate: Fate, words: str) -> None:
+def test_bad_calls_are_told_what_is_wrong(bench, name: str, arguments: str, outcome: CallOutcome, words: str) -> None:
     desk = bench(Condition.CURATED)
     result, met = desk.raw(name, arguments)
-    assert met == fate
+    assert met == outcome
     assert words in result["error"]
     assert desk.box.answer is None
 
@@ -134,18 +134,18 @@ def test_curated_skills_load_with_references_and_scripts(bench, package) -> None
     assert result["content"] == package.body
     assert result["scripts"] == ["scripts/optimize.py"]
     assert desk.use("load_references", skill_name=package.name)[0]["references"] == dict(package.references)
-    missing, fate = desk.use("load_skill", skill_name="risk")
-    assert (fate, missing["available"]) == ("tool_failed", [package.name])
+    missing, outcome = desk.use("load_skill", skill_name="risk")
+    assert (outcome, missing["available"]) == ("tool_failed", [package.name])
     assert desk.box.skills_loaded == [package.name]
 
 
 def test_a_script_needs_its_skill_loaded_first(bench, package, runner) -> None:
     desk = bench(Condition.CURATED)
-    result, fate = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
-    assert (fate, "load_skill first" in result["error"]) == ("tool_failed", True)
+    result, outcome = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
+    assert (outcome, "load_skill first" in result["error"]) == ("tool_failed", True)
     desk.use("load_skill", skill_name=package.name)
-    result, fate = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
-    assert (fate, result["output"]) == ("ok", {"weights": {"AAA": 1.0}})
+    result, outcome = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
+    assert (outcome, result["output"]) == ("ok", {"weights": {"AAA": 1.0}})
     assert runner.calls[0][0].samefile(package.root / "scripts" / "optimize.py")
     assert desk.box.scripts_run == ["portfolio-construction/scripts/optimize.py"]
 
@@ -161,8 +161,8 @@ def test_injected_fields_arrive_at_full_precision_and_override(bench, package, r
     )
     payload = orjson.loads(runner.calls[0][1])
     assert payload == {"covariance_matrix": full_input["covariance_matrix"], "risk_aversion": 2}
-    result, fate = desk.use("run_skill_script", script_path="scripts/optimize.py", inject_task_fields=["truth"])
-    assert (fate, result["fields"]) == ("tool_failed", list(full_input))
+    result, outcome = desk.use("run_skill_script", script_path="scripts/optimize.py", inject_task_fields=["truth"])
+    assert (outcome, result["fields"]) == ("tool_failed", list(full_input))
     assert len(runner.calls) == 1
 
 
@@ -172,16 +172,16 @@ def test_injected_fields_arrive_at_full_precision_and_override(bench, package, r
 def test_a_script_outside_the_package_is_never_run(bench, package, runner, path: str) -> None:
     desk = bench(Condition.CURATED)
     desk.use("load_skill", skill_name=package.name)
-    result, fate = desk.use("run_skill_script", script_path=path)
-    assert (fate, runner.calls) == ("tool_failed", [])
+    result, outcome = desk.use("run_skill_script", script_path=path)
+    assert (outcome, runner.calls) == ("tool_failed", [])
     assert result["scripts"] == {package.name: ["scripts/optimize.py"]}
 
 
 def test_a_failing_script_is_an_error_the_agent_reads(bench, package, failing_runner) -> None:
     desk = bench(Condition.CURATED, runner=failing_runner)
     desk.use("load_skill", skill_name=package.name)
-    result, fate = desk.use("run_skill_script", script_path="scripts/optimize.py")
-    assert (fate, result) == ("tool_failed", {"error": "stopped after 10 s", "script": "scripts/optimize.py"})
+    result, outcome = desk.use("run_skill_script", script_path="scripts/optimize.py")
+    assert (outcome, result) == ("tool_failed", {"error": "stopped after 10 s", "script": "scripts/optimize.py"})
 
 
 def test_own_skills_are_saved_found_and_removed_with_the_episode(bench, tmp_path) -> None:
@@ -241,9 +241,9 @@ def test_no_arguments_whatever_make_a_tool_raise(bench, package, name, arguments
     if condition is Condition.CURATED:
         desk.use("load_skill", skill_name=package.name)
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    result, fate = desk.raw(name, text)
+    result, outcome = desk.raw(name, text)
     assert isinstance(result, dict)
-    assert (fate == "ok") is ("error" not in result)
+    assert (outcome == "ok") is ("error" not in result)
 
 
 @pytest.mark.parametrize("depth", [300, 900, 1_100, 100_000])
@@ -257,11 +257,13 @@ def test_deep_nesting_is_an_error_or_an_answer_but_never_raises(bench, package, 
         desk.raw(name, f'{{"{key}": {deep}}}')
 
 
-def test_a_fault_in_a_tool_itself_is_an_error_result(episode, mounts, tmp_path) -> None:
+def test_a_fault_in_a_tool_itself_is_an_error_result_and_in_the_log(episode, mounts, tmp_path, caplog) -> None:
     def broken():
         raise ZeroDivisionError("division by zero")
 
     box = Toolbox(episode, broken, mounts[Condition.NO_SKILL], scratch_root=tmp_path)
     specs = tool_specs(mounts[Condition.NO_SKILL], DOMAIN)
-    text, fate = asyncio.run(box.call(ToolCall("id", "get_task_data", '{"field": "x"}'), specs))
-    assert (fate, orjson.loads(text)) == ("tool_failed", {"error": "ZeroDivisionError: division by zero"})
+    text, outcome = asyncio.run(box.call(ToolCall("id", "get_task_data", '{"field": "x"}'), specs))
+    assert (outcome, orjson.loads(text)) == ("tool_failed", {"error": "ZeroDivisionError: division by zero"})
+    assert "ZeroDivisionError" in caplog.text
+    assert "in broken" in caplog.text

@@ -345,3 +345,15 @@ def test_the_warm_up_is_done_before_any_call_and_in_every_child(
 def test_a_warm_up_that_does_not_return_what_a_script_returns_is_refused() -> None:
     with pytest.raises(SkillError, match="returned int, expected an object"):
         ScriptRunner(warm_up=("gc:collect",)).__enter__()
+
+
+def test_the_log_has_the_traceback_of_a_script_and_nothing_that_a_terminal_obeys(
+    runner: ScriptRunner, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = write("def inner():\n    raise ValueError('\\x1b[2Jred')\ndef main(payload):\n    return inner()\n")
+    with caplog.at_level("DEBUG", logger="finskillbench.sandbox"):
+        error = asyncio.run(runner.run(script, b"{}")).error or ""
+    assert "planted.py:2" in error
+    assert "Traceback" not in error
+    assert 'planted.py", line 2, in inner' in caplog.text
+    assert "\x1b" not in caplog.messages[0]

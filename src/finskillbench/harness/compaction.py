@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import orjson
+
+from finskillbench.scoring.values import is_object
 
 _SMALL_MATRIX = 16
 """A table of numbers up to this many entries stays as it is; it is shorter than its summary."""
@@ -21,19 +23,24 @@ def compact_value(value: Any, field: str) -> Any:
     """
     if isinstance(value, float):
         return float(f"{value:.3g}")
-    if isinstance(value, Mapping):
+    if is_object(value):
         if value.keys() >= {"ref", "symbol", "as_of", "since"}:
             return _facts(value, field)
         shape = _shape_of_object(value)
         if shape is not None:
             return _summary(shape, field)
         return {key: compact_value(child, field) for key, child in value.items()}
-    if isinstance(value, list | tuple):
+    if _is_list(value):
         shape = _shape_of_rows(value)
         if shape is not None and shape[0] * shape[1] > _SMALL_MATRIX:
             return _summary(shape, field)
         return [compact_value(child, field) for child in value]
     return value
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    """Whether a value is an array in JSON; tuples are, in inputs that were not read from a file."""
+    return isinstance(value, list | tuple)
 
 
 def compact_input(task_input: Mapping[str, Any], budget: int) -> str:
@@ -84,9 +91,9 @@ def _summary(shape: tuple[int, int], field: str) -> str:
 
 
 def _omitted(value: Any, field: str) -> str:
-    if isinstance(value, Mapping):
+    if is_object(value):
         kind = f"object with {len(value)} entries"
-    elif isinstance(value, list | tuple):
+    elif _is_list(value):
         kind = f"list of {len(value)} entries"
     else:
         kind = f"{len(str(value))} characters"
@@ -99,20 +106,17 @@ def _shape_of_object(value: Mapping[str, Any]) -> tuple[int, int] | None:
     Square over the tickers, unless it says how many `sessions` it has, or which `dates`: returns have a row for each.
     """
     tickers = value.get("tickers")
-    if not isinstance(tickers, list | tuple) or not ("ref" in value or "matrix" in value):
+    if not _is_list(tickers) or not ("ref" in value or "matrix" in value):
         return None
     sessions, dates = value.get("sessions"), value.get("dates")
-    if isinstance(dates, list | tuple):
+    if _is_list(dates):
         return len(dates), len(tickers)
     return (sessions if isinstance(sessions, int) else len(tickers)), len(tickers)
 
 
 def _shape_of_rows(value: Sequence[Any]) -> tuple[int, int] | None:
-    if len(value) < 2 or not isinstance(value[0], list | tuple) or not value[0]:
+    if len(value) < 2 or not _is_list(value[0]) or not value[0]:
         return None
     width = len(value[0])
-    numeric = all(
-        isinstance(row, list | tuple) and len(row) == width and all(isinstance(x, int | float) for x in row)
-        for row in value
-    )
+    numeric = all(_is_list(row) and len(row) == width and all(isinstance(x, int | float) for x in row) for row in value)
     return (len(value), width) if numeric else None

@@ -83,7 +83,7 @@ class Mount:
     """
 
     arm: Arm
-    packages: Mapping[str, SkillPackage] = field(default_factory=dict)
+    packages: Mapping[str, SkillPackage] = field(default_factory=dict[str, SkillPackage])
     script_index: tuple[tuple[str, str], ...] = ()
 
     @property

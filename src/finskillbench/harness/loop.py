@@ -10,6 +10,7 @@ submission. Clock and sleep are passed in.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,7 +25,9 @@ from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, ar
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
 from finskillbench.harness.tools import SUBMIT_ANSWER, tool_specs
-from finskillbench.harness.trace import CallRecord, Ended, Fate, ToolRecord, Trace
+from finskillbench.harness.trace import CallOutcome, CallRecord, Ended, ToolRecord, Trace
+
+_LOG = logging.getLogger(__name__)
 
 MAX_TURNS = 12
 MAX_RETRIES = 3
@@ -34,7 +37,7 @@ LONGEST_WAIT_SECONDS = 120.0
 MAX_CALLS_PER_TURN = 64
 """Calls of one turn beyond this are answered by an error, so that a model in a rut cannot fill the memory."""
 
-_TOO_MANY: tuple[str, Fate] = (
+_TOO_MANY: tuple[str, CallOutcome] = (
     f'{{"error":"more than {MAX_CALLS_PER_TURN} tool calls in one turn; this one was not run"}}',
     "too_many_calls",
 )
@@ -170,6 +173,7 @@ class _Session:
             try:
                 return clean_turn(await self.model.generate(tuple(self.messages), offered, choice))
             except ProviderError as error:
+                _LOG.debug("%s: a call of %s failed", self.episode.task_id, self.model.name, exc_info=True)
                 self.incidents.append(error.cause.value)  # a plain string: Polars would make an Enum of it
                 if not PROVIDER[error.cause].retried or attempt == MAX_RETRIES:
                     raise
@@ -178,6 +182,7 @@ class _Session:
             except FinSkillBenchError:
                 raise
             except Exception as error:  # an adapter's bug costs one episode, not a run of thousands
+                _LOG.warning("%s: the adapter of %s failed", self.episode.task_id, self.model.name, exc_info=True)
                 self.incidents.append(Cause.ADAPTER.value)
                 raise ProviderError(f"{self.model.name}: {type(error).__name__}: {error}", Cause.ADAPTER) from error
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -188,14 +193,14 @@ class _Session:
                 self.records.append(ToolRecord(number, call.id, call.name, call.arguments, "not_run", 0.0, None))
                 continue
             started = self.around.clock()
-            result, fate = _TOO_MANY
+            result, outcome = _TOO_MANY
             if index < MAX_CALLS_PER_TURN:
-                result, fate = await self.toolbox.call(call, offered)
+                result, outcome = await self.toolbox.call(call, offered)
             seconds = self.around.clock() - started
-            if fate != "ok":
-                self.incidents.append(fate)
+            if outcome != "ok":
+                self.incidents.append(outcome)
             place = len(self.messages)
-            self.records.append(ToolRecord(number, call.id, call.name, call.arguments, fate, seconds, place))
+            self.records.append(ToolRecord(number, call.id, call.name, call.arguments, outcome, seconds, place))
             self.messages.append(Message("tool", result, tool_call_id=call.id))
 
     def _trace(self, ended: Ended, failure: FinSkillBenchError | None, latency: float) -> Trace:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -24,6 +24,7 @@ from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, ar
 from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import tool_specs
+from finskillbench.scoring.values import is_object
 
 SHORTEST_LINE = 40
 """Lines of a document that are shorter than this are no mark of it: "Body." may stand anywhere."""
@@ -174,12 +175,12 @@ def _strings(value: Any) -> Iterator[str]:
     """Every string in a JSON value, keys included."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
+    elif is_object(value):
         for key, member in value.items():
             yield key
             yield from _strings(member)
     elif isinstance(value, list | tuple):
-        for member in value:
+        for member in cast("Sequence[Any]", value):
             yield from _strings(member)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
+from finskillbench.scoring.values import is_object
+
 _SIMPLE = {"number": "number", "integer": "integer", "string": "string", "boolean": "true | false", "null": "null"}
 _MAX_DEPTH = 8
 
@@ -26,7 +28,7 @@ def render_schema(answer: type[BaseModel]) -> str:
 def _object(node: Mapping[str, Any], defs: Mapping[str, Any], *, indent: int) -> str:
     required = set(node.get("required", ()))
     pad = "  " * (indent + 1)
-    lines = []
+    lines: list[str] = []
     for name, child in node.get("properties", {}).items():
         notes = [child["description"]] if child.get("description") else []
         if name not in required:
@@ -56,5 +58,5 @@ def _type(node: Mapping[str, Any], defs: Mapping[str, Any], *, indent: int) -> s
         if node.get("properties"):
             return _object(node, defs, indent=indent)
         extra = node.get("additionalProperties")
-        return f'{{"<name>": {_type(extra, defs, indent=indent)}, ...}}' if isinstance(extra, Mapping) else "{...}"
+        return f'{{"<name>": {_type(extra, defs, indent=indent)}, ...}}' if is_object(extra) else "{...}"
     return _SIMPLE.get(kind, "any") if isinstance(kind, str) else "any"

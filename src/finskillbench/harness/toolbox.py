@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from json import JSONDecoder
 from pathlib import Path
@@ -24,11 +25,13 @@ from finskillbench.harness.tools import (
     parse_arguments,
     shorten,
 )
-from finskillbench.harness.trace import Fate
+from finskillbench.harness.trace import CallOutcome
+from finskillbench.scoring.values import is_array, is_object
 
 TaskData = Callable[[], Mapping[str, Any]]
 """Gives the episode's input at full precision; called only when a tool needs it."""
 
+_LOG = logging.getLogger(__name__)
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
@@ -109,8 +112,8 @@ class Toolbox:
         """Scripts that `run_skill_script` knows at this moment, as "package/scripts/x.py"."""
         return [f"{name}/{script}" for name, package in self._loaded.items() for script in package.scripts]
 
-    async def call(self, call: ToolCall, offered: Sequence[ToolSpec]) -> tuple[str, Fate]:
-        """Serve one call: its result as JSON text, and how it fared.
+    async def call(self, call: ToolCall, offered: Sequence[ToolSpec]) -> tuple[str, CallOutcome]:
+        """Serve one call: its result as JSON text, and what came of it.
 
         A submission sets `answer` and is the last call a loop should make.
         """
@@ -127,13 +130,15 @@ class Toolbox:
                 )
             return text, "ok"
         except ToolError as error:
-            return orjson.dumps(error.payload).decode(), error.fate
+            return orjson.dumps(error.payload).decode(), error.outcome
         except FinSkillBenchError as error:
+            _LOG.debug("%s: %s failed", self._episode.task_id, call.name, exc_info=True)
             return orjson.dumps({"error": str(error)}).decode(), "tool_failed"
-        except Exception as error:  # noqa: BLE001  # a tool never raises into the loop, whatever a model sends
+        except Exception as error:  # noqa: BLE001 - a tool never raises into the loop, whatever a model sends
+            _LOG.warning("%s: %s failed", self._episode.task_id, shorten(call.name), exc_info=True)
             # The system's own errors name paths of this machine, which are no business of a model's.
-            said = error.strerror or "" if isinstance(error, OSError) else str(error)
-            text = f"{type(error).__name__}: {shorten(said, 300)}"
+            reason = error.strerror or "" if isinstance(error, OSError) else str(error)
+            text = f"{type(error).__name__}: {shorten(reason, 300)}"
             return orjson.dumps({"error": text}).decode(), "tool_failed"
 
     async def _serve(self, spec: ToolSpec, text: str) -> Any:
@@ -192,9 +197,9 @@ class Toolbox:
             return data[path]
         value: Any = data
         for key in path.split("."):
-            if isinstance(value, Mapping) and key in value:
+            if is_object(value) and key in value:
                 value = value[key]
-            elif isinstance(value, list) and key.isascii() and key.isdigit() and int(key[:9]) < len(value):
+            elif is_array(value) and key.isascii() and key.isdigit() and int(key[:9]) < len(value):
                 value = value[int(key[:9])]
             else:
                 raise ToolError(f"there is no field {shorten(path)!r}", fields=list(data))

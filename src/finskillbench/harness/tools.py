@@ -15,7 +15,8 @@ import orjson
 from finskillbench.harness.conditions import Arm, Mount, expected_tools
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.skills.memory import MAX_NAME_CHARS, MAX_SAVED_SKILLS
-from finskillbench.harness.trace import Fate
+from finskillbench.harness.trace import CallOutcome
+from finskillbench.scoring.values import is_array, is_object
 
 MAX_RESULT_CHARS = 262_144
 """Longest tool result. A full covariance of 100 names fits; what is longer can be asked for in parts."""
@@ -26,7 +27,7 @@ NO_SKILLS = "No skills available."
 class ToolError(Exception):
     """A call that cannot be served; the loop never sees it, the agent gets `payload` as JSON."""
 
-    fate: Fate = "tool_failed"
+    outcome: CallOutcome = "tool_failed"
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -36,13 +37,13 @@ class ToolError(Exception):
 class UnknownToolError(ToolError):
     """A call of a tool that is not on offer."""
 
-    fate = "unknown_tool"
+    outcome = "unknown_tool"
 
 
 class ArgumentsError(ToolError):
     """A call whose arguments do not fit the tool's schema."""
 
-    fate = "invalid_arguments"
+    outcome = "invalid_arguments"
 
 
 def _object(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -150,10 +151,10 @@ def parse_arguments(spec: ToolSpec, text: str) -> dict[str, Any]:
     ArgumentsError : not JSON, not an object, a parameter that is missing, unknown or of the wrong type.
     """
     try:
-        arguments = orjson.loads(text) if text.strip() else {}
+        arguments: object = orjson.loads(text) if text.strip() else {}
     except orjson.JSONDecodeError as error:
         raise ArgumentsError(f"arguments of {spec.name} are not valid JSON: {error}") from None
-    if not isinstance(arguments, dict):
+    if not is_object(arguments):
         raise ArgumentsError(f"arguments of {spec.name} must be a JSON object")
     properties: Mapping[str, Any] = spec.parameters["properties"]
     missing = [name for name in spec.parameters["required"] if name not in arguments]
@@ -177,7 +178,7 @@ def shorten(text: str, limit: int = 80) -> str:
 def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
     kind = schema["type"]
     if kind == "array":
-        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+        return is_array(value) and all(isinstance(item, str) for item in value)
     if kind == "integer":
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, {"string": str, "object": dict}[kind])

@@ -1,4 +1,4 @@
-"""What an episode leaves behind: the whole conversation, each tool call with its fate, and the counts."""
+"""What an episode leaves behind: the whole conversation, each tool call with its outcome, and the counts."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from finskillbench.episode import Submission
 from finskillbench.harness.model import Message, Stop, Usage
 
 Ended = Literal["submitted", "max_turns", "context_overflow", "error"]
-Fate = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", "too_many_calls", "not_run"]
-"""How a tool call fared; `not_run` are calls after the submission."""
+CallOutcome = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", "too_many_calls", "not_run"]
+"""What came of a tool call; `not_run` are calls after the submission."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRecord:
-    """One tool call as it was made; its result is the content of `messages[message]` (None: it was not run)."""
+    """One tool call as it was made; its result is the content of `messages[message]` (None: it was not run).
+
+    `fate` is its outcome, under the name that trajectories use.
+    """
 
     turn: int
     id: str
     name: str
     arguments: str
-    fate: Fate
+    fate: CallOutcome
     seconds: float
     message: int | None
 

@@ -11,11 +11,12 @@ import math
 import os
 import struct
 import sys
+import traceback
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import orjson
 
@@ -30,7 +31,7 @@ RESULT, FAILURE, NOTHING = b"R", b"E", b"N"
 MODULE = "finskillbench_script"
 _RESULT_FD, _ORDER_FD, _READING_FD = 3, 4, 5
 _CHUNK = 1024 * 1024
-_ERROR_CHARS = 600
+_ERROR_CHARS, _TRACEBACK_CHARS = 600, 8_000
 # Where the kernel lets us bound a scratch folder it holds this many files of the largest size, of this many in all.
 _SCRATCH_FILES_FULL, _SCRATCH_ENTRIES = 4, 4096
 
@@ -95,7 +96,7 @@ def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result:
         status = 0
     except BaseException as error:  # noqa: BLE001 - this process must end here, not in the server's loop
         with contextlib.suppress(BaseException):
-            _send(token, FAILURE, _describe(error, script, limits).encode())
+            _send(token, FAILURE, _failure(error, script, limits))
     finally:
         os._exit(status)
 
@@ -160,7 +161,7 @@ def _outcome(order: Order, code: types.CodeType | None, limits: Limits) -> tuple
             return NOTHING, b""
         body = encode_result(result)
     except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are the script's doing as well
-        return FAILURE, _describe(error, order.script, limits).encode("utf-8", "backslashreplace")
+        return FAILURE, _failure(error, order.script, limits)
     limit = limits.result_bytes
     if len(body) > limit:
         return FAILURE, f"returned {size(len(body))} of JSON, more than the {size(limit)} allowed".encode()
@@ -193,7 +194,7 @@ def encode_result(result: object) -> bytes:
     if not isinstance(result, dict):
         raise BadResult(f"returned {type(result).__name__}, expected an object")
     try:
-        _check(result, "")
+        _check(cast("dict[object, object]", result), "")
         return json.dumps(result, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError) as error:
         raise BadResult(f"returned something that is not JSON: {error}") from None
@@ -203,18 +204,28 @@ def encode_result(result: object) -> bytes:
 
 def _check(value: object, where: str) -> None:
     if isinstance(value, dict):
-        for key, item in value.items():
+        for key, item in cast("dict[object, object]", value).items():
             if not isinstance(key, str):
                 raise BadResult(f"returned a key of type {type(key).__name__} at {where or 'the top'}, expected text")
             _check(item, f"{where}.{key}" if where else key)
     elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
+        for index, item in enumerate(cast("Sequence[object]", value)):
             _check(item, f"{where}[{index}]")
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise BadResult(f"returned {value} at {where}, expected finite numbers")
     elif not (value is None or isinstance(value, str | int)):
         raise BadResult(f"returned a value of type {type(value).__name__} at {where}, which is not JSON")
+
+
+def _failure(error: BaseException, script: Path, limits: Limits) -> bytes:
+    """One line on an exception for the agent, and behind it the traceback for the log."""
+    trace = ""
+    # The exception belongs to the script: putting it into words may raise, or need memory that is not there.
+    with contextlib.suppress(BaseException):
+        trace = "".join(traceback.format_exception(error))[-_TRACEBACK_CHARS:]
+    line = " ".join(_describe(error, script, limits).split())
+    return f"{line}\n{trace}".encode("utf-8", "backslashreplace")
 
 
 def _describe(error: BaseException, script: Path, limits: Limits) -> str:

@@ -168,10 +168,10 @@ def drop_privileges(*, keep_reading: bool) -> None:
                 os.setresuid(user, user, user)
                 break
     if LINUX:
-        held = 1 << _CAP_DAC_READ_SEARCH if keep_reading and os.geteuid() != 0 else 0
+        kept = 1 << _CAP_DAC_READ_SEARCH if keep_reading and os.geteuid() != 0 else 0
         header = struct.pack("Ii", _CAP_VERSION_3, 0)
         # Reading was never ours to keep for an ordinary user: then hold nothing.
-        for low in (held, 0):
+        for low in (kept, 0):
             with contextlib.suppress(ConfineError):
                 _call("capset", header, struct.pack("6I", low, low, 0, 0, 0, 0))
                 break

@@ -8,6 +8,7 @@ the next call untouched.
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Self, cast
 
 import orjson
 
@@ -26,7 +27,7 @@ from finskillbench.errors import SkillError
 from finskillbench.sandbox import child, frames, scratch
 from finskillbench.sandbox.limits import JsonObject, Limits, ScriptResult, size
 
-__all__ = ["Limits", "ScriptResult", "ScriptRunner"]
+_LOG = logging.getLogger(__name__)
 
 _START_SECONDS = 60.0
 # Past its wall time plus this the server itself hangs (a script may have stopped it) and is replaced.
@@ -189,7 +190,7 @@ class ScriptRunner:
         except OSError:
             pass
         if not self._ready:
-            raise SkillError(f"the script runner cannot start: {self._last_words()}")
+            raise SkillError(f"the script runner cannot start: {self._why_it_ended()}")
         connection.setblocking(False)
 
     def _connected(self) -> socket.socket:
@@ -197,12 +198,14 @@ class ScriptRunner:
             raise SkillError("the script runner is closed: use it inside its with block")
         return self._socket
 
-    def _last_words(self) -> str:
-        """The last line the server wrote on its error stream."""
+    def _why_it_ended(self) -> str:
+        """The last line the server wrote on its error stream; all of it goes into the log."""
         if self._errors is None:
             return "no reason given"
         self._errors.seek(0)
-        lines = self._errors.read().decode("utf-8", "replace").split("\n")
+        text = _printable(self._errors.read().decode("utf-8", "replace"))
+        _LOG.debug("the warm process ended:\n%s", text)
+        lines = text.split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "no reason given")
 
     def _stop(self) -> int:
@@ -233,7 +236,7 @@ class ScriptRunner:
         """The server is gone or must go: start another, and sort out the calls it was running."""
         if not self._ready:
             self._failed_starts += 1
-            why = f"the script runner cannot start: {self._last_words()}"
+            why = f"the script runner cannot start: {self._why_it_ended()}"
         if self._process is not None:
             self._process.kill()
         self._stop()
@@ -331,6 +334,8 @@ class ScriptRunner:
                 continue
             call = self._running.pop(header["call"], None)
             if call is not None:
+                if header["traceback"]:
+                    _LOG.debug("%s failed:\n%s", call.script, _printable(header["traceback"]))
                 _settle(call, _result(header, body))
 
     def _hung(self, call: _Call) -> None:
@@ -355,6 +360,11 @@ def _settle(call: _Call, result: ScriptResult) -> None:
         call.answer.set_result(result)
 
 
+def _printable(text: str) -> str:
+    """`text` without what a terminal would obey, since a script may have written it."""
+    return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
+
+
 def _failure(error: str, seconds: float = 0.0, printed: str = "") -> ScriptResult:
     return ScriptResult(False, None, " ".join(error.split()), seconds, printed)
 
@@ -365,14 +375,14 @@ def _result(header: frames.Header, body: bytes) -> ScriptResult:
     if header["error"] is not None:
         return _failure(header["error"], seconds, printed)
     try:
-        return ScriptResult(True, parse_object(body), None, seconds, printed)
+        return ScriptResult(True, _parse_object(body), None, seconds, printed)
     except ValueError as error:
         return _failure(f"returned something that is not a JSON object: {error}", seconds, printed)
 
 
-def parse_object(body: bytes) -> JsonObject:
+def _parse_object(body: bytes) -> JsonObject:
     """The JSON object in `body`; ValueError if it is anything else (NaN and infinities are not JSON)."""
-    value = orjson.loads(body)
+    value: object = orjson.loads(body)
     if not isinstance(value, dict):
         raise ValueError(f"it is a {type(value).__name__}")
-    return value
+    return cast("JsonObject", value)

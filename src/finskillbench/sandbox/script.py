@@ -5,9 +5,10 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn, cast
 
 from finskillbench.errors import FinSkillBenchError
+from finskillbench.sandbox.limits import JsonObject
 
 
 class _OneLineParser(argparse.ArgumentParser):
@@ -24,7 +25,7 @@ def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a JSON number")
 
 
-def cli(main: Callable[[dict[str, Any]], dict[str, Any]], arguments: Sequence[str] | None = None) -> None:
+def cli(main: Callable[[JsonObject], JsonObject], arguments: Sequence[str] | None = None) -> None:
     """Run `main` on the JSON object in a file and print its result as JSON.
 
     Parameters
@@ -40,13 +41,13 @@ def cli(main: Callable[[dict[str, Any]], dict[str, Any]], arguments: Sequence[st
     name = parser.parse_args(arguments).input
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        payload = json.loads(text, parse_constant=_refuse_constant)
+        payload: object = json.loads(text, parse_constant=_refuse_constant)
     except (OSError, ValueError, RecursionError) as error:
         _fail(f"{name}: cannot be read as JSON: {error}")
     if not isinstance(payload, dict):
         _fail(f"{name}: holds a JSON {type(payload).__name__}, expected an object")
     try:
-        print(json.dumps(main(payload), allow_nan=False))
+        print(json.dumps(main(cast("JsonObject", payload)), allow_nan=False))
     except KeyError as error:
         _fail(f"{name}: field {error} is missing or unknown")
     except (FinSkillBenchError, ValueError, TypeError) as error:

@@ -80,7 +80,7 @@ class Server:
         """Wait for the next thing to do and do it; False when it is time to end."""
         now = time.monotonic()
         wait = min([_OWNER_CHECK_SECONDS, *(max(0.0, worker.deadline - now) for worker in self._running.values())])
-        if self._short():
+        if self._needs_spare():
             wait = _QUIET_SECONDS if self._waiting else 0.0
         elif self._dying:
             wait = min(wait, _REAP_SECONDS)
@@ -91,27 +91,27 @@ class Server:
                 if not data:
                     return False
                 for header, body in self._reader.feed(data):
-                    self._obey(header, body)
+                    self._handle(header, body)
             elif key.data.call in self._running:
-                self._hear(key.data, key.fd)
+                self._read(key.data, key.fd)
         now = time.monotonic()
         for worker in [worker for worker in self._running.values() if now >= worker.deadline]:
             self._fail(worker, f"script exceeded {self._limits.wall_seconds:g} s of wall time and was stopped")
         self._reap()
         self._bin.tend()
         # Forked when nothing is more urgent, so that no call waits for a fork.
-        if not events and self._short():
+        if not events and self._needs_spare():
             try:
                 self._waiting.append(self._forked())
             except OSError:
                 time.sleep(_REAP_SECONDS)
         return os.getppid() == self._owner
 
-    def _short(self) -> bool:
+    def _needs_spare(self) -> bool:
         """Whether to fork: always when nobody waits for an order, else only while no script needs the processor."""
         return len(self._waiting) < (1 if self._running else self._workers)
 
-    def _obey(self, header: frames.Header, payload: bytes) -> None:
+    def _handle(self, header: frames.Header, payload: bytes) -> None:
         if "cancel" in header:
             worker = self._running.get(header["cancel"])
             if worker is not None:
@@ -122,7 +122,7 @@ class Server:
             source = _read_source(script)
             self._allow_reading(script.parent)
             digest = hashlib.sha256(os.fsencode(script) + b"\0" + source).hexdigest()
-            worker = self._handed(call, child.Order(script, digest, source, payload))
+            worker = self._hand_over(call, child.Order(script, digest, source, payload))
         except OSError as error:
             self._reply(call, f"the script cannot be started: {error}")
             return
@@ -146,7 +146,7 @@ class Server:
             self._folders.append(folder)
             raise
 
-    def _handed(self, call: int, order: child.Order) -> Worker:
+    def _hand_over(self, call: int, order: child.Order) -> Worker:
         """A child that has taken the order; one that died waiting is passed over."""
         while True:
             fresh = not self._waiting
@@ -161,7 +161,7 @@ class Server:
             else:
                 return worker
 
-    def _hear(self, worker: Worker, descriptor: int) -> None:
+    def _read(self, worker: Worker, descriptor: int) -> None:
         """Read what a child has sent on one of its two pipes, and answer the call if that settles it."""
         try:
             if descriptor == worker.printed_fd:
@@ -181,25 +181,28 @@ class Server:
             return
         kind, body = message
         if kind == child.RESULT:
-            self._finish(worker, None, body)
+            self._finish(worker, None, result=body)
         elif kind == child.NOTHING:
             how = "printed instead of returning" if worker.printed else "returned nothing"
             self._fail(worker, f"{how}: main must return an object")
         else:
-            self._fail(worker, body.decode("utf-8", "replace"))
+            error, _, trace = body.decode("utf-8", "replace").partition("\n")
+            self._fail(worker, error, trace)
 
-    def _fail(self, worker: Worker, error: str) -> None:
-        self._finish(worker, error)
+    def _fail(self, worker: Worker, error: str, trace: str = "") -> None:
+        self._finish(worker, error, trace)
 
-    def _finish(self, worker: Worker, error: str | None, result: bytes = b"") -> None:
+    def _finish(self, worker: Worker, error: str | None, trace: str = "", result: bytes = b"") -> None:
         # The answer first: taking down a process costs as much as making one.
-        self._reply(worker.call, error, worker, result)
+        self._reply(worker.call, error, worker, trace, result)
         self._end(worker)
 
-    def _reply(self, call: int, error: str | None, worker: Worker | None = None, result: bytes = b"") -> None:
+    def _reply(
+        self, call: int, error: str | None, worker: Worker | None = None, trace: str = "", result: bytes = b""
+    ) -> None:
         seconds = time.monotonic() - worker.started if worker else 0.0
         printed = worker.printed.decode("utf-8", "replace") if worker else ""
-        header = {"call": call, "seconds": seconds, "printed": printed, "error": error}
+        header = {"call": call, "seconds": seconds, "printed": printed, "error": error, "traceback": trace}
         self._connection.sendall(frames.encode(header, result))
         if worker and error is None:
             self._remember(worker)
@@ -337,8 +340,8 @@ def _serve(connection: socket.socket, config: dict[str, Any], scratch_root: Path
     )
     server = Server(connection, setting, scratch_root, config["workers"], config["owner"])
     server.sweeping = not _probe(_cannot_fork)
-    held = {"network": offline, "processes": not server.sweeping, "files": confine.landlock_version() > 0}
-    guards = {name: "full" if full else "best effort" for name, full in held.items()}
+    enforced = {"network": offline, "processes": not server.sweeping, "files": confine.landlock_version() > 0}
+    guards = {name: "full" if full else "best effort" for name, full in enforced.items()}
     # What lives for ever is moved out of the collector's sight, so that children need not copy its pages.
     gc.collect()
     gc.freeze()

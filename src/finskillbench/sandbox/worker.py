@@ -83,7 +83,7 @@ class Worker:
         if len(self._received) < head:
             return None
         kind, length = child.PREFIX.unpack_from(self._received, child.TOKEN_BYTES)
-        if self._received[: child.TOKEN_BYTES] != self._token or length > max(self._limits.result_bytes, _CHUNK):
+        if bytes(self._received[: child.TOKEN_BYTES]) != self._token or length > max(self._limits.result_bytes, _CHUNK):
             raise GarbageError
         if len(self._received) < head + length:
             return None

@@ -100,8 +100,8 @@ def test_an_error_of_the_system_names_no_path(episode, mounts, tmp_path: Path) -
     mounted = mounts[Condition.SELF_GENERATED]
     box = Toolbox(episode, dict, mounted, scratch_root=tmp_path / "gone")
     call = ToolCall("id", "save_skill", '{"skill_name": "mine", "content": "x"}')
-    text, fate = asyncio.run(box.call(call, tool_specs(mounted, episode.skill)))
-    assert (orjson.loads(text), fate) == ({"error": "FileNotFoundError: No such file or directory"}, "tool_failed")
+    text, outcome = asyncio.run(box.call(call, tool_specs(mounted, episode.skill)))
+    assert (orjson.loads(text), outcome) == ({"error": "FileNotFoundError: No such file or directory"}, "tool_failed")
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)

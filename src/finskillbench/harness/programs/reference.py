@@ -28,6 +28,7 @@ from finskillbench.harness.programs.reading import (
     submit,
     subtask_of,
 )
+from finskillbench.scoring.values import is_object
 
 _SKILL_IN_INDEX = re.compile(r"^- ([a-z0-9-]+):", re.MULTILINE)
 _SAVED_BEFORE = re.compile(r"^Saved skills: (.*)$", re.MULTILINE)
@@ -100,10 +101,11 @@ def _use_skill(
         return None
     runs = results.get("run_skill_script", [])
     if not runs:
-        arguments = {"script_path": recipe.script, "input_data": {}, "inject_task_fields": list(recipe.fields)}
-        return Turn(tool_calls=(call("run_skill_script", 0, **arguments),))
+        fields = list(recipe.fields)
+        run = call("run_skill_script", 0, script_path=recipe.script, input_data={}, inject_task_fields=fields)
+        return Turn(tool_calls=(run,))
     output = runs[-1].get("output")
-    if not isinstance(output, dict):
+    if not is_object(output):
         return None
     return submit({key: output.get(key) for key in recipe.keys})
 
@@ -126,6 +128,6 @@ def _results(messages: Sequence[Message]) -> dict[str, list[dict[str, Any]]]:
         if message.tool_calls:
             names = {item.id: item.name for item in message.tool_calls}
         elif message.role == "tool" and message.tool_call_id in names:
-            result = orjson.loads(message.content)
-            found.setdefault(names[message.tool_call_id], []).append(result if isinstance(result, dict) else {})
+            result: object = orjson.loads(message.content)
+            found.setdefault(names[message.tool_call_id], []).append(dict(result) if is_object(result) else {})
     return found

@@ -1,4 +1,4 @@
-"""What went wrong at a provider, told from the exception that its package raised.
+"""What went wrong at a provider, read from the exception that its package raised.
 
 Every provider's package has classes of its own, and each brings another HTTP client. An exception is therefore read
 by what all of them carry: the chain of its causes, an HTTP status, response headers, and where there was no answer at
@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from finskillbench.errors import Cause, ProviderError
+from finskillbench.scoring.values import is_object
 
 _LONGEST_MESSAGE = 400
 _CLIENTS = frozenset(
@@ -165,15 +166,19 @@ def _by_class(error: BaseException, table: Mapping[str, Cause]) -> Cause | None:
 
 
 def _status(error: BaseException) -> int | None:
-    response = getattr(error, "response", None)
-    metadata = response.get("ResponseMetadata", {}) if isinstance(response, Mapping) else {}
-    candidates = (
+    response: object = getattr(error, "response", None)
+    candidates: tuple[object, ...] = (
         getattr(error, "status_code", None),
         getattr(response, "status_code", None),
-        metadata.get("HTTPStatusCode"),
+        _response_metadata(response).get("HTTPStatusCode"),
         getattr(error, "code", None),
     )
     return next((value for value in candidates if isinstance(value, int) and 100 <= value <= 599), None)
+
+
+def _response_metadata(response: object) -> Mapping[str, Any]:
+    """What Bedrock's package says of a response, which is a mapping there; empty for everybody else's."""
+    return response.get("ResponseMetadata", {}) if is_object(response) else {}
 
 
 def _codes(error: BaseException) -> Iterator[str]:
@@ -207,12 +212,11 @@ def _retry_after(chain: list[BaseException]) -> float | None:
 
 
 def _headers(error: BaseException) -> Mapping[str, str]:
-    response = getattr(error, "response", None)
-    if isinstance(response, Mapping):
-        response = response.get("ResponseMetadata", {})
-        return response.get("HTTPHeaders", {})
-    headers = getattr(response, "headers", None)
-    return headers if isinstance(headers, Mapping) else {}
+    response: object = getattr(error, "response", None)
+    if is_object(response):
+        return _response_metadata(response).get("HTTPHeaders", {})
+    headers: object = getattr(response, "headers", None)
+    return headers if is_object(headers) else {}
 
 
 def _text(chain: list[BaseException]) -> str:
@@ -220,8 +224,8 @@ def _text(chain: list[BaseException]) -> str:
 
     Outer links repeat it, and Inspect's own adds the whole request.
     """
-    told = [link for link in chain if _status(link) is not None] or chain
-    for link in reversed(told):
+    informative = [link for link in chain if _status(link) is not None] or chain
+    for link in reversed(informative):
         if str(link).strip():
             return f"{type(link).__name__}: {' '.join(str(link).split())}"
     return type(chain[0]).__name__

@@ -17,22 +17,26 @@ as it was written.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import re
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.providers.errors import is_overflow, provider_error
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
+from finskillbench.scoring.values import is_array
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessageAssistant, ModelCall, ModelOutput
 
     from finskillbench.harness.models import ModelOptions
+
+_LOG = logging.getLogger(__name__)
 
 EXTRA = 'make llm, or: pip install "finskillbench[llm]"'
 _NO_KEY = "none"
@@ -138,12 +142,12 @@ class Hosted:
             client.max_retries, client.timeout = 0, self._request_timeout
         exchange = _exchange.get()
         try:
-            result = await self._provider_generate(*args, **kwargs)
+            result: Any = await self._provider_generate(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - raised again by `generate`
             exchange.error = error
             return ModelOutput()
         if isinstance(result, tuple):
-            result, exchange.call = result
+            result, exchange.call = cast("tuple[Any, ModelCall]", result)
         if isinstance(result, Exception):
             exchange.error = result
             return ModelOutput()
@@ -205,7 +209,8 @@ def _inspect_model(name: str, options: ModelOptions) -> Any:
     for key in keys:
         try:
             model = get_model(name, config=config, base_url=options.base_url, api_key=key, memoize=False, **arguments)
-        except Exception as error:  # noqa: BLE001 - whatever a constructor dislikes is told in one line
+        except Exception as error:  # noqa: BLE001 - whatever a constructor dislikes is reported in one line
+            _LOG.debug("model %s cannot be constructed", name, exc_info=True)
             failures.append(_plain(error))
             if key is keys[-1]:
                 raise InputError(f"model {name!r} cannot be used: {failures[0]}") from None
@@ -246,11 +251,13 @@ def _raw_calls(response: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Name and argument text of each call in a raw answer of OpenAI's two protocols; none in any other."""
     choices = response.get("choices")
     items: list[Any] = []
-    if isinstance(choices, list) and choices:
+    if is_array(choices) and choices:
         first = min(choices, key=lambda choice: choice.get("index") or 0)
-        items = [each.get("function") or {} for each in (first.get("message") or {}).get("tool_calls") or ()]
-    elif isinstance(response.get("output"), list):
-        items = [each for each in response["output"] if each.get("type") == "function_call"]
+        message: dict[str, Any] = first.get("message") or {}
+        calls: list[dict[str, Any]] = message.get("tool_calls") or []
+        items = [each.get("function") or {} for each in calls]
+    elif is_array(output := response.get("output")):
+        items = [each for each in output if each.get("type") == "function_call"]
     for item in items:
         name, arguments = item.get("name"), item.get("arguments")
         if isinstance(name, str) and isinstance(arguments, str):

@@ -27,6 +27,7 @@ from inspect_ai.tool import ToolCall as InspectCall
 from inspect_ai.tool import ToolInfo, ToolParams
 
 from finskillbench.harness.model import Message, Stop, ToolCall, ToolSpec, Turn, Usage, clean_turn
+from finskillbench.scoring.values import is_array, is_object
 
 _MAX_DEPTH = 64
 _STOPS: dict[str, Stop] = {
@@ -54,8 +55,8 @@ def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
                 chat.append(ChatMessageUser(id=place, content=message.content))
             case "assistant":
                 calls = [to_call(call) for call in message.tool_calls]
-                said = ChatMessageAssistant(id=place, content=message.content, tool_calls=calls or None)
-                chat.append(message.replay if isinstance(message.replay, ChatMessageAssistant) else said)
+                built = ChatMessageAssistant(id=place, content=message.content, tool_calls=calls or None)
+                chat.append(message.replay if isinstance(message.replay, ChatMessageAssistant) else built)
             case "tool":
                 called = message.tool_call_id
                 chat.append(
@@ -150,14 +151,13 @@ def from_usage(usage: ModelUsage) -> Usage:
 def _object(text: str) -> dict[str, Any] | None:
     """The object that a call's arguments are, as our tools read them; None for anything else."""
     try:
-        value = orjson.loads(text) if text.strip() else {}
+        value: object = orjson.loads(text) if text.strip() else {}
     except orjson.JSONDecodeError:
         return None
-    return value if isinstance(value, dict) and _shallow(value) else None
+    return dict(value) if is_object(value) and _shallow(value) else None
 
 
-def _shallow(value: Any, depth: int = _MAX_DEPTH) -> bool:
-    if not isinstance(value, dict | list):
-        return True
-    inner = value.values() if isinstance(value, dict) else value
-    return depth > 0 and all(_shallow(each, depth - 1) for each in inner)
+def _shallow(value: object, depth: int = _MAX_DEPTH) -> bool:
+    if is_object(value):
+        return depth > 0 and all(_shallow(each, depth - 1) for each in value.values())
+    return not is_array(value) or (depth > 0 and all(_shallow(each, depth - 1) for each in value))

@@ -6,19 +6,18 @@ without either has no known price. There is no rule that guesses: `openai/gpt-5`
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import orjson
 
 from finskillbench.errors import InputError
 from finskillbench.harness.model import Usage
+from finskillbench.scoring.values import is_object, number
 
 PROGRAMS = "baseline/"
 """Names that begin so are programs and cost nothing."""
@@ -58,7 +57,7 @@ class PriceTable:
 
     @classmethod
     def load(cls, path: Path | None = None) -> PriceTable:
-        """The catalog's table, with the entries of the user's file at `path` in place of its own.
+        """The catalog's table, in which the entries of the user's file at `path` replace those of the same name.
 
         The file is an object of entries, or has them under "prices" as the catalog does. An entry holds `input` and
         `output`, and may hold `cached_input` and `cache_write`, which are else as dear as input.
@@ -76,8 +75,7 @@ class PriceTable:
             raise InputError(f"{path}: cannot be read ({error.strerror})") from None
         except orjson.JSONDecodeError as error:
             raise InputError(f"{path}: not valid JSON ({error})") from None
-        own = _read(content, str(path))
-        return cls(MappingProxyType({**catalog.prices, **own}), catalog.as_of)
+        return cls(MappingProxyType({**catalog.prices, **_read(content, str(path))}), catalog.as_of)
 
     def of(self, model: str) -> Price | None:
         """The price of `model`, None where the table does not say."""
@@ -95,17 +93,17 @@ def _catalog() -> PriceTable:
     return PriceTable(MappingProxyType(_read(content, _CATALOG)), content["as_of"])
 
 
-def _read(content: Any, file: str) -> dict[str, Price]:
-    if not isinstance(content, dict):
+def _read(content: object, file: str) -> dict[str, Price]:
+    if not is_object(content):
         raise InputError(f"{file}: must be a JSON object of model names and their prices")
     entries = content.get("prices", content)
-    if not isinstance(entries, dict):
+    if not is_object(entries):
         raise InputError(f"{file}: prices must be a JSON object of model names and their prices")
     return {name: _price(entry, f"{file}: {name}") for name, entry in entries.items()}
 
 
-def _price(entry: Any, where: str) -> Price:
-    if not isinstance(entry, dict):
+def _price(entry: object, where: str) -> Price:
+    if not is_object(entry):
         raise InputError(f"{where} must be a JSON object with input and output in US dollars per million tokens")
     for field in entry:
         if field not in _FIELDS:
@@ -114,8 +112,8 @@ def _price(entry: Any, where: str) -> Price:
         if field not in entry:
             raise InputError(f"{where}.{field} is missing; give US dollars per million tokens")
     for field, value in entry.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or value < 0:
+        price = number(value)
+        if price is None or price < 0:
             raise InputError(f"{where}.{field} is {value!r}; it must be US dollars per million tokens, not below zero")
     dear = {"cached_input": entry["input"], "cache_write": entry["input"], **entry}
     return Price(**{field: float(value) for field, value in dear.items()})

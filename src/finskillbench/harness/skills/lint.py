@@ -45,7 +45,7 @@ def _description(package: SkillPackage) -> list[str]:
 
 
 def _body(package: SkillPackage) -> list[str]:
-    problems = []
+    problems: list[str] = []
     lines, tokens = len(package.body.splitlines()), len(package.body) // _CHARS_PER_TOKEN
     if not package.body:
         problems.append("SKILL.md has no instructions below its front matter")
@@ -59,7 +59,7 @@ def _body(package: SkillPackage) -> list[str]:
 
 
 def _references(package: SkillPackage) -> list[str]:
-    problems = []
+    problems: list[str] = []
     for name in package.references:
         if "/" in name.removeprefix(REFERENCES):
             problems.append(f"{name} lies deeper than one level; move it to {REFERENCES}")
@@ -76,7 +76,7 @@ def _mentions(body: str, name: str) -> bool:
 
 
 def _scripts(package: SkillPackage) -> list[str]:
-    problems = []
+    problems: list[str] = []
     for name in package.scripts:
         if "/" in name.removeprefix(SCRIPTS):
             problems.append(f"{name} lies deeper than one level; move it to {SCRIPTS}")
@@ -97,12 +97,11 @@ def _script(source: bytes) -> list[str]:
     if not mains:
         return [*problems, "has no function main(payload: dict) -> dict"]
     main = mains[-1]
-    given = main.args
-    one = len(given.posonlyargs) + len(given.args) == 1 and not (given.vararg or given.kwarg or given.kwonlyargs)
-    if not one:
+    positional = (*main.args.posonlyargs, *main.args.args)
+    if len(positional) != 1 or main.args.vararg or main.args.kwarg or main.args.kwonlyargs:
         problems.append(f"line {main.lineno}: main must take one argument, the payload")
     else:
-        payload = (*given.posonlyargs, *given.args)[0]
+        payload = positional[0]
         if not _is_dict(payload.annotation) or not _is_dict(main.returns):
             problems.append(f"line {main.lineno}: main must be annotated (payload: dict) -> dict")
     return problems

@@ -91,7 +91,7 @@ def _packages(shelf: Path) -> dict[str, SkillPackage]:
 
 def script_notes(package: SkillPackage) -> dict[str, str]:
     """The docstring of each script of a package, by name; one that has none or cannot be parsed has an empty text."""
-    notes = {}
+    notes: dict[str, str] = {}
     for name in package.scripts:
         try:
             notes[name] = ast.get_docstring(ast.parse(script_text(package, name))) or ""
@@ -108,7 +108,7 @@ def script_text(package: SkillPackage, name: str) -> str:
         raise SkillError(f"{package.root / name}: cannot be read as UTF-8 text ({error})") from None
 
 
-def script_path(package: SkillPackage, relative: str) -> Path:
+def script_path(package: SkillPackage, relative: object) -> Path:
     """The file of a script that a model named `relative`: "scripts/x.py", or "x.py" for short.
 
     Raises SkillError, listing the scripts there are, for every other name: one that leaves the package, differs in

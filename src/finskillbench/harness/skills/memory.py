@@ -63,7 +63,7 @@ class Memory:
     InputError : more skills than an agent may save, or one that it could not have saved.
     """
 
-    skills: Mapping[str, str] = field(default_factory=dict)
+    skills: Mapping[str, str] = field(default_factory=dict[str, str])
     verdicts: tuple[Feedback, ...] = ()
 
     def __post_init__(self) -> None:
