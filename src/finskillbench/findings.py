@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct
+
 
 class State(StrEnum):
     """How a check ended; a check is as bad as its worst finding."""
@@ -26,8 +28,7 @@ class Finding:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True, rename={"name": "check"}):
     """One check of one domain: `figures` are counts and extremes, `reason` says why it was skipped."""
 
     domain: str
@@ -38,52 +39,12 @@ class Check:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationReport:
-    """All checks of one edition, in their order."""
-
-    digest: str
-    checks: tuple[Check, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether no check failed; warnings and skipped checks do not fail an edition."""
-        return all(check.state is not State.FAIL for check in self.checks)
-
-    @property
-    def counts(self) -> dict[State, int]:
-        """Number of checks by state, in the order PASS, WARN, FAIL, SKIP."""
-        return {state: sum(check.state is state for check in self.checks) for state in State}
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON values; the same edition gives the same bytes."""
-        return {
-            "digest": self.digest,
-            "passed": self.passed,
-            "counts": {state.value: count for state, count in self.counts.items()},
-            "checks": [
-                {
-                    "domain": check.domain,
-                    "check": check.name,
-                    "state": check.state.value,
-                    "figures": dict(check.figures),
-                    "findings": [
-                        {"state": each.state.value, "where": each.where, "message": each.message}
-                        for each in check.findings
-                    ],
-                    "reason": check.reason,
-                }
-                for check in self.checks
-            ],
-        }
-
-
 @dataclass
 class Findings:
     """What a running check collects."""
 
-    figures: dict[str, Any] = field(default_factory=dict)
-    found: list[Finding] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict[str, Any])
+    found: list[Finding] = field(default_factory=list[Finding])
     reason: str = ""
     expectations: int = 0
     """How often something was expected, so that a check that looks at nothing can be told from one that passes."""

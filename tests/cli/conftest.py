@@ -11,7 +11,7 @@ import pytest
 from tests.scoring.examples import EXPECTED, truth
 
 from finskillbench.domains import domain_of
-from finskillbench.edition.store import episode_json, truth_json, write_lines, write_manifest
+from finskillbench.edition.store import episode_row, write_lines, write_manifest
 from finskillbench.episode import Episode, Prompt
 
 SUBTASKS = {"tool_use_parameterization": "pc_tool_1", "rebalancing": "pc_rebal_1", "normalization": "fa_norm_1"}
@@ -25,8 +25,8 @@ def edition(tmp_path: Path) -> Path:
         episode = Episode(
             task_id, domain_of(name).name, name, date(2025, 1, 31), "easy", {}, Prompt("Do it.", "Answer as JSON.")
         )
-        write_lines(folder / "episodes" / f"{name}.jsonl", [episode_json(episode)])
-        write_lines(folder / "truth" / f"{name}.jsonl", [truth_json(replace(truth(name), task_id=task_id))])
+        write_lines(folder / "episodes" / f"{name}.jsonl", [episode_row(episode)])
+        write_lines(folder / "truth" / f"{name}.jsonl", [replace(truth(name), task_id=task_id)])
     write_manifest(
         folder,
         {

@@ -18,13 +18,12 @@ from finskillbench.edition import Edition, load_edition, references
 from finskillbench.edition.store import (
     digest_file,
     digest_of,
-    episode_from,
-    episode_json,
+    episode_row,
+    read_records,
     seal_of,
-    truth_from,
-    truth_json,
+    write_lines,
 )
-from finskillbench.episode import Episode, Profile, Submission
+from finskillbench.episode import Episode, Profile, Submission, Truth
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels import read_panels
 from finskillbench.runs.afterwards.scoring import score
@@ -40,11 +39,13 @@ KINDS = [
 ]
 
 
-def test_episodes_and_truth_survive_the_disk(slim: Edition) -> None:
+def test_episodes_and_truth_survive_the_disk(slim: Edition, tmp_path: Path) -> None:
     for episode in slim.episodes():
         truth = slim.truth(episode.task_id)
-        assert episode_from(json.loads(json.dumps(episode_json(episode))), "here") == episode
-        assert truth_from(json.loads(json.dumps(truth_json(truth))), "here") == truth
+        write_lines(tmp_path / "one.jsonl", [episode_row(episode)])
+        assert list(read_records(tmp_path / "one.jsonl", Episode)) == [episode]
+        write_lines(tmp_path / "one.jsonl", [truth])
+        assert list(read_records(tmp_path / "one.jsonl", Truth)) == [truth]
 
 
 def test_every_label_scores_one_or_what_the_published_scorer_allows(slim: Edition) -> None:
@@ -240,3 +241,20 @@ def test_what_an_edition_does_not_hold(slim: Edition, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(EditionError, match="not JSON"):
         load_edition(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "expected"),
+    [
+        ("episodes", _drop("metadata"), "the episode lacks 'metadata'"),
+        ("episodes", _set(as_of_date="May"), r"no episode \(.*as_of_date"),
+        ("episodes", _set(prompt={"task_description": "x"}), r"no episode \(.*output_instructions"),
+        ("truth", _drop("proof"), "the truth lacks 'proof'"),
+        ("truth", _set(expected_output=5), r"no truth \(.*expected_output"),
+    ],
+)
+def test_a_sealed_line_with_a_wrong_field_is_named(part: str, change: Any, expected: str, workshop: Any) -> None:
+    workshop.edit(part, "rebalancing", change, index=2)
+    edition = workshop.reload()
+    with pytest.raises(EditionError, match=rf"rebalancing\.jsonl, line 3: {expected}.*; rebuild the edition$"):
+        edition.truth(edition.episodes()[0].task_id)

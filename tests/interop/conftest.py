@@ -12,7 +12,7 @@ from tests.scoring.examples import truth
 
 from finskillbench.domains import by_name, domain_of
 from finskillbench.edition import Edition, load_edition
-from finskillbench.edition.store import episode_json, truth_json, write_lines, write_manifest
+from finskillbench.edition.store import episode_row, write_lines, write_manifest
 from finskillbench.episode import Episode, Prompt
 
 SUBTASKS = ("tool_use_parameterization", "rebalancing", "normalization")
@@ -51,8 +51,8 @@ def small_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
                 Episode(task_id, domain_of(subtask.name).name, name, day, "easy", {"cash": 1}, prompt, metadata)
             )
             truths.append(replace(example, task_id=task_id, expected_output=label, verification=verification))
-        write_lines(folder / "episodes" / f"{name}.jsonl", map(episode_json, episodes))
-        write_lines(folder / "truth" / f"{name}.jsonl", map(truth_json, truths))
+        write_lines(folder / "episodes" / f"{name}.jsonl", map(episode_row, episodes))
+        write_lines(folder / "truth" / f"{name}.jsonl", truths)
         certificates = [{"task_id": each.task_id, "certificate": {"kind": "PLANTED-PROOF"}} for each in truths]
         write_lines(folder / "certificates" / f"{name}.jsonl", certificates)
     write_manifest(

@@ -44,11 +44,16 @@ class ExaminedEdition(Protocol):
     def filings(self) -> Any: ...
 
 
-class Shelf:
-    """What the domains of one edition share: its panels, read once."""
+class Shared:
+    """What the checks of all domains share: the edition and its panels, read once."""
 
     def __init__(self, edition: ExaminedEdition) -> None:
         self.edition = edition
+
+    @property
+    def built(self) -> bool:
+        """Whether the edition was built here: an imported release promises less, and is told so by warnings."""
+        return self.edition.manifest["source"].get("kind") != "release"
 
     @cached_property
     def panels(self) -> Panels | FinSkillBenchError:
@@ -62,17 +67,13 @@ class Shelf:
 class Subject:
     """One domain of an edition: its episodes, their inputs as an agent gets them, and the panels."""
 
-    def __init__(self, shelf: Shelf, domain: Domain) -> None:
-        self.edition = shelf.edition
+    def __init__(self, shared: Shared, domain: Domain) -> None:
+        self.edition = shared.edition
         self.domain = domain
         names = [subtask.name for subtask in domain.subtasks if subtask.name in self.edition.sub_tasks]
         self.episodes: tuple[Episode, ...] = self.edition.episodes(names) if names else ()
-        self._shelf = shelf
-
-    @property
-    def built(self) -> bool:
-        """Whether the edition was built here: an imported release promises less, and is told so by warnings."""
-        return self.edition.manifest["source"].get("kind") != "release"
+        self.built = shared.built
+        self._shared = shared
 
     def of(self, sub_task: str) -> tuple[Episode, ...]:
         """The episodes of one subtask."""
@@ -87,10 +88,10 @@ class Subject:
         if not (self.edition.path / "panels").is_dir():
             findings.skip("the edition has no panels")
             return None
-        if isinstance(self._shelf.panels, FinSkillBenchError):
-            findings.fail("panels", str(self._shelf.panels))
+        if isinstance(self._shared.panels, FinSkillBenchError):
+            findings.fail("panels", str(self._shared.panels))
             return None
-        return self._shelf.panels
+        return self._shared.panels
 
 
 @contextmanager

@@ -17,9 +17,8 @@ from finskillbench.edition.store import (
     LARGEST,
     digest_files,
     digest_of,
-    episode_json,
+    episode_row,
     new_folder,
-    truth_json,
     write_lines,
     write_manifest,
 )
@@ -126,8 +125,8 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
             continue  # the collection does not support it; a note of the context says why
         counts[subtask.name] = len(tasks)
         file = f"{subtask.name}.jsonl"
-        write_lines(folder / "episodes" / file, (episode_json(task.episode) for task in tasks))
-        write_lines(folder / "truth" / file, (truth_json(task.truth) for task in tasks))
+        write_lines(folder / "episodes" / file, (episode_row(task.episode) for task in tasks))
+        write_lines(folder / "truth" / file, (task.truth for task in tasks))
         certificates = ({"task_id": t.episode.task_id, "certificate": t.certificate} for t in tasks)
         write_lines(folder / "certificates" / file, certificates)
     for domain in domains():

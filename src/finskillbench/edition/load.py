@@ -8,20 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from finskillbench.edition.manifest import check_manifest
+from finskillbench.edition.manifest import Manifest, read_manifest
 from finskillbench.edition.references import FACTS, References
 from finskillbench.edition.store import (
-    FORMAT,
     MANIFEST,
     WITHHELD,
     digest_file,
-    digest_of,
-    episode_from,
     read_lines,
-    seal_of,
-    truth_from,
+    read_records,
 )
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import EditionError, InputError
@@ -32,7 +26,7 @@ class Edition:
     """An edition on disk; `manifest` tells how it was built and lists the digest of every file."""
 
     path: Path
-    manifest: JsonObject
+    manifest: Manifest
 
     @property
     def digest(self) -> str:
@@ -69,11 +63,8 @@ class Edition:
 
     @cached_property
     def _episodes(self) -> Mapping[str, tuple[Episode, ...]]:
-        return {
-            name: tuple(episode_from(row, f"{path}, line {line}") for line, row in enumerate(read_lines(path), 1))
-            for name in self.sub_tasks
-            for path in [self.path / "episodes" / f"{name}.jsonl"]
-        }
+        folder = self.path / "episodes"
+        return {name: tuple(read_records(folder / f"{name}.jsonl", Episode)) for name in self.sub_tasks}
 
     def truth(self, task_id: str) -> Truth:
         """The truth of one episode.
@@ -91,13 +82,8 @@ class Edition:
     def _truths(self) -> Mapping[str, Truth]:
         if not self.has_truth:
             raise EditionError(f"{self.path} was handed out without truth; score where truth/ is present")
-        found = {}
-        for name in self.sub_tasks:
-            path = self.path / "truth" / f"{name}.jsonl"
-            for line, row in enumerate(read_lines(path), 1):
-                truth = truth_from(row, f"{path}, line {line}")
-                found[truth.task_id] = truth
-        return found
+        files = [self.path / "truth" / f"{name}.jsonl" for name in self.sub_tasks]
+        return {truth.task_id: truth for file in files for truth in read_records(file, Truth)}
 
     def lines(self, part: str, sub_task: str) -> Iterator[dict[str, Any]]:
         """The lines of one file as they are on disk; `part` is "episodes", "truth" or "certificates"."""
@@ -151,30 +137,12 @@ def load_edition(path: Path | str) -> Edition:
     EditionError : naming the file that is missing, added or altered, or the field of the manifest that is wrong.
     """
     folder = Path(path)
-    manifest_path = folder / MANIFEST
-    try:
-        manifest = orjson.loads(manifest_path.read_bytes())
-    except OSError:
-        raise EditionError(f"{folder} is no edition: it has no manifest.json; build one with `data build`") from None
-    except orjson.JSONDecodeError as error:
-        raise EditionError(f"{manifest_path}: not JSON ({error}); rebuild the edition") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise EditionError(f"{manifest_path}: not of format {FORMAT}; rebuild the edition with this version")
-    files = manifest.get("files")
-    if not isinstance(files, dict) or digest_of(files) != manifest.get("digest"):
-        raise EditionError(f"{manifest_path}: its digest does not match its list of files; rebuild the edition")
-    try:
-        seal = seal_of(manifest)
-    except TypeError:  # nested deeper than anything we write
-        seal = None
-    if seal is None or seal != manifest.get("seal"):
-        raise EditionError(f"{manifest_path} was altered since the edition was built; restore or rebuild it")
-    check_manifest(manifest_path, manifest)
-    added = sorted(name for name in _files(folder) if name not in files and name != MANIFEST)
+    manifest = read_manifest(folder)
+    added = sorted(name for name in _files(folder) if name not in manifest["files"] and name != MANIFEST)
     if added:
         raise EditionError(f"{folder / added[0]} is not part of the edition; remove it or rebuild the edition")
     withheld = tuple(name for name in WITHHELD if not (folder / name).is_dir())
-    for name, digest in files.items():
+    for name, digest in manifest["files"].items():
         if name.split("/")[0] in withheld:
             continue
         if not (folder / name).is_file():

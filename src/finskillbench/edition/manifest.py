@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+import orjson
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
+from finskillbench.edition.store import FORMAT, MANIFEST, digest_of, seal_of
 from finskillbench.errors import EditionError
+from finskillbench.scoring.values import is_object
 
 
 def _day(text: str) -> str:
@@ -23,20 +27,25 @@ def _inside(name: str) -> str:
     return name
 
 
-class _Source(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow")
+_STRICT = ConfigDict(strict=True, extra="allow")
+
+
+class Source(TypedDict):
+    """Where the raw data came from; `kind` is "synthetic", "raw-dir" or "release"."""
+
+    __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
     kind: str
 
 
-class _Manifest(BaseModel):
+class Manifest(TypedDict):
     """The fields that readers rely on; others (`import`) may be there."""
 
-    model_config = ConfigDict(strict=True, extra="allow")
+    __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
     digest: str
     files: dict[Annotated[str, AfterValidator(_inside)], str]
-    source: _Source
+    source: Source
     seed: int | None
     universe: list[str]
     as_of_dates: list[Annotated[str, AfterValidator(_day)]]
@@ -46,20 +55,42 @@ class _Manifest(BaseModel):
     versions: dict[str, str]
 
 
-def check_manifest(path: Path, manifest: dict[str, Any]) -> None:
-    """Check the fields of a manifest that was read from `path`.
+_MANIFEST = TypeAdapter(Manifest)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of the edition in `folder`, once its digest, its seal and its fields are found right.
 
     Raises
     ------
-    EditionError : naming the first field that is missing or wrong, a file that does not lie in the edition's folder,
-        or a subtask that is counted without a file of episodes.
+    EditionError : there is none, it is no JSON or of another format, or was altered; naming the first field that is
+        missing or wrong, a file that does not lie in the edition's folder, or a subtask without a file of episodes.
     """
+    path = folder / MANIFEST
     try:
-        known = _Manifest.model_validate(manifest)
+        manifest = orjson.loads(path.read_bytes())
+    except OSError:
+        raise EditionError(f"{folder} is no edition: it has no manifest.json; build one with `data build`") from None
+    except orjson.JSONDecodeError as error:
+        raise EditionError(f"{path}: not JSON ({error}); rebuild the edition") from None
+    if not is_object(manifest) or manifest.get("format") != FORMAT:
+        raise EditionError(f"{path}: not of format {FORMAT}; rebuild the edition with this version")
+    files = manifest.get("files")
+    if not is_object(files) or digest_of(files) != manifest.get("digest"):
+        raise EditionError(f"{path}: its digest does not match its list of files; rebuild the edition")
+    try:
+        seal = seal_of(manifest)
+    except TypeError:  # nested deeper than anything we write
+        seal = None
+    if seal is None or seal != manifest.get("seal"):
+        raise EditionError(f"{path} was altered since the edition was built; restore or rebuild it")
+    try:
+        _MANIFEST.validate_python(manifest)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise EditionError(f"{path}: {field}: {first['msg']}; rebuild the edition") from None
-    for name in known.counts:
-        if f"episodes/{name}.jsonl" not in known.files:
+    for name in manifest["counts"]:
+        if f"episodes/{name}.jsonl" not in files:
             raise EditionError(f"{path}: counts.{name}: there is no episodes/{name}.jsonl; rebuild the edition")
+    return cast("Manifest", manifest)

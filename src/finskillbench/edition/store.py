@@ -15,14 +15,17 @@ import tempfile
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import date
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import orjson
 
-from finskillbench.episode import Episode, JsonObject, Prompt, Truth
+from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import EditionError, InputError
+
+Record = TypeVar("Record", Episode, Truth)
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -120,8 +123,8 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def write_lines(path: Path, rows: Iterable[JsonObject]) -> None:
-    """Write JSON Lines; numbers in their shortest form that reads back exactly."""
+def write_lines(path: Path, rows: Iterable[JsonObject | Truth]) -> None:
+    """Write JSON Lines, a truth by its fields; numbers in their shortest form that reads back exactly."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         for row in rows:
@@ -150,58 +153,29 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def episode_json(episode: Episode) -> dict[str, Any]:
-    """An episode under the published field names."""
-    return {
-        "task_id": episode.task_id,
-        "skill": episode.skill,
-        "sub_task": episode.sub_task,
-        "as_of_date": episode.as_of_date.isoformat(),
-        "difficulty": episode.difficulty,
-        "input": episode.input,
-        "metadata": episode.metadata,
-        "prompt": {
-            "task_description": episode.prompt.task_description,
-            "output_instructions": episode.prompt.output_instructions,
-        },
-    }
+def episode_row(episode: Episode) -> JsonObject:
+    """The fields of an episode in the order in which they are published: the prompt last."""
+    row = {each.name: getattr(episode, each.name) for each in fields(episode)}
+    row["prompt"] = row.pop("prompt")
+    return row
 
 
-def episode_from(row: Mapping[str, Any], where: str) -> Episode:
-    """The episode of one line; `where` names it in errors."""
-    try:
-        prompt = row["prompt"]
-        return Episode(
-            task_id=row["task_id"],
-            skill=row["skill"],
-            sub_task=row["sub_task"],
-            as_of_date=date.fromisoformat(row["as_of_date"]),
-            difficulty=row["difficulty"],
-            input=row["input"],
-            prompt=Prompt(prompt["task_description"], prompt["output_instructions"]),
-            metadata=row["metadata"],
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise EditionError(f"{where}: no episode ({type(error).__name__}: {error}); rebuild the edition") from None
+def read_records(path: Path, kind: type[Record]) -> Iterator[Record]:
+    """The episodes or the truths of one file.
 
-
-def truth_json(truth: Truth) -> dict[str, Any]:
-    """A truth under the published field names, with the summary of its proof."""
-    return {
-        "task_id": truth.task_id,
-        "sub_task": truth.sub_task,
-        "expected_output": truth.expected_output,
-        "verification": truth.verification,
-        "proof": truth.proof,
-    }
-
-
-def truth_from(row: Mapping[str, Any], where: str) -> Truth:
-    """The truth of one line; `where` names it in errors."""
-    try:
-        return Truth(row["task_id"], row["sub_task"], row["expected_output"], row["verification"], row["proof"])
-    except KeyError as error:
-        raise EditionError(f"{where}: the truth lacks {error}; rebuild the edition") from None
+    Raises
+    ------
+    EditionError : naming file and line, and the first field that is missing or of the wrong type.
+    """
+    noun = kind.__name__.lower()
+    for number, row in enumerate(read_lines(path), 1):
+        absent = next((each.name for each in fields(kind) if each.name not in row), None)
+        if absent is not None:
+            raise EditionError(f"{path}, line {number}: the {noun} lacks {absent!r}; rebuild the edition")
+        try:
+            yield msgspec.convert(row, kind)
+        except msgspec.ValidationError as error:
+            raise EditionError(f"{path}, line {number}: no {noun} ({error}); rebuild the edition") from None
 
 
 def digest_files(folder: Path) -> dict[str, str]:

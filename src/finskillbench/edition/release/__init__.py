@@ -21,9 +21,8 @@ from finskillbench.edition.release.report import EpisodeImport, ImportReport, Pr
 from finskillbench.edition.release.resolve import Resolver
 from finskillbench.edition.store import (
     digest_of,
-    episode_json,
+    episode_row,
     new_folder,
-    truth_json,
     write_lines,
     write_manifest,
 )
@@ -55,8 +54,8 @@ def import_release(folder: Path, out: Path) -> ImportReport:
             own = [(item, done) for item, done in zip(published, imported, strict=True) if item.subtask is subtask]
             if own:
                 file = f"{subtask.name}.jsonl"
-                write_lines(staging / "episodes" / file, (episode_json(done.episode) for _, done in own))
-                write_lines(staging / "truth" / file, (truth_json(item.truth) for item, _ in own))
+                write_lines(staging / "episodes" / file, (episode_row(done.episode) for _, done in own))
+                write_lines(staging / "truth" / file, (item.truth for item, _ in own))
         report = ImportReport(out, tuple(done.report for done in imported))
         (staging / REPORT).write_bytes(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
         write_manifest(staging, _fields(published, resolver, report))

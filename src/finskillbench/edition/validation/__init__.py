@@ -10,27 +10,23 @@ from collections.abc import Callable, Collection
 
 from threadpoolctl import threadpool_limits
 
-from finskillbench.domains import domains
+from finskillbench.domains import domains, subtasks
 from finskillbench.domains.base import Domain, DomainCheck
-from finskillbench.domains.examination import Shelf, Subject, examining
+from finskillbench.domains.examination import Shared, Subject, examining
 from finskillbench.edition.load import Edition
-from finskillbench.edition.validation.labels import label_check
-from finskillbench.findings import Check, Finding, Findings, State, ValidationReport
+from finskillbench.edition.validation.labels import every_label_touched, label_check
+from finskillbench.edition.validation.report import ValidationReport
+from finskillbench.findings import Check, Finding, Findings, State
 
 __all__ = ["Check", "Finding", "State", "ValidationReport", "checks_of", "validate_edition"]
 
-UNCHECKED = "labels"
-"""The check, of the edition as a whole, that every label was touched by a check."""
+WHOLE = "edition"
+"""What checks of the edition as a whole are listed under, where other checks have their domain."""
 
 
 def checks_of(domain: Domain) -> dict[str, DomainCheck]:
     """The checks of a domain in their order: its own, then the labels of each of its subtasks."""
-    labels = {
-        subtask.name: label_check(subtask)
-        for subtask in domain.subtasks
-        if subtask.second is not None or subtask.proof is not None
-    }
-    return {**domain.checks, **labels}
+    return {**domain.checks, **{one.name: label_check(one) for one in domain.subtasks if one.second or one.proof}}
 
 
 def validate_edition(
@@ -41,23 +37,25 @@ def validate_edition(
     """Run the checks of every domain on an edition.
 
     A check is skipped, with the reason, where the edition has nothing for it: no episodes of the domain, no panels
-    (an imported release), truth or certificates withheld.
+    (an imported release), truth or certificates withheld. The last check is of the edition as a whole: that no label
+    is left which no check has looked at.
 
     Parameters
     ----------
     edition : loaded, so its files are those of its manifest.
     progress : called with the domain and the name of each check as it starts.
-    only : names of domains; None for all.
+    only : names of domains; None for all, and for the check of the edition as a whole.
     """
-    shelf = Shelf(edition)
+    shared = Shared(edition)
     found: list[Check] = []
+    touched: set[str] = set()
     registered = domains()  # loads every numerical library: the limit below holds only for those loaded by then
     # Thousands of small dense systems: BLAS threads would only wait for each other.
     with threadpool_limits(1):
         for domain in registered:
             if only is not None and domain.name not in only:
                 continue
-            subject = Subject(shelf, domain)
+            subject = Subject(shared, domain)
             for name, run in checks_of(domain).items():
                 findings = Findings()
                 if subject.episodes:
@@ -67,4 +65,9 @@ def validate_edition(
                 else:
                     findings.skip(f"the edition has no episodes of {domain.spoken}")
                 found.append(findings.as_check(domain.name, name))
+                touched |= findings.touched
+    if only is None and all(one.second or one.proof for one in subtasks()):
+        findings = Findings()
+        every_label_touched(edition, touched, shared.built, findings)
+        found.append(findings.as_check(WHOLE, "labels"))
     return ValidationReport(edition.digest, tuple(found))

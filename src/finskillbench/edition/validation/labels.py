@@ -2,56 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+
+import msgspec
 
 from finskillbench.domains.agreement import compare
 from finskillbench.domains.base import DomainCheck, Label, Subtask
 from finskillbench.domains.definitions import examine_definitions
-from finskillbench.domains.examination import Subject, examining
-from finskillbench.episode import JsonObject
+from finskillbench.domains.examination import ExaminedEdition, Subject, examining
+from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import EditionError
 from finskillbench.findings import Findings
+from finskillbench.scoring.values import is_object
 
 
 def label_check(subtask: Subtask) -> DomainCheck:
-    """The check of one subtask's labels: its definitions, its second derivation and its proof, label by label.
+    """The check of one subtask's labels: its inputs, definitions, second derivation and proof, label by label.
 
-    A label on which neither expected anything is a defect of its own: nobody has looked at it.
+    `findings.touched` gets the labels of which something was expected, or of which there is a finding.
     """
 
     def check(subject: Subject, findings: Findings) -> None:
-        if not subject.edition.has_truth:
-            findings.skip("the edition was handed out without truth")
-            return
-        if not subject.of(subtask.name):
+        episodes = subject.of(subtask.name)
+        if not episodes:
             findings.skip(f"the edition has no episodes of {subtask.name.replace('_', ' ')}")
             return
-        for label in _labels(subject, subtask, findings):
-            with examining(label.truth.task_id, findings, fatal=subject.built):
-                _examine(subtask, subject, label, findings)
+        with_truth = subject.edition.has_truth
+        if not with_truth:
+            findings.skip("the edition was handed out without truth")
+        certificates = _certificates(subject, subtask, findings)
+        for episode in episodes:
+            findings.touched.add(episode.task_id)  # whatever goes wrong below is a finding about it
+            with examining(episode.task_id, findings, fatal=subject.built):
+                _refuse_untyped(subtask, episode)
+                if with_truth:
+                    label = _label(subject, episode, certificates.get(episode.task_id, {}))
+                    _examine(subtask, subject, label, findings)
 
     check.__doc__ = f"The labels of {subtask.name}."
     return check
 
 
-def _labels(subject: Subject, subtask: Subtask, findings: Findings) -> Iterator[Label]:
-    """Each episode with its resolved input, label and certificate; what cannot be read becomes a finding."""
-    certificates: Mapping[str, JsonObject] = {}
+def every_label_touched(edition: ExaminedEdition, touched: Collection[str], built: bool, findings: Findings) -> None:
+    """Every label of an edition was derived again or rechecked by some check; those that were not are named.
+
+    Parameters
+    ----------
+    touched : task ids of the labels that a check looked at.
+    built : whether the edition was built here; an imported release is told by warnings.
+    """
+    if not edition.has_truth:
+        findings.skip("the edition was handed out without truth")
+        return
+    findings.figures["labels"] = 0
+    add = findings.fail if built else findings.warn
+    for episode in edition.episodes():
+        findings.add("labels")
+        if episode.task_id not in touched:
+            add(episode.task_id, f"no check has looked at this label of {episode.sub_task}")
+
+
+def _certificates(subject: Subject, subtask: Subtask, findings: Findings) -> Mapping[str, JsonObject]:
     if subject.edition.has_certificates:
         with examining(f"certificates/{subtask.name}.jsonl", findings, fatal=subject.built):
-            certificates = subject.edition.certificates(subtask.name)
-    for episode in subject.of(subtask.name):
-        with examining(episode.task_id, findings, fatal=subject.built):
-            truth, task_input = subject.edition.truth(episode.task_id), subject.input_of(episode)
-            _refuse_unresolved(task_input)
-            yield Label(episode, task_input, truth, certificates.get(episode.task_id, {}))
+            return subject.edition.certificates(subtask.name)
+    return {}
 
 
-def _refuse_unresolved(task_input: Mapping[str, Any]) -> None:
+def _refuse_untyped(subtask: Subtask, episode: Episode) -> None:
+    if subtask.input is None:
+        return
+    try:
+        msgspec.convert(episode.input, subtask.input)
+    except msgspec.ValidationError as error:
+        raise EditionError(f"its input is none of {subtask.name}: {error}") from None
+
+
+def _label(subject: Subject, episode: Episode, certificate: JsonObject) -> Label:
+    """An episode with its resolved input, truth and certificate."""
+    task_input = subject.input_of(episode)
     for name, value in task_input.items():
-        if isinstance(value, Mapping) and "ref" in value:
+        if is_object(value) and "ref" in value:
             raise EditionError(f"cannot be derived: {name} refers to {value['ref']}, which the edition does not hold")
+    return Label(episode, task_input, subject.edition.truth(episode.task_id), certificate)
 
 
 def _examine(subtask: Subtask, subject: Subject, label: Label, findings: Findings) -> None:
@@ -59,11 +92,11 @@ def _examine(subtask: Subtask, subject: Subject, label: Label, findings: Finding
     if subtask.definitions is not None:
         examine_definitions(label.episode, subtask.definitions, findings, needed=None if subject.built else ())
     findings.expect(truth.verification.get("method") == subtask.method, task_id, f"is not judged by {subtask.method}")
-    before = findings.expectations
+    before = findings.expectations, len(findings.found)
     if subtask.second is not None:
         compare(truth.expected_output, subtask.second(label.task_input), task_id, findings)
     if subtask.proof is not None:
         subtask.proof(label, findings)
-    if findings.expectations > before:
-        findings.touched.add(task_id)
+    if (findings.expectations, len(findings.found)) == before:
+        findings.touched.discard(task_id)
     findings.add("labels")
