@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Subtask
-from finskillbench.domains.building import BuildContext, Task, load_catalog
+from finskillbench.domains.agreement import AGREEMENT
+from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
+from finskillbench.domains.fundamental.credit import Unit, credit
+from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts
+from finskillbench.domains.fundamental.objects import FundamentalObjects
+from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, expect_agreement, finished
 from finskillbench.domains.fundamental.reports import Case
-from finskillbench.domains.fundamental.second import margins
-from finskillbench.domains.fundamental.shared import (
-    CATALOG,
-    CONVENTIONS,
-    PRECISION,
-    Label,
-    Proved,
-    Unit,
-    build_tasks,
-    conventions,
-    credit,
-    finished,
-)
+from finskillbench.domains.fundamental.second.answers import Figures, SegmentChange, decomposed, margins
+from finskillbench.domains.fundamental.second.definitions import QUARTER_APART
+from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
 from finskillbench.engines.accounting import drivers as engine
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, ramp, share
 from finskillbench.scoring.values import number, objects, text
 
@@ -224,75 +222,54 @@ def _ramps(matched: Sequence[tuple[_Driver, _Driver]], field: str) -> list[float
     ]
 
 
-def build(context: BuildContext, objects: object) -> list[Task]:
+def build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
     """Pairs of consecutive quarters, drawn by company, form, year, direction of revenue and axis."""
-    return build_tasks(context, NAME, _label, _task)
+    return build_tasks(context, objects, NAME, _candidate, _task)
 
 
-def _label(case: Case) -> Label | None:
+def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     """The label of a report's quarter against the one before; None without both revenues or with too few ratios."""
     report, prior_end = case.report, case.before.end
     answer = engine.drivers(case.quarter, case.before, case.segments, case.segments_before)
-    enough = len(answer["margin_drivers"]) >= load_catalog(CATALOG)["least"]["ratios"]
-    if prior_end is None or not enough or not answer["revenue_delta"]:
+    if prior_end is None or len(answer["margin_drivers"]) < least["ratios"] or not answer["revenue_delta"]:
         return None
     axis = engine.explaining_axis(case.quarter, case.before, case.segments, case.segments_before)
-    second = _second(case, answer, prior_end)
-    return Label(
+    raw_prior_end = case.raw.preceding(report.period_end, QUARTER_APART)
+    now = case.raw.figures(report.period_end, "quarterly")
+    before = {} if raw_prior_end is None else case.raw.figures(raw_prior_end, "quarterly")
+    return Candidate(
         report,
         answer,
-        second,
+        decomposed(now, before, _raw_changes(case, answer, prior_end)),
         (report.symbol, report.form, report.filed.year, axis, answer["revenue_delta"] > 0),
         "easy" if axis is None else "hard" if report.annual else "medium",
         prior_end,
-        case.raw.before_end,
-        _doubtful(case, axis),
+        raw_prior_end,
+        _doubtful(case, axis, now, before),
     )
 
 
-def _second(case: Case, answer: JsonObject, prior_end: date) -> dict[str, Any]:
-    """The answer once more: revenue and ratios from the raw facts, each segment named from the XBRL instances."""
-    raw, report = case.raw, case.report
-    now, before = raw.quarter.get("revenue"), raw.before.get("revenue")
-    delta = None if now is None or before is None else now - before
-    segments = []
+def _raw_changes(case: Case, answer: JsonObject, prior_end: date) -> list[SegmentChange]:
+    """The change of each listed segment from the XBRL instances; of several members of its name the nearest counts."""
+    report = case.report
+    found: list[SegmentChange] = []
     for driver in answer["top_revenue_drivers"]:
-        changes = case.raw_segments.changes(
-            driver["type"], driver["driver"], report.period_end, prior_end, report.filed
-        )
-        change = min(changes, key=lambda change: abs(change - driver["magnitude_usd"]), default=None)
-        share_of_delta = None if change is None or not delta else 100.0 * change / delta
-        segments.append(
-            {
-                "driver": driver["driver"],
-                "type": driver["type"],
-                "direction": "increase" if change is not None and change > 0 else "decrease",
-                "magnitude_usd": change,
-                "contribution_pct": share_of_delta,
-            }
-        )
-    ratios = [
-        {
-            "driver": name,
-            "type": "margin" if name.endswith("margin") else "expense_ratio",
-            "direction": "increase" if change > 0 else "decrease",
-            "delta_pp": change,
-        }
-        for name, change in margins(raw.quarter, raw.before).items()
-        if abs(change) >= 0.005
-    ]
-    return {"revenue_delta": delta, "top_revenue_drivers": segments, "margin_drivers": ratios}
+        name, axis = driver["driver"], driver["type"]
+        changes = case.raw_segments.changes(axis, name, report.period_end, prior_end, report.filed)
+        nearest = min(changes, key=lambda change: abs(change - driver["magnitude_usd"]), default=None)
+        found.append(SegmentChange(name, axis, nearest))
+    return found
 
 
-def _doubtful(case: Case, axis: str | None) -> bool:
+def _doubtful(case: Case, axis: str | None, now: Figures, before: Figures) -> bool:
     """Whether rounding decides which ratios moved at all, or which segment is the last to be listed."""
-    changes = margins(case.raw.quarter, case.raw.before).values()
+    changes = margins(now, before).values()
     if any(abs(abs(change) - engine.LEAST_DELTA_PP) < 1e-6 for change in changes):
         return True
     if axis is None:
         return False
-    now, before = case.segments[axis], case.segments_before[axis]
-    sizes = sorted((abs(now[name] - before[name]) for name in now), reverse=True)
+    segments, segments_before = case.segments[axis], case.segments_before[axis]
+    sizes = sorted((abs(segments[name] - segments_before[name]) for name in segments), reverse=True)
     return len(sizes) > _TOP and sizes[_TOP - 1] == sizes[_TOP] != 0
 
 
@@ -315,11 +292,42 @@ def _task(proved: Proved) -> Task:
     return finished(proved, NAME, task_id, fields, DECOMPOSITION, prompt, verification)
 
 
+def second(task_input: QuartersInput) -> JsonObject:
+    """The change of revenue, its segments and the ratios from the facts that an episode may see."""
+    given = filing_facts(task_input)
+    facts = VisibleFacts(given["facts"])
+    end, prior_end = (date.fromisoformat(task_input[f]) for f in ("current_period_end", "prior_period_end"))
+    now, before = facts.figures(end, "quarterly"), facts.figures(prior_end, "quarterly")
+    return decomposed(now, before, segment_changes(given["segments"], facts, end, prior_end))
+
+
+def proof(label: Label, findings: Findings) -> None:
+    """The label was derived twice; its quarters follow each other; the largest drivers stand first, ties anyhow."""
+    expect_agreement(label, findings)
+    where, expected = label.truth.task_id, label.truth.expected_output
+    end, prior_end = (
+        date.fromisoformat(label.task_input[field]) for field in ("current_period_end", "prior_period_end")
+    )
+    found = VisibleFacts(label.task_input["filing_facts"]["facts"]).preceding(end, QUARTER_APART)
+    findings.expect(found == prior_end, where, f"{prior_end} does not end the quarter before")
+    for key, size in (("top_revenue_drivers", "magnitude_usd"), ("margin_drivers", "delta_pp")):
+        sizes = [abs(entry[size]) for entry in expected[key]]
+        ordered = all(right - left <= AGREEMENT * max(1.0, left) for left, right in pairwise(sizes))
+        findings.expect(ordered, where, f"does not list the largest {size} first")
+    segments = expected["top_revenue_drivers"]
+    findings.add(segments[0]["type"] if segments else "no_axis")
+    findings.add("ratios", len(expected["margin_drivers"]))
+
+
 SUBTASK = Subtask(
     name=NAME,
     prefix="fa_dd",
     method=METHOD,
+    input=QuartersInput,
     build=build,
+    second=second,
+    proof=proof,
+    trivial=Naive((), lambda data: {"revenue_delta": 0.0, "top_revenue_drivers": [], "margin_drivers": []}),
     definitions=conventions(CONVENTIONS, DECOMPOSITION),
     answer=DriverDecomposition,
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import date
 from typing import Literal
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Subtask
-from finskillbench.domains.building import BuildContext, Task, load_catalog
+from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
+from finskillbench.domains.fundamental.credit import credit
+from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
+from finskillbench.domains.fundamental.objects import FundamentalObjects
+from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, expect_agreement, finished
 from finskillbench.domains.fundamental.reports import Case
-from finskillbench.domains.fundamental.second import quality
-from finskillbench.domains.fundamental.shared import (
-    CATALOG,
-    CONVENTIONS,
-    PRECISION,
-    YEAR_BEFORE,
-    Label,
-    Proved,
-    build_tasks,
-    conventions,
-    credit,
-    finished,
-)
+from finskillbench.domains.fundamental.second.answers import quality
+from finskillbench.domains.fundamental.second.definitions import a_year_apart
+from finskillbench.domains.fundamental.second.visible import VisibleFacts
 from finskillbench.engines.accounting import quality as engine
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, ramp, set_f1, share
 from finskillbench.scoring.values import array, boolean, json_equal, mapping, number, parameter
 
@@ -214,29 +212,30 @@ def _flags(source: JsonObject) -> set[str]:
     return {flag for flag in array(source.get("flags")) if isinstance(flag, str)}
 
 
-def build(context: BuildContext, objects: object) -> list[Task]:
+def build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
     """Reports drawn by company, form, year and outcome, so that no constant answer does well."""
-    return build_tasks(context, NAME, _label, _task)
+    return build_tasks(context, objects, NAME, _candidate, _task)
 
 
-def _label(case: Case) -> Label | None:
+def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     """The label of a report's quarter; None without both ratios, or with too few signals to judge."""
     report, answer = case.report, engine.earnings_quality(case.quarter, case.year_before)
     signals = answer["piotroski_components"]
     known = [signal for signal in signals.values() if signal is not None]
-    if len(known) < load_catalog(CATALOG)["least"]["signals"] or any(answer[name] is None for name in _EVIDENCE):
+    if len(known) < least["signals"] or any(answer[name] is None for name in _EVIDENCE):
         return None
-    second = quality(case.raw.quarter, case.raw.year_before)
+    now, before, prior_end = a_year_apart(case.raw, report.period_end)
+    again = quality(now, before)
     outcome = (round(4 * sum(known) / len(known)), answer["beneish_flag"], tuple(answer["flags"]))
-    return Label(
+    return Candidate(
         report,
         answer,
-        second.answer,
+        again.answer,
         (report.symbol, report.form, report.filed.year, *outcome),
         "hard" if report.annual else "medium",
         case.year_before.end,
-        case.raw.year_before_end,
-        second.doubtful,
+        prior_end,
+        again.doubtful,
     )
 
 
@@ -262,11 +261,46 @@ def _task(proved: Proved) -> Task:
     return finished(proved, NAME, task_id, fields, QUALITY, prompt, verification)
 
 
+def second(task_input: FilingInput) -> JsonObject:
+    """Signals, scores, ratios and flags from the facts that an episode may see."""
+    facts = VisibleFacts(filing_facts(task_input)["facts"])
+    now, before, _ = a_year_apart(facts, date.fromisoformat(task_input["period_end"]))
+    return quality(now, before).answer
+
+
+def proof(label: Label, findings: Findings) -> None:
+    """The label was derived twice when it was built; counts its scores and its flags."""
+    expect_agreement(label, findings)
+    expected = label.truth.expected_output
+    findings.add("scores", int(number(expected.get("piotroski_score")) is not None))
+    findings.add("m_scores", int(number(expected.get("beneish_m_score")) is not None))
+    for name in sorted(_flags(expected)):
+        findings.add(name)
+
+
+def trivial(data: Mapping[str, object]) -> JsonObject:
+    """An ordinary company in which nothing is amiss."""
+    del data
+    return {
+        "piotroski_score": len(engine.COMPONENTS),
+        "piotroski_components": dict.fromkeys(engine.COMPONENTS, 1),
+        "beneish_m_score": -2.5,
+        "beneish_flag": False,
+        "accruals_ratio": 0.0,
+        "income_quality_ratio": 1.0,
+        "flags": [],
+    }
+
+
 SUBTASK = Subtask(
     name=NAME,
     prefix="fa_eq",
     method=METHOD,
+    input=FilingInput,
     build=build,
+    second=second,
+    proof=proof,
+    trivial=Naive((), trivial),
     definitions=conventions(CONVENTIONS, QUALITY),
     answer=EarningsQuality,
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Subtask
-from finskillbench.domains.building import BuildContext, Task, load_catalog
+from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
+from finskillbench.domains.fundamental.credit import Unit, credit
+from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
+from finskillbench.domains.fundamental.objects import FundamentalObjects
+from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, expect_agreement, finished
 from finskillbench.domains.fundamental.reports import Case
-from finskillbench.domains.fundamental.second import normalised
-from finskillbench.domains.fundamental.shared import (
-    CATALOG,
-    CONVENTIONS,
-    PRECISION,
-    Label,
-    Proved,
-    Unit,
-    build_tasks,
-    conventions,
-    credit,
-    finished,
-)
+from finskillbench.domains.fundamental.second.answers import normalised
+from finskillbench.domains.fundamental.second.definitions import period_of
+from finskillbench.domains.fundamental.second.visible import VisibleFacts
 from finskillbench.engines.accounting.statements import NORMALISED, normalise
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.findings import Findings
 from finskillbench.scoring.measures import mean, relative_error, share
 from finskillbench.scoring.values import mapping, number, parameter
 
@@ -115,20 +112,20 @@ def _matches(predicted: object, expected: object, tolerance: float) -> bool:
     return p is not None and e is not None and relative_error(p, e, _FLOOR) <= tolerance
 
 
-def build(context: BuildContext, objects: object) -> list[Task]:
+def build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
     """Reports drawn by company, form and year."""
-    return build_tasks(context, NAME, _label, _task)
+    return build_tasks(context, objects, NAME, _candidate, _task)
 
 
-def _label(case: Case) -> Label | None:
+def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     report, metrics = case.report, normalise(case.reported)
     known = sum(value is not None for value in metrics.values())
-    if known < load_catalog(CATALOG)["least"]["metrics"] or metrics["net_income"] is None:
+    if known < least["metrics"] or metrics["net_income"] is None:
         return None
-    return Label(
+    return Candidate(
         report,
         {"metrics": metrics},
-        {"metrics": normalised(case.raw.reported)},
+        {"metrics": normalised(case.raw.figures(report.period_end, period_of(report.form)))},
         (report.symbol, report.form, report.filed.year),
         "easy" if report.annual else "medium",
     )
@@ -149,11 +146,47 @@ def _task(proved: Proved) -> Task:
     return finished(proved, NAME, task_id, fields, NORMALISATION, prompt, verification)
 
 
+def second(task_input: FilingInput) -> JsonObject:
+    """The ten metrics from the facts that an episode may see."""
+    facts = VisibleFacts(filing_facts(task_input)["facts"])
+    figures = facts.figures(date.fromisoformat(task_input["period_end"]), period_of(task_input["form_type"]))
+    return {"metrics": normalised(figures)}
+
+
+def proof(label: Label, findings: Findings) -> None:
+    """The label was derived twice when it was built; counts what it knows and what it leaves null."""
+    expect_agreement(label, findings)
+    values = mapping(label.truth.expected_output.get("metrics")).values()
+    nulls = sum(value is None for value in values)
+    findings.add("figures", len(values) - nulls)
+    findings.add("nulls", nulls)
+
+
+def by_hand(data: Mapping[str, Any]) -> JsonObject:
+    """What filings state for the period itself; nothing is derived from other periods."""
+    covered = ("instant", "quarterly" if data["form_type"].startswith("10-Q") else "annual")
+    stated: dict[str, float] = {}
+    for row in sorted(data["filing_facts"]["facts"], key=lambda row: row["filed"]):
+        if row["end"] == data["period_end"] and row["duration"] in covered and not row["derived"]:
+            stated[row["metric"]] = row["value"]
+    income, revenue = stated.get("operating_income"), stated.get("revenue")
+    depreciation = stated.get("depreciation_amortization")
+    metrics = {name: stated.get(name) for name in NORMALISED}
+    metrics["operating_margin"] = income / revenue if income is not None and revenue else None
+    metrics["ebitda"] = income + depreciation if income is not None and depreciation is not None else None
+    return {"metrics": metrics}
+
+
 SUBTASK = Subtask(
     name=NAME,
     prefix="fa_norm",
     method=METHOD,
+    input=FilingInput,
     build=build,
+    second=second,
+    proof=proof,
+    by_hand=Naive(("period_end", "form_type", "filing_facts"), by_hand),
+    trivial=Naive((), lambda data: {"metrics": dict.fromkeys(NORMALISED, 0.0)}),
     definitions=conventions(CONVENTIONS, NORMALISATION),
     answer=Normalization,
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from finskillbench.domains.examination import Subject, examining
-from finskillbench.domains.fundamental.checks.data import period_end, tell
-from finskillbench.domains.fundamental.checks.measures import APART
+from finskillbench.domains.fundamental.checks.reporting import fail_rows, period_end
+from finskillbench.domains.fundamental.second.definitions import YEAR_APART
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
@@ -26,7 +26,7 @@ def point_in_time(subject: Subject, findings: Findings) -> None:
     panels = subject.panels(findings)
     if panels is not None:
         for name, frame in (("facts", panels.facts), ("segments", panels.segments)):
-            tell(frame.filter(pl.col("filed") < pl.col("end")), f"{name}: filed before its period ended", findings)
+            fail_rows(frame.filter(pl.col("filed") < pl.col("end")), f"{name}: filed before its period ended", findings)
     seen = None if panels is None else _Seen(panels)
     for episode in subject.episodes:
         with examining(episode.task_id, findings, fatal=subject.built):
@@ -41,7 +41,7 @@ def _check_seen(subject: Subject, episode: Episode, seen: _Seen | None, findings
     findings.expect(held["symbol"] == symbol, where, f"filing_facts are of {held['symbol']}, the task of {symbol}")
     findings.expect(held["as_of"] == str(as_of), where, f"filing_facts are as of {held['as_of']}, not of {as_of}")
     # The quarter a year before, and the nine months and the year that its figures may be differences of.
-    enough = (end - since).days >= APART["year"][1]
+    enough = (end - since).days >= YEAR_APART[1]
     findings.expect(enough, where, f"filing_facts begin with {since}, too late for the quarter a year before {end}")
     given = subject.input_of(episode)["filing_facts"]
     days = {row["filed"] for table in ("facts", "segments") for row in given[table]}

@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from finskillbench.domains.examination import Subject
-from finskillbench.domains.fundamental.checks.data import tell
-from finskillbench.domains.fundamental.checks.measures import AXES, SEGMENT_GAP
+from finskillbench.domains.fundamental.checks.reporting import fail_rows
 from finskillbench.domains.fundamental.checks.rows import companies, current
+from finskillbench.domains.fundamental.second.definitions import AXES, SEGMENT_GAP
 from finskillbench.findings import Findings
 
 _SAME = 1e-9
@@ -24,11 +24,11 @@ def segments(subject: Subject, findings: Findings) -> None:
     if panels is None:
         return
     table = panels.segments
-    tell(table.filter(~pl.col("axis").is_in(AXES)), "segments: of an unknown axis", findings)
-    tell(table.filter(pl.col("segment").fill_null("").str.strip_chars() == ""), "segments: has no name", findings)
+    fail_rows(table.filter(~pl.col("axis").is_in(AXES)), "segments: of an unknown axis", findings)
+    fail_rows(table.filter(pl.col("segment").fill_null("").str.strip_chars() == ""), "segments: has no name", findings)
     key = ["symbol", "axis", "start", "end", "accession"]
     twice = table.filter(pl.struct(*key, "segment").is_duplicated())
-    tell(twice, "segments: a member is there twice", findings)
+    fail_rows(twice, "segments: a member is there twice", findings)
     by_symbol = {company.symbol: company for company in companies(panels.facts, Findings())}
     for symbol, axis, start, end, accession, filed, members, total in (
         table.group_by(*key, maintain_order=True)

@@ -1,80 +1,19 @@
-"""Checks of the facts panel: restatements, derived quarters, balance sheets.
-
-Every derived row is computed again from the rows that it says it comes from.
-"""
+"""The check of figures that no filing states: each is computed again from the rows that it says it comes from."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
 from datetime import date, timedelta
-from itertools import pairwise
-from typing import Any
-
-import polars as pl
 
 from finskillbench.domains.examination import Subject, examining
-from finskillbench.domains.fundamental.checks.data import period_end, tell
-from finskillbench.domains.fundamental.checks.measures import APART, kind_of
 from finskillbench.domains.fundamental.checks.rows import Company, Period, Row, companies, current, terms_of
-from finskillbench.errors import InputError
+from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, SHORTER, kind_of
 from finskillbench.findings import Findings
 
 PER_SHARE = ("eps_diluted", "diluted_shares")
 """Ratios and averages: a year is not the sum of its quarters."""
-_SHORTER = {"half": "quarterly", "nine_months": "half", "annual": "nine_months"}
 _SAME = 1e-9
-_ASKED = 200
-"""Restated figures that are asked for before and after."""
-_IDENTITY = 0.01
-"""Share of total assets by which liabilities and equity may exceed them (rounding, figures of other dates)."""
-_REDEEMABLE = 0.05
-"""Share of total assets that may lie between liabilities and equity (redeemable interests) without a warning."""
-
-
-def restatements(subject: Subject, findings: Findings) -> None:
-    """A figure is new whenever it is there again; before that day the old one is served, from then on the new one."""
-    panels = subject.panels(findings)
-    if panels is None:
-        return
-    twice = panels.facts.filter(pl.struct("symbol", "metric", "start", "end", "filed").is_duplicated())
-    tell(twice, "facts: two figures of one period were filed on one day", findings)
-    restated: list[tuple[str, Row, Row]] = []
-    for company in companies(panels.facts, findings):
-        for table in (company.filed, company.differences):
-            for rows in table.values():
-                for before, after in pairwise(rows):
-                    changed = before.value != after.value
-                    where = f"{company.symbol} {after.where}"
-                    findings.expect(changed, where, f"repeats what was filed on {before.filed}")
-                    if changed and not before.derived and not after.derived:
-                        restated.append((company.symbol, before, after))
-    findings.figures["restated"] = len(restated)
-    filings = subject.edition.filings
-    if filings is None:
-        return
-    store = filings.references.facts
-    step = max(1, len(restated) // _ASKED)
-    for symbol, before, after in restated[::step][:_ASKED]:
-        where = f"{symbol} {after.where}"
-        with examining(where, findings):
-            for row, day in ((before, after.filed - timedelta(days=1)), (after, after.filed)):
-                served = _served(store, symbol, row, day)
-                findings.expect(
-                    served == row.value, where, f"is served as {served} on {day}, where {row.value:.12g} was current"
-                )
-            findings.add("asked")
-
-
-def _served(store: Any, symbol: str, row: Row, day: date) -> float | None:
-    """What the store that answers `query_xbrl` says of a period on a day."""
-    try:
-        answer = store.query(symbol, day, period=str(row.end), metrics=[row.metric])
-    except InputError:
-        return None
-    start = None if row.start is None else str(row.start)
-    return next((fact["value"] for fact in answer["facts"] if fact["start"] == start), None)
 
 
 def derived_quarters(subject: Subject, findings: Findings) -> None:
@@ -92,7 +31,7 @@ def derived_quarters(subject: Subject, findings: Findings) -> None:
                     _check_difference(company, row, findings)
         with examining(company.symbol, findings):
             _check_complete(company, findings)
-        _check_sums(company, findings, instant=False)
+        check_sums(company, findings, instant=False)
 
 
 def _check_difference(company: Company, row: Row, findings: Findings) -> None:
@@ -104,14 +43,14 @@ def _check_difference(company: Company, row: Row, findings: Findings) -> None:
         findings.fail(where, "is no difference of two figures")
         return
     (_, _, (_, start, end)), (_, _, (_, other, stop)) = terms
-    least, most, _ = APART["quarter"]
+    least, most, _ = QUARTER_APART
     on_dates = (
         start is not None
         and start == other
         and end == row.end
         and row.start == stop + timedelta(days=1)
         and least <= (end - stop).days <= most
-        and _SHORTER.get(kind_of(start, end)) == kind_of(start, stop)
+        and SHORTER.get(kind_of(start, end)) == kind_of(start, stop)
     )
     findings.expect(on_dates, where, "its parents do not differ by this quarter")
     known = [company.on(term.period, row.filed) for term in terms]
@@ -151,10 +90,10 @@ def _check_complete(company: Company, findings: Findings) -> None:
                 key = metric, end
                 reported[key] = min(reported.get(key, date.max), rows[0].filed)
     pairs: dict[Period, list[tuple[Period, Period]]] = defaultdict(list)
-    least, most, _ = APART["quarter"]
+    least, most, _ = QUARTER_APART
     for (metric, start), ends in by_start.items():
         for end in ends:
-            shorter = _SHORTER.get(kind_of(start, end))
+            shorter = SHORTER.get(kind_of(start, end))
             for stop in ends:
                 if least <= (end - stop).days <= most and kind_of(start, stop) == shorter:
                     quarter = metric, stop + timedelta(days=1), end
@@ -197,7 +136,7 @@ def _of_terms(company: Company, quarter: Period, day: date) -> float:
     return math.nan if revenue is None or part is None else revenue.value - part.value
 
 
-def _check_sums(company: Company, findings: Findings, *, instant: bool) -> None:
+def check_sums(company: Company, findings: Findings, *, instant: bool) -> None:
     """Figures that a filing does not state but whose terms it does."""
     for row, terms in company.sums:
         if (row.start is None) is not instant:
@@ -219,68 +158,3 @@ def _check_sums(company: Company, findings: Findings, *, instant: bool) -> None:
                 f"is {row.value:.12g}, its terms make {total:.12g}",
             )
             findings.add("sums")
-
-
-def balance_sheet(subject: Subject, findings: Findings) -> None:
-    """Assets are liabilities and equity; parts are not greater than what they are part of.
-
-    Filers contradict themselves now and then: in a real collection it is a warning, unless an episode sees it.
-    """
-    panels = subject.panels(findings)
-    if panels is None:
-        return
-    known = subject.edition.manifest["source"].get("kind") == "synthetic"
-    seen: dict[tuple[str, date], date] = {}
-    for episode in subject.episodes:
-        with examining(episode.task_id, findings):
-            key = episode.input["symbol"], period_end(episode)
-            seen[key] = max(seen.get(key, date.min), episode.as_of_date)
-    for company in companies(panels.facts, findings):
-        _check_sums(company, findings, instant=True)
-        for (metric, _, end), rows in company.filed.items():
-            if metric == "total_assets":
-                for row in rows:
-                    with examining(f"{company.symbol} {row.where}", findings):
-                        told = known or row.filed <= seen.get((company.symbol, end), date.min)
-                        add = findings.fail if told else findings.warn
-                        _check_identity(company, row, add, findings)
-    examined = findings.figures.get("identities", 0)
-    findings.figures["exact"] = f"{findings.figures.pop('exact', 0)} of {examined}"
-
-
-def _check_identity(company: Company, assets: Row, add: Callable[[object, str], None], findings: Findings) -> None:
-    """The balance sheet of a day as the filing of its total assets left it; `add` takes what contradicts it."""
-    end = assets.end
-    where = f"{company.symbol} {end} {assets.filed}"
-    total = assets.value
-    if total <= 0:
-        findings.fail(where, f"total assets are {total:.12g}")
-        return
-    found = {
-        name: row
-        for name in (
-            *("total_liabilities", "stockholders_equity", "minority_interest"),
-            *("current_assets", "current_liabilities", "receivables", "inventory", "ppe_net", "cash"),
-        )
-        if (row := company.on((name, None, end), assets.filed)) is not None
-    }
-    slack = _IDENTITY * abs(total)
-    for part in ("current_assets", "ppe_net", "cash", "inventory"):
-        if part in found and found[part].value > total + slack:
-            add(where, f"{part} exceeds total assets")
-    liabilities, equity = found.get("total_liabilities"), found.get("stockholders_equity")
-    if liabilities is None or equity is None:
-        findings.add("without_both_sides")
-        return
-    minority = found["minority_interest"].value if "minority_interest" in found else 0.0
-    # A filer that states only one equity may include the minority interest in it.
-    left = total - liabilities.value - equity.value
-    gap = min((left, left - minority), key=abs)
-    findings.add("identities")
-    findings.add("exact", int(abs(gap) <= 1e-6 * abs(total)))
-    if gap < -slack:
-        add(where, f"liabilities and equity exceed total assets by {-gap:.12g}, {-gap / total:.1%} of them")
-    if gap > _REDEEMABLE * abs(total):
-        findings.add("wide_mezzanines")
-    if "current_liabilities" in found and found["current_liabilities"].value > liabilities.value + slack:
-        add(where, "current_liabilities exceed total_liabilities")

@@ -1,17 +1,16 @@
-"""Checks of what fundamental episodes are given: coverage, forms, durations, units."""
+"""Checks of the tables of facts, filings and segments: forms, durations, units."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date
-from typing import Any
 
 import polars as pl
 
 from finskillbench.domains.examination import Subject, examining
-from finskillbench.domains.fundamental.checks.measures import APART, FORMS, LENGTHS, kind_of, period_of
-from finskillbench.domains.portfolio.checks.tasks import episodes_and_files
+from finskillbench.domains.fundamental.checks.reporting import fail_rows, period_end
+from finskillbench.domains.fundamental.second.definitions import FORMS, LENGTHS, QUARTER_APART, kind_of, period_of
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import mapping
@@ -56,12 +55,6 @@ UNITS = dict.fromkeys((*FLOWS, *INSTANTS), "USD") | {
 PERIODIC = frozenset(form + suffix for form in (*FORMS, "10-QT", "10-KT") for suffix in ("", "/A"))
 """Reports whose figures may enter a label; a proxy statement or an 8-K repeats some."""
 
-_PER_STRATUM = 4
-_MOST_OF_A_COMPANY = 0.25
-_FEW_COMPANIES = 8
-"""With fewer companies than this one of them may make up more of the episodes."""
-_LEAST_SHARE = 0.15
-"""Revenue rises in at least this share of the episodes, and falls in as many."""
 _SCALES = (1e3, 1e6)
 _SAME_FIGURE = 0.005
 _SAME_PRODUCT = 0.2
@@ -71,74 +64,6 @@ _FEWER = ((300.0, 3e3), (3e5, 3e6))
 """How many times fewer shares than before speak of thousands or millions: no split is so large."""
 _FILINGS_BEFORE = 8
 _LATE_DAYS = 5
-_SHOWN = 10
-"""Rows of a panel that are named before the rest are only counted."""
-
-
-def coverage(subject: Subject, findings: Findings) -> None:
-    """Every subtask has its episodes, spread over companies, forms and years; revenue rises and falls."""
-    episodes_and_files(subject, findings, "fundamental")
-    if not subject.built:
-        return
-    asked = mapping(subject.edition.manifest["parameters"].get("fundamental")).get("episodes")
-    reports = _reports(subject)
-    for subtask in subject.domain.subtasks:
-        episodes = subject.of(subtask.name)
-        wanted = mapping(asked).get(subtask.name)
-        if wanted is not None and len(episodes) < wanted:
-            findings.warn(subtask.name, f"{len(episodes)} episodes of {wanted}: the filings support no more")
-        strata = {
-            "companies": Counter(str(episode.input.get("symbol")) for episode in episodes),
-            "forms": Counter(str(episode.input.get("form_type")) for episode in episodes),
-            "years": Counter(str(episode.as_of_date.year) for episode in episodes),
-        }
-        for name, seen in strata.items():
-            least = min(len(reports[name]), len(episodes) // _PER_STRATUM)
-            least = least if name == "forms" else least // 2
-            if len(seen) < least:
-                # Which companies and forms state enough is the collection's; a draw that leaves years out is ours.
-                add = findings.fail if name == "years" else findings.warn
-                add(subtask.name, f"shows {len(seen)} {name} of {len(reports[name])}")
-            findings.figures[subtask.name][name] = dict(sorted(seen.items())) if name != "companies" else len(seen)
-        if len(reports["companies"]) >= _FEW_COMPANIES and episodes:
-            company, count = strata["companies"].most_common(1)[0]
-            findings.expect(
-                count <= max(_PER_STRATUM, _MOST_OF_A_COMPANY * len(episodes)),
-                subtask.name,
-                f"{count} of {len(episodes)} episodes are of {company}",
-            )
-    if subject.edition.has_truth:
-        _check_directions(subject, findings)
-
-
-def _reports(subject: Subject) -> dict[str, set[str]]:
-    """Companies, forms and years of the reports that episodes can be about."""
-    panels = subject.panels(Findings())
-    found: dict[str, set[str]] = {"companies": set(), "forms": set(), "years": set()}
-    if panels is not None:
-        about = panels.filings.filter(pl.col("form").is_in(FORMS))
-        found["companies"], found["forms"] = set(about["symbol"]), set(about["form"])
-        found["years"] = {str(year) for year in about["filed"].dt.year().unique()}
-    return found
-
-
-def _check_directions(subject: Subject, findings: Findings) -> None:
-    rises: list[bool] = []
-    for episode in subject.of("driver_decomposition"):
-        with examining(episode.task_id, findings):
-            delta = subject.edition.truth(episode.task_id).expected_output.get("revenue_delta")
-            if isinstance(delta, int | float):
-                rises.append(delta > 0)
-    up, least = sum(rises), int(_LEAST_SHARE * len(rises))
-    findings.figures["revenue_rises"] = f"{up} of {len(rises)}"
-    balanced = least <= up <= len(rises) - least
-    findings.expect(balanced, "driver_decomposition", f"revenue rises in {up} of {len(rises)}: one guess does well")
-
-
-def period_end(episode: Episode) -> date:
-    """Last day of the period that an episode is about; KeyError or ValueError if it does not say."""
-    field = "current_period_end" if episode.sub_task == "driver_decomposition" else "period_end"
-    return date.fromisoformat(episode.input[field])
 
 
 def forms(subject: Subject, findings: Findings) -> None:
@@ -149,17 +74,21 @@ def forms(subject: Subject, findings: Findings) -> None:
     facts, filings = panels.facts, panels.filings
     for name, frame in (("facts", facts), ("filings", filings)):
         other = ~pl.col("form").is_in(PERIODIC).fill_null(value=False)
-        tell(frame.filter(other), f"{name}: is of no periodic report", findings)
+        fail_rows(frame.filter(other), f"{name}: is of no periodic report", findings)
     twice = filings.filter(pl.struct("symbol", "accession").is_duplicated())
-    tell(twice, "filings: its accession number is there twice", findings)
-    tell(filings.filter(pl.col("filed") < pl.col("period_end")), "filings: was filed before its period ended", findings)
+    fail_rows(twice, "filings: its accession number is there twice", findings)
+    fail_rows(
+        filings.filter(pl.col("filed") < pl.col("period_end")), "filings: was filed before its period ended", findings
+    )
     of_filing = filings.select("symbol", "accession", listed_form="form", listed_filed="filed")
     listed = of_filing.unique(["symbol", "accession"])
     joined = facts.join(listed, on=["symbol", "accession"], how="left")
     late = (pl.col("filed") - pl.col("listed_filed")).dt.total_days()
-    tell(joined.filter(pl.col("listed_form") != pl.col("form")), "facts: is of another form than its filing", findings)
+    fail_rows(
+        joined.filter(pl.col("listed_form") != pl.col("form")), "facts: is of another form than its filing", findings
+    )
     apart = joined.filter((late < 0) | (late > _LATE_DAYS))
-    tell(apart, "facts: was not filed on the day of its filing", findings)
+    fail_rows(apart, "facts: was not filed on the day of its filing", findings)
     # EDGAR dates what was accepted after hours differently in its two services; known later is no look-ahead.
     for symbol, accession in (
         joined.filter(late.is_between(1, _LATE_DAYS)).select("symbol", "accession").unique().rows()
@@ -168,9 +97,9 @@ def forms(subject: Subject, findings: Findings) -> None:
     unlisted = joined.filter(
         pl.col("listed_form").is_null() & ~pl.col("derived") & (pl.col("metric") != "shares_outstanding")
     )
-    tell(unlisted, "facts: its filing is not among the filings", findings)
+    fail_rows(unlisted, "facts: its filing is not among the filings", findings)
     segments = panels.segments.join(listed, on=["symbol", "accession"], how="left")
-    tell(
+    fail_rows(
         segments.filter((pl.col("listed_filed") != pl.col("filed")).fill_null(value=True)),
         "segments: its filing is not among the filings, or was filed on another day",
         findings,
@@ -189,7 +118,7 @@ def forms(subject: Subject, findings: Findings) -> None:
     }
 
 
-def _check_report(episode: Episode, first: Mapping[Any, tuple[str, date]], findings: Findings) -> None:
+def _check_report(episode: Episode, first: Mapping[tuple[str, date], tuple[str, date]], findings: Findings) -> None:
     form, end = episode.input["form_type"], period_end(episode)
     period_of(form)
     report = first.get((episode.input["symbol"], end))
@@ -208,18 +137,18 @@ def durations(subject: Subject, findings: Findings) -> None:
     if panels is None:
         return
     for name, frame in (("facts", panels.facts), ("segments", panels.segments)):
-        tell(frame.filter(pl.col("end").is_null() | pl.col("filed").is_null()), f"{name}: lacks a date", findings)
-        tell(frame.filter(pl.col("start") > pl.col("end")), f"{name}: starts after it ends", findings)
+        fail_rows(frame.filter(pl.col("end").is_null() | pl.col("filed").is_null()), f"{name}: lacks a date", findings)
+        fail_rows(frame.filter(pl.col("start") > pl.col("end")), f"{name}: starts after it ends", findings)
         periods = frame.select("start", "end").unique().drop_nulls("end")
         kinds = pl.Series("kind", [kind_of(*row) for row in periods.iter_rows()], dtype=pl.String)
         classed = frame.join(periods.with_columns(kinds), on=["start", "end"], how="left", nulls_equal=True)
         wrong = classed.filter((pl.col("duration") != pl.col("kind")).fill_null(value=False))
-        tell(wrong, f"{name}: its duration is not that of its dates", findings)
+        fail_rows(wrong, f"{name}: its duration is not that of its dates", findings)
     instant = pl.col("start").is_null()
     facts = panels.facts
-    tell(facts.filter(pl.col("metric").is_in(FLOWS) & instant), "facts: a flow without a first day", findings)
-    tell(facts.filter(pl.col("metric").is_in(INSTANTS) & ~instant), "facts: a balance over a period", findings)
-    tell(
+    fail_rows(facts.filter(pl.col("metric").is_in(FLOWS) & instant), "facts: a flow without a first day", findings)
+    fail_rows(facts.filter(pl.col("metric").is_in(INSTANTS) & ~instant), "facts: a balance over a period", findings)
+    fail_rows(
         panels.segments.filter(~pl.col("duration").is_in(list(LENGTHS))), "segments: over no reporting period", findings
     )
     held = set(facts.select("symbol", "end", "duration").unique().iter_rows())
@@ -235,7 +164,7 @@ def _check_periods(episode: Episode, held: set[tuple[str, date, str]], findings:
     wanted = [(end, kind)]
     if episode.sub_task == "driver_decomposition":
         prior = date.fromisoformat(episode.input["prior_period_end"])
-        least, most, _ = APART["quarter"]
+        least, most, _ = QUARTER_APART
         apart = (end - prior).days
         findings.expect(least <= apart <= most, episode.task_id, f"its quarters end {apart} days apart")
         wanted.append((prior, "quarterly"))
@@ -250,15 +179,15 @@ def units(subject: Subject, findings: Findings) -> None:
         return
     facts = panels.facts
     wanted = pl.col("metric").replace_strict(UNITS, default=None, return_dtype=pl.String)
-    tell(facts.filter(wanted.is_null()), "facts: a metric that nobody knows", findings)
-    tell(
+    fail_rows(facts.filter(wanted.is_null()), "facts: a metric that nobody knows", findings)
+    fail_rows(
         facts.filter(pl.col("unit").fill_null("no unit") != wanted), "facts: in another unit than its metric", findings
     )
     for name, frame in (("facts", facts), ("segments", panels.segments)):
         number = pl.col("value").is_finite().fill_null(value=False)
-        tell(frame.filter(~number), f"{name}: its value is no number", findings)
+        fail_rows(frame.filter(~number), f"{name}: its value is no number", findings)
     shares = (pl.col("unit") == "shares") & (pl.col("value") <= 0)
-    tell(facts.filter(shares), "facts: a count of shares that is not positive", findings)
+    fail_rows(facts.filter(shares), "facts: a count of shares that is not positive", findings)
     size = pl.col("value").abs()
     key = ["symbol", "metric", "start", "end"]
     spread = (
@@ -266,7 +195,9 @@ def units(subject: Subject, findings: Findings) -> None:
         .group_by(key)
         .agg(ratio=size.max() / size.min(), filed=pl.col("filed").max())
     )
-    tell(spread.filter(_scaled(_SAME_FIGURE)), "facts: one filing's figure is a power of ten of another's", findings)
+    fail_rows(
+        spread.filter(_scaled(_SAME_FIGURE)), "facts: one filing's figure is a power of ten of another's", findings
+    )
     parts = [
         facts.filter((pl.col("metric") == name) & pl.col("value").is_finite()).select(
             "symbol", "accession", "start", "end", pl.col("value").alias(name)
@@ -278,12 +209,12 @@ def units(subject: Subject, findings: Findings) -> None:
     earned = product.group_by("symbol", "accession").agg(
         ratio=(pl.col("net_income") / (pl.col("eps_diluted") * pl.col("diluted_shares"))).abs().median()
     )
-    tell(
+    fail_rows(
         earned.filter(_scaled(_SAME_PRODUCT)),
         "facts: net income is not earnings per share times shares, by thousands",
         findings,
     )
-    tell(
+    fail_rows(
         _of_fewer_shares(facts, earned.filter((pl.col("ratio") - 1).abs() < _SAME_PRODUCT)),
         "facts: its shares are fewer by thousands than in the filings before",
         findings,
@@ -317,13 +248,3 @@ def _scaled(within: float) -> pl.Expr:
     """Whether `ratio` is a power of a thousand, or its inverse."""
     scales = [scale for size in _SCALES for scale in (size, 1 / size)]
     return pl.any_horizontal([(pl.col("ratio") / scale - 1).abs() < within for scale in scales])
-
-
-def tell(frame: pl.DataFrame, message: str, findings: Findings) -> None:
-    """Add a defect for each row, by company, subject and period; of many the first few and their number."""
-    told = ("symbol", "metric", "axis", "start", "end", "filed", "accession")
-    names = [name for name in told if name in frame.columns]
-    for row in frame.head(_SHOWN).select(names).iter_rows():
-        findings.fail(" ".join(str(value) for value in row if value is not None), message)
-    if frame.height > _SHOWN:
-        findings.fail(message.split(":")[0], f"{frame.height} rows in all: {message}")

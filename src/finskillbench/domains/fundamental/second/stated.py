@@ -1,7 +1,4 @@
-"""What each filing states of each metric, in units: the ground of the second derivation, in plain Python.
-
-Written from the definitions alone, like all of the second derivation: it shares no code with the panel of facts.
-"""
+"""What each filing states of each metric, in units, in plain Python."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from typing import Any
 COMPUTED = 1000
 """The rank of a figure that its filing does not state but whose parts it does: behind every tag."""
 _FORMS = frozenset({"10-Q", "10-K", "10-QT", "10-KT", "20-F", "40-F"})
-_NEVER_NOTHING = ("us-gaap:Assets", "ifrs-full:Assets")
-"""Tags of what no company is without; zero is an empty cell."""
+_NEVER_ZERO = ("us-gaap:Assets", "ifrs-full:Assets")
+"""Tags of what every company has; a zero is an empty cell."""
 _LEAST_EPS = 0.05
 """Smaller earnings per share have too few digits to tell a scale."""
 _DEAREST = 750.0
@@ -33,11 +30,11 @@ Tagged = dict[str, list[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What one filing said of one period.
+class FiledFigure:
+    """The figure of one period in one filing.
 
     rank : the place of its tag among those of the metric, 0 first.
-    new : the day on which the value was first said, which is that of the filing unless it repeats another.
+    new : the day on which the value was first filed, which is that of the filing unless it repeats another.
     """
 
     filed: date
@@ -48,8 +45,8 @@ class Said:
     value: float
 
 
-Stated = dict[Key, Said]
-"""What filings say of one metric."""
+Stated = dict[Key, FiledFigure]
+"""What filings state of one metric."""
 
 
 def tagged(rows: Iterable[Mapping[str, Any]]) -> Tagged:
@@ -69,10 +66,12 @@ def stated(by_tag: Tagged, entry: Mapping[str, Any]) -> Stated:
         for row in by_tag.get(alias["tag"], ()):
             key = ((row["start"], row["end"]), row["accession"])
             fits = row["unit"] == entry["unit"] and (row["start"] is None) == (entry["kind"] == "instant")
-            none = row["value"] <= 0 and (entry["unit"] == "shares" or alias["tag"] in _NEVER_NOTHING)
-            if fits and not none and row["accession"] not in parts:
-                said = Said(row["filed"], row["filed"], row["accession"], rank, alias.get("weak", False), row["value"])
-                found.setdefault(key, said)
+            empty = row["value"] <= 0 and (entry["unit"] == "shares" or alias["tag"] in _NEVER_ZERO)
+            if fits and not empty and row["accession"] not in parts:
+                figure = FiledFigure(
+                    row["filed"], row["filed"], row["accession"], rank, alias.get("weak", False), row["value"]
+                )
+                found.setdefault(key, figure)
     return found
 
 
@@ -87,11 +86,11 @@ def in_units(filings: Mapping[str, Stated], metrics: Mapping[str, Any]) -> dict[
     - Where one number of shares is amiss, so are all that its filing gives under the same tag.
     """
     times = _times_of_product(filings)
-    kept: dict[str, Stated] = {}
-    for metric, said in filings.items():
-        wrong = set(_shrunk(said))
+    in_scale: dict[str, Stated] = {}
+    for metric, figures in filings.items():
+        wrong = set(_shrunk(figures))
         unit = metrics[metric]["unit"]
-        for key in said:
+        for key in figures:
             off = times.get(key[1], 1.0)
             if any(_about(off, scale, 0.2) for scale in (1e3, 1e6, 1e-3, 1e-6)) and (
                 metric == "diluted_shares" if off > 1 else unit == "USD"
@@ -104,12 +103,12 @@ def in_units(filings: Mapping[str, Stated], metrics: Mapping[str, Any]) -> dict[
                 earned = filings.get("net_income", {})
                 wrong |= {
                     key
-                    for key, one in said.items()
-                    if key in earned and abs(earned[key].value) > _DEAREST * one.value and key[1] not in agreed
+                    for key, figure in figures.items()
+                    if key in earned and abs(earned[key].value) > _DEAREST * figure.value and key[1] not in agreed
                 }
-            wrong |= _of_scaled_tags(said, wrong, agreed)
-        kept[metric] = {key: one for key, one in said.items() if key not in wrong}
-    return kept
+            wrong |= _of_scaled_tags(figures, wrong, agreed)
+        in_scale[metric] = {key: figure for key, figure in figures.items() if key not in wrong}
+    return in_scale
 
 
 def _about(value: float, scale: float, within: float) -> bool:
@@ -126,30 +125,32 @@ def _times_of_product(filings: Mapping[str, Stated]) -> dict[str, float]:
     return {accession: median(seen) for accession, seen in factors.items()}
 
 
-def _shrunk(said: Stated) -> Iterator[Key]:
-    """Figures that are a thousandth or a millionth of what an earlier filing says of the period."""
-    by_period: dict[Period, list[Said]] = defaultdict(list)
-    for (period, _), one in said.items():
-        by_period[period].append(one)
-    for key, one in said.items():
-        earlier = [other.value for other in by_period[key[0]] if other.filed < one.filed]
-        if one.value != 0 and any(_about(value / one.value, scale, 0.005) for value in earlier for scale in (1e3, 1e6)):
+def _shrunk(figures: Stated) -> Iterator[Key]:
+    """Figures that are a thousandth or a millionth of what an earlier filing gives for the period."""
+    by_period: dict[Period, list[FiledFigure]] = defaultdict(list)
+    for (period, _), figure in figures.items():
+        by_period[period].append(figure)
+    for key, figure in figures.items():
+        earlier = [other.value for other in by_period[key[0]] if other.filed < figure.filed]
+        if figure.value != 0 and any(
+            _about(value / figure.value, scale, 0.005) for value in earlier for scale in (1e3, 1e6)
+        ):
             yield key
 
 
-def _of_scaled_tags(said: Stated, wrong: set[Key], agreed: set[str]) -> set[Key]:
+def _of_scaled_tags(shares: Stated, wrong: set[Key], agreed: set[str]) -> set[Key]:
     """Numbers of shares under tags that are out of scale in their filing, judged by the filings of the days before.
 
-    said : numbers of shares of one metric.
+    shares : numbers of shares of one metric.
     wrong : those known to be amiss; agreed : filings whose earnings per share agree with their shares.
     """
     groups: dict[tuple[date, str, int], list[Key]] = defaultdict(list)
-    for key, one in said.items():
-        groups[one.filed, one.accession, one.rank].append(key)
+    for key, figure in shares.items():
+        groups[figure.filed, figure.accession, figure.rank].append(key)
     found: set[Key] = set()
     usual: list[tuple[date, float]] = []
     for (filed, accession, _), keys in sorted(groups.items()):
-        counts = [said[key].value for key in keys]
+        counts = [shares[key].value for key in keys]
         before = [count for day, count in usual if day < filed][-_LAST_FILINGS:]
         drop = median(before) / min(counts) if before else 1.0
         fewer = (300 <= drop <= 3e3 or 3e5 <= drop <= 3e6) and accession not in agreed
@@ -176,7 +177,7 @@ def _only_parts(by_tag: Tagged, alias: Mapping[str, Any]) -> set[str]:
 
 
 def computed(
-    said: Stated,
+    figures: Stated,
     filings: Mapping[str, Stated],
     fallback: Mapping[str, Any],
 ) -> Stated:
@@ -185,12 +186,12 @@ def computed(
     needed = [filings[term] for term in terms if term not in optional]
     found: Stated = {}
     for key, first in needed[0].items():
-        if key not in said and all(key in others for others in needed):
+        if key not in figures and all(key in others for others in needed):
             wide = any(others[key].weak for others in needed)
             value = sum(
                 sign * filings[term][key].value
                 for term, sign in terms.items()
                 if key in filings[term] and not (wide and term in inside)
             )
-            found[key] = Said(first.filed, first.filed, first.accession, COMPUTED, True, value)
+            found[key] = FiledFigure(first.filed, first.filed, first.accession, COMPUTED, True, value)
     return found

@@ -1,0 +1,32 @@
+"""The definitions that every task of fundamental analysis states, with the limits of the engine."""
+
+from __future__ import annotations
+
+from finskillbench.engines.accounting.periods import DAYS, YEAR_APART
+
+PRECISION = "Give ratios and percentages with at least 6 decimals and amounts in USD, unscaled."
+"""Said in every arm: the prompt itself abridges numbers to three significant figures."""
+
+
+def _days(span: tuple[int, int]) -> str:
+    return f"{span[0]} to {span[1]} days"
+
+
+CONVENTIONS = {
+    "units": "USD as filed (unscaled), eps in USD per share, margins and ratios decimals (0.25 is 25 %), changes of "
+    "margins in percentage points, contributions in percent",
+    "public": "only what was filed by as_of_date counts; of a figure filed more than once the latest filing by then. "
+    "filing_facts holds those rows, and query_xbrl serves the same",
+    "periods": "by their dates, first and last day counted: "
+    + ", ".join(f"{name.value} {_days(span)}" for name, span in DAYS.items())
+    + "; balance sheet figures are instants, taken at the end of the period",
+    "quarters": "a quarter's flow is the reported one; where filers report only the year to date, it is the difference "
+    "of two figures that start on the same day and end a quarter apart (a fourth quarter: the year less its nine "
+    "months), as they stood when both were first known; it is made again only once both have been restated. Per-share "
+    "figures and average share counts are never differences: without a reported one they are null",
+    "fallbacks": "where not reported: total_liabilities = total_assets - stockholders_equity - minority_interest; "
+    "gross_profit = revenue - cost_of_revenue, and the other way round",
+    "null": "what cannot be computed from figures that are known is null",
+}
+"""What every task says, beside the definitions of its own answer."""
+YEAR_BEFORE = f"the quarter that ends {_days(YEAR_APART)} earlier, of several the one nearest to 365"

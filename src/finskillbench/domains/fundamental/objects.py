@@ -1,0 +1,69 @@
+"""What the fundamental subtasks share: the catalog, the reports that episodes can be about, the pools drawn from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypedDict
+
+from finskillbench.domains.building import BuildContext, load_catalog
+from finskillbench.domains.fundamental.reports import Case, opened
+from finskillbench.sources.edgar.metrics import TABLE
+
+SKILL = "fundamental_analysis"
+
+
+class Catalog(TypedDict):
+    """The configuration of the domain; its field `about` says what the others mean."""
+
+    about: str
+    episodes: dict[str, int]
+    pool: dict[str, int]
+    history_days: int
+    least: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FundamentalObjects:
+    """What `prepare` hands to each subtask.
+
+    cases : every report with its figures, in a random order in which companies take turns; None where the collection
+        has no company facts.
+    pools : per subtask, once it is built, what its episodes were drawn from and how often the two derivations agree.
+    """
+
+    catalog: Catalog
+    cases: Iterable[Case] | None
+    pools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+
+
+def prepare(context: BuildContext) -> FundamentalObjects:
+    """The catalog and the reports, which are read when the first subtask asks for them and then kept."""
+    catalog: Catalog = load_catalog("fundamental.json")
+    if context.filings is None or context.panels.facts.is_empty():
+        context.notes.append("Fundamental analysis is left out: the collection has no company facts.")
+        return FundamentalObjects(catalog, None)
+    metrics = json.loads(TABLE.read_bytes())["metrics"]
+    history = timedelta(days=catalog["history_days"])
+    cases = opened(context.panels, context.filings, metrics, context.generator(SKILL), history)
+    return FundamentalObjects(catalog, _ReadOnce(cases))
+
+
+def parameters(objects: FundamentalObjects) -> dict[str, Any]:
+    """What the manifest records of a build."""
+    return {"fundamental": objects.catalog, "fundamental_pools": objects.pools}
+
+
+class _ReadOnce(Iterable[Case]):
+    """An iterable that takes each item from its source when it is first asked for, and keeps it."""
+
+    def __init__(self, source: Iterator[Case]) -> None:
+        self._source, self._items = source, list[Case]()
+
+    def __iter__(self) -> Iterator[Case]:
+        yield from self._items
+        for item in self._source:
+            self._items.append(item)
+            yield item
