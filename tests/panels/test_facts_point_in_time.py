@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import json
 import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from tests.oracles import fundamental as oracle
 
+from finskillbench.domains.fundamental.inputs import FactRow
+from finskillbench.domains.fundamental.second.definitions import LENGTHS
+from finskillbench.domains.fundamental.second.raw import RawFacts
+from finskillbench.domains.fundamental.second.visible import VisibleFacts
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.filings.query import LARGEST_LIMIT, FactStore
 from finskillbench.sources.edgar.companyfacts import CompanyFacts, parse_companyfacts
-from finskillbench.sources.edgar.metrics import TABLE
+from finskillbench.sources.edgar.metrics import CANONICAL_TAGS, TABLE
 
 FIRST, LAST = dt.date(2009, 6, 1), dt.date(2026, 8, 1)
 DAYS = 200
@@ -150,41 +154,31 @@ def test_known_restatements_in_their_time(store: FactStore) -> None:
             assert [row["value"] for row in answer["facts"]] == [value]
 
 
-def test_what_is_public_is_what_the_oracle_says(files: Mapping[str, Path], store: FactStore) -> None:
-    """Every company on three random days: all current figures, reported and derived, of every metric."""
-    table = oracle.concepts(TABLE)
+def test_what_is_public_is_what_the_second_derivation_says(
+    companies: Mapping[str, CompanyFacts], store: FactStore
+) -> None:
+    """Every company on three random days: the figures of every metric and kind of period, reported and derived."""
+    metrics = json.loads(TABLE.read_text())["metrics"]
     differences: list[tuple[Any, ...]] = []
     compared = 0
     for symbol in store.symbols:
-        company = oracle.filer(oracle.read(files[symbol]), table)
+        facts = companies[symbol].facts.filter(pl.col("tag").is_in(CANONICAL_TAGS))
+        raw = RawFacts(facts.iter_rows(named=True), metrics)
         for day in _random_days(f"oracle {symbol}", 3):
-            mine = current(company, day.isoformat())
             rows = store.visible(symbol, day)["facts"]
-            theirs = {(row["metric"], row["start"], row["end"]): row["value"] for row in rows}
-            compared += len(mine.keys() | theirs.keys())
-            differences += [
-                (symbol, day.isoformat(), *key, mine.get(key), theirs.get(key))
-                for key in sorted(mine.keys() | theirs.keys(), key=str)
-                if not _same(mine.get(key), theirs.get(key))
-            ]
+            visible, public = VisibleFacts(cast("list[FactRow]", rows)), raw.on(day)
+            for end in sorted({row["end"] for row in rows}):
+                for kind in LENGTHS:
+                    shown = visible.figures(dt.date.fromisoformat(end), kind)
+                    for metric, value in public.figures(dt.date.fromisoformat(end), kind).items():
+                        compared += value is not None
+                        if not _same(value, shown.get(metric)):
+                            differences.append((symbol, day.isoformat(), metric, kind, end, value, shown.get(metric)))
     assert compared > 100_000
     assert not differences, f"{len(differences)} of {compared}: {differences[:5]}"
 
 
-def current(company: oracle.Filer, as_of: str) -> dict[tuple[str, str | None, str], float]:
-    """All that the oracle knows on a day, by (metric, start, end)."""
-    found: dict[tuple[str, str | None, str], float] = {}
-    for metric in company.table:
-        if metric not in (*oracle.METRICS, "shares_outstanding"):
-            continue
-        versions = oracle.known(company, metric, as_of)
-        found |= {(metric, start, end): row.value for (start, end), row in versions.items()}
-        for (start, end), value in oracle.quarters_by_difference(company, metric, as_of).items():
-            found.setdefault((metric, start, end), value)
-    return found
-
-
-def _same(mine: float | None, theirs: float | None) -> bool:
-    if mine is None or theirs is None:
-        return mine is theirs
-    return abs(mine - theirs) <= REL * max(abs(mine), abs(theirs))
+def _same(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) <= REL * max(abs(one), abs(other))

@@ -17,7 +17,6 @@ from finskillbench.engines.accounting.statements import (
     less,
     normalise,
     ratio,
-    statement_at,
 )
 from finskillbench.errors import InputError
 
@@ -26,7 +25,9 @@ NUMBERS = st.floats(-1e18, 1e18)
 
 def revenue_of(*rows: dict[str, Any]) -> float | None:
     """What the rows say that the quarter's revenue is, in whatever order they come."""
-    found = {statement_at(order, SYMBOL, QUARTER, Duration.QUARTERLY).get("revenue") for order in permutations(rows)}
+    found = {
+        ledger(order, SYMBOL).statement(QUARTER, Duration.QUARTERLY).get("revenue") for order in permutations(rows)
+    }
     (value,) = found
     return value
 
@@ -39,11 +40,11 @@ def test_a_statement_holds_the_flows_of_its_period_and_the_instants_of_its_last_
         fact("total_assets", 3900.0, date(2023, 12, 30)),
         fact("revenue", 7.0, symbol="OTH"),
     ]
-    found = statement_at(rows, SYMBOL, QUARTER, Duration.QUARTERLY)
+    found = ledger(rows, SYMBOL).statement(QUARTER, Duration.QUARTERLY)
     assert dict(found.values) == dict(CURRENT)
-    half = statement_at(rows, SYMBOL, QUARTER, Duration.HALF)
+    half = ledger(rows, SYMBOL).statement(QUARTER, Duration.HALF)
     assert (half.get("revenue"), half.get("net_income"), half.get("total_assets")) == (1900.0, None, 4000.0)
-    assert statement_at(rows, SYMBOL, QUARTER, Duration.ANNUAL).get("revenue") == 3900.0
+    assert ledger(rows, SYMBOL).statement(QUARTER, Duration.ANNUAL).get("revenue") == 3900.0
 
 
 def test_the_latest_filing_counts() -> None:

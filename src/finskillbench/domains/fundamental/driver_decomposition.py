@@ -178,7 +178,7 @@ def _listed(given: Sequence[_Driver], wanted: Sequence[_Driver], sizes: Mapping[
 def _driver_credit(given: _Driver, wanted: _Driver, sizes: Mapping[str, Unit]) -> float:
     if any(text(given.get(key)) != text(wanted.get(key)) for key in ("type", "direction")):
         return 0.0
-    earned = []
+    earned: list[float] = []
     for field, unit in sizes.items():
         expected, size = number(wanted.get(field)), number(given.get(field))
         if expected is not None:
@@ -236,7 +236,7 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     axis = engine.explaining_axis(case.quarter, case.before, case.segments, case.segments_before)
     raw_prior_end = case.raw.preceding(report.period_end, QUARTER_APART)
     now = case.raw.figures(report.period_end, "quarterly")
-    before = {} if raw_prior_end is None else case.raw.figures(raw_prior_end, "quarterly")
+    before: Figures = {} if raw_prior_end is None else case.raw.figures(raw_prior_end, "quarterly")
     return Candidate(
         report,
         answer,
@@ -301,14 +301,14 @@ def second(task_input: QuartersInput) -> JsonObject:
     return decomposed(now, before, segment_changes(given["segments"], facts, end, prior_end))
 
 
-def proof(label: Label, findings: Findings) -> None:
+def proof(label: Label[QuartersInput], findings: Findings) -> None:
     """The label was derived twice; its quarters follow each other; the largest drivers stand first, ties anyhow."""
     expect_agreement(label, findings)
     where, expected = label.truth.task_id, label.truth.expected_output
     end, prior_end = (
         date.fromisoformat(label.task_input[field]) for field in ("current_period_end", "prior_period_end")
     )
-    found = VisibleFacts(label.task_input["filing_facts"]["facts"]).preceding(end, QUARTER_APART)
+    found = VisibleFacts(filing_facts(label.task_input)["facts"]).preceding(end, QUARTER_APART)
     findings.expect(found == prior_end, where, f"{prior_end} does not end the quarter before")
     for key, size in (("top_revenue_drivers", "magnitude_usd"), ("margin_drivers", "delta_pp")):
         sizes = [abs(entry[size]) for entry in expected[key]]

@@ -268,7 +268,7 @@ def second(task_input: FilingInput) -> JsonObject:
     return quality(now, before).answer
 
 
-def proof(label: Label, findings: Findings) -> None:
+def proof(label: Label[FilingInput], findings: Findings) -> None:
     """The label was derived twice when it was built; counts its scores and its flags."""
     expect_agreement(label, findings)
     expected = label.truth.expected_output

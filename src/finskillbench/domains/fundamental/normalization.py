@@ -101,9 +101,9 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
 def _unwrap(answer: JsonObject, expected: JsonObject) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Step into the one key of `expected` if it holds an object there and in the answer."""
     if len(expected) == 1:
-        key, inside = next(iter(expected.items()))
-        if isinstance(inside, Mapping) and isinstance(answer.get(key), Mapping):
-            return answer[key], inside
+        key = next(iter(expected))
+        if isinstance(expected[key], Mapping) and isinstance(answer.get(key), Mapping):
+            return mapping(answer[key]), mapping(expected[key])
     return answer, expected
 
 
@@ -153,7 +153,7 @@ def second(task_input: FilingInput) -> JsonObject:
     return {"metrics": normalised(figures)}
 
 
-def proof(label: Label, findings: Findings) -> None:
+def proof(label: Label[FilingInput], findings: Findings) -> None:
     """The label was derived twice when it was built; counts what it knows and what it leaves null."""
     expect_agreement(label, findings)
     values = mapping(label.truth.expected_output.get("metrics")).values()

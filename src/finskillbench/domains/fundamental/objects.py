@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypedDict
 
-from finskillbench.domains.building import BuildContext, load_catalog
+import msgspec
+
+from finskillbench.domains.building import BuildContext, read_catalog
 from finskillbench.domains.fundamental.reports import Case, opened
 from finskillbench.sources.edgar.metrics import TABLE
 
@@ -41,7 +43,7 @@ class FundamentalObjects:
 
 def prepare(context: BuildContext) -> FundamentalObjects:
     """The catalog and the reports, which are read when the first subtask asks for them and then kept."""
-    catalog: Catalog = load_catalog("fundamental.json")
+    catalog = msgspec.convert(read_catalog(__package__, "fundamental.json"), Catalog)
     if context.filings is None or context.panels.facts.is_empty():
         context.notes.append("Fundamental analysis is left out: the collection has no company facts.")
         return FundamentalObjects(catalog, None)

@@ -175,7 +175,7 @@ def finished(
     )
 
 
-def expect_agreement(label: Label, findings: Findings) -> None:
+def expect_agreement(label: Label[Any], findings: Findings) -> None:
     """The proof that `finished` wrote states a second derivation that agreed with the label."""
     proof = mapping(label.truth.proof)
     difference, tolerance = number(proof.get("difference")), number(proof.get("tolerance"))

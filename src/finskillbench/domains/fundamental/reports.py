@@ -111,7 +111,7 @@ def _reports(filings: pl.DataFrame, symbols: set[str], rng: np.random.Generator,
     turns: Counter[str] = Counter()
     order: list[tuple[int, int, Report]] = []
     for place in rng.permutation(len(reports)):
-        report = reports[place]
+        report = reports[int(place)]
         order.append((turns[report.symbol], len(order), report))
         turns[report.symbol] += 1
     return [report for *_, report in sorted(order, key=lambda entry: entry[:2])]

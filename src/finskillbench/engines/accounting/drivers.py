@@ -121,7 +121,7 @@ def _revenue_drivers(
 
 
 def _margin_drivers(current: Statement, prior: Statement) -> list[dict[str, Any]]:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for kind, table in (("margin", MARGINS), ("expense_ratio", EXPENSE_RATIOS)):
         for name, metric in table.items():
             change = less(current.over(metric, "revenue"), prior.over(metric, "revenue"))

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from finskillbench.engines.accounting.periods import Duration, classify
 from finskillbench.engines.fields import shown
@@ -52,7 +52,7 @@ class Statement:
     symbol: str
     end: date | None
     duration: Duration
-    values: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def get(self, metric: str) -> float | None:
         """Value of a metric, None where it is not known."""
@@ -117,11 +117,12 @@ def ledger(rows: Iterable[Row], symbol: str) -> Ledger:
     return Ledger(symbol, MappingProxyType(figures))
 
 
-def rows_of(rows: Iterable[Row], symbol: str, table: str) -> Iterator[tuple[int, Row]]:
+def rows_of(rows: Iterable[object], symbol: str, table: str) -> Iterator[tuple[int, Row]]:
     """The rows of a company with their places; those of another are passed over."""
-    for place, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise InputError(f"row {place} of {table} must be an object, not {shown(row)}")
+    for place, entry in enumerate(rows):
+        if not isinstance(entry, Mapping):
+            raise InputError(f"row {place} of {table} must be an object, not {shown(entry)}")
+        row = cast(Row, entry)
         if row.get("symbol", symbol) == symbol:
             yield place, row
 
@@ -164,11 +165,6 @@ def as_date(value: Any, where: str) -> date:
         return date.fromisoformat(value)
     except (TypeError, ValueError):
         raise InputError(f"{where} must be a date like 2024-03-30, not {shown(value)}") from None
-
-
-def statement_at(rows: Iterable[Row], symbol: str, period_end: date, duration: Duration) -> Statement:
-    """The statement of one period from visible rows; to read several periods, make the `ledger` once."""
-    return ledger(rows, symbol).statement(period_end, duration)
 
 
 def normalise(statement: Statement) -> dict[str, float | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
 from finskillbench.engines.accounting import drivers as decomposition
 from finskillbench.engines.accounting import quality
@@ -83,7 +83,7 @@ def _rows(payload: Mapping[str, Any], key: str) -> Sequence[Row]:
     rows = mapping(payload, "filing_facts").get(key)
     if not isinstance(rows, Sequence) or isinstance(rows, str):
         raise InputError(f"filing_facts.{key} must be an array of rows, not {shown(rows)}; inject filing_facts")
-    return rows
+    return cast("Sequence[Row]", rows)
 
 
 def _text(payload: Mapping[str, Any], key: str) -> str:

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from finskillbench.domains import domains
-from finskillbench.domains.fundamental.checks import measures as fundamental_measures
-from finskillbench.domains.fundamental.checks.data import FLOWS, INSTANTS, PERIODIC, UNITS
 from finskillbench.domains.fundamental.checks.rows import terms_of
+from finskillbench.domains.fundamental.checks.tables import FLOWS, INSTANTS, PERIODIC, UNITS
+from finskillbench.domains.fundamental.second import answers, definitions
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, ValidationReport, checks_of
 from finskillbench.engines.accounting import drivers, periods, quality, statements
@@ -34,14 +34,14 @@ def failed(report: ValidationReport) -> set[tuple[str, str]]:
     return {(check.domain, check.name) for check in report.checks if check.state is State.FAIL}
 
 
-def told(report: ValidationReport) -> list[tuple[str, str, str]]:
+def defects_of(report: ValidationReport) -> list[tuple[str, str, str]]:
     return [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
 
 
-def test_a_built_edition_passes_all_twelve_checks(edition: Edition, synthetic_report: ValidationReport) -> None:
+def test_a_built_edition_passes_its_checks(edition: Edition, synthetic_report: ValidationReport) -> None:
     checks = {check.name: check for check in synthetic_report.checks if check.domain == FUNDAMENTAL}
     assert list(checks) == list(CHECKS[FUNDAMENTAL])
-    assert [finding for finding in told(synthetic_report) if finding[0] in checks] == []
+    assert [finding for finding in defects_of(synthetic_report) if finding[0] in checks] == []
     assert {check.state for check in checks.values()} <= {State.PASS, State.WARN}
     figures = {name: check.figures for name, check in checks.items()}
     counts = edition.manifest["counts"]
@@ -58,28 +58,22 @@ def test_a_built_edition_passes_all_twelve_checks(edition: Edition, synthetic_re
 
 def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
     """It shares no code with them, so that its constants are written twice."""
-    mine = fundamental_measures
-    assert {str(name): days for name, days in periods.DAYS.items()} == mine.LENGTHS == DURATIONS
-    assert {"quarter": mine.APART["quarter"][:2], "year": mine.APART["year"][:2]} == {
-        "quarter": periods.QUARTER_APART,
-        "year": periods.YEAR_APART,
-    }
-    indices = ("DSRI", "GMI", "AQI", "SGI", "DEPI", "SGAI", "TATA", "LVGI")
-    assert dict(zip(indices, mine.COEFFICIENTS, strict=True)) == dict(quality.BENEISH_COEFFICIENTS)
-    assert quality.BENEISH_CONSTANT == mine.INTERCEPT
-    assert (mine.MANIPULATION, mine.LOW_SCORE, mine.HIGH_ACCRUALS) == (
+    assert {str(name): days for name, days in periods.DAYS.items()} == definitions.LENGTHS == DURATIONS
+    assert definitions.QUARTER_APART[:2] == periods.QUARTER_APART
+    assert definitions.YEAR_APART[:2] == periods.YEAR_APART
+    assert (answers.MANIPULATION, answers.LOW_SCORE, answers.HIGH_ACCRUALS, answers.LEAST_CHANGE) == (
         quality.MANIPULATION_ABOVE,
         quality.LOW_PIOTROSKI,
         quality.HIGH_ACCRUALS,
+        drivers.LEAST_DELTA_PP,
     )
-    assert (mine.AXES, mine.MOST_SEGMENTS, mine.SEGMENT_GAP, mine.LEAST_CHANGE) == (
+    assert (definitions.AXES, definitions.MOST_SEGMENTS, definitions.SEGMENT_GAP) == (
         drivers.AXES,
         drivers.TOP_SEGMENTS,
         drivers.SEGMENT_TOLERANCE,
-        drivers.LEAST_DELTA_PP,
     )
-    assert {**drivers.MARGINS, **drivers.EXPENSE_RATIOS} == mine.RATIOS
-    assert (*mine.STATED, "operating_margin", "ebitda") == statements.NORMALISED
+    assert {**drivers.MARGINS, **drivers.EXPENSE_RATIOS} == answers.RATIOS
+    assert tuple(answers.normalised({})) == statements.NORMALISED
     assert {*FLOWS, *INSTANTS} == set(CANONICAL)
     assert {name: METRICS[name].unit for name in CANONICAL} == UNITS
     assert {name for name in CANONICAL if METRICS[name].kind == "flow"} == set(FLOWS)
@@ -325,15 +319,15 @@ def test_a_planted_defect_fails_its_check_alone(name: str, workshop: Any) -> Non
     check, plant = DEFECTS[name]
     plant(workshop)
     report = workshop.validated(*(() if FIRST[check] == name else (FUNDAMENTAL,)))
-    assert failed(report) == {(FUNDAMENTAL, check)}, told(report)
+    assert failed(report) == {(FUNDAMENTAL, check)}, defects_of(report)
 
 
 def test_shares_of_a_cover_page_in_thousands_are_named(workshop: Any) -> None:
     """No earnings per share tell their scale, but the filings before do."""
     symbol, accession = _shares_in_thousands(workshop, "shares_outstanding")
     report = workshop.validated()
-    assert failed(report) == {(FUNDAMENTAL, "units")}, told(report)
-    assert any(symbol in where and accession in where for _, where, _ in told(report))
+    assert failed(report) == {(FUNDAMENTAL, "units")}, defects_of(report)
+    assert any(symbol in where and accession in where for _, where, _ in defects_of(report))
 
 
 def test_every_check_has_its_defect() -> None:
@@ -345,7 +339,7 @@ def test_a_malformed_label_is_a_finding(sub_task: str, workshop: Any) -> None:
     workshop.edit("truth", sub_task, lambda row: row[OUTPUT].clear())
     report = workshop.validated()
     where = workshop.rows("truth", sub_task)[0]["task_id"]
-    assert [finding[:2] for finding in told(report)] == [(sub_task, where)]
+    assert {finding[:2] for finding in defects_of(report)} == {(sub_task, where)}
 
 
 def test_malformed_inputs_are_findings(workshop: Any) -> None:
@@ -375,20 +369,22 @@ def test_what_is_filed_before_its_period_ended(workshop: Any) -> None:
     _in_panel("facts", _is("revenue", derived=False), lambda row: row.update(filed=row["start"]))(workshop)
     report = workshop.validated(FUNDAMENTAL)
     assert any(
-        "filed before its period ended" in message for name, _, message in told(report) if name == "point_in_time"
+        "filed before its period ended" in message for name, _, message in defects_of(report) if name == "point_in_time"
     )
 
 
 def test_a_report_that_nobody_filed_that_day(workshop: Any) -> None:
     _at("episodes", "normalization", lambda row: row.update(as_of_date="2026-06-01"))(workshop)
     report = workshop.validated(FUNDAMENTAL)
-    assert any("was filed on 2026-06-01" in message for name, _, message in told(report) if name == "point_in_time")
+    assert any(
+        "was filed on 2026-06-01" in message for name, _, message in defects_of(report) if name == "point_in_time"
+    )
 
 
 def test_parents_that_cannot_be_read(workshop: Any) -> None:
     _in_panel("facts", DIFFERENCE, _set(parents="from somewhere"))(workshop)
     report = workshop.validated(FUNDAMENTAL)
-    assert any("cannot be read" in message for _, _, message in told(report))
+    assert any("cannot be read" in message for _, _, message in defects_of(report))
     with pytest.raises(ValueError, match="cannot be read"):
         terms_of("")
 

@@ -6,10 +6,16 @@ import copy
 from typing import Any
 
 import pytest
+from tests.domains.fundamental.attacks import ATTACKS
 from tests.subtasks.attacks import FLOOR, right_answer, sample, scored
-from tests.subtasks.fundamental_attacks import ATTACKS
 
 from finskillbench.edition import Edition
+
+
+@pytest.fixture(scope="module", params=["synthetic", pytest.param("real", marks=pytest.mark.slow)])
+def edition(request: pytest.FixtureRequest) -> Edition:
+    """The synthetic edition, and one from real files where they are."""
+    return request.getfixturevalue(f"{request.param}_edition")
 
 
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
