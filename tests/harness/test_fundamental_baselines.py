@@ -1,10 +1,5 @@
-"""What the programs answer to the fundamental subtasks: reading by hand, constants, exploits."""
+"""What the programs answer to the fundamental subtasks: reading by hand."""
 
-import orjson
-import pytest
-from tests.harness.programs.cheat import EXPLOITS
-
-from finskillbench.engines.accounting.quality import COMPONENTS, FLAGS
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import JsonObject
 from finskillbench.harness.programs.arithmetic import FIELDS, by_hand
@@ -84,49 +79,3 @@ def test_arithmetic_reads_only_the_fields_that_it_asks_for() -> None:
     data = task(*ROWS)
     asked = {field: data[field] for field in FIELDS["normalization"]}
     assert by_hand("normalization", asked) == by_hand("normalization", data)
-
-
-def answers(sub_task: str) -> list[JsonObject]:
-    """The well-formed ones of the answers that the exploits make of a subtask."""
-    found = []
-    for exploit in EXPLOITS:
-        try:
-            answer = orjson.loads(exploit(sub_task))
-        except orjson.JSONDecodeError:
-            continue
-        found.append(answer)
-    return found
-
-
-def test_ratios_are_said_to_move_both_ways_and_many_times() -> None:
-    lists = [answer.get("margin_drivers") for answer in answers("driver_decomposition")]
-    given = [[(item["driver"], item["direction"]) for item in one] for one in lists if _objects(one)]
-    assert any(len(one) == 16 and len(set(one)) == 16 for one in given)
-    assert any(len(one) == 8 and len(set(one)) == 1 for one in given)
-
-
-@pytest.mark.parametrize("signal", [0, 1])
-def test_signals_are_all_lost_or_all_won_whatever_else_is_said(signal: int) -> None:
-    wanted = dict.fromkeys(COMPONENTS, signal)
-    assert any(
-        answer.get("piotroski_components") == wanted and answer["flags"] == list(FLAGS)
-        for answer in answers("earnings_quality")
-    )
-
-
-@pytest.mark.parametrize("sub_task", FUNDAMENTAL)
-def test_nothing_is_tried_with_noughts(sub_task: str) -> None:
-    zeros = {"metrics": dict.fromkeys(NORMALISED, 0.0)}
-    tried = answers(sub_task)
-    if sub_task == "normalization":
-        assert zeros in tried
-    elif sub_task == "earnings_quality":
-        assert any(answer.get("accruals_ratio") == 0.0 and answer["flags"] == [] for answer in tried)
-    else:
-        assert any(answer.get("revenue_delta") == 0.0 and answer["margin_drivers"] == [] for answer in tried)
-
-
-def _objects(value: object) -> bool:
-    return (
-        isinstance(value, list) and bool(value) and all(isinstance(item, dict) and "driver" in item for item in value)
-    )

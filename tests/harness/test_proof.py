@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from finskillbench.domains import domains
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness import prompts, proof, tools
 from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, mount
@@ -15,7 +16,7 @@ from finskillbench.harness.proof import prove_arms, wire_json
 from finskillbench.harness.skills.loader import SkillPackage, curated
 from finskillbench.harness.tools import tool_specs
 
-DOMAINS = ("portfolio_construction", "risk_management", "fundamental_analysis")
+DOMAINS = tuple(domain.name for domain in domains())
 DOMAIN = DOMAINS[0]
 MOUNTING = [condition for condition, arm in ARMS.items() if arm.mounts_packages]
 BARE = [condition for condition in Condition if condition not in MOUNTING]
@@ -150,8 +151,10 @@ LEAKS: dict[str, Leak] = {
 @pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS)
 @pytest.mark.parametrize("condition", list(Condition))
 def test_words_of_a_skill_in_a_tools_description_are_refused(shipped, monkeypatch, condition, leak: Leak) -> None:
-    told = f"Load the reference documents of a skill, {leak(REAL['portfolio-construction'])}"
-    monkeypatch.setitem(tools._FIXED, "load_references", dataclasses.replace(tools.LOAD_REFERENCES, description=told))
+    description = f"Load the reference documents of a skill, {leak(REAL['portfolio-construction'])}"
+    monkeypatch.setitem(
+        tools._FIXED, "load_references", dataclasses.replace(tools.LOAD_REFERENCES, description=description)
+    )
     tools._specs.cache_clear()
     try:
         refused({condition: shipped[condition]}, condition, "in portfolio_construction the words")

@@ -1,8 +1,6 @@
-"""What the programs answer to the risk subtasks: arithmetic by hand, constants, exploits."""
+"""What the programs answer to the risk subtasks: arithmetic by hand."""
 
-import orjson
 import pytest
-from tests.harness.programs.cheat import EXPLOITS, MONITORED
 
 from finskillbench.episode import JsonObject
 from finskillbench.harness.programs.arithmetic import FIELDS, by_hand
@@ -150,36 +148,3 @@ def test_what_an_imported_episode_only_names_is_not_answered(sub_task: str) -> N
         "stress_scenario": {"scenario_id": "stress_rates_down_100"},
     }
     assert by_hand(sub_task, data) == {}
-
-
-def test_the_known_exploits_of_the_risk_subtasks_are_tried() -> None:
-    tried = {sub_task: [_parsed(exploit(sub_task)) for exploit in EXPLOITS] for sub_task in RISK}
-    statuses = [
-        [item["status"] for item in answer["constraints"]]
-        for answer in tried["constraint_monitoring"]
-        if isinstance(answer, dict) and _objects(answer.get("constraints"), "status")
-    ]
-    n = len(MONITORED)
-    assert {tuple(given) for given in statuses} == {("FAIL",) * n, ("PASS",) * n, ("FAIL", "PASS") * n}
-    assert any(
-        isinstance(answer, dict)
-        and _objects(answer.get("top_risk_exposures"), "subject")
-        and len({item["subject"] for item in answer["top_risk_exposures"]}) == 1 < len(answer["top_risk_exposures"])
-        for answer in tried["risk_identification"]
-    )
-    assert any(
-        isinstance(answer, dict) and answer.get("estimated_pnl_pct") == 0.0 for answer in tried["stress_testing"]
-    )
-    untouched = [a for a in tried["risk_remediation"] if isinstance(a, dict) and a.get("trades") == []]
-    assert {answer["post_trade_compliant"] for answer in untouched} == {True, False}
-
-
-def _parsed(text: str) -> object:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-
-
-def _objects(value: object, key: str) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and key in item for item in value)

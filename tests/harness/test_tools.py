@@ -128,26 +128,9 @@ def test_bad_calls_are_told_what_is_wrong(bench, name: str, arguments: str, outc
     assert desk.box.answer is None
 
 
-def test_curated_skills_load_with_references_and_scripts(bench, package) -> None:
-    desk = bench(Condition.CURATED)
-    result, _ = desk.use("load_skill", skill_name=package.name)
-    assert result["content"] == package.body
-    assert result["scripts"] == ["scripts/optimize.py"]
-    assert desk.use("load_references", skill_name=package.name)[0]["references"] == dict(package.references)
-    missing, outcome = desk.use("load_skill", skill_name="risk")
+def test_a_skill_that_is_not_there_lists_those_that_are(bench, package) -> None:
+    missing, outcome = bench(Condition.CURATED).use("load_skill", skill_name="risk")
     assert (outcome, missing["available"]) == ("tool_failed", [package.name])
-    assert desk.box.skills_loaded == [package.name]
-
-
-def test_a_script_needs_its_skill_loaded_first(bench, package, runner) -> None:
-    desk = bench(Condition.CURATED)
-    result, outcome = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
-    assert (outcome, "load_skill first" in result["error"]) == ("tool_failed", True)
-    desk.use("load_skill", skill_name=package.name)
-    result, outcome = desk.use("run_skill_script", script_path="scripts/optimize.py", input_data={})
-    assert (outcome, result["output"]) == ("ok", {"weights": {"AAA": 1.0}})
-    assert runner.calls[0][0].samefile(package.root / "scripts" / "optimize.py")
-    assert desk.box.scripts_run == ["portfolio-construction/scripts/optimize.py"]
 
 
 def test_injected_fields_arrive_at_full_precision_and_override(bench, package, runner, full_input) -> None:

@@ -1,10 +1,11 @@
 """The programs, those that ship and two that misbehave, through the real loop."""
 
 import dataclasses
+from contextlib import nullcontext, suppress
 
 import orjson
 import pytest
-from tests.harness.programs.cheat import EXPLOITS, Cheat
+from tests.harness.programs.cheat import EXPLOITS, PARSED, REFUSED, Cheat
 from tests.harness.programs.faulty import Faulty
 
 from finskillbench.domains import by_name, domain_of, subtasks
@@ -85,17 +86,14 @@ def test_trivial_weights_are_equal_and_its_flags_are_the_constraints_set(solve, 
     assert answer == {"weights": third, "constraint_satisfaction": {"long_only": True}}
 
 
-def test_cheats_text_is_refused_or_at_least_parses_to_what_it_says(solve) -> None:
-    """NaN, overflow, duplicates and 5,000 levels never parse; what parses is left to the scorers' own tests."""
-    refused = {"_not_a_number", "_overflow", "_duplicates", "_nested"}
-    for exploit in EXPLOITS:
-        for sub_task in NAMES:
-            try:
-                parse_submission(exploit(sub_task))
-            except InvalidSubmission:
-                assert exploit.__name__ in refused | {"_injection"}
-            else:
-                assert exploit.__name__ not in refused
+@pytest.mark.parametrize("sub_task", NAMES)
+def test_texts_that_are_no_json_are_refused_and_the_others_read(sub_task: str) -> None:
+    for exploit in REFUSED.values():
+        with pytest.raises(InvalidSubmission):
+            parse_submission(exploit(sub_task))
+    for name, exploit in PARSED.items():
+        with suppress(InvalidSubmission) if name == "an order to the grader" else nullcontext():
+            parse_submission(exploit(sub_task))
 
 
 def test_cheat_tries_every_exploit_and_gets_nothing_after_submitting(solve) -> None:

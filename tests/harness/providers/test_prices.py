@@ -78,7 +78,7 @@ def test_own_file_overrides_one_entry_and_leaves_the_rest(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("[1]", "must be a JSON object"),
         ("{", "not valid JSON"),
@@ -91,13 +91,13 @@ def test_own_file_overrides_one_entry_and_leaves_the_rest(tmp_path: Path):
         ('{"m": {"input": 1, "output": 2, "cache": 1}}', "m.cache is unknown"),
     ],
 )
-def test_bad_files_are_refused_by_file_and_field(tmp_path: Path, text: str, told: str):
+def test_bad_files_are_refused_by_file_and_field(tmp_path: Path, text: str, problem: str):
     file = tmp_path / "prices.json"
     file.write_text(text)
     with pytest.raises(InputError) as caught:
         PriceTable.load(file)
     assert str(file) in str(caught.value)
-    assert told in str(caught.value)
+    assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -55,8 +55,8 @@ def test_a_conversation_goes_there_and_back() -> None:
 
 
 def test_what_a_model_of_inspect_said_goes_back_as_it_came() -> None:
-    said = ChatMessageAssistant(content="signed")
-    assert to_chat([Message("user", "Task"), Message("assistant", "signed", (), None, said)])[1] is said
+    signed = ChatMessageAssistant(content="signed")
+    assert to_chat([Message("user", "Task"), Message("assistant", "signed", (), None, signed)])[1] is signed
 
 
 def test_usage_counts_the_cache_once() -> None:

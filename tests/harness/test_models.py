@@ -29,7 +29,7 @@ def test_the_list_of_providers_is_that_of_inspect():
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "problem"),
     [
         ("gpt-5", "give provider/model"),
         ("baseline/best", "choose from: baseline/reference"),
@@ -38,11 +38,11 @@ def test_the_list_of_providers_is_that_of_inspect():
         ("/gpt", "give provider/model"),
     ],
 )
-def test_names_that_nobody_has(name: str, told: str):
+def test_names_that_nobody_has(name: str, problem: str):
     for look in (check_model, get_model):
         with pytest.raises(InputError, match=r"^[^\n]*$") as caught:
             look(name)
-        assert told in str(caught.value)
+        assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize(
