@@ -24,9 +24,10 @@ from threadpoolctl import threadpool_limits
 
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.portfolio import black_litterman, constrained_optimization, rebalancing
+from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.portfolio.mandate import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits
-from finskillbench.engines.portfolio.optimise import InfeasibleError, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import rebalance
 from finskillbench.panels import build_panels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from finskillbench.engines.portfolio.optimise import Certified, InfeasibleError
+from finskillbench.engines.optimisation.certified import Certified, InfeasibleError
 
 
 def proof_of(certified: Certified) -> dict[str, Any]:

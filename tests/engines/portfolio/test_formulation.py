@@ -10,8 +10,9 @@ from tests.engines.portfolio.cases import HARD, case
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certificate import project
+from finskillbench.engines.optimisation.formulation import Formulation
 from finskillbench.engines.optimisation.program import dense
-from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, NameCounts, formulate
+from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
 from finskillbench.engines.portfolio.measures import check_limits, turnover
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Limits, Objective, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
@@ -102,7 +103,7 @@ def test_goals_other_than_the_objective() -> None:
 def test_an_indicator_says_who_is_a_holding(holding: float, indicator: float) -> None:
     problem = case(2, 1, Objective.MIN_VARIANCE, Limits(min_names=0, max_names=1))
     nobody = np.zeros(2, dtype=bool)
-    formulation = formulate(problem, Aim(), names=NameCounts(nobody, nobody))
+    formulation = formulate(problem, Aim(), decisions=nobody)
     point = np.array([holding, 1 - holding, indicator, 1.0])
     rows = dense(formulation.program.matrix)
     slack = formulation.program.rhs - rows @ point

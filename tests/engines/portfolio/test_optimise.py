@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import EASY, FACTORS, MEDIUM, SECTORS, TIERS, Oracle, case
 
+from finskillbench.engines.optimisation import certified as module
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.optimisation.program import ConicProgram, Solution, solve
 from finskillbench.engines.optimisation.uniqueness import Uniqueness
-from finskillbench.engines.portfolio import optimise as module
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.measures import name_count, turnover, violations
-from finskillbench.engines.portfolio.optimise import InfeasibleError, UndecidedError, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError, InputError

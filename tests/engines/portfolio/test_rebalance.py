@@ -8,8 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import SECTORS, Oracle, case
 
+from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION
 from finskillbench.engines.portfolio.measures import turnover, violations
-from finskillbench.engines.portfolio.optimise import ACCEPTED_VIOLATION, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import OBJECTIVE_TOLERANCE, rebalance
 from finskillbench.engines.statistics.risk_model import RiskModel

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from finskillbench.engines.optimisation.certificate import prove_optimal
+from finskillbench.engines.optimisation.certified import ACCEPTED_GAP
 from finskillbench.engines.optimisation.uniqueness import Uniqueness
-from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP
 from finskillbench.engines.risk import remediation
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
@@ -260,10 +260,10 @@ def test_stored_multipliers_prove_each_stage_again(mandate: Mandate) -> None:
     remedy = remediation.remediate(book, mandate, market)
     assert len(remedy.stages) > 1
     for stage in remedy.stages:
-        program = formulate(book, mandate, market, stage.aim, stage.states)
+        program = formulate(book, mandate, market, stage.aim, stage.decisions)
         assert stage.certified.nodes == 1
         point = program.point(stage.certified.weights)
-        proof = prove_optimal(program.formulation.program, point, stage.certified.multipliers)
+        proof = prove_optimal(program.program, point, stage.certified.multipliers)
         assert proof.gap <= ACCEPTED_GAP
         assert proof.violation <= 1e-8
         assert proof.objective == pytest.approx(stage.certified.value, abs=1e-8)

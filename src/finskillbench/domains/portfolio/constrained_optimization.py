@@ -33,9 +33,10 @@ from finskillbench.domains.portfolio.tiers import (
 )
 from finskillbench.domains.portfolio.weights import weight_score
 from finskillbench.domains.proofs import certificate_of, proof_of
+from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import check_limits, clean
-from finskillbench.engines.portfolio.optimise import Certified, InfeasibleError, UndecidedError, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import SourceError

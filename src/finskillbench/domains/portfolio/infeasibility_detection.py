@@ -22,7 +22,8 @@ from finskillbench.domains.portfolio.tiers import (
     month_problem,
 )
 from finskillbench.domains.proofs import certificate_of, farkas_of, proof_of
-from finskillbench.engines.portfolio.optimise import Certified, InfeasibleError, UndecidedError, optimise
+from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import SourceError

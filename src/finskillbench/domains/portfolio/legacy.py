@@ -7,9 +7,9 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import MonthEnd
 from finskillbench.domains.portfolio.tiers import Tier, constraint_fields, month_problem
+from finskillbench.engines.optimisation.certified import Certified, UndecidedError
 from finskillbench.engines.portfolio.feasibility import least_turnover
 from finskillbench.engines.portfolio.measures import clean
-from finskillbench.engines.portfolio.optimise import Certified, UndecidedError
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 
 CLOSE_ENOUGH = 0.01

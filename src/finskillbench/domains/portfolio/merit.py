@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.certified import UndecidedError
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, check_limits, violations
-from finskillbench.engines.portfolio.optimise import UndecidedError, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Score
 from finskillbench.scoring.measures import clip

@@ -28,9 +28,9 @@ from finskillbench.domains.portfolio.tiers import (
 )
 from finskillbench.domains.portfolio.weights import weight_score
 from finskillbench.domains.proofs import certificate_of, proof_of
+from finskillbench.engines.optimisation.certified import UndecidedError
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, clean, turnover
-from finskillbench.engines.portfolio.optimise import UndecidedError
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.engines.portfolio.rebalance import OBJECTIVE_TOLERANCE, rebalance
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth

@@ -9,9 +9,10 @@ from typing import Any
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import BuildContext, MonthEnd
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, clean, tracking_error
-from finskillbench.engines.portfolio.optimise import InfeasibleError, UndecidedError, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, Objective, PortfolioProblem
 from finskillbench.episode import JsonObject
 from finskillbench.errors import SourceError

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.formulation import Formulation
 from finskillbench.engines.optimisation.program import Block, Cone, dense
-from finskillbench.engines.portfolio.formulation import Formulation
 
 _POSITIVE = 1e-7
 """A multiplier above this is positive beyond the solver's noise (objectives are of order 0.01 to 1)."""

@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.portfolio.optimise import Certified, optimise
+from finskillbench.engines.optimisation.certified import Certified
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError

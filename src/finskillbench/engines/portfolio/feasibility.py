@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from finskillbench.engines.optimisation.certified import Certified
 from finskillbench.engines.portfolio.formulation import Goal
-from finskillbench.engines.portfolio.optimise import Certified, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.certified import Certified
 from finskillbench.engines.optimisation.uniqueness import Uniqueness
 from finskillbench.engines.portfolio.formulation import Goal
-from finskillbench.engines.portfolio.optimise import Certified, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 
 OBJECTIVE_TOLERANCE = 1e-4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.certified import Certified
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, check_limits
-from finskillbench.engines.portfolio.optimise import Certified
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 
 

@@ -6,19 +6,19 @@ that a program may exceed (see `Aim`) have one variable for their excess.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from finskillbench.arrays import Floats, Integers
-from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, Term
-from finskillbench.engines.portfolio.formulation import Formulation, Root
-from finskillbench.engines.risk.mandate import Kind, Mandate
+from finskillbench.arrays import FACTORS, Floats, Integers
+from finskillbench.engines.optimisation.branching import Decision
+from finskillbench.engines.optimisation.formulation import CovarianceRoot, Fill, Formulation, FormulationBuilder
+from finskillbench.engines.optimisation.program import Cone, Term
+from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
 from finskillbench.engines.risk.monitor import HARD_KINDS, limit_scales
-from finskillbench.engines.risk.portfolio import FACTORS, ZERO_WEIGHT, Market, Portfolio, required
-from finskillbench.engines.risk.semicontinuity import Semicontinuity, State, semicontinuity_of
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, required
+from finskillbench.engines.risk.semicontinuity import Semicontinuity, semicontinuity_of
 
 GREATEST_GROSS = 10.0
 """Where a mandate leaves shorts unlimited, portfolios with a larger gross exposure are not considered."""
@@ -50,29 +50,10 @@ class Aim:
         return self.goal is Goal.EXCESS or self.excess_cap is not None
 
 
-Fill = Callable[[Floats], Floats]
-"""From (n,) weights to the values of an auxiliary variable that they imply."""
-
-
-@dataclass(frozen=True)
-class Remediation:
-    """A formulation that can complete weights to a point of its program."""
-
-    formulation: Formulation
-    fills: tuple[tuple[slice, Fill], ...]
-
-    def point(self, weights: Floats) -> Floats:
-        """(N,) the point with these weights and the least auxiliary variables that go with them."""
-        x = np.zeros(len(self.formulation.program.linear))
-        for place, fill in self.fills:
-            x[place] = fill(weights)
-        return x
-
-
 def formulate(
-    portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, states: Integers | None = None
-) -> Remediation:
-    """Build the program; `states` are the (n,) decisions of a branch, which bounds squared trades by their hull.
+    portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, decisions: Integers | None = None
+) -> Formulation:
+    """Build the program; `decisions` are those of a branch, which bounds squared trades by their hull.
 
     With None every name is free and the goal is itself: where that keeps the semicontinuous limits, it is the optimum.
 
@@ -81,290 +62,243 @@ def formulate(
     InputError : see `semicontinuity_of`.
     DimensionError : when a limit refers to an array that the market does not give; it is never skipped.
     """
-    return _Assembly(portfolio, mandate, market, aim, states).build()
+    return _RemediationBuilder(portfolio, mandate, market, aim, decisions).state()
 
 
-class _Assembly:
+class _RemediationBuilder(FormulationBuilder):
     """The program under construction; every method adds the blocks of one limit or one term of the goal."""
 
     def __init__(
-        self, portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, states: Integers | None
+        self, portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, decisions: Integers | None
     ) -> None:
         n = len(market.tickers)
-        self.portfolio, self.mandate, self.market, self.aim, self.n = portfolio, mandate, market, aim, n
+        self.portfolio, self.mandate, self.market, self.aim = portfolio, mandate, market, aim
         self.rule = semicontinuity_of(mandate, n)
-        self.branching = states is not None
-        self.states = np.zeros(n, dtype=np.int8) if states is None else states
-        self.builder = ProgramBuilder()
-        self.fills: list[tuple[slice, Fill]] = []
-        self.curvature: dict[str, float] = {}
+        self.branching = decisions is not None
+        self.decisions = np.full(n, Decision.FREE, dtype=np.int8) if decisions is None else decisions
         self.excesses: list[tuple[slice, float]] = []
         self.total = float(portfolio.weights.sum()) + portfolio.cash
         self.long_only = mandate.get(Kind.LONG_ONLY) is not None
-        self.gross = self._gross()
-        self.lower, self.upper = self._bounds()
-        self.weights = self._variables(np.maximum(np.abs(self.lower), np.abs(self.upper)), lambda w: w)
-        most_cash = self.total + (0.0 if self.long_only else self.gross)
-        self.cash = self._variables(np.array([most_cash]), lambda w: np.array([self.total - w.sum()]))
+        gross = self._greatest_gross()
+        super().__init__(*self._weight_bounds(gross, n), gross)
+        most_cash = self.total + (0.0 if self.long_only else gross)
+        self.cash = self.auxiliary(np.array([most_cash]), lambda w: np.array([self.total - w.sum()]))
         self.trades: slice | None = None
-        self.root: Root | None = None
 
-    def build(self) -> Remediation:
+    def state(self) -> Formulation:
         """Every block in turn."""
-        builder, n = self.builder, self.n
-        budget = np.array([self.total])
-        builder.constrain("budget", Cone.ZERO, budget, (self.weights, np.ones((1, n))), (self.cash, np.ones(1)))
-        builder.constrain("lower_bound", Cone.NONNEGATIVE, -self.lower, (self.weights, -np.ones(n)))
-        upper = np.nonzero(self.upper < self.gross)[0]
-        if upper.size:
-            builder.constrain("upper_bound", Cone.NONNEGATIVE, self.upper[upper], (self.weights, np.eye(n)[upper]))
-        builder.constrain("cash_floor", Cone.NONNEGATIVE, np.zeros(1), (self.cash, -np.ones(1)))
-        if self.aim.goal is Goal.TURNOVER or self.aim.turnover_cap is not None:
-            self._add_trades()
-        self._add_limits()
+        aim, budget = self.aim, (self.weights, np.ones((1, self.n)))
+        self.constrain("budget", Cone.ZERO, np.array([self.total]), budget, (self.cash, np.ones(1)))
+        self.bound_weights(np.flatnonzero(self.upper < self.gross))
+        self.at_most("cash_floor", np.zeros(1), (self.cash, -np.ones(1)))
+        if aim.goal is Goal.TURNOVER or aim.turnover_cap is not None:
+            self._add_turnover()
+        for constraint in self.mandate.constraints:
+            if constraint.kind not in HARD_KINDS:
+                self._add_limit(constraint)
         if self.rule is not None:
             self._add_semicontinuity(self.rule)
-        curvature = self._add_goal()
-        if self.aim.excess_cap is not None:
+        if aim.goal is Goal.TRADES:
+            self._add_squared_trades()
+        if aim.goal is Goal.EXCESS:
+            for place, scale in self.excesses:
+                self.add_linear(place, np.array([1.0 / scale]))
+        if aim.excess_cap is not None:
             terms: list[Term] = [(place, np.array([[1.0 / scale]])) for place, scale in self.excesses]
-            builder.constrain("excess_cap", Cone.NONNEGATIVE, np.array([self.aim.excess_cap]), *terms)
-        formulation = Formulation(builder.build(), self.weights, None, curvature, self.curvature)
-        return Remediation(formulation, tuple(self.fills))
+            self.at_most("excess_cap", np.array([aim.excess_cap]), *terms)
+        return self.formulation()
 
-    def _gross(self) -> float:
+    def _greatest_gross(self) -> float:
         """The most that Σ|w| can be."""
         if self.long_only:
             return self.total
-        limit = self._value(Kind.GROSS_EXPOSURE_MAX)
+        limit = self.mandate.limit(Kind.GROSS_EXPOSURE_MAX)
         return GREATEST_GROSS if limit is None or self.aim.soft else limit
 
-    def _bounds(self) -> tuple[Floats, Floats]:
-        lower = np.full(self.n, 0.0 if self.long_only else -self.gross)
-        upper = np.full(self.n, self.gross)
-        cap = self._value(Kind.POSITION_LIMIT_MAX)
+    def _weight_bounds(self, gross: float, n: int) -> tuple[Floats, Floats]:
+        lower, upper = np.full(n, 0.0 if self.long_only else -gross), np.full(n, gross)
+        cap = self.mandate.limit(Kind.POSITION_LIMIT_MAX)
         if cap is not None and not self.aim.soft:
             upper = np.minimum(upper, cap)
         if self.rule is not None:
-            off, long, short = (self.states == state for state in (State.OFF, State.LONG, State.SHORT))
+            off, long, short = (self.decisions == one for one in (Decision.OFF, Decision.LONG, Decision.SHORT))
             lower = np.where(long, self.rule.on, np.where(off, np.maximum(lower, -self.rule.off), lower))
             upper = np.where(short, -self.rule.on, np.where(off, np.minimum(upper, self.rule.off), upper))
         return lower, upper
-
-    def _value(self, kind: Kind) -> float | None:
-        constraint = self.mandate.get(kind)
-        return None if constraint is None else constraint.value
-
-    def _variables(self, bounds: Floats, fill: Fill) -> slice:
-        place = self.builder.variables(bounds)
-        self.fills.append((place, fill))
-        return place
 
     def _excess(self, scale: float, bound: float, excess: Fill) -> slice | None:
         """The excess of a limit as a variable e >= 0, where limits may be exceeded; V adds up e / scale."""
         if not self.aim.soft:
             return None
-        place = self._variables(np.array([bound]), lambda w: np.array([max(float(excess(w)), 0.0)]))
-        self.builder.constrain("excess", Cone.NONNEGATIVE, np.zeros(1), (place, -np.ones(1)))
+        place = self.auxiliary(np.array([bound]), lambda w: np.array([max(float(excess(w)), 0.0)]))
+        self.at_most("excess", np.zeros(1), (place, -np.ones(1)))
         self.excesses.append((place, scale))
         return place
 
-    def _at_most(self, label: str, limit: float, scale: float, rows: Floats) -> None:
+    def _limit(self, label: str, limit: float, excess: slice | None, place: slice, rows: Floats) -> None:
+        """rows @ x <= limit + excess, one excess for all rows."""
+        terms: list[Term] = [] if excess is None else [(excess, -np.ones((len(rows), 1)))]
+        self.at_most(label, np.full(len(rows), limit), (place, rows), *terms)
+
+    def _limit_weights(self, label: str, limit: float, scale: float, rows: Floats) -> None:
         """rows @ weights <= limit, with one excess for all rows."""
         bound = float(np.abs(rows).max()) * self.gross + abs(limit)
         excess = self._excess(scale, bound, lambda w: (rows @ w).max() - limit)
-        terms: list[Term] = [] if excess is None else [(excess, -np.ones((len(rows), 1)))]
-        self.builder.constrain(label, Cone.NONNEGATIVE, np.full(len(rows), limit), (self.weights, rows), *terms)
+        self._limit(label, limit, excess, self.weights, rows)
 
-    def _add_trades(self) -> None:
-        """Absolute trades u >= |w − w0| of names, then of cash; half their sum is the one-way turnover."""
-        n, portfolio = self.n, self.portfolio
-        bounds = np.concatenate(
-            [np.abs(portfolio.weights) + self.gross, [abs(portfolio.cash) + self.total + self.gross]]
-        )
-        self.trades = self._variables(
-            bounds, lambda w: np.abs(np.concatenate([w - portfolio.weights, [(w - portfolio.weights).sum()]]))
-        )
+    def _add_turnover(self) -> None:
+        """Absolute trades of names, then of cash, with their half sum minimised or capped."""
+        start, cash = self.portfolio.weights, self.portfolio.cash
+        bounds = np.concatenate([np.abs(start) + self.gross, [abs(cash) + self.total + self.gross]])
         both = slice(self.weights.start, self.cash.stop)
-        start = np.concatenate([portfolio.weights, [portfolio.cash]])
-        ones = np.ones(n + 1)
-        self.builder.constrain("buys", Cone.NONNEGATIVE, start, (both, ones), (self.trades, -ones))
-        self.builder.constrain("sells", Cone.NONNEGATIVE, -start, (both, -ones), (self.trades, -ones))
+        self.trades = self.add_trades(
+            both,
+            np.concatenate([start, [cash]]),
+            bounds,
+            lambda w: np.abs(np.concatenate([w - start, [(w - start).sum()]])),
+        )
         if self.aim.turnover_cap is not None:
-            cap = np.array([self.aim.turnover_cap])
-            self.builder.constrain("turnover_cap", Cone.NONNEGATIVE, cap, (self.trades, np.full((1, n + 1), 0.5)))
+            self.cap_turnover("turnover_cap", self.trades, self.aim.turnover_cap)
+        if self.aim.goal is Goal.TURNOVER:
+            self.add_turnover(self.trades)
 
-    def _add_limits(self) -> None:
-        """Every limit of the mandate that is not a bound, a state or the turnover."""
-        for constraint in self.mandate.constraints:
-            kind, limit = constraint.kind, constraint.value
-            below, scale = limit_scales(constraint)
-            if kind is Kind.BETA_RANGE:
-                market = self.market.betas[:, :1].T
-                if constraint.maximum is not None:
-                    self._at_most(kind, constraint.maximum, scale, market)
-                if constraint.minimum is not None:
-                    self._at_most(f"{kind}_below", -constraint.minimum, below, -market)
-            elif limit is None or kind in HARD_KINDS:
-                continue
-            elif kind is Kind.POSITION_LIMIT_MAX:
-                if self.aim.soft:  # otherwise it is an upper bound already
-                    self._at_most(kind, limit, scale, np.eye(self.n))
-            elif kind is Kind.SECTOR_LIMIT_MAX:
-                self._at_most(kind, limit, scale, self.market.membership.T)
-            elif kind is Kind.FACTOR_EXPOSURE_MAX:
-                chosen = self.market.betas[:, [FACTORS.index(name) for name in constraint.factors]].T
-                self._at_most(kind, limit, scale, np.vstack([chosen, -chosen]))
-            elif kind is Kind.CASH_MAX:
-                self._add_cash(limit, scale)
-            elif kind is Kind.GROSS_EXPOSURE_MAX:
-                self._add_gross(limit, scale)
-            elif kind is Kind.TRACKING_ERROR_MAX:
-                self._add_tracking_error(limit, scale)
-            elif kind is Kind.HHI_MAX:
-                self._add_concentration(limit, scale)
-
-    def _add_cash(self, limit: float, scale: float) -> None:
-        excess = self._excess(scale, self.total + self.gross, lambda w: self.total - w.sum() - limit)
-        terms: list[Term] = [] if excess is None else [(excess, -np.ones(1))]
-        self.builder.constrain(Kind.CASH_MAX, Cone.NONNEGATIVE, np.array([limit]), (self.cash, np.ones(1)), *terms)
+    def _add_limit(self, constraint: Constraint) -> None:
+        """A limit of the mandate that is not a bound, a decision or the turnover."""
+        kind, limit, betas = constraint.kind, constraint.value, self.market.betas
+        below, scale = limit_scales(constraint)
+        if kind is Kind.BETA_RANGE:
+            if constraint.maximum is not None:
+                self._limit_weights(kind, constraint.maximum, scale, betas[:, :1].T)
+            if constraint.minimum is not None:
+                self._limit_weights(f"{kind}_below", -constraint.minimum, below, -betas[:, :1].T)
+        elif limit is None:
+            return
+        elif kind is Kind.POSITION_LIMIT_MAX:
+            if self.aim.soft:  # otherwise it is an upper bound already
+                self._limit_weights(kind, limit, scale, np.eye(self.n))
+        elif kind is Kind.SECTOR_LIMIT_MAX:
+            self._limit_weights(kind, limit, scale, self.market.membership.T)
+        elif kind is Kind.FACTOR_EXPOSURE_MAX:
+            chosen = betas[:, [FACTORS.index(name) for name in constraint.factors]].T
+            self._limit_weights(kind, limit, scale, np.vstack([chosen, -chosen]))
+        elif kind is Kind.CASH_MAX:
+            excess = self._excess(scale, self.total + self.gross, lambda w: self.total - w.sum() - limit)
+            self._limit(kind, limit, excess, self.cash, np.ones((1, 1)))
+        elif kind is Kind.GROSS_EXPOSURE_MAX:
+            self._add_gross(limit, scale)
+        elif kind is Kind.TRACKING_ERROR_MAX:
+            self._add_tracking_error(limit, scale)
+        elif kind is Kind.HHI_MAX:
+            self._add_concentration(limit, scale)
 
     def _add_gross(self, limit: float, scale: float) -> None:
-        n, label = self.n, Kind.GROSS_EXPOSURE_MAX
+        n, place = self.n, self.weights
         excess = self._excess(scale, self.gross, lambda w: np.abs(w).sum() - limit)
-        terms: list[Term] = [] if excess is None else [(excess, -np.ones(1))]
-        if self.long_only:
-            self.builder.constrain(label, Cone.NONNEGATIVE, np.array([limit]), (self.weights, np.ones((1, n))), *terms)
-            return
-        sizes = self._variables(np.full(n, self.gross), np.abs)
-        ones = np.ones(n)
-        self.builder.constrain("size_above", Cone.NONNEGATIVE, np.zeros(n), (self.weights, ones), (sizes, -ones))
-        self.builder.constrain("size_below", Cone.NONNEGATIVE, np.zeros(n), (self.weights, -ones), (sizes, -ones))
-        self.builder.constrain(label, Cone.NONNEGATIVE, np.array([limit]), (sizes, np.ones((1, n))), *terms)
-
-    def _rooted(self) -> tuple[Root, Floats]:
-        """The root of the covariance applied to the weights, and to the benchmark."""
-        risk = required(self.market.risk, "covariance")
-        if self.root is None:
-            self.root = Root(risk, self.builder, self.weights, self.gross)
-            if self.root.factors is not None:
-                self.fills.append((self.root.factors, lambda w: risk.root @ w))
-        return self.root, self.root.image(required(self.market.benchmark, "benchmark weights"))
+        if not self.long_only:
+            sizes = self.auxiliary(np.full(n, self.gross), np.abs)
+            ones = np.ones(n)
+            self.at_most("size_above", np.zeros(n), (self.weights, ones), (sizes, -ones))
+            self.at_most("size_below", np.zeros(n), (self.weights, -ones), (sizes, -ones))
+            place = sizes
+        self._limit(Kind.GROSS_EXPOSURE_MAX, limit, excess, place, np.ones((1, n)))
 
     def _add_tracking_error(self, limit: float, scale: float) -> None:
-        root, offset = self._rooted()
         risk, benchmark = required(self.market.risk, "covariance"), required(self.market.benchmark, "benchmark weights")
+        root = CovarianceRoot(risk, self)
         largest = float(np.sqrt(risk.variances.max())) * (self.gross + float(np.abs(benchmark).sum()))
         excess = self._excess(scale, largest, lambda w: np.sqrt(risk.variance(w - benchmark)) - limit)
         terms = root.rows(-1.0, 1)
         if excess is not None:
             terms.append((excess, -np.ones(1)))
-        rhs = np.concatenate([[limit], -offset])
-        self.builder.constrain(Kind.TRACKING_ERROR_MAX, Cone.SECOND_ORDER, rhs, *terms)
         # A limit that may be exceeded is curved the other way in its excess; the goal has to be the convex one.
-        self.curvature[Kind.TRACKING_ERROR_MAX] = 0.0 if self.aim.soft else risk.smallest_eigenvalue
+        curvature = 0.0 if self.aim.soft else risk.smallest_eigenvalue
+        self.cap_norm(Kind.TRACKING_ERROR_MAX, limit, -root.image(benchmark), *terms, curvature=curvature)
 
     def _add_concentration(self, limit: float, scale: float) -> None:
         n, label = self.n, Kind.HHI_MAX
         excess = self._excess(scale, self.gross**2, lambda w: w @ w - limit)
         root = np.sqrt(limit)
         if excess is None:
-            rhs = np.concatenate([[root], np.zeros(n)])
-            self.builder.constrain(label, Cone.SECOND_ORDER, rhs, (self.weights, -np.ones(n), 1))
-            self.curvature[label] = 1.0
-            return
-        # w'w <= h = limit + e, as ||(2w, h/a − a)|| <= h/a + a; a² = limit keeps the cone well scaled.
-        slope = np.full((1, 1), -1.0 / root)
-        rhs = np.concatenate([[2 * root], np.zeros(n + 1)])
-        rows: list[Term] = [(self.weights, np.full(n, -2.0), 1), (excess, slope, 0), (excess, slope, n + 1)]
-        self.builder.constrain(label, Cone.SECOND_ORDER, rhs, *rows)
-        self.curvature[label] = 0.0
+            self.cap_norm(label, root, np.zeros(n), (self.weights, -np.ones(n), 1), curvature=1.0)
+        else:  # w'w <= limit + e, scaled by a² = limit
+            slope, rows = (excess, np.full((1, 1), -1.0 / root)), (self.weights, np.full(n, -2.0), 1)
+            self.cap_square(label, (2 * root, 0.0), n, slope, rows, curvature=0.0)
 
     def _add_semicontinuity(self, rule: Semicontinuity) -> None:
         """Relax the decisions that are still open, as tightly as rows can."""
-        free = np.nonzero(self.states == State.FREE)[0]
+        free = np.flatnonzero(self.decisions == Decision.FREE)
         if not free.size:
             return
-        pick, held = np.eye(self.n)[free], np.abs(self.portfolio.weights[free])
         if rule.gap and self.trades is not None:
-            # A holding y0 under the floor goes to 0 or to the floor: |y − y0| is at least the chord of the two.
-            below = (held > 0) & (held < rule.on)
-            if below.any():
-                rows, size = pick[below], held[below]
-                slope = np.sign(self.portfolio.weights[free][below]) * (rule.on - 2 * size) / rule.on
-                self.builder.constrain(
-                    "under_floor",
-                    Cone.NONNEGATIVE,
-                    -size,
-                    (self.weights, rows * slope[:, None]),
-                    (slice(self.trades.start, self.trades.stop - 1), -rows),
-                )
-        decided_on = int((self.states >= State.LONG).sum())
+            self._add_chords(rule, free, self.trades)
         if rule.least == 0 and rule.most >= self.n:
             return
-        k = len(free)
-        counted = self._variables(np.ones(k), lambda w: (np.abs(w[free]) >= (rule.on + rule.off) / 2).astype(float))
-        constrain = self.builder.constrain
-        constrain("counted_floor", Cone.NONNEGATIVE, np.zeros(k), (counted, -np.ones(k)))
-        constrain("counted_ceiling", Cone.NONNEGATIVE, np.ones(k), (counted, np.ones(k)))
+        k, pick = len(free), np.eye(self.n)[free]
+        counted = self.add_indicators(
+            ("counted_floor", "counted_ceiling"),
+            np.zeros(k),
+            np.ones(k),
+            lambda w: (np.abs(w[free]) >= (rule.on + rule.off) / 2).astype(np.float64),
+        )
         if self.long_only and (rule.gap or rule.least > 0):
-            constrain("counted", Cone.NONNEGATIVE, np.zeros(k), (self.weights, -pick), (counted, np.full(k, rule.on)))
+            self.at_most("counted", np.zeros(k), (self.weights, -pick), (counted, np.full(k, rule.on)))
         reach = np.full(k, -(float(np.abs(np.concatenate([self.lower[free], self.upper[free]])).max()) - rule.off))
         if rule.gap or rule.most < self.n:
-            constrain("stub", Cone.NONNEGATIVE, np.full(k, rule.off), (self.weights, pick), (counted, reach))
+            self.at_most("stub", np.full(k, rule.off), (self.weights, pick), (counted, reach))
             if not self.long_only:
-                constrain("stub_short", Cone.NONNEGATIVE, np.full(k, rule.off), (self.weights, -pick), (counted, reach))
+                self.at_most("stub_short", np.full(k, rule.off), (self.weights, -pick), (counted, reach))
             if self.trades is not None:
                 # Who is no longer counted has been sold: |w − w0| >= (|w0| − off)(1 − counted).
-                sold = np.maximum(held - rule.off, 0.0)
-                names = slice(self.trades.start, self.trades.stop - 1)
-                constrain("sold", Cone.NONNEGATIVE, -sold, (names, -pick), (counted, -sold))
+                sold = np.maximum(np.abs(self.portfolio.weights[free]) - rule.off, 0.0)
+                self.at_most("sold", -sold, (_of_names(self.trades), -pick), (counted, -sold))
+        decided_on = int((self.decisions >= Decision.LONG).sum())
         least, most = np.array([float(decided_on - rule.least)]), np.array([float(rule.most - decided_on)])
-        constrain("name_count_min", Cone.NONNEGATIVE, least, (counted, -np.ones((1, k))))
-        constrain("name_count_max", Cone.NONNEGATIVE, most, (counted, np.ones((1, k))))
+        self.at_most("name_count_min", least, (counted, -np.ones((1, k))))
+        self.at_most("name_count_max", most, (counted, np.ones((1, k))))
 
-    def _add_goal(self) -> float:
-        """Add the objective; returns its curvature in the weights."""
-        if self.aim.goal is Goal.TURNOVER:
-            self.builder.add_linear(required(self.trades, "trades"), np.full(self.n + 1, 0.5))
-            return 0.0
-        if self.aim.goal is Goal.EXCESS:
-            for place, scale in self.excesses:
-                self.builder.add_linear(place, np.array([1.0 / scale]))
-            return 0.0
-        return self._add_squared_trades()
+    def _add_chords(self, rule: Semicontinuity, free: Integers, trades: slice) -> None:
+        """A holding y0 under the floor goes to 0 or to the floor: |y − y0| is at least the chord of the two."""
+        size = np.abs(self.portfolio.weights[free])
+        below = (size > 0) & (size < rule.on)
+        if below.any():
+            rows, size = np.eye(self.n)[free][below], size[below]
+            slope = np.sign(self.portfolio.weights[free][below]) * (rule.on - 2 * size) / rule.on
+            self.at_most("under_floor", -size, (self.weights, rows * slope[:, None]), (_of_names(trades), -rows))
 
-    def _add_squared_trades(self) -> float:
+    def _add_squared_trades(self) -> None:
         """(w − w0)² of names and cash; in a branch, a free name that lies under the floor counts by its hull.
 
         With y = |w| on the side of y0 = |w0| < floor, y is 0 or at least the floor. The greatest convex function under
         (y − y0)² there is its chord up to the floor, y0² + y (floor − 2 y0), and itself above. With b >= y − floor,
         b >= 0 that is the chord of y plus floor b + b².
         """
-        portfolio = self.portfolio
-        curved, linear = np.full(self.n, 2.0), -2 * portfolio.weights
-        self.builder.constant += float(portfolio.weights @ portfolio.weights) + portfolio.cash**2
-        chord = np.zeros(self.n, dtype=bool)
-        if self.branching and self.rule is not None and self.rule.gap:
-            chord = (self.states == State.FREE) & (np.abs(portfolio.weights) < self.rule.on)
-            if not self.long_only:
-                chord &= np.abs(portfolio.weights) > ZERO_WEIGHT  # opened on either side: no line bounds both
-            if chord.any():
-                side = np.where(portfolio.weights < 0, -1.0, 1.0)
-                curved[chord] = 0.0
-                linear[chord] += (side * self.rule.on)[chord]
-                self._add_hull(np.nonzero(chord)[0], side[chord], self.rule.on)
-        self.builder.add_quadratic(self.weights, curved)
-        self.builder.add_linear(self.weights, linear)
-        self.builder.add_quadratic(self.cash, np.array([2.0]))
-        self.builder.add_linear(self.cash, np.array([-2 * portfolio.cash]))
-        return 0.0 if chord.any() else 2.0
+        start = self.portfolio.weights
+        self.add_squared_distance(self.weights, start)
+        self.add_squared_distance(self.cash, np.array([self.portfolio.cash]))
+        self.objective_curvature = 2.0
+        if not (self.branching and self.rule is not None and self.rule.gap):
+            return
+        chord = (self.decisions == Decision.FREE) & (np.abs(start) < self.rule.on)
+        if not self.long_only:
+            chord &= np.abs(start) > ZERO_WEIGHT  # opened on either side: no line bounds both
+        if chord.any():
+            side = np.where(start < 0, -1.0, 1.0)
+            self.add_quadratic(self.weights, np.where(chord, -2.0, 0.0))
+            self.add_linear(self.weights, np.where(chord, side * self.rule.on, 0.0))
+            self._add_hull(np.flatnonzero(chord), side[chord], self.rule.on)
+            self.objective_curvature = 0.0
 
     def _add_hull(self, names: Integers, side: Floats, floor: float) -> None:
         """What the names weigh above the floor, (k,) variables b, with floor b + b² in the goal."""
         k = len(names)
-        above = self._variables(np.full(k, self.gross), lambda w: np.maximum(side * w[names] - floor, 0.0))
-        self.builder.constrain("above_floor", Cone.NONNEGATIVE, np.zeros(k), (above, -np.ones(k)))
+        above = self.auxiliary(np.full(k, self.gross), lambda w: np.maximum(side * w[names] - floor, 0.0))
+        self.at_most("above_floor", np.zeros(k), (above, -np.ones(k)))
         sided = side[:, None] * np.eye(self.n)[names]
-        self.builder.constrain("hull", Cone.NONNEGATIVE, np.full(k, floor), (self.weights, sided), (above, -np.ones(k)))
-        self.builder.add_quadratic(above, np.full(k, 2.0))
-        self.builder.add_linear(above, np.full(k, floor))
+        self.at_most("hull", np.full(k, floor), (self.weights, sided), (above, -np.ones(k)))
+        self.add_quadratic(above, np.full(k, 2.0))
+        self.add_linear(above, np.full(k, floor))
+
+
+def _of_names(trades: slice) -> slice:
+    """The trades without the last, which is that of cash."""
+    return slice(trades.start, trades.stop - 1)

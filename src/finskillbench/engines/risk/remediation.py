@@ -7,29 +7,28 @@ total relative excess within it, with the same ties.
 
 from __future__ import annotations
 
-import heapq
-from dataclasses import dataclass, replace
-from itertools import count
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.engines.optimisation.face import broken_cones
-from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof
-from finskillbench.engines.portfolio.optimise import (
+from finskillbench.engines.optimisation.branching import Branch, BranchAndBound, Decision, Relaxation, relaxation
+from finskillbench.engines.optimisation.certified import (
     ACCEPTED_GAP,
-    TIE,
     Certified,
     InfeasibleError,
     UndecidedError,
     certify,
     certify_tie,
 )
+from finskillbench.engines.optimisation.face import broken_cones
+from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.monitor import measure, measure_all, relative_excess
 from finskillbench.engines.risk.portfolio import Market, Portfolio, required, turnover_of
-from finskillbench.engines.risk.semicontinuity import SLACK, Semicontinuity, State, semicontinuity_of
+from finskillbench.engines.risk.semicontinuity import SLACK, Semicontinuity, semicontinuity_of
 
 SLACKS = (0.0, 1e-9, 1e-8, 1e-7)
 """What a later stage may give up of an earlier one's value; the first that leads to a proof is taken. Nothing where it
@@ -40,8 +39,6 @@ _RESIDUE = 1e-10
 """Weights and trades of this size are rounding of the solver."""
 _ATTAINED = 1e-10
 """A bound this close to a real portfolio's value has nothing better to offer; of ties, `ACCEPTED_GAP`."""
-_MAX_NODES = 600
-"""Programs after which a value is given up."""
 _MAX_TIES = 12
 """Programs after which a tie is settled by the best portfolio found; its certificate states the gap that is left."""
 
@@ -50,13 +47,13 @@ _MAX_TIES = 12
 class Stage:
     """One certified program of a remedy: what it aimed at, and its result.
 
-    `states` are the (n,) decisions under which the last convex program was solved, None where nothing was decided;
+    `decisions` are those under which the last convex program was solved, None where nothing was decided;
     with `certified.nodes` of 1, `formulate` gives the program that its multipliers prove it against.
     """
 
     aim: Aim
     certified: Certified
-    states: Integers | None
+    decisions: Integers | None
 
 
 @dataclass(frozen=True)
@@ -208,10 +205,10 @@ def _on_face(portfolio: Portfolio, mandate: Mandate, market: Market, first: Stag
     """
     if first.certified.nodes > 1:
         raise UndecidedError("the earlier stage has branched: no one program has its optimal face")
-    program = formulate(portfolio, mandate, market, aim)
-    cap = next(block for block in program.formulation.program.blocks if block.label == _CAPS[first.aim.goal])
+    formulation = formulate(portfolio, mandate, market, aim)
+    cap = next(block for block in formulation.program.blocks if block.label == _CAPS[first.aim.goal])
     earlier = np.insert(first.certified.multipliers, cap.start, 0.0)
-    certified = certify_tie(program.formulation, cap.label, earlier)
+    certified = certify_tie(formulation, cap.label, earlier)
     rule = semicontinuity_of(mandate, len(market.tickers))
     if rule is not None and rule.broken(certified.weights).any():
         raise UndecidedError("the tie has to be branched on")
@@ -221,174 +218,123 @@ def _on_face(portfolio: Portfolio, mandate: Mandate, market: Market, first: Stag
 def _solve(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim) -> Stage:
     """The relaxation at first; only if it does not keep the semicontinuous limits, a branch and bound on them."""
     rule = semicontinuity_of(mandate, len(market.tickers))
-    program = formulate(portfolio, mandate, market, aim)
+    formulation = formulate(portfolio, mandate, market, aim)
     # What is given up when too little may be traded is what is broken now; else any limit may come to bind, or none.
-    cones = broken_cones(program.formulation.program, program.point(portfolio.weights)) if aim.soft else ()
-    relaxed = certify(program.formulation, cones=cones, unique=_asks_uniqueness(aim) or None)
+    cones = broken_cones(formulation.program, formulation.point(portfolio.weights)) if aim.soft else ()
+    # Of turnover and excess the value alone is the answer; a later stage picks the portfolio.
+    relaxed = certify(formulation, cones=cones, unique=aim.goal is Goal.TRADES or None)
     if rule is None or not rule.broken(relaxed.weights).any():
         return Stage(aim, relaxed, None)
-    return _Branching(portfolio, mandate, market, aim, rule).search(relaxed)
+    branching = _Branching(portfolio, mandate, market, aim, rule)
+    best = branching.search(len(market.tickers), relaxation(relaxed))
+    return Stage(aim, best, branching.decided)
 
 
-def _asks_uniqueness(aim: Aim) -> bool:
-    """Of turnover and excess the value alone is the answer; a later stage picks the portfolio."""
-    return aim.goal is Goal.TRADES
+class _Branching(BranchAndBound):
+    """What each name is: not held, long or short.
 
-
-class _Branching:
-    """Best-first branch and bound on what each name is: not held, long or short.
-
-    A branch's relaxation gives its proved bound; rounded, it gives a set of decisions whose convex program gives an
-    incumbent. A branch is closed when its bound attains the incumbent. The optimum is unique when
-    no other branch comes within `TIE` and the closing relaxation has one optimum itself. Squared trades only settle
-    ties: after `_MAX_TIES` programs the best found is taken, with the gap that is left.
+    Squared trades only settle ties: after `_MAX_TIES` programs the best found is taken, with the gap that is left.
     """
 
+    limits = "position_limit_min and name_count"
+    most_programs = 600
+
     def __init__(self, portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, rule: Semicontinuity) -> None:
+        self.tie = aim.goal is Goal.TRADES
+        reach, accepted = (-ACCEPTED_GAP, np.inf) if self.tie else (-_ATTAINED, ACCEPTED_GAP)
+        super().__init__(reach=reach, accepted_gap=accepted, unique=self.tie)
         self.portfolio, self.mandate, self.market, self.aim, self.rule = portfolio, mandate, market, aim, rule
         self.shorts = mandate.get(Kind.LONG_ONLY) is None
-        self.incumbent: Stage | None = None
-        self.attained = ACCEPTED_GAP if aim.goal is Goal.TRADES else _ATTAINED
-        self.tried: set[bytes] = set()
-        self.nodes = 1
-        self._failure: InfeasibleError | UndecidedError = UndecidedError("no branch gave a portfolio")
+        self.programs = 1  # the root's relaxation
 
-    def search(self, root: Certified) -> Stage:
-        """From the root's relaxation, already solved, to the best portfolio of all branches."""
-        order = count()
-        free = np.full(len(root.weights), State.FREE, dtype=np.int8)
-        queue: list[tuple[float, int, Integers, Certified | None]] = [(-np.inf, next(order), free, root)]
-        closed: list[tuple[float, Integers]] = []
-        while queue and queue[0][0] < self._value - self.attained and self._continues():
-            bound, _, states, relaxed = heapq.heappop(queue)
-            try:
-                relaxed = relaxed or self._relax(states)
-            except InfeasibleError as error:
-                self._failure = InfeasibleError(error.proof, error.multipliers, error.ray, complete=False)
-                continue
-            except UndecidedError as error:  # all that is known of the branch is what its parent says
-                self._failure = error
-                closed.append((bound, states))
-                continue
-            bound = max(bound, relaxed.optimality.lower_bound)
-            if not (states == State.FREE).any():
-                self._offer(relaxed, states)
-            elif self.aim.goal is not Goal.TRADES and not self.rule.broken(relaxed.weights).any():
-                self._offer(relaxed, states)  # the relaxation keeps the limits, and its objective is the goal itself
-            else:
-                self._try(states, relaxed.weights)
-            pick = self._pick(states, relaxed.weights)
-            if bound >= self._value - self.attained or pick is None:
-                closed.append((bound, states))
-                continue
-            for state in (State.OFF, State.LONG, State.SHORT) if self.shorts else (State.OFF, State.LONG):
-                child = states.copy()
-                child[pick] = state
-                if (settled := self._settled(child)) is not None:
-                    heapq.heappush(queue, (bound, next(order), settled, None))
-        return self._result(closed + [(bound, states) for bound, _, states, _ in queue])
+    def continues(self) -> bool:
+        """A value has to be settled, a tie need not be."""
+        return super().continues() and not (self.best is not None and self.tie and self.programs >= _MAX_TIES)
 
-    def _continues(self) -> bool:
-        """Whether another branch may be opened; a value has to be settled, a tie need not be."""
-        if self.nodes >= _MAX_NODES:
-            raise UndecidedError(f"position_limit_min and name_count are not settled after {_MAX_NODES} programs")
-        return not (self.incumbent is not None and self.aim.goal is Goal.TRADES and self.nodes >= _MAX_TIES)
-
-    @property
-    def _value(self) -> float:
-        return np.inf if self.incumbent is None else self.incumbent.certified.value
-
-    def _relax(self, states: Integers, *, unique: bool = False) -> Certified:
-        """A branch's convex program: a relaxation while names are free."""
-        self.nodes += 1
-        program = formulate(self.portfolio, self.mandate, self.market, self.aim, states).formulation
+    def relax(self, decisions: Integers) -> Relaxation:
+        """The weights of the branch's convex program."""
         # Of a tie's open branches only the bound counts, and only to within the gap that ends the search.
-        rough = self.aim.goal is Goal.TRADES and bool((states == State.FREE).any()) and not unique
-        return certify(program, unique=unique, polished=not rough)
+        rough = self.tie and bool((decisions == Decision.FREE).any())
+        return relaxation(self._certify(decisions, unique=False, polished=not rough))
 
-    def _settled(self, states: Integers) -> Integers | None:
-        """Decisions with what they imply by the counts; None where they contradict them."""
-        n, rule = len(states), self.rule
-        off, on = int((states == State.OFF).sum()), int((states >= State.LONG).sum())
-        if on > rule.most or n - off < rule.least:
-            return None
-        if on == rule.most:
-            return np.where(states == State.FREE, State.OFF, states).astype(np.int8)
-        if n - off == rule.least and not self.shorts:
-            return np.where(states == State.FREE, State.LONG, states).astype(np.int8)
-        return states
+    def _certify(self, decisions: Integers, *, unique: bool, polished: bool) -> Certified:
+        self.programs += 1
+        program = formulate(self.portfolio, self.mandate, self.market, self.aim, decisions)
+        return certify(program, unique=unique, polished=polished)
 
-    def _pick(self, states: Integers, weights: Floats) -> int | None:
-        """The open name on which to branch: the most broken one, or the one whose hull is furthest from its trade."""
-        free = states == State.FREE
-        if not free.any():
-            return None
-        score = np.where(free, self.rule.broken(weights), 0.0)
-        if score.max() <= 0.0 and self.rule.gap:
-            size = np.abs(weights)
-            hull = free & (np.abs(self.portfolio.weights) < self.rule.on)
-            score = np.where(hull, size * np.maximum(size - self.rule.on, 0.0), 0.0)
-            score[score < _ATTAINED] = 0.0
-        if score.max() <= 0.0 and self.incumbent is not None:
-            return None
-        return int(np.argmax(score if score.max() > 0.0 else free))
-
-    def _try(self, states: Integers, weights: Floats) -> None:
-        """Round a relaxation to decisions on every name, and solve for these."""
-        settled = (np.abs(self.portfolio.weights) >= self.rule.on) & (np.abs(weights) >= self.rule.on / 2)
-        for decisive in (self.rule.states_of(weights), np.where(settled, self.rule.states_of(weights), State.OFF)):
-            rounded = self._counted(states, np.where(states == State.FREE, decisive, states).astype(np.int8), weights)
-            if rounded is None or rounded.tobytes() in self.tried:
+    def propose(self, decisions: Integers, relaxed: Relaxation) -> None:
+        """The relaxation itself where it is an answer, else rounded to decisions on every name."""
+        weights, decided = relaxed.values, not (decisions == Decision.FREE).any()
+        # A relaxation that keeps the limits is an answer where its objective is the goal itself.
+        if relaxed.certified is not None and (decided or not (self.tie or self.rule.broken(weights).any())):
+            self.offer(relaxed.certified, decisions)
+            return
+        nearest_to, start = self.rule.decisions_of(weights), self.portfolio.weights
+        settled = (np.abs(start) >= self.rule.on) & (np.abs(weights) >= self.rule.on / 2)
+        for decisive in (nearest_to, np.where(settled, nearest_to, Decision.OFF)):
+            rounded = np.where(decisions == Decision.FREE, decisive, decisions).astype(np.int8)
+            rounded = self._counted(decisions, rounded, weights)
+            if rounded is None or not self.first_try(rounded.tobytes()):
                 continue
-            self.tried.add(rounded.tobytes())
             try:
-                self._offer(self._relax(rounded), rounded)
+                self.offer(self._certify(rounded, unique=False, polished=True), rounded)
             except (InfeasibleError, UndecidedError):
                 continue
 
-    def _offer(self, candidate: Certified, states: Integers) -> None:
-        if candidate.value < self._value:
-            self.incumbent = Stage(self.aim, candidate, states)
+    def choose(self, decisions: Integers, relaxed: Relaxation, bound: float) -> int | None:
+        """The most broken open name, or the one whose hull is furthest from its trade."""
+        free = decisions == Decision.FREE
+        if not free.any():
+            return None
+        score = np.where(free, self.rule.broken(relaxed.values), 0.0)
+        if score.max() <= 0.0 and self.rule.gap:
+            size = np.abs(relaxed.values)
+            hull = free & (np.abs(self.portfolio.weights) < self.rule.on)
+            score = np.where(hull, size * np.maximum(size - self.rule.on, 0.0), 0.0)
+            score[score < _ATTAINED] = 0.0
+        if score.max() <= 0.0 and self.best is not None:
+            return None
+        return int(np.argmax(score if score.max() > 0.0 else free))
 
-    def _counted(self, states: Integers, rounded: Integers, weights: Floats) -> Integers | None:
+    def children(self, decisions: Integers, name: int) -> Iterable[Integers]:
+        """Not held, long or short, each with what it implies by the counts; none that contradicts them."""
+        n, rule = len(decisions), self.rule
+        for decision in (Decision.OFF, Decision.LONG, Decision.SHORT) if self.shorts else (Decision.OFF, Decision.LONG):
+            child = decisions.copy()
+            child[name] = decision
+            off, on = int((child == Decision.OFF).sum()), int((child >= Decision.LONG).sum())
+            if on > rule.most or n - off < rule.least:
+                continue
+            if on == rule.most:
+                child[child == Decision.FREE] = Decision.OFF
+            elif n - off == rule.least and not self.shorts:
+                child[child == Decision.FREE] = Decision.LONG
+            yield child
+
+    def alone(self, branch: Branch) -> UniquenessProof:
+        """By the branch's relaxation, solved once more with the question."""
+        try:
+            if self._certify(branch.decisions, unique=True, polished=True).uniqueness.outcome.proved:
+                return UniquenessProof(Uniqueness.BRANCHES)
+        except (InfeasibleError, UndecidedError):
+            pass
+        return UniquenessProof(Uniqueness.UNDECIDED)
+
+    def _counted(self, decisions: Integers, rounded: Integers, weights: Floats) -> Integers | None:
         """Rounded decisions with the smallest holdings given up, or the largest others opened, until they count."""
-        rule, free = self.rule, states == State.FREE
+        rule, free = self.rule, decisions == Decision.FREE
         size = np.abs(weights) + np.abs(self.portfolio.weights)  # of two equals, keep what is there already
-        on = rounded >= State.LONG
+        on = rounded >= Decision.LONG
         surplus = int(on.sum()) - rule.most
         if surplus > 0:
             order = np.argsort(np.where(on & free, size, np.inf), kind="stable")[:surplus]
-            rounded[order] = State.OFF
+            rounded[order] = Decision.OFF
         missing = rule.least - int(on.sum())
         if missing > 0:
             order = np.argsort(np.where(~on & free, -size, np.inf), kind="stable")[:missing]
-            rounded[order] = np.where(weights[order] < 0, State.SHORT, State.LONG) if self.shorts else State.LONG
-        on = rounded >= State.LONG
-        fits = rule.least <= int(on.sum()) <= rule.most and bool((rounded[~free] == states[~free]).all())
+            rounded[order] = (
+                np.where(weights[order] < 0, Decision.SHORT, Decision.LONG) if self.shorts else Decision.LONG
+            )
+        on = rounded >= Decision.LONG
+        fits = rule.least <= int(on.sum()) <= rule.most and bool((rounded[~free] == decisions[~free]).all())
         return rounded if fits else None
-
-    def _result(self, closed: list[tuple[float, Integers]]) -> Stage:
-        """The incumbent, with the least bound of all branches."""
-        if self.incumbent is None:
-            raise self._failure
-        best = self.incumbent.certified
-        bound = min([bound for bound, _ in closed] + [best.value])
-        if best.value - bound > ACCEPTED_GAP and self.aim.goal is not Goal.TRADES:
-            raise UndecidedError(f"the branches leave a gap of {best.value - bound:.1e} after {self.nodes} programs")
-        uniqueness = UniquenessProof(Uniqueness.NOT_ASKED)
-        if _asks_uniqueness(self.aim):
-            uniqueness = self._uniqueness([states for bound, states in closed if bound <= best.value + TIE])
-        optimality = replace(best.optimality, lower_bound=bound, gap=best.value - bound)
-        certified = replace(best, optimality=optimality, uniqueness=uniqueness, nodes=self.nodes)
-        return replace(self.incumbent, certified=certified)
-
-    def _uniqueness(self, near: list[Integers]) -> UniquenessProof:
-        """Proved where only one branch comes near the optimum and its relaxation has one optimum."""
-        undecided = UniquenessProof(Uniqueness.UNDECIDED)
-        if len(near) != 1:
-            return undecided
-        try:
-            alone = self._relax(near[0], unique=True).uniqueness.outcome.proved
-        except (InfeasibleError, UndecidedError):
-            return undecided
-        return UniquenessProof(Uniqueness.BRANCHES) if alone else undecided

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
+from finskillbench.engines.optimisation.branching import Decision
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.errors import InputError
@@ -16,15 +16,6 @@ SLACK = 1e-9
 """A weight, a turnover or an excess within this of its limit keeps it."""
 CLEAR = 1e-7
 """How far above the threshold a counted name is held, so that it counts whoever adds it up, and however."""
-
-
-class State(IntEnum):
-    """What is decided about one name under position_limit_min or name_count."""
-
-    FREE = 0
-    OFF = 1
-    LONG = 2
-    SHORT = 3
 
 
 @dataclass(frozen=True)
@@ -40,10 +31,10 @@ class Semicontinuity:
     most: int
     gap: bool
 
-    def states_of(self, weights: Floats) -> Integers:
-        """(n,) the state nearest to each weight."""
-        on = np.where(weights > 0, State.LONG, State.SHORT)
-        return np.where(np.abs(weights) >= (self.off + self.on) / 2, on, State.OFF).astype(np.int8)
+    def decisions_of(self, weights: Floats) -> Integers:
+        """(n,) the decision nearest to each weight."""
+        on = np.where(weights > 0, Decision.LONG, Decision.SHORT)
+        return np.where(np.abs(weights) >= (self.off + self.on) / 2, on, Decision.OFF).astype(np.int8)
 
     def broken(self, weights: Floats) -> Floats:
         """(n,) how far each weight is from an allowed one: under the floor, or a holding too many or too few."""

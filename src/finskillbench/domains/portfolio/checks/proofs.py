@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.arrays import Floats
 from finskillbench.domains.examination import Subject, examining
 from finskillbench.domains.portfolio.checks import limits
 from finskillbench.domains.portfolio.optimizer_call import effective_parameters
 from finskillbench.engines.optimisation.certificate import prove_infeasible, prove_optimal
+from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION, InfeasibleError
 from finskillbench.engines.optimisation.uniqueness import prove_unique
-from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, formulate
+from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
 from finskillbench.engines.portfolio.mandate import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.mandate_text import read_mandate
-from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP, ACCEPTED_VIOLATION, InfeasibleError, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import rebalance
 from finskillbench.episode import JsonObject
@@ -102,7 +102,7 @@ class _Certificate:
             self.findings.add("branched")
             return again.uniqueness.outcome.proved
         formulation = formulate(problem, aim)
-        point = _complete(problem, formulation, weights)
+        point = formulation.point(weights)
         multipliers = np.array(stored["multipliers"], dtype=float)
         again = prove_optimal(formulation.program, point, multipliers)
         self.findings.widest("greatest_gap", again.gap)
@@ -168,14 +168,3 @@ class _Certificate:
         for name in ("template", "drawn"):
             self._expect(self.proof[name] == self.stored[name], f"the truth's {name} is not the certificate's")
         self.findings.add("authored")
-
-
-def _complete(problem: PortfolioProblem, formulation: Formulation, weights: Floats) -> Floats:
-    """Weights (n,) with the auxiliary variables they imply: factor exposures, then absolute trades."""
-    parts = [weights]
-    if not problem.risk.is_dense:
-        parts.append(problem.risk.root @ weights)
-    missing = len(formulation.program.linear) - sum(map(len, parts))
-    if missing and problem.current is not None:
-        parts.append(np.abs(weights - problem.current))
-    return np.concatenate(parts)

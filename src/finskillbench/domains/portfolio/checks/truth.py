@@ -19,10 +19,11 @@ from finskillbench.domains.portfolio.merit import trivial_value
 from finskillbench.domains.portfolio.optimizer_call import agreement, effective_parameters
 from finskillbench.domains.portfolio.rebalancing import LEAST_TRADE
 from finskillbench.domains.portfolio.tool_use_parameterization import TRIVIAL_CALL
+from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.portfolio.feasibility import least_turnover
 from finskillbench.engines.portfolio.mandate import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.mandate_text import read_mandate
-from finskillbench.engines.portfolio.optimise import InfeasibleError, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.engines.portfolio.rebalance import rebalance
 from finskillbench.episode import Episode, Truth

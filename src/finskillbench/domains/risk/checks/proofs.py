@@ -14,8 +14,8 @@ from finskillbench.domains.risk.checks import measures as risk_measures
 from finskillbench.domains.risk.checks.measures import NEVER_GIVEN_UP, Position
 from finskillbench.domains.risk.checks.truth import derive, same
 from finskillbench.engines.optimisation.certificate import Optimality, prove_optimal
+from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION
 from finskillbench.engines.optimisation.uniqueness import UniquenessProof, prove_unique
-from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP, ACCEPTED_VIOLATION
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Mandate, mandate_from
 from finskillbench.engines.risk.portfolio import Market, Portfolio
@@ -150,11 +150,11 @@ class _Proof:
         return last
 
     def _proved(self, aim: Aim, stored: JsonObject) -> tuple[Optimality, UniquenessProof]:
-        program = formulate(self.book, self.mandate, self.market, aim)
-        point = program.point(np.array(stored["weights"], dtype=float))
+        formulation = formulate(self.book, self.mandate, self.market, aim)
+        point = formulation.point(np.array(stored["weights"], dtype=float))
         multipliers = np.array(stored["multipliers"], dtype=float)
-        optimality = prove_optimal(program.formulation.program, point, multipliers)
-        return optimality, prove_unique(program.formulation, point, multipliers)
+        optimality = prove_optimal(formulation.program, point, multipliers)
+        return optimality, prove_unique(formulation, point, multipliers)
 
     def _same_trades(self, certified: Floats) -> None:
         stated = {trade["symbol"]: trade["trade_pct"] for trade in self.label.expected_output["trades"]}

@@ -16,7 +16,7 @@ from finskillbench.domains.risk.objects.mandates import TIERS, Fitted, fitted_at
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, draw, slots
 from finskillbench.domains.risk.objects.recipes import Setting
 from finskillbench.domains.risk.objects.scenarios import ScenarioBook, scenario_book
-from finskillbench.engines.portfolio.optimise import InfeasibleError, UndecidedError
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.engines.risk.batch import Batch
 from finskillbench.engines.risk.formulation import Aim, Goal

@@ -8,10 +8,10 @@ contradict each other, feasible false with the conflict.
 
 from typing import Any
 
+from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.portfolio.feasibility import least_turnover
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import clean
-from finskillbench.engines.portfolio.optimise import InfeasibleError
 from finskillbench.engines.portfolio.report import named, proof
 from finskillbench.sandbox.script import cli
 

@@ -8,9 +8,10 @@ Result: weights, constraint_satisfaction, checks (value and limit of each), expe
 
 from typing import Any
 
+from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import clean
-from finskillbench.engines.portfolio.optimise import InfeasibleError, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.report import checks, named, proof, satisfaction
 from finskillbench.sandbox.script import cli
 

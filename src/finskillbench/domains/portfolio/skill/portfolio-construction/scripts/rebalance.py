@@ -8,9 +8,9 @@ Result: trade_list (signed changes), new_weights, turnover (one-way), proof of b
 from typing import Any
 
 from finskillbench.engines.fields import number
+from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import clean
-from finskillbench.engines.portfolio.optimise import InfeasibleError
 from finskillbench.engines.portfolio.rebalance import OBJECTIVE_TOLERANCE, rebalance
 from finskillbench.engines.portfolio.report import named, proof
 from finskillbench.sandbox.script import cli

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.engines.portfolio.cases import HARD, case
 
+from finskillbench.engines.optimisation import certified
 from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.face import broken_cones, solve_by_cones, solve_on_face
 from finskillbench.engines.optimisation.program import Cone, ConicProgram, ProgramBuilder, Solution, solve
-from finskillbench.engines.portfolio import optimise
 from finskillbench.engines.portfolio.formulation import Aim, formulate
 from finskillbench.engines.portfolio.problem import Objective
 
@@ -47,14 +47,14 @@ def test_the_same_optimum_as_with_every_cone_from_the_start() -> None:
 
 def test_what_cannot_be_proved_without_its_cones_is_solved_with_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = formulate(case(30, 2, Objective.MAX_SHARPE, HARD), Aim())
-    whole = optimise.certify(problem)
+    whole = certified.certify(problem)
 
     def astray(program: ConicProgram, first: object = ()) -> Solution:
         found = solve_by_cones(program)
         return replace(found, x=found.x + 0.01, z=np.zeros_like(found.z), s=np.ones_like(found.s))
 
-    monkeypatch.setattr(optimise, "solve_by_cones", astray)
-    np.testing.assert_allclose(optimise.certify(problem, cones=()).weights, whole.weights, atol=1e-9)
+    monkeypatch.setattr(certified, "solve_by_cones", astray)
+    np.testing.assert_allclose(certified.certify(problem, cones=()).weights, whole.weights, atol=1e-9)
 
 
 def test_a_point_names_the_cones_it_breaks() -> None:

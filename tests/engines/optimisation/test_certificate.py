@@ -8,9 +8,11 @@ from tests.engines.portfolio.cases import HARD, MEDIUM, TIERS, case, random_port
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certificate import project, prove_infeasible, prove_optimal
+from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, InfeasibleError
+from finskillbench.engines.optimisation.formulation import Formulation
 from finskillbench.engines.optimisation.program import Cone, dense, solve
-from finskillbench.engines.portfolio.formulation import Aim, Formulation, Goal, formulate
-from finskillbench.engines.portfolio.optimise import ACCEPTED_GAP, InfeasibleError, optimise
+from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 

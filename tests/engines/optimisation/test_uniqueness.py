@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import TIERS, Oracle, case, random_portfolios
 
+from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.optimisation.uniqueness import Uniqueness
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.measures import violations
-from finskillbench.engines.portfolio.optimise import InfeasibleError, optimise
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 
