@@ -294,11 +294,11 @@ def _task(proved: Proved) -> Task:
 
 def second(task_input: QuartersInput) -> JsonObject:
     """The change of revenue, its segments and the ratios from the facts that an episode may see."""
-    given = filing_facts(task_input)
-    facts = VisibleFacts(given["facts"])
+    rows, segments = filing_facts(task_input)
+    facts = VisibleFacts(rows)
     end, prior_end = (date.fromisoformat(task_input[f]) for f in ("current_period_end", "prior_period_end"))
     now, before = facts.figures(end, "quarterly"), facts.figures(prior_end, "quarterly")
-    return decomposed(now, before, segment_changes(given["segments"], facts, end, prior_end))
+    return decomposed(now, before, segment_changes(segments, facts, end, prior_end))
 
 
 def proof(label: Label[QuartersInput], findings: Findings) -> None:
@@ -308,7 +308,7 @@ def proof(label: Label[QuartersInput], findings: Findings) -> None:
     end, prior_end = (
         date.fromisoformat(label.task_input[field]) for field in ("current_period_end", "prior_period_end")
     )
-    found = VisibleFacts(filing_facts(label.task_input)["facts"]).preceding(end, QUARTER_APART)
+    found = VisibleFacts(filing_facts(label.task_input)[0]).preceding(end, QUARTER_APART)
     findings.expect(found == prior_end, where, f"{prior_end} does not end the quarter before")
     for key, size in (("top_revenue_drivers", "magnitude_usd"), ("margin_drivers", "delta_pp")):
         sizes = [abs(entry[size]) for entry in expected[key]]

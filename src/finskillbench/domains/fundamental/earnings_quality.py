@@ -263,7 +263,7 @@ def _task(proved: Proved) -> Task:
 
 def second(task_input: FilingInput) -> JsonObject:
     """Signals, scores, ratios and flags from the facts that an episode may see."""
-    facts = VisibleFacts(filing_facts(task_input)["facts"])
+    facts = VisibleFacts(filing_facts(task_input)[0])
     now, before, _ = a_year_apart(facts, date.fromisoformat(task_input["period_end"]))
     return quality(now, before).answer
 

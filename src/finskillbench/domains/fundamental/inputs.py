@@ -39,11 +39,18 @@ class SegmentRow(TypedDict):
     derived: bool
 
 
-class FilingFacts(TypedDict):
-    """What the company had filed by the task's date; an edition holds it by reference."""
+class FilingFacts(TypedDict, total=False):
+    """What the company had filed by the task's date.
+
+    An edition holds it by reference: `ref` names the panel, the other three the rows; an agent gets the rows.
+    """
 
     facts: list[FactRow]
     segments: list[SegmentRow]
+    ref: str
+    symbol: str
+    as_of: str
+    since: str
 
 
 class FundamentalInput(TypedDict):
@@ -74,8 +81,9 @@ class QuartersInput(FundamentalInput):
     prior_filing_dir: NotRequired[str | None]
 
 
-def filing_facts(task_input: FundamentalInput) -> FilingFacts:
-    """The facts of an input; KeyError where it has none, as a published one."""
+def filing_facts(task_input: FundamentalInput) -> tuple[list[FactRow], list[SegmentRow]]:
+    """The rows of facts and of segments of an input; KeyError where it has none, as a published one."""
     if "filing_facts" not in task_input:
         raise KeyError("filing_facts")
-    return task_input["filing_facts"]
+    given = task_input["filing_facts"]
+    return given.get("facts", []), given.get("segments", [])

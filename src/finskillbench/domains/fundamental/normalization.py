@@ -148,7 +148,7 @@ def _task(proved: Proved) -> Task:
 
 def second(task_input: FilingInput) -> JsonObject:
     """The ten metrics from the facts that an episode may see."""
-    facts = VisibleFacts(filing_facts(task_input)["facts"])
+    facts = VisibleFacts(filing_facts(task_input)[0])
     figures = facts.figures(date.fromisoformat(task_input["period_end"]), period_of(task_input["form_type"]))
     return {"metrics": normalised(figures)}
 
