@@ -29,6 +29,7 @@ from finskillbench.harness.loop import Surroundings, run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.prompts import task_prompt
 from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.events import Finished
 from finskillbench.runs.store.journal import Journal
 from finskillbench.runs.store.rows import make_row
 from finskillbench.runs.store.trajectories import write_trajectory
@@ -83,7 +84,7 @@ def measure(episodes: int, folder: Path) -> float:
     verdict = Verdict(episode.task_id, episode.sub_task, Status.SCORED, True, {}, {})
     items = [Item(model.name, Condition.NO_SKILL, episode.task_id, i) for i in range(episodes)]
     (folder / items[0].trajectory).parent.mkdir(parents=True, exist_ok=True)
-    journal = Journal(folder / "journal.jsonl")
+    journal = Journal(folder)
 
     async def work(queue) -> None:
         for item in queue:
@@ -92,7 +93,7 @@ def measure(episodes: int, folder: Path) -> float:
             if (trace.ended, trace.turns) != ("submitted", TURNS):
                 raise SystemExit(f"the episode went wrong: {trace.ended} after {trace.turns} turns")
             write_trajectory(folder, item, episode, trace, edition_digest="")
-            journal.append(make_row(item, episode, trace, verdict, method="", edition_digest=""))
+            journal.append(Finished(make_row(item, episode, trace, verdict, method="", edition_digest="")))
 
     async def main() -> None:
         queue = iter(items)

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from finskillbench.cli.console import Progress
+from finskillbench.cli.display.console import Progress
 from finskillbench.domains import subtasks
 from finskillbench.edition import load_edition
 from finskillbench.runs.execute.run import run

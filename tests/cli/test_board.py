@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
+from tests.runs.examples import row
 
-from finskillbench.cli.board import Display
+from finskillbench.cli.display.board import Display
+from finskillbench.episode import Status
 from finskillbench.runs.execute.board import make_board
 
-ROW = {"model": "m/a", "status": "scored", "total_input_tokens": 1_500, "total_output_tokens": 20, "cost_usd": 0.25}
+ROW = row(model="m/a", total_input_tokens=1_500, total_output_tokens=20, cost_usd=0.25)
 
 
 class Clock:
@@ -28,9 +31,9 @@ def play(*, terminal: bool) -> tuple[str, Clock]:
         for step in range(1, 3):
             clock.now += 6
             board.models["m/a"].ran += 1
-            board.models["m/a"].add({**ROW, "status": "error" if step == 2 else "scored", "cost_usd": 0.5})
+            board.models["m/a"].add(replace(ROW, status=Status.ERROR if step == 2 else Status.SCORED, cost_usd=0.5))
             display(board, ROW)
-        board.models["m/b"].add({**ROW, "cost_usd": None})
+        board.models["m/b"].add(replace(ROW, cost_usd=None))
         board.notice = "interrupted: finishing 2 episodes"
         display(board, None)
         display(board, None)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from finskillbench import cli
-from finskillbench.cli import console
+from finskillbench.cli.display import console
 from finskillbench.errors import InternalError, SourceError
 
 COMMANDS = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,9 +9,9 @@ import pytest
 
 from finskillbench import cli
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.model import FREE
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.dropped import dropped_line
+from finskillbench.runs.store.events import Dropped, Expense
+from finskillbench.runs.store.journal import Journal
 
 NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
 needs_llm = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed")
@@ -84,8 +83,8 @@ def test_whether_the_money_is_enough(edition: Path, capsys) -> None:
 def test_money_that_the_run_folder_has_spent_is_gone(edition: Path, capsys) -> None:
     arguments = ["--edition", str(edition), *NOP, "--out", "mine"]
     assert cli.main(["run", *arguments]) == 0
-    paid = {**dropped_line(Item("baseline/nop", Condition.NO_SKILL, "t", 0), "budget", calls=1, usage=FREE, lost_usd=2)}
-    Path("mine/dropped.jsonl").write_text(json.dumps(paid) + "\n")
+    with Journal(Path("mine")) as journal:
+        journal.append(Dropped(Item("baseline/nop", Condition.NO_SKILL, "t", 0), "budget", Expense(1, lost_usd=2.0)))
     capsys.readouterr()
     for most, verdict in (("1.5", "stop early"), ("2.5", "be enough")):
         assert cli.main(["plan", *arguments, "--max-cost", most]) == 0

@@ -64,7 +64,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def test_what_cannot_be_judged_again_is_one_line(run: Path, edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "holds no run" in refused(capsys, run / "journal")
+    assert "holds no run" in refused(capsys, run / "trajectories")
     assert "holds no run" in refused(capsys, run / "absent")
     assert "is no edition" in refused(capsys, run, "--edition", run)
     with exclusive(run):

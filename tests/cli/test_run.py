@@ -12,12 +12,13 @@ import polars as pl
 import pytest
 
 from finskillbench import cli
-from finskillbench.cli.console import Progress
+from finskillbench.cli.display.console import Progress
 from finskillbench.edition import load_edition
 from finskillbench.errors import InputError
 from finskillbench.runs.execute.run import RunResult
 from finskillbench.runs.plan import defaults
 from finskillbench.runs.store.rows import to_frame
+from finskillbench.runs.store.version import scorer_version
 
 NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
 needs_llm = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed")
@@ -62,11 +63,12 @@ def test_a_named_folder_of_another_run_is_refused(edition: Path, capsys: pytest.
 
 
 def test_a_folder_judged_by_other_scorers_names_the_command_that_mends_it(
-    edition: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    edition: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["run", "--edition", str(edition), *NOP, "--out", "mine"]
     assert cli.main(arguments) == 0
-    monkeypatch.setattr("finskillbench.runs.store.record.scorer_version", lambda: "f" * 12)
+    record = Path("mine/run.json")
+    record.write_text(record.read_text().replace(scorer_version(), "f" * 12))
     assert cli.main(arguments) == 2
     assert "judge it again with finskillbench rescore" in capsys.readouterr().err
 
@@ -163,7 +165,7 @@ def test_the_default_folder_changes_with_edition_arguments_and_code(
     folder = defaults.run_folder(loaded, ["a"], 1)
     assert folder == defaults.run_folder(loaded, ["a"], 1)
     assert folder != defaults.run_folder(loaded, ["a"], 2)
-    monkeypatch.setattr(defaults, "_RUNNERS", ("catalog",))
+    monkeypatch.setattr(defaults, "_RUNNERS", ("episode.py",))
     assert folder != defaults.run_folder(loaded, ["a"], 1)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from finskillbench import cli
 from finskillbench.harness.trace import Trace
-from finskillbench.runs.store.trajectories import item_of, read_trajectory, trace_of
+from finskillbench.runs.store.trajectories import read_trajectory
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_bad_input_is_one_line(run: Path, capsys) -> None:
     assert refused(capsys, run, "pc_rebal_9").endswith("has no trajectory of task 'pc_rebal_9'; there are pc_rebal_1")
     assert "is a folder; name a task" in refused(capsys, run)
     assert "is not there" in refused(capsys, run / "absent", "x")
-    assert "holds no trajectories" in refused(capsys, run / "journal", "x")
+    assert "holds no trajectories" in refused(capsys, run / "trajectories", "x")
     (path, *_) = sorted((run / "trajectories").rglob("*.json.gz"))
     assert "leave the task and the options out" in refused(capsys, path, "pc_rebal_1")
     path.write_bytes(path.read_bytes()[:50])
@@ -107,8 +107,8 @@ def test_bad_input_is_one_line(run: Path, capsys) -> None:
 
 def test_what_a_model_wrote_cannot_command_the_terminal(run: Path, capsys) -> None:
     path = run / "trajectories" / "baseline-nop__no_skill" / "pc_rebal_1__0.json.gz"
-    content = read_trajectory(path)
-    content["messages"][2]["content"] = "\x1b]0;owned\x07 and\r\x1b[2Jgone"
+    content = orjson.loads(gzip.decompress(path.read_bytes()))
+    content["trace"]["messages"][2]["content"] = "\x1b]0;owned\x07 and\r\x1b[2Jgone"
     path.write_bytes(gzip.compress(orjson.dumps(content)))
     text = told(capsys, path)
     assert "\\x1b]0;owned\\x07 and" in text
@@ -117,10 +117,8 @@ def test_what_a_model_wrote_cannot_command_the_terminal(run: Path, capsys) -> No
 
 def test_a_trace_is_read_back_as_it_was(run: Path) -> None:
     for path in (run / "trajectories").rglob("*.json.gz"):
-        content = read_trajectory(path)
-        trace = trace_of(content)
-        assert isinstance(trace, Trace)
-        assert orjson.loads(orjson.dumps(trace)) == {name: content[name] for name in orjson.loads(orjson.dumps(trace))}
-        assert trace.submission.answer == content["answer"]
-        assert item_of(content).trajectory == str(path.relative_to(run))
-        assert hash(trace.messages)
+        trajectory = read_trajectory(path)
+        assert isinstance(trajectory.trace, Trace)
+        assert orjson.dumps(trajectory) == gzip.decompress(path.read_bytes())
+        assert trajectory.item.trajectory == str(path.relative_to(run))
+        assert hash(trajectory.trace.messages)

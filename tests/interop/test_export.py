@@ -236,6 +236,9 @@ def test_what_is_no_finished_run_is_refused(finished: RunResult, small_edition: 
     (tmp_path / "rows.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match="not a table"):
         export_run(tmp_path, tmp_path / "logs")
+    finished.rows.drop("mount").write_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=r"of another version .*`mount`"):
+        export_run(tmp_path, tmp_path / "logs")
     (tmp_path / "rows.parquet").write_bytes((finished.folder / "rows.parquet").read_bytes())
     with pytest.raises(InputError, match="not a readable trajectory"):
         export_run(tmp_path, tmp_path / "logs")

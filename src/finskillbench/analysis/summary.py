@@ -1,13 +1,12 @@
 """The table at the end of a run: per model and subtask, the mean of each condition and what the skills changed.
 
-Means are over episodes with repeats averaged first. Rows of status `error` are no scores: they are counted apart
-and enter no mean. The headline is the mean over all episodes of the subtasks that count, as in the published
-results; `infeasibility_detection` never counts.
+Means are over episodes with repeats averaged first. Rows of status `error` are no scores: they are counted by
+themselves and enter no mean. The headline is the mean over all episodes of the subtasks that count towards it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,31 +80,31 @@ def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, *, s
         raise InputError(f"rows: the column {absent[0]!r} is missing; give the rows.parquet of a run")
     if rows.is_empty():
         raise InputError("rows: the table is empty; give the rows.parquet of a finished run")
-    conditions = _conditions(rows)
     order = [subtask.name for subtask in subtasks()]
-    aside = {subtask.name for subtask in subtasks() if not subtask.headline}
-    present = rows["sub_task"].unique(maintain_order=True).to_list()
-    named = sorted(present, key=lambda name: order.index(name) if name in order else len(order))
-    profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in named}
+    excluded = {subtask.name for subtask in subtasks() if not subtask.headline}
+    names = sorted(_distinct(rows, "sub_task"), key=_place_in(order))
+    conditions = tuple(sorted(_distinct(rows, "condition"), key=_place_in([each.value for each in Condition])))
+    profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in names}
+    headline = "+".join(dict.fromkeys(profiles[name].value for name in names if name not in excluded))
     shown = _with_shown_score(rows, profiles)
     lines: list[Line] = []
-    for model in rows["model"].unique(maintain_order=True):
-        mine = shown.filter(pl.col("model") == model)
-        for name in named:
-            part = mine.filter(pl.col("sub_task") == name)
-            if not part.is_empty():
-                lines.append(_line(part, model, name, profiles[name].value, conditions, seed))
-        counted = mine.filter(~pl.col("sub_task").is_in(list(aside)))
-        used = dict.fromkeys(profiles[name].value for name in named if name not in aside)
-        if not counted.is_empty():
-            lines.append(_line(counted, model, HEADLINE, "+".join(used), conditions, seed))
-    return Summary(profile, conditions, tuple(lines), _notes(rows, profile, profiles, aside))
+    for model in _distinct(rows, "model"):
+        of_model = shown.filter(pl.col("model") == model)
+        parts = [(name, profiles[name].value, of_model.filter(pl.col("sub_task") == name)) for name in names]
+        parts.append((HEADLINE, headline, of_model.filter(~pl.col("sub_task").is_in(list(excluded)))))
+        lines += [
+            _line(part, model, name, label, conditions, seed) for name, label, part in parts if not part.is_empty()
+        ]
+    return Summary(profile, conditions, tuple(lines), _notes(rows, profile, profiles, excluded))
 
 
-def _conditions(rows: pl.DataFrame) -> tuple[str, ...]:
-    known = [condition.value for condition in Condition]
-    present = rows["condition"].unique(maintain_order=True).to_list()
-    return tuple(sorted(present, key=lambda name: known.index(name) if name in known else len(known)))
+def _distinct(rows: pl.DataFrame, column: str) -> list[str]:
+    return rows[column].unique(maintain_order=True).to_list()
+
+
+def _place_in(order: Sequence[str]) -> Callable[[str], int]:
+    """A sorting key: known names in their order, then the others."""
+    return lambda name: order.index(name) if name in order else len(order)
 
 
 def _profile_of(rows: pl.DataFrame, wanted: Profile) -> Profile:
@@ -127,12 +126,12 @@ def _with_shown_score(rows: pl.DataFrame, profiles: dict[str, Profile]) -> pl.Da
 
 def _line(part: pl.DataFrame, model: str, name: str, profile: str, conditions: Sequence[str], seed: int) -> Line:
     means = {condition: _episode_means(part, condition) for condition in conditions}
-    cells = []
+    cells: list[Cell] = []
     for condition in conditions:
         scores = list(means[condition].values())
         errors = part.filter((pl.col("condition") == condition) & pl.col("failed")).height
         cells.append(Cell(float(np.mean(scores)) if scores else None, len(scores), errors))
-    differences = []
+    differences: list[Difference | None] = []
     for condition in conditions:
         if condition == REFERENCE or REFERENCE not in means:
             differences.append(None)
@@ -155,15 +154,15 @@ def is_program(model: str) -> bool:
     return model.startswith("baseline/")
 
 
-def _notes(rows: pl.DataFrame, wanted: Profile, profiles: dict[str, Profile], aside: set[str]) -> tuple[str, ...]:
-    notes = []
-    if any(is_program(model) for model in rows["model"].unique()):
+def _notes(rows: pl.DataFrame, wanted: Profile, profiles: dict[str, Profile], excluded: set[str]) -> tuple[str, ...]:
+    notes: list[str] = []
+    if any(is_program(model) for model in _distinct(rows, "model")):
         notes.append("baseline/... are programs, not language models.")
     other = [f"{name} ({profile.value})" for name, profile in profiles.items() if profile is not wanted]
     if other:
         notes.append(f"No {wanted.value} scores for: {', '.join(other)}.")
-    if aside & profiles.keys():
-        notes.append(f"Not in the headline: {', '.join(sorted(aside & profiles.keys()))}.")
+    if excluded & profiles.keys():
+        notes.append(f"Not in the headline: {', '.join(sorted(excluded & profiles.keys()))}.")
     failed = rows.filter(pl.col("status") == Status.ERROR.value).height
     if failed:
         notes.append(f"{failed} of {rows.height} rows ended in an error and are in no mean; run again to repeat them.")

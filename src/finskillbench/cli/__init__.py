@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -10,7 +11,8 @@ from typing import Annotated
 import typer
 from typer import TyperException
 
-from finskillbench.cli import console, data, export, merge, plan, rescore, run, score, show, skills
+from finskillbench.cli import data, export, merge, options, plan, rescore, run, score, show, skills
+from finskillbench.cli.display import console
 from finskillbench.errors import FinSkillBenchError, InternalError
 
 FAILED = 2
@@ -26,8 +28,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data.app, name="data")
-app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
-app.command("run", epilog=run.EXAMPLE)(run.run)
+app.command("plan", epilog=plan.EXAMPLE)(options.command(plan.plan, plan.PlanOptions))
+app.command("run", epilog=run.EXAMPLE)(options.command(run.run, options.RunOptions))
 app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
 app.command("show", epilog=show.EXAMPLE)(show.show)
 app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)
@@ -48,15 +50,20 @@ def _root(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    verbose: Annotated[
+        int,
+        typer.Option("-v", "--verbose", count=True, help="Log what is done to standard error; -vv with tracebacks."),
+    ] = 0,
 ) -> None:
+    console.log_to_stderr(verbose)
     console.help_when_alone(context)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    0: done; 1: a check found something; 2: an error, told in one line on standard error; 130: interrupted.
-    An exception that nobody foresaw keeps its traceback, since it is our bug.
+    0: done; 1: a check found something; 2: an error, in one line on standard error; 130: interrupted.
+    An exception that nobody foresaw keeps its traceback, since it is our bug; that of an error is logged under -vv.
     """
     try:
         code = app(arguments, prog_name="finskillbench", standalone_mode=False)
@@ -79,5 +86,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str) -> int:
+    logging.getLogger(__name__).debug("the command failed", exc_info=True)
     print("error: " + " ".join(message.split()), file=sys.stderr)
     return FAILED

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from finskillbench.cli import console
+from finskillbench.cli.display import console
 from finskillbench.errors import InputError
 
 if TYPE_CHECKING:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from finskillbench.cli import console, options
+from finskillbench.cli.display import console
+from finskillbench.cli.options import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,73 +21,48 @@ Examples:
   finskillbench plan --model mine/model --prices prices.json --out runs/mine"""
 
 
-def plan(
-    edition: options.Edition_ = None,
-    model: options.Models = None,
-    condition: options.Conditions = None,
-    subtask: options.Subtasks = None,
-    limit: options.Limit = None,
-    epochs: options.Epochs = 1,
-    seed: options.Seed = 0,
-    max_concurrency: options.MaxConcurrency = None,
-    out: options.Out = None,
-    base_url: options.BaseUrl = None,
-    max_tokens: options.MaxTokens = options.DEFAULT_MAX_TOKENS,
-    request_timeout: options.RequestTimeout = options.DEFAULT_REQUEST_TIMEOUT,
-    attempt_timeout: options.AttemptTimeout = None,
-    reasoning_effort: options.ReasoningEffort = None,
-    prices: options.Prices = None,
-    max_cost: options.MaxCost = None,
-    shard: options.ShardText = None,
-    retry_errors: options.RetryErrors = True,
+@dataclass(kw_only=True)
+class PlanOptions(RunOptions):
+    """The options of `run`, and what a model is taken to write."""
+
     output_tokens_per_call: Annotated[
         int | None,
         typer.Option(
             min=0, max=console.LARGEST, help="What a hosted model writes per call besides tool calls. Default: 500."
         ),
-    ] = None,
-) -> None:
+    ] = None
+
+
+def plan(options: PlanOptions) -> None:
     """Print episodes, model calls, tokens and cost by model and condition; the same arguments as `run`.
 
     Baselines play a sample of the episodes in memory: nothing is written and no provider is asked. Episodes that the
     run folder already holds are left out.
     """
     from finskillbench.harness.conditions import parse_condition
-    from finskillbench.runs.execute import run as runs
+    from finskillbench.harness.loop import MAX_TURNS
     from finskillbench.runs.plan.estimate import OUTPUT_TOKENS_PER_CALL, STAND_IN, estimate, left_to_run
     from finskillbench.runs.plan.items import make_plan
-    from finskillbench.runs.plan.streams import parse_shard
-    from finskillbench.runs.store.dropped import spent
+    from finskillbench.runs.store.journal import read_history
 
-    models = model or list(runs.DEFAULT_MODELS)
-    conditions = condition or [each.value for each in runs.DEFAULT_CONDITIONS]
-    part = None if shard is None else parse_shard(shard)
-    called = options.model_options(
-        base_url=base_url,
-        seed=seed,
-        max_tokens=max_tokens,
-        request_timeout=request_timeout,
-        attempt_timeout=attempt_timeout,
-        reasoning_effort=reasoning_effort,
-        prices=prices,
-    )
-    options.check_names(models, conditions, subtask or ())
-    written = OUTPUT_TOKENS_PER_CALL if output_tokens_per_call is None else output_tokens_per_call
+    part, prices, max_tokens, max_cost = options.part, options.called.prices, options.max_tokens, options.max_cost
+    options.check_names()
+    per_call = options.output_tokens_per_call
+    written = OUTPUT_TOKENS_PER_CALL if per_call is None else per_call
 
     with console.Progress() as progress:
         progress("Reading the edition")
-        loaded = options.open_edition(edition, progress)
-        folder = out or options.default_folder(
-            loaded, models, conditions, subtask, limit=limit, epochs=epochs, called=called, shard=shard
-        )
-        arms = [parse_condition(name) for name in conditions]
-        work = make_plan(loaded.episodes(subtask or None), models, arms, limit=limit, epochs=epochs)
-        left, finished = left_to_run(folder, loaded, work, shard=part, retry_errors=retry_errors)
+        loaded = options.open_edition(progress)
+        folder = options.folder(loaded)
+        arms = [parse_condition(name) for name in options.conditions]
+        episodes = loaded.episodes(options.subtask or None)
+        work = make_plan(episodes, options.models, arms, limit=options.limit, epochs=options.epochs)
+        left, finished = left_to_run(folder, loaded, work, shard=part, retry_errors=options.retry_errors)
         estimates = estimate(
             loaded,
             work,
             left,
-            prices=called.prices,
+            prices=prices,
             max_tokens=max_tokens,
             output_tokens_per_call=written,
             progress=lambda done, total: progress("Playing a sample", done, total),
@@ -97,8 +74,8 @@ def plan(
     if any(each.player != each.model for each in estimates):
         typer.echo(f"Hosted models: as {STAND_IN}, and {written} output tokens per call (--output-tokens-per-call).")
     typer.echo(
-        f"At most: 12 calls an episode, {max_tokens:,} output tokens each (--max-tokens), before each the longest "
-        "tool results of the sample."
+        f"At most: {MAX_TURNS} calls an episode, {max_tokens:,} output tokens each (--max-tokens), before each the "
+        "longest tool results of the sample."
     )
     if finished:
         typer.echo(f"Finished: {finished:,} episodes in {folder}, not counted above.")
@@ -106,7 +83,7 @@ def plan(
     if unknown:
         typer.echo(f"Price unknown: {', '.join(unknown)}; give it in a file with --prices.")
     elif max_cost is not None:
-        paid = spent(folder, {name: called.prices.of(name) for name in models})
+        paid = read_history(folder).spent({name: prices.of(name) for name in options.models})
         expected = sum(each.expected.cost_usd or 0.0 for each in estimates)
         verdict = "stop early" if paid + expected > max_cost else "be enough"
         already = f", of which {paid:,.2f} are spent," if paid else ""
@@ -114,19 +91,20 @@ def plan(
 
 
 def _table(title: str, estimates: Sequence[Estimate], amounts: Sequence[Amount]) -> str:
-    from finskillbench.cli.tables import render_table
+    from finskillbench.cli.display.tables import render_table
 
     header = (title, "condition", "episodes", "calls", "input tokens", "output tokens", "cost USD")
     pairs = list(zip(estimates, amounts, strict=True))
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for model in dict.fromkeys(each.model for each in estimates):
-        own = [(each, amount) for each, amount in pairs if each.model == model]
+        of_model = [(each, amount) for each, amount in pairs if each.model == model]
         rows += [
             _row(model if number == 0 else "", each.condition.value, each.episodes, amount)
-            for number, (each, amount) in enumerate(own)
+            for number, (each, amount) in enumerate(of_model)
         ]
-        if len(own) > 1:
-            rows.append(_row("", "all", sum(each.episodes for each, _ in own), _sum([amount for _, amount in own])))
+        if len(of_model) > 1:
+            episodes = sum(each.episodes for each, _ in of_model)
+            rows.append(_row("", "all", episodes, _sum([amount for _, amount in of_model])))
     if len({each.model for each in estimates}) > 1:
         rows.append(_row("all", "", sum(each.episodes for each in estimates), _sum(amounts)))
     return render_table(header, rows, words=2) + "\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from finskillbench.cli import console
+from finskillbench.cli.display import console
 
 if TYPE_CHECKING:
     from finskillbench.runs.afterwards.rescore import Change, Group
@@ -31,15 +31,15 @@ def rescore(
 
     Says which scores moved, and writes rows and journals anew; no model is asked.
     """
-    from finskillbench.cli.tables import render_table
+    from finskillbench.cli.display.tables import render_table
     from finskillbench.edition import load_edition
     from finskillbench.runs.afterwards import rescore as rescoring
     from finskillbench.runs.plan.defaults import default_edition
 
-    begun = rescoring.read_record(run)
+    record = rescoring.read_run(run)
     with console.Progress() as progress:
         progress("Reading the edition")
-        was = Path(begun["edition_path"])
+        was = Path(record.edition_path)
         loaded = load_edition(edition or (was if was.is_dir() else default_edition(progress)))
         result = rescoring.rescore(
             run, loaded, dry_run=dry_run, progress=lambda done, total: progress("Judging", done, total)

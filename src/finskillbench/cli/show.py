@@ -41,9 +41,10 @@ def show(
     else:
         path = find_trajectory(run, task_id, model=model, condition=condition, run_idx=run_idx)
     width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
-    told = conversation(read_trajectory(path), row_of(path), width=max(width, 40), most=None if full else lines)
+    trajectory = read_trajectory(path)
+    row = row_of(path, trajectory)
     try:
-        for line in told:
+        for line in conversation(trajectory, row, width=max(width, 40), most=None if full else lines):
             typer.secho(line.text, bold=line.heading or None)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from finskillbench.cli import console
+from finskillbench.cli.display import console
 
 app = typer.Typer(help="List, lint and show skill packages.")
 

@@ -7,11 +7,12 @@ saw and did and how it was scored, never the truth, so they can be handed around
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import orjson
 import polars as pl
 from inspect_ai.log import (
@@ -35,8 +36,8 @@ from finskillbench.interop.tasks import EVERYTHING
 from finskillbench.interop.verdict_scores import SCORER, to_results
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.files import PART, make_folder
-from finskillbench.runs.store.record import FILE
-from finskillbench.runs.store.rows import ROWS, SCHEMA
+from finskillbench.runs.store.record import FILE, RunRecord, read_record
+from finskillbench.runs.store.rows import ROWS, Row, from_frame
 from finskillbench.runs.store.trajectories import read_trajectory
 
 Progress = Callable[[str, int, int], None]
@@ -71,94 +72,79 @@ def export_run(
     record, rows = _read_run(run)
     arms = _choose(rows, models, conditions, run)
     make_folder(out)
-    written = []
+    written: list[Path] = []
     for (model, condition), arm_rows in arms.items():
         name = Item(model, condition, "", 0).arm
-        samples = []
-        for sample in _samples(run, arm_rows, model, condition):
-            samples.append(sample)
+        samples: list[EvalSample] = []
+        for row in arm_rows:
+            samples.append(make_sample(row, read_trajectory(run / row.item.trajectory).trace))
             if progress is not None:
-                progress(name, len(samples), arm_rows.height)
+                progress(name, len(samples), len(arm_rows))
         log = _log(run, record, model, condition, arm_rows, samples)
         written.append(_write(log, out / f"{name}.eval"))
     return written
 
 
-def _read_run(run: Path) -> tuple[Mapping[str, Any], pl.DataFrame]:
+def _read_run(run: Path) -> tuple[RunRecord, list[Row]]:
+    if not (run / FILE).is_file():
+        raise InputError(f"{run}: no run folder (it has no {FILE}); name one that `finskillbench run` wrote")
+    record = read_record(run)
     try:
-        record = orjson.loads((run / FILE).read_bytes())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{run}: no run folder ({FILE}: {error}); name one that `finskillbench run` wrote") from None
-    try:
-        rows = pl.read_parquet(run / ROWS)
+        return record, from_frame(pl.read_parquet(run / ROWS))
     except FileNotFoundError:
         raise InputError(f"{run}: has no {ROWS} yet; the command that started the run finishes it") from None
+    except msgspec.ValidationError as error:
+        raise InputError(f"{run / ROWS}: is of another version ({error}); run again with this one") from None
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{run / ROWS}: not a table ({error}); delete it and resume the run") from None
-    missing = [name for name in SCHEMA if name not in rows.columns]
-    if missing:
-        raise InputError(f"{run / ROWS}: has no column {missing[0]!r}; it is of another version, run again with this")
-    return record, rows
 
 
 def _choose(
-    rows: pl.DataFrame, models: Sequence[str] | None, conditions: Sequence[str] | None, run: Path
-) -> dict[tuple[str, Condition], pl.DataFrame]:
+    rows: Sequence[Row], models: Sequence[str] | None, conditions: Sequence[str] | None, run: Path
+) -> dict[tuple[str, Condition], list[Row]]:
     """The rows of each wanted (model, condition), in the run's order."""
     wanted = None if conditions is None else [parse_condition(name).value for name in conditions]
-    for column, names in (("model", models), ("condition", wanted)):
-        held = rows[column].unique(maintain_order=True).to_list()
-        unknown = [name for name in names or () if name not in held]
+    for column, names, present in (
+        ("model", models, dict.fromkeys(row.model for row in rows)),
+        ("condition", wanted, dict.fromkeys(row.condition.value for row in rows)),
+    ):
+        unknown = [name for name in names or () if name not in present]
         if unknown:
-            raise InputError(f"{run}: has no {column} {unknown[0]!r}; it holds {', '.join(held) or 'nothing'}")
-    kept = rows.filter(
-        pl.lit(True) if models is None else pl.col("model").is_in(models),
-        pl.lit(True) if wanted is None else pl.col("condition").is_in(wanted),
-    )
-    if kept.is_empty():
+            raise InputError(f"{run}: has no {column} {unknown[0]!r}; it holds {', '.join(present) or 'nothing'}")
+    arms: dict[tuple[str, Condition], list[Row]] = {}
+    for row in rows:
+        if (models is None or row.model in models) and (wanted is None or row.condition in wanted):
+            arms.setdefault((row.model, row.condition), []).append(row)
+    if not arms:
         raise InputError(f"{run}: no episode has finished; resume the run")
-    return {
-        (model, Condition(condition)): part
-        for (model, condition), part in kept.partition_by(
-            "model", "condition", as_dict=True, maintain_order=True
-        ).items()
-    }
-
-
-def _samples(run: Path, rows: pl.DataFrame, model: str, condition: Condition) -> Iterator[EvalSample]:
-    for row in rows.iter_rows(named=True):
-        path = run / Item(model, condition, row["task_id"], row["run_idx"]).trajectory
-        trajectory = read_trajectory(path)
-        try:
-            yield make_sample(row, trajectory)
-        except (KeyError, TypeError, IndexError) as error:
-            raise InputError(f"{path}: not a trajectory of this version ({error!r}); run its episode again") from error
+    return arms
 
 
 def _log(
     run: Path,
-    record: Mapping[str, Any],
+    record: RunRecord,
     model: str,
     condition: Condition,
-    rows: pl.DataFrame,
+    rows: Sequence[Row],
     samples: list[EvalSample],
 ) -> EvalLog:
-    arguments = record["arguments"]
-    task = f"finskillbench/{_task_name(rows)}"
-    identity = hashlib.sha256(orjson.dumps([record["plan"]["digest"], record["edition_digest"]])).hexdigest()
-    own = hashlib.sha256(f"{identity}\0{model}\0{condition.value}".encode()).hexdigest()
+    arguments = record.arguments
+    name = _task_name(rows)
+    task = f"finskillbench/{name}"
+    run_digest = hashlib.sha256(orjson.dumps([record.plan.digest, record.edition_digest])).hexdigest()
+    log_digest = hashlib.sha256(f"{run_digest}\0{model}\0{condition.value}".encode()).hexdigest()
     scores = [(str(sample.id), (sample.scores or {}).get(SCORER)) for sample in samples]
-    unfinished = any(sample.error is not None for sample in samples)
-    task_args = {"condition": condition.value, "edition": record["edition_path"], "limit": arguments["limit"]}
-    ids = rows["task_id"].unique(maintain_order=True).to_list()
-    # Programs take no settings, and a run of theirs alone may name none.
-    config = GenerateConfig(temperature=0.0, seed=arguments["seed"], max_tokens=arguments.get("max_tokens"))
+    # Episodes of one model under one condition in the whole run; a shard's log is a part of it and never complete.
+    complete = len(rows) >= record.plan.episodes * arguments.epochs
+    task_args = {"condition": condition.value, "edition": record.edition_path, "limit": arguments.limit}
+    ids = list(dict.fromkeys(row.task_id for row in rows))
+    config = GenerateConfig(temperature=0.0, seed=arguments.seed, max_tokens=arguments.max_tokens)
     return EvalLog(
-        status="error" if unfinished else "success" if rows.height >= _planned(record) else "cancelled",
+        status="error" if any(sample.error for sample in samples) else "success" if complete else "cancelled",
         eval=EvalSpec(
-            eval_id=own[:22],
-            run_id=identity[:22],
-            task_id=own[22:44],
+            eval_id=log_digest[:22],
+            run_id=run_digest[:22],
+            task_id=log_digest[22:44],
             created=_time(run / FILE),
             task=task,
             task_display_name=f"{task} ({condition.value})",
@@ -166,20 +152,18 @@ def _log(
             task_args_passed=task_args,
             tags=[condition.value],
             solver="finskillbench/episode_loop",
-            dataset=EvalDataset(
-                name=_task_name(rows), location=record["edition_path"], samples=len(ids), sample_ids=ids
-            ),
+            dataset=EvalDataset(name=name, location=record.edition_path, samples=len(ids), sample_ids=[*ids]),
             model=model,
             model_generate_config=config,
-            config=EvalConfig(epochs=rows["run_idx"].n_unique()),
-            packages={"finskillbench": record["code_version"]},
+            config=EvalConfig(epochs=len({row.run_idx for row in rows})),
+            packages={"finskillbench": record.code_version},
             metadata={
                 "condition": condition.value,
-                "edition": record["edition_digest"],
-                "mount": record["mounts"][condition.value],
-                "prompts": record["prompts_digest"],
-                "scorer_version": rows["scorer_version"].unique(maintain_order=True).to_list(),
-                "statuses": dict(rows["status"].value_counts(sort=True).rows()),
+                "edition": record.edition_digest,
+                "mount": record.mounts[condition.value],
+                "prompts": record.prompts_digest,
+                "scorer_version": list(dict.fromkeys(row.scorer_version for row in rows)),
+                "statuses": dict(Counter(row.status.value for row in rows).most_common()),
             },
         ),
         plan=EvalPlan(steps=[EvalPlanStep(solver="finskillbench/episode_loop")], config=config),
@@ -187,11 +171,6 @@ def _log(
         stats=EvalStats(started_at=_time(run / FILE), completed_at=_time(run / ROWS), model_usage=_total(samples)),
         samples=samples,
     )
-
-
-def _planned(record: Mapping[str, Any]) -> int:
-    """Episodes of one model under one condition in the whole run; a shard's log is a part of it and never complete."""
-    return record["plan"]["episodes"] * record["arguments"]["epochs"]
 
 
 def _write(log: EvalLog, path: Path) -> Path:
@@ -206,11 +185,11 @@ def _write(log: EvalLog, path: Path) -> Path:
     return path
 
 
-def _task_name(rows: pl.DataFrame) -> str:
+def _task_name(rows: Sequence[Row]) -> str:
     """The narrowest task of `finskillbench.interop.tasks` that holds these episodes."""
-    for column in ("sub_task", "domain"):
-        if rows[column].n_unique() == 1:
-            return rows[column][0]
+    for names in ({row.sub_task for row in rows}, {row.domain for row in rows}):
+        if len(names) == 1:
+            return names.pop()
     return EVERYTHING
 
 

@@ -1,7 +1,4 @@
-"""What Inspect finds under `finskillbench/`: its entry point of the group `inspect_ai` names this module.
-
-Inspect imports it with every command, so the engines and tables wait until a task is made.
-"""
+"""What Inspect finds under `finskillbench/`: its entry point of the group `inspect_ai` names this module."""
 
 from finskillbench.interop.programs import ProgramAPI
 from finskillbench.interop.tasks import TASKS, episode_loop, verdict

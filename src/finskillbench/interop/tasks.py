@@ -15,7 +15,7 @@ from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from finskillbench.domains import subtasks
+from finskillbench.domains import domain_of, domains, subtasks
 from finskillbench.episode import Submission
 from finskillbench.errors import RunStoppedError
 from finskillbench.harness.loop import run_episode
@@ -23,7 +23,6 @@ from finskillbench.harness.providers.inspect_words import to_chat
 from finskillbench.interop.active import Active
 from finskillbench.interop.verdict_scores import PROFILES, SCORER, to_score
 
-DOMAINS = ("portfolio_construction", "risk_management", "fundamental_analysis")
 EVERYTHING = "all"
 
 ENDED, ANSWER = "finskillbench:ended", "finskillbench:answer"
@@ -82,13 +81,12 @@ def verdict(edition: str) -> Scorer:
         # Without a trace, a limit of Inspect ended the sample: nothing was submitted.
         submission = Submission(str(state.sample_id), state.store.get(ANSWER), state.store.get(ENDED, "stopped"))
         judged = open_bench(edition).judge(submission)
-        return to_score(judged.status.value, {p.value: v for p, v in judged.scores.items()}, submission.answer)
+        return to_score(judged.status, judged.scores, submission.answer)
 
     return score
 
 
 def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
-    from finskillbench.domains import domain_of, subtasks
     from finskillbench.harness.proof import prove_arms
     from finskillbench.interop.bench import mounted_arm, open_bench
     from finskillbench.runs.plan.defaults import default_edition
@@ -96,9 +94,11 @@ def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
 
     path = str(Path(edition).absolute() if edition else default_edition(lambda stage: None))
     bench, mounted = open_bench(path), mounted_arm(condition)
-    named = [subtask.name for subtask in subtasks() if name in (subtask.name, domain_of(subtask.name).name, EVERYTHING)]
-    held = [each for each in named if each in bench.edition.sub_tasks]
-    chosen = bench.choose(held or named, limit)
+    wanted = [
+        subtask.name for subtask in subtasks() if name in (subtask.name, domain_of(subtask.name).name, EVERYTHING)
+    ]
+    present = [each for each in wanted if each in bench.edition.sub_tasks]
+    chosen = bench.choose(present or wanted, limit)
     proof = prove_arms({mounted.arm.condition: mounted}, sorted({episode.skill for episode in chosen}))
     samples = [
         Sample(
@@ -134,12 +134,13 @@ def _register(name: str) -> Callable[..., Task]:
         """Episodes of an edition under one arm.
 
         `edition` is its folder; without it the default one is taken, and built where it is missing. `limit` takes the
-        first episodes of each subtask; without it the full-run protocol's number (40; 100 for fundamental analysis).
+        first episodes of each subtask; without it the full-run protocol's number.
         """
         return _build(name, condition, edition, limit)
 
     return build
 
 
-TASKS = {name: _register(name) for name in (*(one.name for one in subtasks()), *DOMAINS, EVERYTHING)}
+_NAMES = (*(subtask.name for subtask in subtasks()), *(domain.name for domain in domains()), EVERYTHING)
+TASKS = {name: _register(name) for name in _NAMES}
 """What `inspect eval finskillbench/...` takes, by name."""

@@ -14,7 +14,7 @@ from statistics import fmean, stdev
 from inspect_ai.log import EvalMetric, EvalResults, EvalScore
 from inspect_ai.scorer import Score
 
-from finskillbench.episode import Status
+from finskillbench.episode import Profile, Status
 from finskillbench.runs.store.rows import HEADLINE_ORDER
 
 SCORER = "verdict"
@@ -24,16 +24,16 @@ NOT_JUDGED = math.nan
 """Inspect's mark of a value that its metrics leave out."""
 
 
-def to_score(status: str, scores: Mapping[str, float | None], answer: str | None) -> Score | None:
+def to_score(status: Status, scores: Mapping[Profile, float | None], answer: str | None) -> Score | None:
     """The score of one sample; None where the harness failed, which is never a zero."""
-    if status == Status.ERROR.value:
+    if status is Status.ERROR:
         return None
-    values = {name: scores.get(name) for name in PROFILES}
+    values = {profile.value: scores.get(profile) for profile in HEADLINE_ORDER}
     return Score(
         value={name: NOT_JUDGED if value is None else value for name, value in values.items()},
         answer=answer,
-        explanation=status,
-        metadata={"status": status},
+        explanation=status.value,
+        metadata={"status": status.value},
     )
 
 
@@ -42,10 +42,10 @@ def to_results(scores: Iterable[tuple[str, Score | None]]) -> EvalResults:
 
     Repeats of a task are averaged first.
     """
-    given = list(scores)
-    judged = [(task_id, score.as_dict()) for task_id, score in given if score is not None]
+    samples = list(scores)
+    judged = [(task_id, score.as_dict()) for task_id, score in samples if score is not None]
     return EvalResults(
-        total_samples=len(given),
+        total_samples=len(samples),
         completed_samples=len(judged),
         scores=[_profile(name, [(task_id, values[name]) for task_id, values in judged]) for name in PROFILES],
     )

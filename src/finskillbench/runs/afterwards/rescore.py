@@ -1,31 +1,27 @@
 """Judging a run again after a scorer changed, from its trajectories alone.
 
-What an agent did and saw stays as it was; the persistent arm's later prompts told it the old verdicts. Order of
-writing: each journal, then the rows, then the record with its scorer version, each beside and then renamed. Killed in
-between, the record still names the old scorers, and judging again mends the rest.
+What an agent did and saw stays as it was; the persistent arm's later prompts showed it the old verdicts. Order of
+writing: the journal, to which each row that changed is appended, then the rows, then the record with its scorer
+version. Killed in between, the record still names the old scorers, and judging again mends the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
-
-import orjson
 
 from finskillbench.domains import by_name
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Status
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import parse_condition
-from finskillbench.runs.plan.items import Item, make_plan
-from finskillbench.runs.store import record
-from finskillbench.runs.store.files import write_beside
-from finskillbench.runs.store.journal import exclusive, key_of, read_journal
-from finskillbench.runs.store.rows import ROWS, judged_columns, to_frame, write_rows
-from finskillbench.runs.store.trajectories import item_of, read_trajectory, submission_of
+from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.events import Rescored
+from finskillbench.runs.store.journal import Journal, exclusive, read_history
+from finskillbench.runs.store.record import FILE, RunRecord, read_record, write_record
+from finskillbench.runs.store.rows import ROWS, Row, judged_again, to_frame, write_rows
+from finskillbench.runs.store.trajectories import read_trajectory
 from finskillbench.runs.store.version import scorer_version
 from finskillbench.runs.verdicts import judge
 
@@ -42,8 +38,8 @@ class Change:
     profile: Profile
     before: float | None
     after: float | None
-    status_before: str
-    status_after: str
+    status_before: Status
+    status_after: Status
 
     @property
     def moved(self) -> bool:
@@ -64,7 +60,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Rescored:
+class Rescoring:
     """What judging again found: scorer versions before and now, and every profile of every episode in plan order."""
 
     folder: Path
@@ -74,7 +70,7 @@ class Rescored:
 
     @property
     def moved(self) -> tuple[Change, ...]:
-        """The changes that are some."""
+        """The changes in which something differs."""
         return tuple(change for change in self.changes if change.moved)
 
     def groups(self) -> list[Group]:
@@ -95,25 +91,20 @@ class Rescored:
         ]
 
 
-def read_record(folder: Path) -> dict[str, Any]:
+def read_run(folder: Path) -> RunRecord:
     """The record of a run folder.
 
     Raises
     ------
     InputError : the folder holds no run, or its record is damaged.
     """
-    path = folder / record.FILE
-    if not path.is_file():
-        raise InputError(f"{folder}: holds no run (there is no {record.FILE}); name the folder of a run")
-    content = record.read_record(path)
-    for name in ("edition_path", "edition_digest", "scorer_version"):
-        if not isinstance(content.get(name), str):
-            raise InputError(f"{path}: not a run record ({name} is {content.get(name)!r:.60}); restore it")
-    return content
+    if not (folder / FILE).is_file():
+        raise InputError(f"{folder}: holds no run (there is no {FILE}); name the folder of a run")
+    return read_record(folder)
 
 
-def rescore(folder: Path, edition: Edition, *, dry_run: bool = False, progress: Progress | None = None) -> Rescored:
-    """Judge every finished episode of a run again with today's scorers, and write its journals and rows anew.
+def rescore(folder: Path, edition: Edition, *, dry_run: bool = False, progress: Progress | None = None) -> Rescoring:
+    """Judge every finished episode of a run again with today's scorers, and write what changed and its rows.
 
     Parameters
     ----------
@@ -128,92 +119,57 @@ def rescore(folder: Path, edition: Edition, *, dry_run: bool = False, progress: 
         episode. Nothing is written then.
     EditionError : the edition was handed out without its truth.
     """
-    read_record(folder)  # before the lock, which would be a file in a folder that holds no run
+    read_run(folder)  # before the lock, which would be a file in a folder that holds no run
     with exclusive(folder):
-        begun = read_record(folder)
-        if begun["edition_digest"] != edition.digest:
+        record = read_run(folder)
+        if record.edition_digest != edition.digest:
             raise InputError(
-                f"{folder}: was run on another edition ({begun['edition_digest'][:12]}, {edition.path} is "
+                f"{folder}: was run on another edition ({record.edition_digest[:12]}, {edition.path} is "
                 f"{edition.digest[:12]}); name its edition with --edition"
             )
         episodes = {episode.task_id: episode for episode in edition.episodes()}
-        lines = _lines(folder, begun, edition)
-        rows: dict[Item, dict[str, Any]] = {}
-        changes: list[Change] = []
+        found = read_history(folder).rows
+        before = {item: found[item] for item in record.items() if item in found}
+        after: dict[Item, Row] = {}
         # Episode by episode, so that an input at full precision is resolved once.
-        for number, item in enumerate(sorted(lines, key=lambda item: item.task_id), 1):
-            rows[item] = _judged(folder, item, lines[item], edition, episodes[item.task_id])
+        for number, item in enumerate(sorted(before, key=lambda item: item.task_id), 1):
+            after[item] = _judged(folder, before[item], edition, episodes[item.task_id])
             if progress is not None:
-                progress(number, len(lines))
-        for item, line in lines.items():
-            changes += _changes(item, line, rows[item])
+                progress(number, len(before))
         if not dry_run:
-            for path in sorted((folder / "journal").glob("*.jsonl")):
-                _rewrite(path, rows)
-            write_rows(folder / ROWS, to_frame([rows[item] for item in lines]))
-            now = {**begun, "scorer_version": scorer_version()}
-            option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-            write_beside(folder / record.FILE, orjson.dumps(now, option=option), durable=True)
-    return Rescored(folder, begun["scorer_version"], scorer_version(), tuple(changes))
+            with Journal(folder) as journal:
+                for item, row in before.items():
+                    if after[item] != row:
+                        journal.append(Rescored(after[item]))
+            write_rows(folder / ROWS, to_frame(after[item] for item in before))
+            write_record(folder, replace(record, scorer_version=scorer_version()))
+    changes = tuple(change for item in before for change in _changes(before[item], after[item]))
+    return Rescoring(folder, record.scorer_version, scorer_version(), changes)
 
 
-def _lines(folder: Path, begun: Mapping[str, Any], edition: Edition) -> dict[Item, dict[str, Any]]:
-    """The last journal line of every planned item, in plan order."""
-    try:
-        arguments = begun["arguments"]
-        plan = make_plan(
-            edition.episodes(arguments["subtasks"]),
-            arguments["models"],
-            [parse_condition(name) for name in arguments["conditions"]],
-            limit=arguments["limit"],
-            epochs=arguments["epochs"],
-        )
-        planned = begun["plan"]["digest"]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{folder / record.FILE}: not a run record ({error!r}); restore it") from error
-    if plan.digest != planned:
-        raise InputError(f"{folder / record.FILE}: its arguments are not those of its plan; restore it")
-    found: dict[Item, dict[str, Any]] = {}
-    for arm in sorted({item.arm for item in plan.items}):
-        found.update(read_journal(folder / "journal" / f"{arm}.jsonl"))
-    return {item: found[item] for item in plan.items if item in found}
-
-
-def _judged(folder: Path, item: Item, line: Mapping[str, Any], edition: Edition, episode: Episode) -> dict[str, Any]:
-    """The row of an item as today's scorers judge it; an episode that ended in an error has nothing to judge."""
+def _judged(folder: Path, row: Row, edition: Edition, episode: Episode) -> Row:
+    """The row as today's scorers judge its episode; one that ended in an error has nothing to judge."""
+    item = row.item
     path = folder / item.trajectory
-    content = read_trajectory(path)
-    if (item_of(content), content["edition"]) != (item, edition.digest):
+    trajectory = read_trajectory(path)
+    if (trajectory.item, trajectory.edition) != (item, edition.digest):
         raise InputError(f"{path}: is the trajectory of another episode; restore it or run the episode again")
-    if line["status"] == Status.ERROR.value:
-        return {**line, "scorer_version": scorer_version()}
-    verdict = judge(submission_of(content), edition.truth(item.task_id), edition.full_input(episode))
+    if row.status is Status.ERROR:
+        return replace(row, scorer_version=scorer_version())
+    verdict = judge(trajectory.trace.submission, edition.truth(item.task_id), edition.full_input(episode))
     if verdict.status is Status.ERROR:
-        raise InputError(f"{path}: ended in an error and its journal line says {line['status']}; restore one of them")
-    return {**line, **judged_columns(verdict, by_name(verdict.sub_task).method)}
+        raise InputError(f"{path}: ended in an error and its journal line says {row.status}; restore one of them")
+    return judged_again(row, verdict, by_name(verdict.sub_task).method)
 
 
-def _changes(item: Item, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+def _changes(before: Row, after: Row) -> list[Change]:
     """One change per profile that has or had a score."""
-    scores = [(profile, before["scores"].get(profile.value), after["scores"].get(profile.value)) for profile in Profile]
+    scores = [(profile, before.scores.get(profile), after.scores.get(profile)) for profile in Profile]
     return [
-        Change(item, after["sub_task"], profile, old, new, before["status"], after["status"])
+        Change(before.item, after.sub_task, profile, old, new, before.status, after.status)
         for profile, old, new in scores
         if old is not None or new is not None
     ]
-
-
-def _rewrite(path: Path, rows: Mapping[Item, Mapping[str, Any]]) -> None:
-    """Put new rows into a journal in the place of each item's last line; the lines before it stay, a torn one goes."""
-    read_journal(path, mend=True)
-    lines = path.read_bytes().splitlines()
-    last: dict[Item, int] = {}
-    for number, line in enumerate(lines):
-        last[key_of(orjson.loads(line))] = number
-    for item, number in last.items():
-        if item in rows:
-            lines[number] = orjson.dumps(rows[item])
-    write_beside(path, b"".join(line + b"\n" for line in lines), durable=True)
 
 
 def _mean(scores: list[float | None]) -> float | None:

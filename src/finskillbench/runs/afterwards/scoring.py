@@ -9,11 +9,13 @@ import codecs
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import msgspec
 
 from finskillbench.edition import Edition
 from finskillbench.edition.store import refuse_inside_edition
-from finskillbench.episode import Submission, Verdict
+from finskillbench.episode import Submission
 from finskillbench.errors import InputError
 from finskillbench.runs.store.files import write_beside
 from finskillbench.runs.verdicts import judge
@@ -47,19 +49,8 @@ def score(edition: Edition, submissions: Iterable[Submission]) -> Iterator[dict[
         if submission.task_id in seen:
             raise InputError(f"task {submission.task_id!r} was submitted twice; keep one answer per task")
         seen.add(submission.task_id)
-        yield row(judge(submission, edition.truth(submission.task_id), edition.full_input(episode)))
-
-
-def row(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as the JSON object that `finskillbench score` writes."""
-    return {
-        "task_id": verdict.task_id,
-        "sub_task": verdict.sub_task,
-        "status": verdict.status.value,
-        "valid_json": verdict.valid_json,
-        "scores": {profile.value: value for profile, value in verdict.scores.items()},
-        "details": dict(verdict.details),
-    }
+        verdict = judge(submission, edition.truth(submission.task_id), edition.full_input(episode))
+        yield msgspec.to_builtins(verdict)
 
 
 def read_submissions(file: Path, known: Collection[str]) -> list[Submission]:
@@ -120,24 +111,25 @@ def write_rows(rows: Iterable[Mapping[str, Any]], file: Path) -> int:
 
 
 def _submission(line: bytes, where: str) -> Submission:
-    mend = 'write {"task_id": ..., "answer": ...} on one line'
+    remedy = 'write {"task_id": ..., "answer": ...} on one line'
     try:
         # No number is read here, and as a float one of any length is only a value of the wrong type.
         value = json.loads(line.decode("utf-8"), object_pairs_hook=_unique, parse_int=float)
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: not UTF-8 at byte {error.start}; save the file as UTF-8") from None
     except RecursionError:
-        raise InputError(f"{where}: nested too deeply; {mend}") from None
+        raise InputError(f"{where}: nested too deeply; {remedy}") from None
     except ValueError as error:
-        raise InputError(f"{where}: not JSON ({error}); {mend}") from None
+        raise InputError(f"{where}: not JSON ({error}); {remedy}") from None
     if not isinstance(value, dict):
-        raise InputError(f"{where}: not a JSON object; {mend}")
+        raise InputError(f"{where}: not a JSON object; {remedy}")
+    fields = cast("dict[str, object]", value)
     for key in ("task_id", "answer"):
-        if key not in value:
-            raise InputError(f"{where}: no {key!r}; {mend}")
-    task_id, answer = value["task_id"], value["answer"]
+        if key not in fields:
+            raise InputError(f"{where}: no {key!r}; {remedy}")
+    task_id, answer = fields["task_id"], fields["answer"]
     if not isinstance(task_id, str):
-        raise InputError(f"{where}: task_id is not a string; {mend}")
+        raise InputError(f"{where}: task_id is not a string; {remedy}")
     if answer is not None and not isinstance(answer, str):
         raise InputError(
             f"{where}: answer is not text; give the submitted text as one JSON string (json.dumps the object), "

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import difflib
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from finskillbench.errors import InputError
 from finskillbench.harness.trace import ToolRecord, Trace
 from finskillbench.runs.store.files import file_name
-from finskillbench.runs.store.journal import read_journal
-from finskillbench.runs.store.trajectories import item_of, read_trajectory, trace_of
+from finskillbench.runs.store.journal import read_history
+from finskillbench.runs.store.rows import Row
+from finskillbench.runs.store.trajectories import Trajectory, read_trajectory
 
 SHOWN_LINES = 12
 """Lines of a prompt, of a call's arguments or of a result that are shown unless all are asked for."""
@@ -46,12 +46,12 @@ def find_trajectory(
         raise InputError(f"{run}: holds no trajectories; name a run folder, or a trajectory's own file")
     paths = sorted(folder.glob(f"*/{escape(file_name(task_id))}__*{_SUFFIX}"))
     contents = [(path, read_trajectory(path)) for path in paths]
-    found = {path: content for path, content in contents if content["task_id"] == task_id}
+    found = {path: content for path, content in contents if content.trace.task_id == task_id}
     wanted = {"model": model, "condition": condition, "run_idx": run_idx}
     fitting = [
         path
         for path, content in found.items()
-        if all(value is None or content[name] == value for name, value in wanted.items())
+        if all(value is None or _choice(content, name) == value for name, value in wanted.items())
     ]
     if len(fitting) == 1:
         return fitting[0]
@@ -66,34 +66,32 @@ def find_trajectory(
     raise InputError(f"{run}: has no trajectory of task {task_id!r}{there}")
 
 
-def row_of(path: Path) -> dict[str, Any] | None:
-    """The journal line of a trajectory in a run folder; None where the journal is not there or has none yet.
+def row_of(path: Path, trajectory: Trajectory) -> Row | None:
+    """The row of a trajectory in a run folder; None where the journal is not there or does not have it yet.
 
     Raises
     ------
-    InputError : the trajectory or the journal is damaged.
+    InputError : the journal is damaged.
     """
-    item = item_of(read_trajectory(path))
-    journal = path.absolute().parents[2] / "journal" / f"{item.arm}.jsonl"
-    return read_journal(journal).get(item)
+    return read_history(path.absolute().parents[2]).rows.get(trajectory.item)
 
 
 def conversation(
-    content: Mapping[str, Any], row: Mapping[str, Any] | None, *, width: int = 100, most: int | None = SHOWN_LINES
+    trajectory: Trajectory, row: Row | None, *, width: int = 100, most: int | None = SHOWN_LINES
 ) -> Iterator[Line]:
     """Tell a trajectory line by line.
 
     Parameters
     ----------
-    content : what `read_trajectory` returned.
+    trajectory : what was said and done.
     row : its row; None: the verdict is not known.
     width : characters of a line.
     most : lines of a prompt, of arguments or of a result that are shown; None: all.
     """
-    trace = trace_of(content)
-    yield Line(f"{trace.task_id}: {content['sub_task']}, {content['difficulty']}, as of {content['as_of_date']}", True)
-    yield Line(f"{trace.model}, {trace.condition}, repeat {content['run_idx']}")
-    yield Line(f"edition {content['edition'][:12]}, mount {trace.mount_digest[:12]}, version {content['code_version']}")
+    trace = trajectory.trace
+    yield Line(f"{trace.task_id}: {trajectory.sub_task}, {trajectory.difficulty}, as of {trajectory.as_of_date}", True)
+    yield Line(f"{trace.model}, {trace.condition}, repeat {trajectory.run_idx}")
+    yield Line(f"edition {trajectory.edition[:12]}, mount {trace.mount_digest[:12]}, version {trajectory.code_version}")
     yield from _messages(trace, width, most)
     yield from _end(trace, row, width, most)
 
@@ -127,7 +125,7 @@ def _not_run(records: Sequence[ToolRecord]) -> Iterator[Line]:
         yield Line(f"   not run, after the submission: {', '.join(_printable(record.name) for record in records)}")
 
 
-def _end(trace: Trace, row: Mapping[str, Any] | None, width: int, most: int | None) -> Iterator[Line]:
+def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterator[Line]:
     yield from _block(f"ended: {trace.ended}")
     if trace.error is not None:
         yield from _text(f"error: {trace.error}", width, None)
@@ -145,12 +143,10 @@ def _end(trace: Trace, row: Mapping[str, Any] | None, width: int, most: int | No
     if row is None:
         yield Line("verdict:   not known (the journal of its run has no line of it)")
         return
-    yield Line(f"verdict:   {row['status']}" + ("" if row["valid_json"] else ", not valid JSON"))
-    scores = [f"{name} {value:.4f}" for name, value in row["scores"].items() if value is not None]
-    yield Line(f"scores:    {', '.join(scores) or 'none'} (scorers {row['scorer_version']})")
-    yield from _text(
-        orjson.dumps(orjson.loads(row["scoring_details"]), option=orjson.OPT_INDENT_2).decode(), width, most
-    )
+    yield Line(f"verdict:   {row.status}" + ("" if row.valid_json else ", not valid JSON"))
+    scores = [f"{name} {value:.4f}" for name, value in row.scores.items() if value is not None]
+    yield Line(f"scores:    {', '.join(scores) or 'none'} (scorers {row.scorer_version})")
+    yield from _text(orjson.dumps(orjson.loads(row.scoring_details), option=orjson.OPT_INDENT_2).decode(), width, most)
 
 
 def _block(heading: str) -> Iterator[Line]:
@@ -177,8 +173,13 @@ def _printable(text: str) -> str:
     return "".join(each if each.isprintable() or each == "\t" else f"\\x{ord(each):02x}" for each in text)
 
 
-def _choices(contents: Sequence[Mapping[str, Any]]) -> str:
+def _choice(trajectory: Trajectory, name: str) -> str | int:
+    item = trajectory.item
+    return {"model": item.model, "condition": item.condition.value, "run_idx": item.run_idx}[name]
+
+
+def _choices(trajectories: Sequence[Trajectory]) -> str:
     """The options by which some trajectories differ, with their values; all options where they do not."""
-    values = {name: sorted({content[name] for content in contents}) for name in _CHOICES}
+    values = {name: sorted({_choice(each, name) for each in trajectories}) for name in _CHOICES}
     telling = {name: each for name, each in values.items() if len(each) > 1} or values
     return ", ".join(f"{_CHOICES[name]} {' | '.join(map(str, each))}" for name, each in telling.items())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from finskillbench.episode import Status
+from finskillbench.runs.store.rows import Row
 
 
 @dataclass(slots=True)
@@ -29,20 +29,20 @@ class Counts:
         """Episodes that need not be run any more."""
         return self.kept + self.ran
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Count the tokens, the price and the fate of a row."""
-        self.errors += row["status"] == Status.ERROR.value
-        self.input_tokens += row["total_input_tokens"]
-        self.output_tokens += row["total_output_tokens"]
-        cost: float | None = row["cost_usd"]
-        self.cost_usd = None if self.cost_usd is None or cost is None else self.cost_usd + cost
+    def add(self, row: Row) -> None:
+        """Count the tokens, the price and the failure of a row."""
+        self.errors += row.status is Status.ERROR
+        self.input_tokens += row.total_input_tokens
+        self.output_tokens += row.total_output_tokens
+        known = self.cost_usd is not None and row.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (row.cost_usd or 0.0) if known else None
 
 
 @dataclass(slots=True)
 class Board:
     """Counts by model, in the order of the plan; `notice` is the latest thing a user should be told, if any."""
 
-    models: dict[str, Counts] = field(default_factory=dict)
+    models: dict[str, Counts] = field(default_factory=dict[str, Counts])
     notice: str = ""
 
     @property
@@ -56,22 +56,22 @@ class Board:
         return sum(counts.planned for counts in self.models.values())
 
 
-Progress = Callable[[Board, Mapping[str, Any] | None], None]
+Progress = Callable[[Board, Row | None], None]
 """Called with the board, and the row that has just come in: after each episode, and with no row at the start and with
 each new notice."""
 
 
-def silent(board: Board, row: Mapping[str, Any] | None) -> None:
+def silent(board: Board, row: Row | None) -> None:
     """Report nothing."""
 
 
-def make_board(planned: Iterable[str], kept: Iterable[Mapping[str, Any]]) -> Board:
+def make_board(planned: Iterable[str], kept: Iterable[Row]) -> Board:
     """A board at the start: the model of each planned episode, and the rows of those finished before."""
     board = Board()
     for model in planned:
         board.models.setdefault(model, Counts()).planned += 1
     for row in kept:
-        counts = board.models[row["model"]]
+        counts = board.models[row.model]
         counts.kept += 1
         counts.add(row)
     return board

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def interrupts(ask: Callable[[], None], order: Callable[[], None]) -> Iterator[None]:
+def interrupts(ask: Callable[[], None], order: Callable[[], None]) -> Generator[None]:
     """While this lasts, the first SIGINT calls `ask`, each later one and SIGTERM call `order`, in the running loop.
 
     Outside the main thread, which alone receives signals, nothing changes.

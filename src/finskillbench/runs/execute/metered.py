@@ -18,6 +18,7 @@ from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
 from finskillbench.runs.execute.budget import Budget
 from finskillbench.runs.execute.limiter import Limiter, Outcome
+from finskillbench.runs.store.events import Expense
 
 MESSAGE_TOKENS = 64
 """More than the tokens that mark where a message or a tool begins and ends, in any provider's format."""
@@ -55,7 +56,8 @@ class Metered:
     limiter : of its provider; None where it has none.
     budget : of the run; None where nothing limits it. A model that costs nothing never asks it.
     max_tokens : the most that one call may generate.
-    note : called under a budget before and after each call with the US dollars that are set aside for it, 0 after.
+    note : called under a budget before and after each call with what the episode has cost so far; before the call, the
+        amount that is set aside for it is counted among the unanswered.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class Metered:
         limiter: Limiter | None,
         budget: Budget | None,
         max_tokens: int,
-        note: Callable[[Metered, float], None] | None = None,
+        note: Callable[[Expense], None] | None = None,
     ) -> None:
         self.name = model.name
         self.usage = FREE
@@ -77,6 +79,10 @@ class Metered:
         self._budget = None if self._price == NO_CHARGE else budget
         self._seen = 0
         self._last = 0
+
+    def expense(self, *, reserved_usd: float = 0.0) -> Expense:
+        """What the episode has cost so far, with what is set aside for a call under way."""
+        return Expense(self.calls, self.usage, self.lost_usd + reserved_usd)
 
     async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Answer the conversation so far; arguments and errors as those of `finskillbench.harness.model.Model`.
@@ -92,12 +98,12 @@ class Metered:
         before = self.usage.cost_usd or 0.0, self.lost_usd
         try:
             if self._note is not None:
-                self._note(self, bound)
+                self._note(self.expense(reserved_usd=bound))
             return await self._limited(messages, tools, tool_choice, bound)
         finally:
             self._budget.settle(bound, (self.usage.cost_usd or 0.0) - before[0], self.lost_usd - before[1])
             if self._note is not None:
-                self._note(self, 0.0)
+                self._note(self.expense())
 
     async def _limited(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str, bound: float

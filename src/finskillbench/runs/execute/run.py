@@ -33,7 +33,7 @@ from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, make_streams
 from finskillbench.runs.store.files import make_folder
 from finskillbench.runs.store.journal import exclusive
-from finskillbench.runs.store.record import check_folder, make_record, settle_record
+from finskillbench.runs.store.record import Arguments, RunRecord, check_folder, record_plan, settle_record
 from finskillbench.runs.store.rows import ROWS, to_frame, write_rows
 
 DEFAULT_MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop")
@@ -57,7 +57,7 @@ class RunResult:
     errors: int
     dropped: int = 0
     not_run: int = 0
-    stopped: Mapping[str, str] = field(default_factory=dict)
+    stopped: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def interrupted(self) -> bool:
@@ -94,7 +94,7 @@ def run(
     models : names of `finskillbench.harness.models`, or model objects.
     conditions : names of arms.
     subtasks : names; None takes every subtask of the edition.
-    limit : first episodes of each subtask; None takes the full-run protocol (40; 100 for fundamental analysis).
+    limit : first episodes of each subtask; None takes the number of the full-run protocol.
     epochs : repeats of each episode.
     seed : part of the run's identity; handed to providers that take one, and to the table's intervals.
     max_concurrency : episodes in flight for each provider; may differ when resuming, as may the next three.
@@ -121,24 +121,30 @@ def run(
     options = options or ModelOptions(seed=seed)
     cast = make_cast(models, options, max_cost)
     arms = [parse_condition(name) for name in conditions]
-    wanted = None if subtasks is None else [by_name(name).name for name in subtasks]
+    wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
     plan = make_plan(edition.episodes(wanted), list(cast), arms, limit=limit, epochs=epochs)
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
     packages, placebos = curated(), placebo()
     mounts = {condition: mount(condition, packages, placebos) for condition in arms}
     proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
-    arguments = {
-        "models": list(cast),
-        "conditions": [condition.value for condition in arms],
-        "subtasks": wanted,
-        "limit": limit,
-        "epochs": epochs,
-        "seed": seed,
-        "base_url": options.base_url,
-        "max_tokens": options.max_tokens,
-        "reasoning_effort": options.reasoning_effort,
-    }
-    record = make_record(arguments, edition.digest, edition.path, plan, proof, None if shard is None else str(shard))
+    record = RunRecord(
+        arguments=Arguments(
+            models=tuple(cast),
+            conditions=tuple(arms),
+            subtasks=wanted,
+            limit=limit,
+            epochs=epochs,
+            seed=seed,
+            base_url=options.base_url,
+            max_tokens=options.max_tokens,
+            reasoning_effort=options.reasoning_effort,
+        ),
+        edition_digest=edition.digest,
+        edition_path=str(edition.path),
+        shard=None if shard is None else str(shard),
+        plan=record_plan(plan),
+        mounts=proof,
+    )
     streams = [stream for stream in make_streams(plan) if shard is None or shard.holds(stream)]
     limits = Limits(max_concurrency, max_cost, options.max_tokens, retry_errors)
     check_folder(out, record)  # before the lock, which would be a file in somebody else's folder
@@ -147,7 +153,7 @@ def run(
         settle_record(out, record)
         work = Work(edition, plan, streams, cast, mounts, out, limits, progress, sleep)
         asyncio.run(_finish(work, cast.values()))
-        frame = to_frame([work.lines[item] for item in work.planned if item in work.lines])
+        frame = to_frame([work.rows[item] for item in work.planned if item in work.rows])
         write_rows(out / ROWS, frame)
     return RunResult(
         out,

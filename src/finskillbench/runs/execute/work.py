@@ -1,20 +1,20 @@
 """The work of a run: streams worked off concurrently, each finished episode written before the next begins.
 
-Order of writing for one episode: trajectory (beside, then renamed), then the journal line. Killed in between, the
-episode is run again and its trajectory replaced; killed anywhere else, nothing is lost and nothing is run twice.
+Order of writing for one episode: trajectory (beside, then renamed), then its event in the journal. Killed in between,
+the episode is run again and its trajectory replaced; killed anywhere else, nothing is lost and nothing is run twice.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from finskillbench.domains import by_name
 from finskillbench.edition import Edition
@@ -35,13 +35,14 @@ from finskillbench.runs.execute.material import Material, prepare
 from finskillbench.runs.execute.metered import Metered, price_of, provider_of
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.streams import Stream, feedback, missing, planned, remembered
-from finskillbench.runs.store import dropped
+from finskillbench.runs.store.events import Call, Dropped, Finished
 from finskillbench.runs.store.files import make_folder
-from finskillbench.runs.store.in_flight import InFlight, recover
-from finskillbench.runs.store.journal import Journal, read_journal
-from finskillbench.runs.store.rows import ROWS, make_row
+from finskillbench.runs.store.journal import Journal, read_history
+from finskillbench.runs.store.rows import ROWS, Row, make_row
 from finskillbench.runs.store.trajectories import remove_parts, write_trajectory
 from finskillbench.runs.verdicts import judge
+
+_log = logging.getLogger(__name__)
 
 RUN = "run"
 """The key of `stopped` for what stopped all models."""
@@ -65,9 +66,9 @@ class Limits:
 
 
 class Work:
-    """Works off what is missing from the journals of a run folder that this process holds.
+    """Works off what the journal of a run folder, which this process holds, lacks.
 
-    After `finish`, `lines` are the rows by item, `ran`, `kept` and `dropped` count episodes, and `stopped` says, by
+    After `finish`, `rows` are the rows by item, `ran`, `kept` and `dropped` count episodes, and `stopped` says, by
     model or for `RUN`, why something was not run.
     """
 
@@ -89,43 +90,44 @@ class Work:
         self.material = lru_cache(maxsize=_CACHED_EPISODES)(self._material)
         items = planned(streams)
         self.planned = tuple(item for item in plan.items if item in items)
-        self.lines = self._read_journals()
+        self._history = read_history(out)
+        # An item whose trajectory is gone counts as not run.
+        found = self._history.rows
+        self.rows = {item: found[item] for item in self.planned if item in found and (out / item.trajectory).is_file()}
         self.to_run = {
-            stream: rest
-            for stream in streams
-            if (rest := missing(stream, self.lines, retry_errors=limits.retry_errors))
+            stream: rest for stream in streams if (rest := missing(stream, self.rows, retry_errors=limits.retry_errors))
         }
-        pending = {item for rest in self.to_run.values() for item in rest}
-        kept = [line for item, line in self.lines.items() if item not in pending]
+        self._pending = {item for rest in self.to_run.values() for item in rest}
+        kept = [row for item, row in self.rows.items() if item not in self._pending]
         self.kept, self.ran, self.dropped = len(kept), 0, 0
         self.stopped: dict[str, str] = {}
         self.board = make_board((item.model for item in self.planned), kept)
-        self.budget = self._make_budget()
+        self.budget: Budget | None = None
+        if limits.max_cost is not None:
+            prices = {name: price_of(model) for name, model in models.items()}
+            self.budget = Budget(limits.max_cost, self._history.spent(prices))
         self._in_flight = 0
         self._why_dropped = "stopped"
-        self._stack = ExitStack()
-        self._notes: Journal | None = None
-        self._in_flight_file: InFlight | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def finish(self) -> None:
         """Run every missing item that may be run; on return all that was finished is on disk."""
-        self._tell("")
+        self._notify("")
         if not self.to_run:
             return
-        # The table says all that the journals say, or is not there: a process killed from here on leaves none.
+        _log.info("%s: %d episodes to run, %d finished before", self.out, len(self._pending), self.kept)
+        # The table says all that the journal says, or is not there: a process killed from here on leaves none.
         (self.out / ROWS).unlink(missing_ok=True)
         scratch = self.out / "scratch"
-        pending = [item for rest in self.to_run.values() for item in rest]
-        with self._stack as stack:
+        with ExitStack() as stack:
             remove_parts(self.out)
             shutil.rmtree(scratch, ignore_errors=True)
             make_folder(scratch)
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-            for arm in {item.arm for item in pending}:
+            for arm in {item.arm for item in self._pending}:
                 make_folder(self.out / "trajectories" / arm)
             runner: Runner | None = None
-            if any(self.mounts[item.condition].arm.scripts for item in pending):
+            if any(self.mounts[item.condition].arm.scripts for item in self._pending):
                 runner = stack.enter_context(script_runner())
             self._around = Surroundings(
                 runner=runner,
@@ -134,10 +136,9 @@ class Work:
                 clock=time.perf_counter,
                 sleep=self.sleep,
             )
-            if self.budget is not None:
-                self._in_flight_file = InFlight(self.out)
-                stack.callback(self._in_flight_file.close)
-            self._journals = self._open_journals(stack, {item.arm for item in pending})
+            self._journal = stack.enter_context(Journal(self.out))
+            for event in self._history.killed():
+                self._journal.append(event)
             stack.enter_context(interrupts(self._ask_to_stop, self._drop_all))
             await self._work_off()
 
@@ -168,13 +169,18 @@ class Work:
                 await self._stream(stream, limiter)
 
     async def _stream(self, stream: Stream, limiter: Limiter | None) -> None:
-        memory = remembered(stream, self.lines, self.out)
+        memory = remembered(stream, self.rows, self.out)
         for item in self.to_run[stream]:
             if not self._may_start(item.model):
                 return
-            note = None if self._in_flight_file is None else partial(_note_call, self._in_flight_file, item)
-            metered = Metered(self.models[item.model], limiter, self.budget, self.limits.max_tokens, note)
-            before = self.lines.get(item)
+            metered = Metered(
+                self.models[item.model],
+                limiter,
+                self.budget,
+                self.limits.max_tokens,
+                note=lambda expense, item=item: self._journal.append(Call(item, expense)),
+            )
+            before = self.rows.get(item)
             self._in_flight += 1
             try:
                 row, skills = await self._episode(item, metered, memory)
@@ -183,24 +189,21 @@ class Work:
                 self._drop(item, "budget", metered)
                 return
             except BaseException:
-                if self.lines.get(item) is before:
-                    with suppress(InputError):  # the disk that stopped the run may not take this line either
+                if self.rows.get(item) is before:
+                    try:
                         self._drop(item, self._why_dropped, metered)
+                    except InputError:  # the disk that stopped the run may not take this line either
+                        _log.debug("%s: not noted as dropped", item, exc_info=True)
                 raise
             finally:
                 self._in_flight -= 1
-                if self._in_flight_file is not None:
-                    with suppress(InputError):  # a line that a full disk did not take errs on the dear side
-                        self._in_flight_file.end(item)
-            if row["status"] == Status.ERROR.value and stream.keeps:
-                return  # what follows would have another past
-            if stream.keeps:
+            if stream.has_memory:
+                if row.status is Status.ERROR:
+                    return  # what follows would have another past
                 memory = Memory(skills, (*memory.verdicts, feedback(row)))
             await asyncio.sleep(0)  # models that never wait must not starve the others or an interrupt
 
-    async def _episode(
-        self, item: Item, metered: Metered, memory: Memory = EMPTY
-    ) -> tuple[dict[str, Any], Mapping[str, str]]:
+    async def _episode(self, item: Item, metered: Metered, memory: Memory = EMPTY) -> tuple[Row, Mapping[str, str]]:
         """Run, judge and write one episode; returns its row and the skills that it left."""
         material = self.material(item.task_id)
         trace = await run_episode(
@@ -215,19 +218,12 @@ class Work:
         # The loop is over: only now does the truth come in.
         truth = self.edition.truth(item.task_id)
         verdict = judge(trace.submission, truth, material.full_input)
-        write_trajectory(self.out, item, material.episode, trace, edition_digest=self.edition.digest)
-        row = make_row(
-            item,
-            material.episode,
-            trace,
-            verdict,
-            method=by_name(verdict.sub_task).method,
-            edition_digest=self.edition.digest,
-        )
-        if metered.lost_usd:
-            self._note(dropped.lost_line(item, metered.lost_usd))
-        self._journals[item.arm].append(row)
-        self.lines[item] = row
+        digest = self.edition.digest
+        write_trajectory(self.out, item, material.episode, trace, edition_digest=digest)
+        method = by_name(verdict.sub_task).method
+        row = make_row(item, material.episode, trace, verdict, method=method, edition_digest=digest)
+        self._journal.append(Finished(row, metered.lost_usd))
+        self.rows[item] = row
         self.ran += 1
         self.board.models[item.model].ran += 1
         self.board.models[item.model].add(row)
@@ -242,9 +238,9 @@ class Work:
     def _stop(self, what: str, why: str) -> None:
         if what not in self.stopped:
             self.stopped[what] = why
-            self._tell(why if what == RUN else f"{what} is stopped: {why}")
+            self._notify(why if what == RUN else f"{what} is stopped: {why}")
 
-    def _tell(self, notice: str) -> None:
+    def _notify(self, notice: str) -> None:
         self.board.notice = notice
         self.progress(self.board, None)
 
@@ -252,7 +248,7 @@ class Work:
         """Start nothing more, and let what is in flight finish."""
         self.stopped[RUN] = INTERRUPTED
         self._why_dropped = INTERRUPTED
-        self._tell(f"interrupted: finishing {self._in_flight} episodes in flight; interrupt again to drop them")
+        self._notify(f"interrupted: finishing {self._in_flight} episodes in flight; interrupt again to drop them")
 
     def _drop_all(self) -> None:
         """Start nothing more, and drop what is in flight."""
@@ -265,46 +261,7 @@ class Work:
         if not metered.asked:
             return  # the budget stood before its first call: the episode was not begun
         self.dropped += 1
-        self._note(dropped.dropped_line(item, why, calls=metered.calls, usage=metered.usage, lost_usd=metered.lost_usd))
-
-    def _note(self, line: Mapping[str, Any]) -> None:
-        """Append to `dropped.jsonl`, which most runs never need."""
-        if self._notes is None:
-            self._notes = Journal(self.out / dropped.FILE)
-            self._stack.callback(self._notes.close)
-        self._notes.append(line)
+        self._journal.append(Dropped(item, why, metered.expense()))
 
     def _material(self, task_id: str) -> Material:
         return prepare(self.edition, self.by_id[task_id])
-
-    def _make_budget(self) -> Budget | None:
-        if self.limits.max_cost is None:
-            return None
-        return Budget(
-            self.limits.max_cost,
-            dropped.spent(self.out, {name: price_of(model) for name, model in self.models.items()}),
-        )
-
-    def _open_journals(self, stack: ExitStack, arms: set[str]) -> dict[str, Journal]:
-        journals = {}
-        for arm in sorted(arms):
-            journals[arm] = Journal(self._journal_path(arm))
-            stack.callback(journals[arm].close)
-        return journals
-
-    def _read_journals(self) -> dict[Item, dict[str, Any]]:
-        """Rows of finished items of this run, errors included; one whose trajectory is gone counts as not run."""
-        make_folder(self.out / "journal")
-        dropped.read_dropped(self.out / dropped.FILE, mend=True)
-        recover(self.out)
-        lines: dict[Item, dict[str, Any]] = {}
-        for arm in sorted({item.arm for item in self.planned}):
-            lines.update(read_journal(self._journal_path(arm), mend=True))
-        return {item: lines[item] for item in self.planned if item in lines and (self.out / item.trajectory).is_file()}
-
-    def _journal_path(self, arm: str) -> Path:
-        return self.out / "journal" / f"{arm}.jsonl"
-
-
-def _note_call(file: InFlight, item: Item, metered: Metered, reserved_usd: float) -> None:
-    file.note(item, calls=metered.calls, usage=metered.usage, lost_usd=metered.lost_usd, reserved_usd=reserved_usd)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +49,7 @@ def default_edition(progress: Progress) -> Path:
 
 
 @contextmanager
-def _alone(path: Path, progress: Progress) -> Iterator[None]:
+def _alone(path: Path, progress: Progress) -> Generator[None]:
     """Hold a lock, after waiting for whoever holds it; it is let go when the process ends, however it ends."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

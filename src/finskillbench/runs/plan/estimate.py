@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, variance
-from typing import Any
 
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
@@ -30,7 +29,8 @@ from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.rehearsal import Play, Rehearsal
 from finskillbench.runs.plan.streams import Shard, make_streams, missing
 from finskillbench.runs.store import record
-from finskillbench.runs.store.journal import read_journal
+from finskillbench.runs.store.journal import read_history
+from finskillbench.runs.store.rows import Row
 
 STAND_IN = "baseline/reference"
 """Plays a hosted model."""
@@ -115,7 +115,7 @@ def estimate(
         arms.setdefault((item.model, item.condition), []).append(item)
 
     async def work() -> list[Estimate]:
-        found = []
+        found: list[Estimate] = []
         for number, ((model, condition), items) in enumerate(arms.items(), 1):
             program = model in BASELINES
             player = model if program else STAND_IN
@@ -155,27 +155,19 @@ def left_to_run(
     streams = [stream for stream in make_streams(plan) if shard is None or shard.holds(stream)]
     if not streams:
         raise InputError(f"shard {shard} of this plan is empty; choose fewer shards")
-    lines = _finished_lines(folder, edition, plan)
-    left = tuple(item for stream in streams for item in missing(stream, lines, retry_errors=retry_errors))
+    rows = _finished_rows(folder, edition, plan)
+    left = tuple(item for stream in streams for item in missing(stream, rows, retry_errors=retry_errors))
     return left, sum(len(stream.items) for stream in streams) - len(left)
 
 
-def _finished_lines(folder: Path, edition: Edition, plan: Plan) -> dict[Item, dict[str, Any]]:
-    """Journal lines of the items whose trajectories are there."""
-    path = folder / record.FILE
-    if not path.is_file():
+def _finished_rows(folder: Path, edition: Edition, plan: Plan) -> dict[Item, Row]:
+    """The rows of the items whose trajectories are there."""
+    if not (folder / record.FILE).is_file():
         return {}
-    begun = record.read_record(path)
-    try:
-        same = (begun["edition_digest"], begun["plan"]["digest"]) == (edition.digest, plan.digest)
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{path}: not a run record ({error!r}); choose another --out") from error
-    if not same:
+    begun = record.read_record(folder)
+    if (begun.edition_digest, begun.plan.digest) != (edition.digest, plan.digest):
         raise InputError(f"{folder}: holds a run of other episodes; choose another --out, or the same arguments")
-    lines: dict[Item, dict[str, Any]] = {}
-    for arm in sorted({item.arm for item in plan.items}):
-        lines.update(read_journal(folder / "journal" / f"{arm}.jsonl"))
-    return {item: line for item, line in lines.items() if (folder / item.trajectory).is_file()}
+    return {item: row for item, row in read_history(folder).rows.items() if (folder / item.trajectory).is_file()}
 
 
 class _Stratum:

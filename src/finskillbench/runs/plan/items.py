@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from finskillbench.runs.store.files import file_name
 
 @dataclass(frozen=True, slots=True, order=True)
 class Item:
-    """One piece of work, and the key of its journal line; `run_idx` counts repeats from 0."""
+    """One piece of work, and the key of its row; `run_idx` counts repeats from 0."""
 
     model: str
     condition: Condition
@@ -26,7 +27,7 @@ class Item:
 
     @property
     def arm(self) -> str:
-        """Name of the journal and of the trajectory folder."""
+        """Name of the trajectory folder."""
         return f"{file_name(self.model)}__{self.condition.value}"
 
     @property
@@ -45,18 +46,36 @@ class Plan:
     @property
     def digest(self) -> str:
         """SHA-256 over the items in order."""
-        rows = [[item.model, item.condition.value, item.task_id, item.run_idx] for item in self.items]
-        return hashlib.sha256(orjson.dumps(rows)).hexdigest()
+        return digest_of(self.items)
+
+
+def digest_of(items: Sequence[Item]) -> str:
+    """SHA-256 over some items in order."""
+    rows = [[item.model, item.condition.value, item.task_id, item.run_idx] for item in items]
+    return hashlib.sha256(orjson.dumps(rows)).hexdigest()
+
+
+def list_items(
+    models: Sequence[str], conditions: Sequence[Condition], task_ids: Sequence[str], epochs: int
+) -> tuple[Item, ...]:
+    """Every model with every condition on every episode, so many times, in the order of a plan."""
+    return tuple(
+        Item(model, condition, task_id, epoch)
+        for model in models
+        for condition in conditions
+        for epoch in range(epochs)
+        for task_id in task_ids
+    )
 
 
 def choose_episodes(episodes: Sequence[Episode], limit: int | None) -> tuple[Episode, ...]:
     """The first `limit` episodes of each subtask, in order; None takes the full-run protocol's number."""
-    taken: dict[str, int] = {}
-    chosen = []
+    taken: Counter[str] = Counter()
+    chosen: list[Episode] = []
     for episode in episodes:
         most = limit if limit is not None else domain(episode.skill).protocol_episodes
-        if taken.get(episode.sub_task, 0) < most:
-            taken[episode.sub_task] = taken.get(episode.sub_task, 0) + 1
+        if taken[episode.sub_task] < most:
+            taken[episode.sub_task] += 1
             chosen.append(episode)
     return tuple(chosen)
 
@@ -94,13 +113,7 @@ def make_plan(
     chosen = choose_episodes(episodes, limit)
     if not chosen:
         raise InputError("the edition has no episode of the chosen subtasks")
-    items = tuple(
-        Item(model, condition, episode.task_id, epoch)
-        for model in models
-        for condition in conditions
-        for epoch in range(epochs)
-        for episode in chosen
-    )
+    items = list_items(models, conditions, [episode.task_id for episode in chosen], epochs)
     # Compared without case: some file systems do not tell Run-1 from run-1.
     if len({item.trajectory.lower() for item in items}) < len(items):
         raise InputError("two models or two task ids of this run would share a file name; rename one of them")

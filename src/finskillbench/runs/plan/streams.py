@@ -1,6 +1,6 @@
 """Streams: what must run in order, what may run side by side, and how a plan is cut into shards.
 
-Most items stand alone and are streams of one. Under an arm that keeps its memory, a stream is every episode of one
+Most items stand alone and are streams of one. Under an arm with a memory, a stream is every episode of one
 model, repeat and subtask in plan order: each starts with the skills and the verdicts that the ones before it left.
 """
 
@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -20,6 +19,8 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
 from finskillbench.runs.plan.items import Item, Plan
+from finskillbench.runs.store.journal import JOURNAL
+from finskillbench.runs.store.rows import Row
 from finskillbench.runs.store.trajectories import read_trajectory
 
 _SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
@@ -27,10 +28,10 @@ _SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Items that run one after another; `keeps` says that memory goes from each to the next."""
+    """Items that run one after another; `has_memory` says that what an agent learnt goes from each to the next."""
 
     items: tuple[Item, ...]
-    keeps: bool = False
+    has_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def parse_shard(text: str) -> Shard:
 def make_streams(plan: Plan) -> tuple[Stream, ...]:
     """Cut a plan into streams, in the order in which they are started.
 
-    Streams that keep their memory come first, since nothing in them can be run side by side. The others come episode
+    Streams with a memory come first, since nothing in them can be run side by side. The others come episode
     by episode, so that a run that stops early has the same episodes under every model and condition, and the material
     of an episode is made once.
     """
@@ -76,59 +77,54 @@ def make_streams(plan: Plan) -> tuple[Stream, ...]:
             single.setdefault((item.run_idx, item.task_id), []).append(item)
     longest_first = sorted(keeping.values(), key=len, reverse=True)
     return (
-        *(Stream(tuple(items), keeps=True) for items in longest_first),
+        *(Stream(tuple(items), has_memory=True) for items in longest_first),
         *(Stream((item,)) for items in single.values() for item in items),
     )
 
 
-def missing(stream: Stream, lines: Mapping[Item, Mapping[str, Any]], *, retry_errors: bool) -> tuple[Item, ...]:
+def missing(stream: Stream, rows: Mapping[Item, Row], *, retry_errors: bool) -> tuple[Item, ...]:
     """The items of a stream that are still to be run.
 
-    An item without a line is missing, and one that ended in an error if `retry_errors`. A stream that keeps its memory
-    does not go past an error: what followed would have another past.
+    An item without a row is missing, and one that ended in an error if `retry_errors`. A stream with a memory does not
+    go past an error: what followed would have another past.
 
     Raises
     ------
-    InputError : in a stream that keeps its memory, an item is finished after one that is not.
+    InputError : in a stream with a memory, an item is finished after one that is not.
     """
 
     def is_open(item: Item) -> bool:
-        return item not in lines or (retry_errors and lines[item]["status"] == Status.ERROR.value)
+        return item not in rows or (retry_errors and rows[item].status is Status.ERROR)
 
-    if not stream.keeps:
+    if not stream.has_memory:
         return tuple(item for item in stream.items if is_open(item))
     done = 0
-    while done < len(stream.items) and _remembers(lines.get(stream.items[done])):
+    while done < len(stream.items) and _remembers(rows.get(stream.items[done])):
         done += 1
     rest = stream.items[done:]
     for later in rest[1:]:
-        if later in lines:
+        if later in rows:
             raise InputError(
-                f"journal/{rest[0].arm}.jsonl: {later.task_id} is finished and {rest[0].task_id}, which comes before "
+                f"{JOURNAL}: {later.task_id} is finished under {later.arm} and {rest[0].task_id}, which comes before "
                 f"it in its stream, is not; restore {rest[0].trajectory} or choose another --out"
             )
     return rest if rest and is_open(rest[0]) else ()
 
 
-def remembered(stream: Stream, lines: Mapping[Item, Mapping[str, Any]], folder: Path) -> Memory:
+def remembered(stream: Stream, rows: Mapping[Item, Row], folder: Path) -> Memory:
     """What an agent remembers where its stream goes on: of every item finished so far, the verdict; of the last, the
     skills that its trajectory in the run folder holds.
     """
-    if not stream.keeps:
-        return EMPTY
-    finished = [item for item in stream.items if _remembers(lines.get(item))]
+    finished = [item for item in stream.items if _remembers(rows.get(item))] if stream.has_memory else []
     if not finished:
         return EMPTY
-    path = folder / finished[-1].trajectory
-    skills = read_trajectory(path).get("saved_skills")
-    if not isinstance(skills, dict) or not all(isinstance(text, str) for text in skills.values()):
-        raise InputError(f"{path}: holds no saved_skills; delete it and its episode is run again")
-    return Memory(skills, tuple(feedback(lines[item]) for item in finished))
+    skills = read_trajectory(folder / finished[-1].trajectory).trace.saved_skills
+    return Memory(skills, tuple(feedback(rows[item]) for item in finished))
 
 
-def feedback(line: Mapping[str, Any]) -> Feedback:
+def feedback(row: Row) -> Feedback:
     """What the agent hears of a finished episode."""
-    return Feedback(line["task_id"], line["status"], line["score"])
+    return Feedback(row.task_id, row.status.value, row.score)
 
 
 def planned(streams: Sequence[Stream]) -> frozenset[Item]:
@@ -136,5 +132,5 @@ def planned(streams: Sequence[Stream]) -> frozenset[Item]:
     return frozenset(item for stream in streams for item in stream.items)
 
 
-def _remembers(line: Mapping[str, Any] | None) -> bool:
-    return line is not None and line["status"] != Status.ERROR.value
+def _remembers(row: Row | None) -> bool:
+    return row is not None and row.status is not Status.ERROR

@@ -42,10 +42,10 @@ def write_beside(path: Path, data: bytes, *, durable: bool = False) -> None:
     except OSError as error:
         with suppress(OSError):
             part.unlink()
-        raise InputError(f"{path}: cannot be written ({error.strerror}); {mend(error)}") from error
+        raise InputError(f"{path}: cannot be written ({error.strerror}); {remedy(error)}") from error
 
 
-def mend(error: OSError) -> str:
+def remedy(error: OSError) -> str:
     """What a user can do about a file that cannot be written."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return "free some space, then the same command goes on" if full else "choose a writable --out"
@@ -56,7 +56,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{path}: cannot be made ({error.strerror}); {mend(error)}") from error
+        raise InputError(f"{path}: cannot be made ({error.strerror}); {remedy(error)}") from error
 
 
 def file_name(text: str) -> str:

@@ -1,8 +1,8 @@
-"""The journal of a run: append-only, one JSON line per finished episode, safe against kill -9.
+"""The journal of a run: append-only, one JSON line per event, safe against kill -9.
 
-A line goes to the operating system in one write as soon as its episode has ended, so a killed process loses nothing;
-`fsync`, against a machine that stops, comes in batches. A line that was being written when the process died has
-no newline: it is dropped on reading, and its episode is run again.
+A line goes to the operating system in one write as soon as it is known, so a killed process loses nothing; `fsync`,
+against a machine that stops, comes in batches. A line that was being written when the process died has no newline:
+it is left out on reading and cut off before the next is appended.
 """
 
 from __future__ import annotations
@@ -10,27 +10,25 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
 
-import orjson
+import msgspec
 
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Condition
-from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store import files
-from finskillbench.runs.store.rows import check_row
+from finskillbench.runs.store.events import AnyEvent, History, history
 
-Entry = TypeVar("Entry")
-
+JOURNAL = "journal.jsonl"
 SYNC_LINES = 64
 SYNC_SECONDS = 1.0
 
+_decoder = msgspec.json.Decoder(AnyEvent)
+
 
 @contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
+def exclusive(folder: Path) -> Generator[None]:
     """Hold the run folder for this process alone.
 
     Raises
@@ -53,26 +51,33 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 class Journal:
-    """Appends to one journal file; open it only while the run folder is held by `exclusive`."""
+    """Appends to the journal of a run folder, which this process holds by `exclusive`.
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+    Raises
+    ------
+    InputError : the file cannot be read or written.
+    """
+
+    def __init__(self, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._path = path
+        self._path = folder / JOURNAL
+        whole = _whole(_read(self._path))
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            os.ftruncate(self._file, whole)
         except OSError as error:
-            raise InputError(f"{path}: cannot be written ({error.strerror}); {files.mend(error)}") from error
+            raise self._failure(error) from error
         self._pending = 0
         self._synced = clock()
 
-    def append(self, line: Mapping[str, Any]) -> None:
+    def append(self, event: AnyEvent) -> None:
         """Write one line at once; wait for the disk when a batch is full. A line that does not fit leaves nothing.
 
         Raises
         ------
         InputError : the disk is full or gone.
         """
-        data = orjson.dumps(line, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE)
+        data = _line(event)
         before = os.fstat(self._file).st_size
         try:
             while data:
@@ -102,82 +107,66 @@ class Journal:
         finally:
             os.close(self._file)
 
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _failure(self, error: OSError) -> InputError:
-        return InputError(f"{self._path}: cannot be written ({error.strerror}); {files.mend(error)}")
+        return InputError(f"{self._path}: cannot be written ({error.strerror}); {files.remedy(error)}")
 
 
-def read_journal(path: Path, *, mend: bool = False) -> dict[Item, dict[str, Any]]:
-    """Read a journal: item to line, the last line of an item winning (an episode run again after an error).
-
-    Arguments and errors as those of `read_lines`.
-    """
-    return dict(read_lines(path, mend=mend))
-
-
-def read_lines(path: Path, *, mend: bool = False) -> list[tuple[Item, dict[str, Any]]]:
-    """Read every line of a journal with its item, in file order.
-
-    Arguments and errors as those of `read_json_lines`; a line also has to hold what its row needs.
-    """
-
-    def entry(line: Any) -> tuple[Item, dict[str, Any]]:
-        check_row(line)
-        return key_of(line), line
-
-    return read_json_lines(path, entry, mend=mend)
-
-
-def read_json_lines(path: Path, entry: Callable[[Any], Entry], *, mend: bool = False) -> list[Entry]:
-    """Read an append-only file of JSON lines.
-
-    Parameters
-    ----------
-    path : the file; absent counts as empty.
-    entry : makes what is returned of a line; raises KeyError, TypeError or ValueError where the line is none.
-    mend : cut a torn last line off the file, so that the next append starts on a fresh line. Only for the holder
-        of the run folder.
+def read_events(folder: Path) -> list[AnyEvent]:
+    """Read the journal of a run folder, oldest event first; an absent one is empty.
 
     Raises
     ------
-    InputError : a line is no line of this file; the message names it. Only a last line that is not even JSON is taken
-        for torn.
+    InputError : a line is no event; the message names it. Only a last line that is not even JSON is taken for torn.
     """
+    path = folder / JOURNAL
+    data = _read(path)
+    events: list[AnyEvent] = []
+    for number, line in enumerate(data[: _whole(data)].split(b"\n")[:-1], 1):
+        try:
+            events.append(_decoder.decode(line))
+        except msgspec.DecodeError as error:
+            raise InputError(
+                f"{path}, line {number}: not a journal line ({error}); delete it and its episode is run again"
+            ) from None
+    return events
+
+
+def read_history(folder: Path) -> History:
+    """What the journal of a run folder comes to; errors as those of `read_events`."""
+    return history(read_events(folder))
+
+
+def write_events(folder: Path, events: Iterable[AnyEvent]) -> None:
+    """Write a whole journal into a folder that has none."""
+    files.write_beside(folder / JOURNAL, b"".join(map(_line, events)))
+
+
+def _line(event: AnyEvent) -> bytes:
+    return msgspec.json.encode(event) + b"\n"
+
+
+def _read(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
-        return []
+        return b""
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    entries = []
-    whole = 0
-    number = 0
-    while (end := data.find(b"\n", whole)) >= 0:
-        number += 1
-        try:
-            line = orjson.loads(data[whole:end])
-        except orjson.JSONDecodeError:
-            if end + 1 == len(data):
-                break
-            raise _no_line(path, number, "not JSON") from None
-        try:
-            entries.append(entry(line))
-        except (ValueError, KeyError, TypeError) as error:
-            raise _no_line(path, number, str(error)) from None
-        whole = end + 1
-    if mend and whole < len(data):
-        with path.open("r+b") as file:
-            file.truncate(whole)
-            os.fsync(file.fileno())
-    return entries
 
 
-def _no_line(path: Path, number: int, why: str) -> InputError:
-    return InputError(f"{path}, line {number}: not a journal line ({why}); delete it and its episode is run again")
-
-
-def key_of(line: Mapping[str, Any]) -> Item:
-    """The item that a journal line or a row belongs to; raises KeyError, TypeError or ValueError on anything else."""
-    texts = line["model"], line["task_id"]
-    if not all(isinstance(text, str) for text in texts) or type(line["run_idx"]) is not int:
-        raise TypeError("not a journal line")
-    return Item(texts[0], Condition(line["condition"]), texts[1], line["run_idx"])
+def _whole(data: bytes) -> int:
+    """How many bytes are whole lines: what follows the last newline is torn, and so is a last line that is no JSON."""
+    end = data.rfind(b"\n") + 1
+    start = data.rfind(b"\n", 0, max(end - 1, 0)) + 1
+    try:
+        if end:
+            msgspec.json.decode(data[start:end])
+    except msgspec.DecodeError:
+        return start
+    return end

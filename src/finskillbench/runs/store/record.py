@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
+import msgspec
 import orjson
 
 from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition
 from finskillbench.harness.prompts import wording_digest
-from finskillbench.runs.plan.items import Plan
+from finskillbench.runs.plan.items import Item, Plan, digest_of, list_items
 from finskillbench.runs.store.files import write_beside
 from finskillbench.runs.store.version import code_version, scorer_version
 
@@ -21,42 +24,76 @@ _INFORMATION = ("versions", "edition_path")
 """Parts of the record that may differ between the start of a run and its resumption."""
 
 
-def make_record(
-    arguments: Mapping[str, Any],
-    edition_digest: str,
-    edition_path: Path,
-    plan: Plan,
-    mounts: Mapping[str, Any],
-    shard: str | None,
-) -> dict[str, Any]:
-    """Everything that decides the outcome of a run, as JSON.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The arguments of a run that change its results; concurrency is not one of them."""
 
-    `arguments` are those that change results; concurrency is not one of them. `mounts` is the proof of
-    `finskillbench.harness.proof.prove_arms`. `shard` is the part of the plan that this run takes, as "i/n".
+    models: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+    subtasks: tuple[str, ...] | None
+    limit: int | None
+    epochs: int
+    seed: int
+    base_url: str | None
+    max_tokens: int
+    reasoning_effort: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """The plan of a run: digest and number of its items, and its episodes in order."""
+
+    digest: str
+    items: int
+    episodes: int
+    task_ids: tuple[str, ...]
+
+
+def _versions() -> dict[str, str]:
+    libraries = {name: version(name) for name in ("numpy", "polars", "clarabel", "pydantic")}
+    return {"python": platform.python_version(), **libraries}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """Everything that decides the outcome of a run.
+
+    `mounts` is the proof of `finskillbench.harness.proof.prove_arms`; `shard` the part of the plan that this run takes,
+    as "i/n".
     """
-    return {
-        "arguments": dict(arguments),
-        "edition_digest": edition_digest,
-        "edition_path": str(edition_path),
-        "shard": shard,
-        "plan": {
-            "digest": plan.digest,
-            "items": len(plan.items),
-            "episodes": len(plan.episodes),
-            "task_ids": [episode.task_id for episode in plan.episodes],
-        },
-        "prompts_digest": wording_digest(),
-        "code_version": code_version(),
-        "scorer_version": scorer_version(),
-        "mounts": mounts,
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "polars", "clarabel", "pydantic")},
-        },
-    }
+
+    arguments: Arguments
+    edition_digest: str
+    edition_path: str
+    shard: str | None
+    plan: PlanRecord
+    prompts_digest: str = field(default_factory=wording_digest)
+    code_version: str = field(default_factory=code_version)
+    scorer_version: str = field(default_factory=scorer_version)
+    mounts: Mapping[str, Any]
+    versions: Mapping[str, str] = field(default_factory=_versions)
+
+    def items(self) -> tuple[Item, ...]:
+        """The items of the whole plan, in its order.
+
+        Raises
+        ------
+        InputError : they are not those that the plan's digest was made of.
+        """
+        arguments = self.arguments
+        items = list_items(arguments.models, arguments.conditions, self.plan.task_ids, arguments.epochs)
+        if digest_of(items) != self.plan.digest:
+            raise InputError(f"{FILE}: its arguments are not those of its plan; restore it")
+        return items
 
 
-def check_folder(folder: Path, record: Mapping[str, Any]) -> None:
+def record_plan(plan: Plan) -> PlanRecord:
+    """The plan as the record keeps it."""
+    tasks = tuple(episode.task_id for episode in plan.episodes)
+    return PlanRecord(plan.digest, len(plan.items), len(tasks), tasks)
+
+
+def check_folder(folder: Path, record: RunRecord) -> None:
     """Check, writing nothing, that a folder is absent, empty or that of the same run.
 
     Raises
@@ -71,14 +108,14 @@ def check_folder(folder: Path, record: Mapping[str, Any]) -> None:
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror}); choose another --out") from error
     if FILE in entries:
-        _compare(folder / FILE, record)
+        _compare(folder, record)
         return
     strangers = [name for name in entries if name not in ("run.lock", f"{FILE}.part")]
     if strangers:
         raise InputError(f"{folder}: not empty and no run ({strangers[0]} is there); choose another --out")
 
 
-def settle_record(folder: Path, record: Mapping[str, Any]) -> None:
+def settle_record(folder: Path, record: RunRecord) -> None:
     """Write the record of a new run, or check that the folder's record is of the same run.
 
     Raises
@@ -86,58 +123,66 @@ def settle_record(folder: Path, record: Mapping[str, Any]) -> None:
     InputError : the folder holds something else, its record is damaged, or it differs; the message names where.
     """
     check_folder(folder, record)
-    path = folder / FILE
-    if not path.exists():
-        write_beside(path, orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), durable=True)
+    if not (folder / FILE).exists():
+        write_record(folder, record)
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """Read a `run.json`.
+def write_record(folder: Path, record: RunRecord) -> None:
+    """Write the record of a run folder, in place of the one that is there."""
+    data = orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    write_beside(folder / FILE, data, durable=True)
+
+
+def read_record(folder: Path) -> RunRecord:
+    """Read the record of a run folder.
 
     Raises
     ------
     InputError : it is absent, damaged, or no record.
     """
+    path = folder / FILE
     try:
-        record = orjson.loads(path.read_bytes())
+        return msgspec.json.decode(path.read_bytes(), type=RunRecord)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: not a readable run record ({error}); choose another folder") from error
-    if not isinstance(record, dict):
-        raise InputError(f"{path}: not a run record; choose another folder")
-    return record
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def differences(old: RunRecord, new: RunRecord) -> list[str]:
     """What decides an outcome and differs between two records, the arguments first: they explain the digests."""
-    return _differences(
-        {key: value for key, value in old.items() if key not in _INFORMATION},
-        {key: value for key, value in new.items() if key not in _INFORMATION},
-    )
+    return _differences(_deciding(old), _deciding(new))
 
 
-def _compare(path: Path, record: Mapping[str, Any]) -> None:
-    differing = differences(read_record(path), orjson.loads(orjson.dumps(record)))
+def _deciding(record: RunRecord) -> dict[str, Any]:
+    parts: dict[str, Any] = msgspec.to_builtins(record)
+    return {name: value for name, value in parts.items() if name not in _INFORMATION}
+
+
+def _compare(folder: Path, record: RunRecord) -> None:
+    differing = differences(read_record(folder), record)
     if differing:
         judged = differing[0].startswith("scorer_version ")
-        mend = "judge it again with finskillbench rescore, or choose another --out"
+        remedy = "judge it again with finskillbench rescore, or choose another --out"
         raise InputError(
-            f"{path.parent}: started with another {differing[0]}; "
-            f"{mend if judged else 'choose another --out, or the same values'}"
+            f"{folder}: started with another {differing[0]}; "
+            f"{remedy if judged else 'choose another --out, or the same values'}"
         )
 
 
-def _differences(old: Any, new: Any, prefix: str = "") -> list[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = [*new, *(key for key in old if key not in new)]
-        return [
-            text
-            for key in keys
-            for text in _differences(old.get(key), new.get(key), f"{prefix}.{key}" if prefix else str(key))
-        ]
-    name = prefix.removeprefix("arguments.")
-    return [] if old == new else [f"{name} (then {_brief(old)}, now {_brief(new)})"]
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+    found: list[str] = []
+    for key in [*new, *(key for key in old if key not in new)]:
+        then, now = old.get(key), new.get(key)
+        if _is_object(then) and _is_object(now):
+            found += _differences(then, now, f"{prefix}{key}.")
+        elif then != now:
+            found.append(f"{prefix.removeprefix('arguments.')}{key} (then {_brief(then)}, now {_brief(now)})")
+    return found
 
 
-def _brief(value: Any) -> str:
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _brief(value: object) -> str:
     text = orjson.dumps(value).decode()
     return text if len(text) <= 80 else text[:77] + "..."

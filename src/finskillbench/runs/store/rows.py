@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
+import msgspec
 import orjson
 import polars as pl
 
-from finskillbench.episode import Episode, Profile, Verdict
+from finskillbench.episode import Episode, Profile, Status, Verdict
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.model import Usage
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.files import write_beside
@@ -21,111 +25,136 @@ HARNESS = "finskillbench"
 ROWS = "rows.parquet"
 HEADLINE_ORDER = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
 """`score` is that of the first of these profiles that the subtask defines; `score_profile` says which."""
-
-SCHEMA: Mapping[str, Any] = {
-    "model": pl.String,
-    "harness": pl.String,
-    "domain": pl.String,
-    "condition": pl.String,
-    "task_id": pl.String,
-    "sub_task": pl.String,
-    "difficulty": pl.String,
-    "as_of_date": pl.Date,
-    "run_idx": pl.Int64,
-    "score": pl.Float64,
-    "score_profile": pl.String,
-    "scores": pl.Struct({profile.value: pl.Float64 for profile in Profile}),
-    "status": pl.String,
-    "valid_json": pl.Boolean,
-    "scoring_method": pl.String,
-    "scoring_details": pl.String,
-    "episodes": pl.Int64,
-    "total_input_tokens": pl.Int64,
-    "total_cached_tokens": pl.Int64,
-    "total_output_tokens": pl.Int64,
-    "total_reasoning_tokens": pl.Int64,
-    "cost_usd": pl.Float64,
-    "served_models": pl.List(pl.String),
-    "skills_loaded": pl.List(pl.String),
-    "scripts_run": pl.List(pl.String),
-    "tool_calls": pl.Int64,
-    "error": pl.String,
-    "error_cause": pl.String,
-    "incidents": pl.List(pl.String),
-    "retries": pl.Int64,
-    "latency_seconds": pl.Float64,
-    "edition": pl.String,
-    "mount": pl.String,
-    "code_version": pl.String,
-    "scorer_version": pl.String,
-}
-"""Columns of `rows.parquet`; `scoring_details` is JSON text, `episodes` are turns, `edition` and `mount` are digests.
-
-Cached tokens are part of the input's, reasoning tokens of the output's.
-"""
-
-_MAY_BE_NULL = ("score", "score_profile", "cost_usd", "error", "error_cause")
-
 TIMINGS = ("latency_seconds",)
 """Columns in which two runs of the same work may differ."""
 
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
-def make_row(
-    item: Item,
-    episode: Episode,
-    trace: Trace,
-    verdict: Verdict,
-    *,
-    method: str,
-    edition_digest: str,
-) -> dict[str, Any]:
-    """Build the row, and journal line, of one finished episode.
 
-    A verdict of status `error` has no scores, so its row has nulls, never zeros. `cost_usd` is null where
-    the price is not known.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One finished episode; its fields are the columns of `rows.parquet`, in this order.
+
+    `scoring_details` is JSON text, `episodes` are turns, `edition` and `mount` are digests. Cached tokens are part of
+    the input's, reasoning tokens of the output's. `cost_usd` is None where the price is not known, `score` and the
+    values of `scores` where there is none: an episode of status `error` has no score, never a zero.
     """
-    return {
-        "model": item.model,
-        "harness": HARNESS,
-        "domain": episode.skill,
-        "condition": item.condition.value,
-        "task_id": item.task_id,
-        "difficulty": episode.difficulty,
-        "as_of_date": episode.as_of_date,
-        "run_idx": item.run_idx,
-        **judged_columns(verdict, method),
-        "episodes": trace.turns,
-        "total_input_tokens": trace.usage.input_tokens,
-        "total_cached_tokens": trace.usage.cached_tokens,
-        "total_output_tokens": trace.usage.output_tokens,
-        "total_reasoning_tokens": trace.usage.reasoning_tokens,
-        "cost_usd": trace.usage.cost_usd,
-        "served_models": sorted({call.served_model for call in trace.model_calls if call.served_model is not None}),
-        "skills_loaded": list(trace.skills_loaded),
-        "scripts_run": list(trace.scripts_run),
-        "tool_calls": len(trace.tool_calls),
-        "error": trace.error,
-        "error_cause": trace.error_cause,
-        "incidents": list(trace.incidents),
-        "retries": trace.retries,
-        "latency_seconds": trace.latency_seconds,
-        "edition": edition_digest,
-        "mount": trace.mount_digest,
-        "code_version": code_version(),
-    }
+
+    model: str
+    harness: str
+    domain: str
+    condition: Condition
+    task_id: str
+    sub_task: str
+    difficulty: str
+    as_of_date: date
+    run_idx: Int64
+    score: float | None
+    score_profile: Profile | None
+    scores: Mapping[Profile, float | None]
+    status: Status
+    valid_json: bool
+    scoring_method: str
+    scoring_details: str
+    episodes: Int64
+    total_input_tokens: Int64
+    total_cached_tokens: Int64
+    total_output_tokens: Int64
+    total_reasoning_tokens: Int64
+    cost_usd: float | None
+    served_models: tuple[str, ...]
+    skills_loaded: tuple[str, ...]
+    scripts_run: tuple[str, ...]
+    tool_calls: Int64
+    error: str | None
+    error_cause: str | None
+    incidents: tuple[str, ...]
+    retries: Int64
+    latency_seconds: float
+    edition: str
+    mount: str
+    code_version: str
+    scorer_version: str
+
+    @property
+    def item(self) -> Item:
+        """The piece of work that the row is of."""
+        return Item(self.model, self.condition, self.task_id, self.run_idx)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens and price; how much of the input was written to a cache stands in no row."""
+        return Usage(
+            input_tokens=self.total_input_tokens,
+            cached_tokens=self.total_cached_tokens,
+            output_tokens=self.total_output_tokens,
+            reasoning_tokens=self.total_reasoning_tokens,
+            cost_usd=self.cost_usd,
+        )
 
 
-def judged_columns(verdict: Verdict, method: str) -> dict[str, Any]:
-    """The columns that follow from a verdict alone: those that change when an episode is judged again."""
-    scores = {profile.value: verdict.scores.get(profile) for profile in Profile}
-    headline = next((p.value for p in HEADLINE_ORDER if scores[p.value] is not None), None)
+_COLUMN_TYPES: Mapping[Any, pl.DataType] = {
+    **dict.fromkeys((str, str | None, Condition, Status, Profile | None), pl.String()),
+    **dict.fromkeys((float, float | None), pl.Float64()),
+    int: pl.Int64(),
+    bool: pl.Boolean(),
+    date: pl.Date(),
+    tuple[str, ...]: pl.List(pl.String()),
+    Mapping[Profile, float | None]: pl.Struct({profile.value: pl.Float64() for profile in Profile}),
+}
+SCHEMA: Mapping[str, pl.DataType] = {name: _COLUMN_TYPES[kind] for name, kind in get_type_hints(Row).items()}
+"""Columns of `rows.parquet`."""
+
+
+def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, method: str, edition_digest: str) -> Row:
+    """Build the row of one finished episode; `method` is the verification method of its subtask."""
+    return Row(
+        model=item.model,
+        harness=HARNESS,
+        domain=episode.skill,
+        condition=item.condition,
+        task_id=item.task_id,
+        difficulty=episode.difficulty,
+        as_of_date=episode.as_of_date,
+        run_idx=item.run_idx,
+        episodes=trace.turns,
+        total_input_tokens=trace.usage.input_tokens,
+        total_cached_tokens=trace.usage.cached_tokens,
+        total_output_tokens=trace.usage.output_tokens,
+        total_reasoning_tokens=trace.usage.reasoning_tokens,
+        cost_usd=trace.usage.cost_usd,
+        served_models=tuple(sorted({call.served_model for call in trace.model_calls if call.served_model is not None})),
+        skills_loaded=tuple(trace.skills_loaded),
+        scripts_run=tuple(trace.scripts_run),
+        tool_calls=len(trace.tool_calls),
+        error=trace.error,
+        error_cause=trace.error_cause,
+        incidents=tuple(trace.incidents),
+        retries=trace.retries,
+        latency_seconds=trace.latency_seconds,
+        edition=edition_digest,
+        mount=trace.mount_digest,
+        code_version=code_version(),
+        **_judgement(verdict, method),
+    )
+
+
+def judged_again(row: Row, verdict: Verdict, method: str) -> Row:
+    """The row with another verdict."""
+    return replace(row, **_judgement(verdict, method))
+
+
+def _judgement(verdict: Verdict, method: str) -> dict[str, Any]:
+    """The columns that follow from a verdict alone."""
+    scores = {profile: verdict.scores.get(profile) for profile in Profile}
+    headline = next((profile for profile in HEADLINE_ORDER if scores[profile] is not None), None)
     details = orjson.dumps(verdict.details, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     return {
         "sub_task": verdict.sub_task,
-        "score": scores[headline] if headline is not None else None,
+        "score": None if headline is None else scores[headline],
         "score_profile": headline,
         "scores": scores,
-        "status": verdict.status.value,
+        "status": verdict.status,
         "valid_json": verdict.valid_json,
         "scoring_method": method,
         "scoring_details": details.decode(),
@@ -133,41 +162,20 @@ def judged_columns(verdict: Verdict, method: str) -> dict[str, Any]:
     }
 
 
-def check_row(line: object) -> None:
-    """Check that a journal line holds what `to_frame` needs; raise TypeError or ValueError, naming the field."""
-    if not isinstance(line, dict):
-        raise TypeError("not an object")
-    for name, kind in SCHEMA.items():
-        if name not in line:
-            raise ValueError(f"no {name!r}")
-        if not _fits(line[name], kind) or (line[name] is None and name not in _MAY_BE_NULL):
-            raise TypeError(f"{name} is {line[name]!r:.60}")
+def to_frame(rows: Iterable[Row]) -> pl.DataFrame:
+    """Rows as a table with the columns of `SCHEMA`."""
+    records = [msgspec.to_builtins(row, builtin_types=(date,)) for row in rows]
+    return pl.DataFrame(records, schema=dict(SCHEMA), orient="row")
 
 
-def _fits(value: object, kind: Any) -> bool:
-    """Whether a JSON value, or null, can stand in a column of that kind."""
-    if value is None:
-        return True
-    if kind == pl.Date:
-        try:
-            return isinstance(value, str) and bool(date.fromisoformat(value))
-        except ValueError:
-            return False
-    if isinstance(kind, pl.List):
-        return isinstance(value, list) and all(isinstance(each, str) for each in value)
-    if isinstance(kind, pl.Struct):
-        return isinstance(value, dict) and all(_fits(value.get(field.name), field.dtype) for field in kind.fields)
-    if kind == pl.Int64:
-        return type(value) is int and abs(value) < 2**63
-    return type(value) in {pl.String: (str,), pl.Boolean: (bool,), pl.Float64: (float, int)}[kind]
+def from_frame(frame: pl.DataFrame) -> list[Row]:
+    """The rows of a table with the columns of `SCHEMA`.
 
-
-def to_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Journal lines as a table with the columns of `SCHEMA`."""
-    # Dates are text in a journal and dates in a fresh row; going through text treats both alike.
-    texts = [{**row, "as_of_date": str(row["as_of_date"])} for row in rows]
-    frame = pl.DataFrame(texts, schema={**SCHEMA, "as_of_date": pl.String}, orient="row")
-    return frame.with_columns(pl.col("as_of_date").str.to_date())
+    Raises
+    ------
+    ValueError : a column is absent or holds something else.
+    """
+    return msgspec.convert(frame.to_dicts(), list[Row])
 
 
 def write_rows(path: Path, frame: pl.DataFrame) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,11 @@ import pytest
 from finskillbench import domains as subtasks
 from finskillbench.episode import Profile, Score
 from finskillbench.errors import InputError, InternalError
-from finskillbench.runs.afterwards import rescore as rescoring
 from finskillbench.runs.afterwards.rescore import rescore
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.store import rows as rows_module
-from finskillbench.runs.store import version
-from finskillbench.runs.store.journal import exclusive, read_journal
+from finskillbench.runs.store import files, version
+from finskillbench.runs.store.journal import JOURNAL, exclusive, read_events, read_history
+from finskillbench.runs.store.rows import to_frame
 from finskillbench.runs.store.trajectories import read_trajectory
 
 CHANGED = "infeasibility_detection"
@@ -56,10 +56,6 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def journal_lines(files: dict[str, bytes]) -> dict[str, list[dict]]:
-    return {n: [orjson.loads(line) for line in data.splitlines()] for n, data in files.items() if "journal" in n}
-
-
 @pytest.mark.usefixtures("new_scorers")
 def test_nothing_is_said_to_move_without_a_change(edition, oracle, tmp_path: Path) -> None:
     run(edition, [oracle()], ARMS, out=tmp_path)
@@ -70,6 +66,7 @@ def test_nothing_is_said_to_move_without_a_change(edition, oracle, tmp_path: Pat
 
 def test_exactly_the_changed_scores_move(folder: Path, edition, oracle, request) -> None:
     before, rows_before = content(folder), pl.read_parquet(folder / "rows.parquet")
+    spent = read_history(folder).spent({})
     old_version = version.scorer_version()
     request.getfixturevalue("new_scorers")
     result = rescore(folder, edition)
@@ -90,17 +87,14 @@ def test_exactly_the_changed_scores_move(folder: Path, edition, oracle, request)
     assert all('"half":true' in details for details in moved["scoring_details"])
 
     after = content(folder)
-    unmoved = [name for name in before if "journal" not in name and name not in ("run.json", "rows.parquet")]
-    assert all(after[name] == before[name] for name in unmoved)
+    written = {JOURNAL, "run.json", "rows.parquet"}
+    assert {name for name in before if after[name] != before[name]} == written
     assert after.keys() == before.keys()
-    for name, lines in journal_lines(after).items():
-        old = journal_lines(before)[name]
-        assert [line["task_id"] for line in lines] == [line["task_id"] for line in old]
-        for line, was in zip(lines, old, strict=True):
-            if was["status"] == "error":
-                assert line == was  # was run again: the line that its later one replaced stays as it was
-            elif line["sub_task"] != CHANGED:
-                assert line == {**was, "scorer_version": "f" * 12}
+    # The journal stays as it was, and behind it stands each finished episode as it is judged now.
+    assert after[JOURNAL].startswith(before[JOURNAL])
+    assert to_frame(event.row for event in read_events(folder)[-24:]).equals(rows)
+    assert len(read_events(folder)) == before[JOURNAL].count(b"\n") + 24
+    assert read_history(folder).spent({}) == spent
     record, old_record = orjson.loads(after["run.json"]), orjson.loads(before["run.json"])
     assert record == {**old_record, "scorer_version": "f" * 12}
 
@@ -126,26 +120,34 @@ def test_a_dry_run_says_the_same_and_writes_nothing(folder: Path, edition, new_s
     assert rescore(folder, edition).changes == said.changes
 
 
-@pytest.mark.parametrize("writes", [0, 1, 2, 3])
+@pytest.mark.parametrize("writes", [0, 5, 23, 24, 25])
 def test_cut_short_it_is_mended_by_the_next(folder: Path, edition, new_scorers, monkeypatch, writes: int) -> None:
-    """Two journals, the rows and the record are written: killed before each of them in turn."""
+    """24 lines of the journal, the rows and the record are written: killed in the middle of one of them."""
 
     class KilledError(BaseException):
         pass
 
     done = []
-    real = rescoring.write_beside
+    append, beside = os.write, files.write_beside
 
-    def write(path: Path, data: bytes, *, durable: bool = False) -> None:
-        if len(done) == writes:
+    def write_line(handle: int, data: bytes) -> int:
+        done.append(len(data))
+        if len(done) > writes:
+            append(handle, data[: len(data) // 2])
+            raise KilledError
+        return append(handle, data)
+
+    def write_beside(path: Path, data: bytes, *, durable: bool = False) -> None:
+        done.append(len(data))
+        if len(done) > writes:
             path.with_name(path.name + ".part").write_bytes(data[: len(data) // 2])
             raise KilledError
-        done.append(path.name)
-        real(path, data, durable=durable)
+        beside(path, data, durable=durable)
 
     with monkeypatch.context() as patched:
-        patched.setattr(rescoring, "write_beside", write)
-        patched.setattr(rows_module, "write_beside", write)
+        patched.setattr("finskillbench.runs.store.journal.os.write", write_line)
+        patched.setattr("finskillbench.runs.store.record.write_beside", write_beside)
+        patched.setattr("finskillbench.runs.store.rows.write_beside", write_beside)
         with pytest.raises(KilledError):
             rescore(folder, edition)
     assert orjson.loads((folder / "run.json").read_bytes())["scorer_version"] != "f" * 12
@@ -155,8 +157,7 @@ def test_cut_short_it_is_mended_by_the_next(folder: Path, edition, new_scorers, 
     assert rows.filter(sub_task=CHANGED)["score"].to_list() == [0.5] * 12
     assert rows["scorer_version"].unique().to_list() == ["f" * 12]
     assert orjson.loads((folder / "run.json").read_bytes())["scorer_version"] == "f" * 12
-    for path in (folder / "journal").iterdir():
-        assert {line["scorer_version"] for line in read_journal(path).values()} == {"f" * 12}
+    assert {row.scorer_version for row in read_history(folder).rows.values()} == {"f" * 12}
     assert rescore(folder, edition).moved == ()
 
 
@@ -172,7 +173,7 @@ def test_an_episode_in_error_has_nothing_to_judge(edition, oracle, tmp_path: Pat
 def test_a_stopped_run_keeps_what_it_has(folder: Path, edition, oracle, new_scorers) -> None:
     """Rows that are not there are written from the journals; the torn line of an episode run again is left out."""
     (folder / "rows.parquet").unlink()
-    journal = sorted((folder / "journal").iterdir())[0]
+    journal = folder / JOURNAL
     journal.write_bytes(journal.read_bytes()[:-20])
     rescore(folder, edition)
     rows = pl.read_parquet(folder / "rows.parquet")
@@ -182,7 +183,8 @@ def test_a_stopped_run_keeps_what_it_has(folder: Path, edition, oracle, new_scor
 
 
 def _other_answer(path: Path) -> None:
-    changed = {**read_trajectory(path), "task_id": "pc_uncon_005"}
+    trajectory = read_trajectory(path)
+    changed = replace(trajectory, trace=replace(trajectory.trace, task_id="pc_uncon_005"))
     path.write_bytes(gzip.compress(orjson.dumps(changed)))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from finskillbench.runs.store.journal import read_journal
+from finskillbench.runs.store.journal import JOURNAL, read_history
 from finskillbench.runs.store.rows import TIMINGS
 from finskillbench.runs.store.trajectories import read_trajectory
 
@@ -38,7 +38,7 @@ def child(out, logged):
     log = os.open(logged, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     def report(board, row):
         if row is not None:
-            os.write(log, f"{row['condition']} {row['task_id']}\\n".encode())
+            os.write(log, f"{row.condition} {row.task_id}\\n".encode())
     run(parts.standard_edition(int(sys.argv[2]) // 2), [Slow()], sys.argv[3:], out=Path(out), max_concurrency=3,
         progress=report)
 
@@ -61,7 +61,7 @@ for line in sys.stdin:
 
 @contextmanager
 def parent() -> Iterator[subprocess.Popen[str]]:
-    parts = Path(__file__).with_name("conftest.py")
+    parts = Path(__file__).parents[1] / "conftest.py"
     command = [sys.executable, "-c", PROGRAM, str(parts), str(EPISODES), *CONDITIONS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -89,10 +89,7 @@ def reported(log: Path) -> int:
 
 
 def finished(out: Path) -> dict:
-    lines: dict = {}
-    for path in sorted((out / "journal").glob("*.jsonl")):
-        lines.update(read_journal(path))
-    return lines
+    return read_history(out).rows
 
 
 def test_kill_and_resume(tmp_path) -> None:
@@ -111,7 +108,7 @@ def test_kill_and_resume(tmp_path) -> None:
             time.sleep(rng.uniform(0.0, 0.01))
             os.kill(pid, signal.SIGKILL)
             assert end(process) == -signal.SIGKILL, "the kills must fall into the run: change MOST_BETWEEN"
-            now = finished(out) if (out / "journal").is_dir() else {}
+            now = finished(out)
             # Every line that was there is still there, unchanged.
             assert {key: now.get(key) for key in kept} == kept
             kept = now
@@ -129,8 +126,7 @@ def test_kill_and_resume(tmp_path) -> None:
     assert len(done) == total
     assert {key: done[key] for key in kept} == kept
 
-    raw = [line for path in (out / "journal").glob("*.jsonl") for line in path.read_bytes().splitlines()]
-    assert len(raw) == total, "an episode stands twice in the journal"
+    assert (out / JOURNAL).read_bytes().count(b"\n") == total, "an episode stands twice in the journal"
     reports = Counter(log.read_text().splitlines())
     assert max(reports.values()) == 1, "a finished episode was run again"
 
@@ -138,6 +134,6 @@ def test_kill_and_resume(tmp_path) -> None:
     assert rows.equals(expected)
     assert (out / "run.json").read_bytes() == (plain / "run.json").read_bytes()
     for item in done:
-        mine, other = (read_trajectory(folder / item.trajectory) for folder in (out, plain))
-        assert (mine["messages"], mine["saved_skills"]) == (other["messages"], other["saved_skills"])
+        resumed, whole = (read_trajectory(folder / item.trajectory).trace for folder in (out, plain))
+        assert (resumed.messages, resumed.saved_skills) == (whole.messages, whole.saved_skills)
     assert not list(out.rglob("*.part"))

@@ -1,9 +1,9 @@
 """Shards merged are the run that was never cut."""
 
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 
-import orjson
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,8 +13,10 @@ from finskillbench.errors import InputError
 from finskillbench.runs.afterwards.merge import merge
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.streams import Shard
+from finskillbench.runs.store.events import Rescored
+from finskillbench.runs.store.journal import Journal, read_events, read_history
 from finskillbench.runs.store.rows import TIMINGS
-from finskillbench.runs.store.trajectories import read_trajectory
+from finskillbench.runs.store.trajectories import Trajectory, read_trajectory
 
 CONDITIONS = ["no_skill", "self_generated_persistent"]
 
@@ -23,9 +25,8 @@ def files(folder) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {"run.lock"}
 
 
-def timeless(content: dict) -> dict:
-    cut = {"latency_seconds": 0, "tool_calls": 0, "model_calls": 0}
-    return {**content, **cut}
+def timeless(trajectory: Trajectory) -> Trajectory:
+    return replace(trajectory, trace=replace(trajectory.trace, latency_seconds=0.0, tool_calls=(), model_calls=()))
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -83,18 +84,16 @@ def test_the_same_rows_twice_count_once(halves, tmp_path) -> None:
     shutil.copytree(halves[0], twin)
     merged = merge(tmp_path / "all", [*halves, twin, halves[0]])
     assert (merged.rows.height, merged.rows.n_unique("task_id")) == (12, 12)
-    lines = (tmp_path / "all" / "journal" / "test-oracle__no_skill.jsonl").read_bytes().splitlines()
-    assert len(lines) == 12
+    assert len(read_events(tmp_path / "all")) == 12
 
 
 def test_two_rows_of_an_item_are_refused_and_both_files_named(halves, tmp_path) -> None:
     twin = tmp_path / "twin"
     shutil.copytree(halves[0], twin)
-    journal = twin / "journal" / "test-oracle__no_skill.jsonl"
-    lines = [orjson.loads(line) for line in journal.read_bytes().splitlines()]
-    lines[1]["score"] = 0.25
-    journal.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    with pytest.raises(InputError, match=rf"a/journal/.*twin/journal/.*different rows of {lines[1]['task_id']}, run 0"):
+    row = list(read_history(twin).rows.values())[1]
+    with Journal(twin) as journal:
+        journal.append(Rescored(replace(row, score=0.25)))
+    with pytest.raises(InputError, match=rf"a/journal.*twin/journal.*different rows of {row.task_id}, run 0"):
         merge(tmp_path / "all", [halves[0], twin])
     assert not (tmp_path / "all").exists()
 

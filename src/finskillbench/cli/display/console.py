@@ -1,7 +1,9 @@
-"""What the commands share: help for a group called alone, and progress on standard error."""
+"""What the commands share: help for a group called alone, the log, and progress on standard error."""
 
 from __future__ import annotations
 
+import logging
+import sys
 from pathlib import Path
 from types import TracebackType
 
@@ -25,6 +27,17 @@ def help_when_alone(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit
+
+
+def log_to_stderr(verbosity: int) -> None:
+    """Send the log of this package to standard error: warnings, at 1 what is done, from 2 on everything."""
+    logger = logging.getLogger("finskillbench")
+    for handler in logger.handlers[:]:
+        logger.removeHandler(handler)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
 
 
 class Progress:

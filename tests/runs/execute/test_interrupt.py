@@ -10,7 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from finskillbench.runs.store.dropped import FILE, read_dropped
+from finskillbench.runs.store.events import Dropped
+from finskillbench.runs.store.journal import read_events
 
 # A parent that has imported everything forks a child for each run: imports take longer than the run.
 PROGRAM = """
@@ -68,14 +69,14 @@ class Child:
         self._lines = parent.stdout
         parent.stdin.write(f"{out} {quick} {seconds}\n")
         parent.stdin.flush()
-        self.told: list[str] = []
+        self.printed: list[str] = []
         self.pid = 0
         self.wait_for("pid")
 
     def wait_for(self, start: str, times: int = 1) -> None:
         while times:
             line = self._lines.readline().strip()
-            assert line not in ("", "end"), self.told
+            assert line not in ("", "end"), self.printed
             self._take(line)
             times -= line.startswith(start)
 
@@ -83,22 +84,26 @@ class Child:
         if line.startswith("pid "):
             self.pid = int(line.split()[1])
         elif line != "slow":
-            self.told.append(line)
+            self.printed.append(line)
 
     def rest(self) -> list[str]:
         while (line := self._lines.readline().strip()) != "end":
-            assert line, self.told
+            assert line, self.printed
             self._take(line)
-        return self.told
+        return self.printed
 
 
 @pytest.fixture(scope="module")
 def parent() -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", PROGRAM, str(Path(__file__).with_name("conftest.py"))]
+    command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parents[1] / "conftest.py")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process
         assert process.stdin is not None
         process.stdin.close()
+
+
+def reasons(out: Path) -> list[str]:
+    return [event.why for event in read_events(out) if isinstance(event, Dropped)]
 
 
 def test_the_first_interrupt_lets_episodes_in_flight_finish(parent, tmp_path) -> None:
@@ -110,7 +115,7 @@ def test_the_first_interrupt_lets_episodes_in_flight_finish(parent, tmp_path) ->
         "7 0 0 5 {'run': 'interrupted'} True",
     ]
     assert pl.read_parquet(tmp_path / "rows.parquet").height == 7
-    assert not (tmp_path / FILE).exists()
+    assert reasons(tmp_path) == []
 
 
 @pytest.mark.parametrize("signals", [[signal.SIGINT, signal.SIGINT], [signal.SIGTERM]])
@@ -123,5 +128,5 @@ def test_the_second_drops_them_and_resuming_runs_them(parent, tmp_path, signals)
         os.kill(child.pid, each)
     assert child.rest()[-1] == "4 0 3 5 {'run': 'interrupted'} True"
     assert pl.read_parquet(tmp_path / "rows.parquet").height == 4
-    assert [line["why"] for line in read_dropped(tmp_path / FILE)] == ["interrupted"] * 3
+    assert reasons(tmp_path) == ["interrupted"] * 3
     assert Child(parent, tmp_path, quick=100, seconds=0).rest() == ["8 4 0 0 {} False"]

@@ -19,8 +19,8 @@ from finskillbench.harness.providers.prices import Price
 from finskillbench.runs.execute.budget import Budget
 from finskillbench.runs.execute.metered import Metered
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.store.dropped import FILE, read_dropped, spent
-from finskillbench.runs.store.journal import read_lines
+from finskillbench.runs.store.events import Dropped, Finished
+from finskillbench.runs.store.journal import JOURNAL, read_events, read_history
 from finskillbench.runs.store.rows import TIMINGS
 
 PRICE = Price(input=2.0, cached_input=0.2, cache_write=2.5, output=10.0)
@@ -28,8 +28,8 @@ CALL = (1_000 * 2.0 + 50 * 10.0) / 1e6
 """What the fake model's call really costs."""
 
 
-def told(out) -> float:
-    return spent(out, {})
+def spent(out) -> float:
+    return read_history(out).spent({})
 
 
 @pytest.mark.usefixtures("virtual_runs")
@@ -41,11 +41,11 @@ def test_a_budget_stops_the_run_and_more_money_finishes_it(edition, paid, tmp_pa
     assert 0 < first.ran < 12
     assert first.ran + first.dropped + first.not_run == 12
     assert "--max-cost 0.11 is reached" in first.stopped["run"]
-    assert told(out) <= 0.11
+    assert spent(out) <= 0.11
     assert pl.read_parquet(out / "rows.parquet").equals(first.rows)
-    before = told(out)
+    before = spent(out)
     stuck = run(edition, [paid(price=PRICE)], ["no_skill"], out=out, max_cost=0.11)
-    assert (stuck.ran, stuck.kept, told(out)) == (0, first.ran, before)
+    assert (stuck.ran, stuck.kept, spent(out)) == (0, first.ran, before)
     last = run(edition, [paid(price=PRICE)], ["no_skill"], out=out, max_cost=5.0)
     assert (last.kept + last.ran, last.stopped) == (12, {})
     assert last.rows.drop(TIMINGS).equals(whole.drop(TIMINGS))
@@ -97,8 +97,8 @@ def test_no_run_costs_more_than_it_may(
                 max_concurrency=concurrency,
             )
             assert sum(bills) <= most + 1e-9
-            assert sum(bills) <= told(out) + 1e-9
-            assert told(out) <= most + 1e-9
+            assert sum(bills) <= spent(out) + 1e-9
+            assert spent(out) <= most + 1e-9
             # Nothing is lost, nothing stands twice.
             assert result.ran + result.kept + result.dropped + result.not_run == 24
             assert result.rows.n_unique(["condition", "task_id"]) == result.rows.height
@@ -114,10 +114,10 @@ def test_what_was_dropped_is_written_down(edition, paid, virtual_runs, tmp_path)
             return replace(turn, tool_calls=(), text="Thinking.", usage=Usage(input_tokens=20_000, output_tokens=50))
 
     result = run(edition, [TwoTurns(price=PRICE)], ["no_skill"], out=tmp_path, max_cost=0.125, max_concurrency=1)
-    lines = read_dropped(tmp_path / FILE)
-    assert result.dropped == len(lines) == 1
-    assert [(line["why"], line["calls"], line["total_input_tokens"]) for line in lines] == [("budget", 1, 20_000)]
-    assert told(tmp_path) == pytest.approx(result.rows["cost_usd"].sum() + sum(line["cost_usd"] for line in lines))
+    (dropped,) = (event for event in read_events(tmp_path) if isinstance(event, Dropped))
+    assert result.dropped == 1
+    assert (dropped.why, dropped.expense.calls, dropped.expense.usage.input_tokens) == ("budget", 1, 20_000)
+    assert spent(tmp_path) == pytest.approx(result.rows["cost_usd"].sum() + dropped.expense.usage.cost_usd)
 
 
 def test_a_price_that_is_not_known_is_refused_before_anything_is_written(edition, paid, oracle, tmp_path) -> None:
@@ -198,8 +198,7 @@ def test_a_full_disk_leaves_whole_lines_and_the_run_goes_on_later(edition, oracl
         patch.setattr("finskillbench.runs.store.journal.os.write", Full(room))
         with pytest.raises(InputError, match=r"cannot be written \(No space left on device\); free some space"):
             run(edition, [oracle()], ["no_skill"], out=out, max_concurrency=3)
-    (journal,) = (out / "journal").iterdir()
-    data = journal.read_bytes()
+    data = (out / JOURNAL).read_bytes()
     assert data == b"" or data.endswith(b"\n")
     assert all(orjson.loads(line) for line in data.splitlines())
     assert not list(out.rglob("*.part"))
@@ -207,7 +206,7 @@ def test_a_full_disk_leaves_whole_lines_and_the_run_goes_on_later(edition, oracl
     result = run(edition, [oracle()], ["no_skill"], out=out)
     assert (result.kept, result.ran + result.kept) == (data.count(b"\n"), 12)
     assert result.rows.drop(TIMINGS).equals(whole.drop(TIMINGS))
-    assert max(Counter(item for item, _ in read_lines(journal)).values()) == 1
+    assert max(Counter(event.row.item for event in read_events(out) if isinstance(event, Finished)).values()) == 1
 
 
 def test_a_trajectory_that_does_not_fit_leaves_no_part(edition, oracle, tmp_path, monkeypatch) -> None:
@@ -225,7 +224,7 @@ def test_a_trajectory_that_does_not_fit_leaves_no_part(edition, oracle, tmp_path
 def test_an_episode_that_asked_nothing_was_not_begun(edition, paid, tmp_path) -> None:
     result = run(edition, [paid(price=PRICE)], ["no_skill"], out=tmp_path, max_cost=0.0)
     assert (result.ran, result.dropped, result.not_run) == (0, 0, 12)
-    assert not (tmp_path / FILE).exists()
+    assert read_events(tmp_path) == []
 
 
 def test_the_table_is_gone_while_episodes_are_run(edition, oracle, tmp_path) -> None:

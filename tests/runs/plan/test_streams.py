@@ -1,11 +1,11 @@
 """Streams: order where memory is kept, and shards of whole streams; the persistent arm resumed in its middle."""
 
-import orjson
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.loop import run_episode
@@ -13,7 +13,7 @@ from finskillbench.harness.skills.memory import Feedback
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, make_streams, parse_shard
-from finskillbench.runs.store.journal import read_journal
+from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import TIMINGS
 from finskillbench.runs.store.trajectories import read_trajectory
 
@@ -24,8 +24,8 @@ ARMS = [Condition.NO_SKILL, Condition(KEPT)]
 def memories(out) -> dict[str, str]:
     """Task to the end of the prompt, where the persistent arm shows what it remembers."""
     return {
-        content["task_id"]: content["messages"][1]["content"]
-        for content in map(read_trajectory, out.glob(f"trajectories/*{KEPT}/*.gz"))
+        trajectory.trace.task_id: trajectory.trace.messages[1].content
+        for trajectory in map(read_trajectory, out.glob(f"trajectories/*{KEPT}/*.gz"))
     }
 
 
@@ -33,12 +33,12 @@ def test_a_stream_is_one_model_repeat_and_subtask_in_plan_order(edition) -> None
     plan = make_plan(edition.episodes(), ["a", "b"], ARMS, epochs=2)
     streams = make_streams(plan)
     assert sorted(item for stream in streams for item in stream.items) == sorted(plan.items)
-    kept = [stream for stream in streams if stream.keeps]
+    kept = [stream for stream in streams if stream.has_memory]
     assert len(kept) == 2 * 2 * 2
     for stream in kept:
         assert len({(i.model, i.condition, i.run_idx, i.task_id[:8]) for i in stream.items}) == 1
         assert list(stream.items) == sorted(stream.items, key=plan.items.index)
-    assert all(len(stream.items) == 1 for stream in streams if not stream.keeps)
+    assert all(len(stream.items) == 1 for stream in streams if not stream.has_memory)
     assert streams[: len(kept)] == tuple(kept), "what cannot be run side by side starts first"
 
 
@@ -98,7 +98,7 @@ def test_a_stream_stops_at_an_error_and_goes_on_from_there(edition, learner, tmp
 def test_a_hole_in_a_stream_is_refused_and_named(edition, learner, tmp_path) -> None:
     run(edition, [learner()], [KEPT], out=tmp_path)
     (tmp_path / f"trajectories/test-oracle__{KEPT}/pc_uncon_002__0.json.gz").unlink()
-    with pytest.raises(InputError, match=rf"test-oracle__{KEPT}\.jsonl: pc_uncon_003 is finished and pc_uncon_002"):
+    with pytest.raises(InputError, match=rf"pc_uncon_003 is finished under test-oracle__{KEPT} and pc_uncon_002"):
         run(edition, [learner()], [KEPT], out=tmp_path)
 
 
@@ -107,8 +107,8 @@ def test_errors_are_kept_where_nobody_wants_them_run_again(edition, oracle, tmp_
     model = oracle()
     again = run(edition, [model], ["no_skill"], out=tmp_path, retry_errors=False)
     assert (again.ran, again.kept, again.errors, model.calls) == (0, 12, 2, 0)
-    lines = read_journal(tmp_path / "journal" / "test-oracle__no_skill.jsonl")
-    assert orjson.loads(orjson.dumps(list(lines.values())[1]["status"])) == "error"
+    rows = read_history(tmp_path).rows
+    assert [row.task_id for row in rows.values() if row.status is Status.ERROR] == ["pc_uncon_001", "pc_infeas_001"]
     assert again.rows.filter(pl.col("status") == "error").height == 2
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
@@ -14,6 +14,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from finskillbench.runs.execute.board import Board, Counts
+    from finskillbench.runs.store.rows import Row
 
 SECONDS_BETWEEN_LINES = 10.0
 _COLUMNS = ("Model", "Done", "Errors", "Tokens in", "Tokens out", "Cost USD", "Time left")
@@ -55,7 +56,7 @@ class Display:
         if self._console.is_terminal:
             self._live.stop()
 
-    def __call__(self, board: Board, row: Mapping[str, Any] | None) -> None:
+    def __call__(self, board: Board, row: Row | None) -> None:
         """Show the board."""
         first = self._board is None
         self._board = board

@@ -1,7 +1,6 @@
 """Runs: complete, resumable, refused where they would mix, with rows as the specification names them."""
 
 import asyncio
-import gzip
 import itertools
 
 import orjson
@@ -12,8 +11,8 @@ from finskillbench.errors import Cause, EditionError, InputError, ProviderError
 from finskillbench.harness.model import Turn
 from finskillbench.runs.execute import run as run_module
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.store.journal import exclusive
-from finskillbench.runs.store.rows import SCHEMA, TIMINGS
+from finskillbench.runs.store.journal import exclusive, read_history
+from finskillbench.runs.store.rows import SCHEMA, TIMINGS, to_frame
 from finskillbench.runs.store.trajectories import read_trajectory
 
 SPECIFIED = {
@@ -42,17 +41,14 @@ def test_a_run_leaves_rows_journal_trajectories_and_record(edition, oracle, tmp_
     assert seen == list(range(49))
     means = result.rows.group_by("model").agg(pl.col("scores").struct.field("paper").mean()).sort("model")
     assert means["paper"].to_list() == [0.0, 1.0]
-    assert sorted(path.name for path in (out / "journal").iterdir()) == [
-        "baseline-nop__no_skill.jsonl",
-        "baseline-nop__self_generated.jsonl",
-        "test-oracle__no_skill.jsonl",
-        "test-oracle__self_generated.jsonl",
-    ]
+    assert to_frame(read_history(out).rows[item] for item in sorted(read_history(out).rows)).equals(
+        result.rows.sort("model", "condition", "task_id", "run_idx")
+    )
     trajectories = sorted((out / "trajectories").rglob("*.json.gz"))
     assert len(trajectories) == 48
-    content = read_trajectory(trajectories[-1])
-    assert content["messages"][0]["role"] == "system"
-    assert content["tool_calls"][0]["name"] == "submit_answer"
+    trace = read_trajectory(trajectories[-1]).trace
+    assert trace.messages[0].role == "system"
+    assert trace.tool_calls[0].name == "submit_answer"
     record = orjson.loads((out / "run.json").read_bytes())
     assert record["mounts"]["no_skill"]["packages"] == {}
     assert record["edition_digest"] == edition.digest
@@ -281,8 +277,7 @@ def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monk
     assert mounts["no_skill"]["packages"] == {}
     assert mounts["curated"]["packages"] == {package.name: package.digest}
     digests = {
-        path.parent.name: orjson.loads(gzip.decompress(path.read_bytes()))["mount_digest"]
-        for path in (out / "trajectories").rglob("*.gz")
+        path.parent.name: read_trajectory(path).trace.mount_digest for path in (out / "trajectories").rglob("*.gz")
     }
     assert digests["test-oracle__curated"] == mounts["curated"]["digest"]
     assert digests["test-oracle__no_skill"] == mounts["no_skill"]["digest"]
