@@ -25,17 +25,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from finskillbench.domains.building import BuildContext
-from finskillbench.domains.risk.objects.construct import (
-    MonitoringPair,
-    RiskObjects,
-    StressPair,
-    batched,
-    measured,
-    risk_context,
-)
-from finskillbench.domains.risk.objects.portfolios import PortfolioCase
+from finskillbench.domains.risk.catalogs import risk_settings
+from finskillbench.domains.risk.objects.construct import RiskObjects, construct
+from finskillbench.domains.risk.objects.monitoring import MonitoringPair, measured
+from finskillbench.domains.risk.objects.portfolios import PortfolioCase, batched
+from finskillbench.domains.risk.objects.stress import StressPair, stress_results
 from finskillbench.domains.risk.shared import by_ticker, factor_exposures, resolved_covariance, sector_mapping
-from finskillbench.domains.risk.stress_testing import labels as stress_labels
 from finskillbench.engines.portfolio.problem import required
 from finskillbench.engines.risk.exposures import ranked
 from finskillbench.engines.risk.mandate import Kind, Mandate
@@ -62,12 +57,17 @@ def pools() -> RiskObjects:
     """The risk objects of the synthetic edition of seed 1."""
     with tempfile.TemporaryDirectory() as raw:
         write_collection(Path(raw), seed=1)
-        return risk_context(BuildContext(build_panels(load_market(Path(raw))), 1))
+        return construct(BuildContext(build_panels(load_market(Path(raw))), 1), risk_settings())
 
 
 def monitor_all(pairs: Sequence[MonitoringPair]) -> tuple[np.ndarray, np.ndarray]:
     """(values, excess), each (pairs, kinds), as the build labels the pool."""
     return measured([pair.case for pair in pairs], [pair.mandate for pair in pairs])
+
+
+def stress_all(pairs: Sequence[StressPair]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """P&L, its split by factor and by sector, as the build labels the pool."""
+    return stress_results([pair.case for pair in pairs], [pair.scenario for pair in pairs])
 
 
 def given(case: PortfolioCase, market: Json, mandate: Mandate | None = None, scenario: Any = None) -> Json:
@@ -143,14 +143,14 @@ def main() -> int:
     stressed = [given(p.case, fields[p.case.as_of], scenario=p.scenario) for p in objects.stress]
     labels: dict[str, tuple[int, Callable[[], Any]]] = {
         "identification": (
-            len(objects.identification),
-            lambda: [ranked(case.book, case.market) for case in objects.identification],
+            len(objects.portfolios),
+            lambda: [ranked(case.portfolio, case.market) for case in objects.portfolios],
         ),
         "monitoring": (len(objects.monitoring), lambda: monitor_all(objects.monitoring)),
-        "stress": (len(objects.stress), lambda: stress_labels(objects.stress)),
+        "stress": (len(objects.stress), lambda: stress_all(objects.stress)),
         "remediation": (
             len(objects.remediation),
-            lambda: [remediate(pair.case.book, pair.mandate, pair.case.market) for pair in objects.remediation],
+            lambda: [remediate(pair.case.portfolio, pair.mandate, pair.case.market) for pair in objects.remediation],
         ),
     }
     with threadpool_limits(1):
@@ -185,13 +185,13 @@ def _against_cvxpy(objects: RiskObjects, fields: dict[Any, Json]) -> bool:
     convex = [pair for pair in objects.remediation if not any(pair.mandate.get(kind) for kind in BRANCHING)]
     pairs = convex[::EVERY]
     tasks = [given(pair.case, fields[pair.case.as_of], mandate=pair.mandate) for pair in pairs]
-    mine = [remediate(pair.case.book, pair.mandate, pair.case.market) for pair in pairs]
+    mine = [remediate(pair.case.portfolio, pair.mandate, pair.case.market) for pair in pairs]
     other = [risk_cvxpy.remediate(task) for task in tasks]
     verdicts = sum(m.compliant is not o[0] for m, o in zip(mine, other, strict=True))
     same = [(m.value, o[1]) for m, o in zip(mine, other, strict=True) if m.compliant is o[0] and math.isfinite(o[1])]
     apart = max((abs(value - theirs) for value, theirs in same), default=0.0)
     fast, slow = in_turn(
-        lambda: [remediate(pair.case.book, pair.mandate, pair.case.market) for pair in pairs],
+        lambda: [remediate(pair.case.portfolio, pair.mandate, pair.case.market) for pair in pairs],
         lambda: [risk_cvxpy.remediate(task) for task in tasks],
         ROUNDS,
     )

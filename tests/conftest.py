@@ -19,7 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 
 if TYPE_CHECKING:
-    from finskillbench.domains.building import BuildContext
+    from finskillbench.domains.risk.objects.construct import RiskObjects
     from finskillbench.edition import Edition
     from finskillbench.edition.validation import ValidationReport
 
@@ -77,15 +77,15 @@ def edition(synthetic_edition: Edition) -> Edition:
 
 
 @pytest.fixture(scope="session")
-def synthetic_context(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> BuildContext:
-    """The panels and notes of the synthetic edition, and the risk objects that its episodes were drawn from."""
-    return _context_of(tmp_path_factory, "synthetic", synthetic_edition)
+def synthetic_risk_objects(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> RiskObjects:
+    """The risk objects that the episodes of the synthetic edition were drawn from."""
+    return _risk_objects_of(tmp_path_factory, "synthetic")
 
 
 @pytest.fixture(scope="session")
-def real_context(real_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> BuildContext:
-    """The panels and notes of the real edition, and the risk objects that its episodes were drawn from."""
-    return _context_of(tmp_path_factory, "real", real_edition)
+def real_risk_objects(real_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> RiskObjects:
+    """The risk objects that the episodes of the real edition were drawn from."""
+    return _risk_objects_of(tmp_path_factory, "real")
 
 
 @pytest.fixture(scope="session")
@@ -102,42 +102,35 @@ def real_report(real_edition: Edition, tmp_path_factory: pytest.TempPathFactory)
 
 def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) -> Edition:
     """One edition for all processes of a test run; the risk objects of its build are kept beside it."""
-    from finskillbench.domains.risk.objects.construct import risk_context
-    from finskillbench.edition import build, build_edition, load_edition  # not all tests should pay for the engines
+    from finskillbench.domains.risk.objects import construct  # not all tests should pay for the engines
+    from finskillbench.edition import build_edition, load_edition
 
     with _alone(factory, name) as shared:
         folder = shared / "editions" / name
         if folder.exists():
             return load_edition(folder)
-        contexts: list[BuildContext] = []
+        made: list[RiskObjects] = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(build, "BuildContext", _keeping(build.BuildContext, contexts))
+            patch.setattr(construct, "RiskObjects", _keeping(construct.RiskObjects, made))
             edition = build_edition(out=folder, **arguments)
-        (context,) = contexts
-        (shared / f"{name}.objects").write_bytes(pickle.dumps(risk_context(context)))
+        (objects,) = made
+        (shared / f"{name}.objects").write_bytes(pickle.dumps(objects))
         return edition
 
 
-def _keeping(make: Callable[..., T], kept: list[T]) -> Callable[..., T]:
-    """`make`, with all that it makes kept."""
+def _keeping(make: Callable[..., T], made: list[T]) -> Callable[..., T]:
+    """`make`, which adds what it makes to a list."""
 
-    def made(*arguments: Any) -> T:
-        kept.append(make(*arguments))
-        return kept[-1]
+    def making(*arguments: Any, **named: Any) -> T:
+        made.append(make(*arguments, **named))
+        return made[-1]
 
-    return made
+    return making
 
 
-def _context_of(factory: pytest.TempPathFactory, name: str, edition: Edition) -> BuildContext:
-    from finskillbench.domains.building import BuildContext
-    from finskillbench.panels import read_panels
-
+def _risk_objects_of(factory: pytest.TempPathFactory, name: str) -> RiskObjects:
     with _alone(factory, name) as shared:
-        objects = pickle.loads((shared / f"{name}.objects").read_bytes())
-    manifest = edition.manifest
-    context = BuildContext(read_panels(edition.path / "panels"), manifest["seed"], notes=manifest["notes"])
-    context.shared("risk/objects", lambda: objects)
-    return context
+        return pickle.loads((shared / f"{name}.objects").read_bytes())
 
 
 def _validated_once(factory: pytest.TempPathFactory, name: str, edition: Edition) -> ValidationReport:

@@ -1,13 +1,12 @@
 """Every test of the subtasks looks at both editions: the synthetic one, and one from real files where they are.
 
-What an edition was built from is not built again: panels are read from it, and risk objects are those of its build.
+What an edition was built from is not built again: panels are read from it.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from finskillbench.domains.building import BuildContext
 from finskillbench.edition import Edition
 from finskillbench.panels import Panels, read_panels
 
@@ -21,10 +20,3 @@ def edition(request: pytest.FixtureRequest) -> Edition:
 def panels(edition: Edition) -> Panels:
     """The panels of the edition, as it keeps them."""
     return read_panels(edition.path / "panels")
-
-
-@pytest.fixture(scope="session")
-def context(edition: Edition, request: pytest.FixtureRequest) -> BuildContext:
-    """The edition's panels, notes and risk objects."""
-    synthetic = edition.manifest["source"]["kind"] == "synthetic"
-    return request.getfixturevalue("synthetic_context" if synthetic else "real_context")

@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from tests.domains.fundamental import attacks as fundamental_attacks
-from tests.subtasks import risk_attacks
+from tests.domains.risk import attacks as risk_attacks
 from tests.subtasks.attacks import FLOOR, Json, right_answer, sample, scored
 
 from finskillbench.edition import Edition

@@ -10,6 +10,7 @@ import numpy as np
 from finskillbench.domains.building import Task
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def permuted(items: Sequence[T], rng: np.random.Generator) -> list[T]:
@@ -40,9 +41,9 @@ def drawn(
     traits: Callable[[T], Sequence[Hashable]],
     count: int,
     rng: np.random.Generator,
-    build: Callable[[T], Task | None],
-) -> list[Task]:
-    """Build tasks of `count` items, drawn so that the values of each trait come up as evenly as they can.
+    build: Callable[[T], R | None],
+) -> list[R]:
+    """Build `count` items, tasks for one, drawn so that the values of each trait come up as evenly as they can.
 
     One item at a time, the one whose traits have come up least so far, each in proportion to how many values it has and
     squared, so that no trait is given up for the others; ties at random. An item for which `build` gives None is passed
@@ -58,7 +59,7 @@ def drawn(
         sizes.append(len(known))
     weight = np.repeat(np.array(sizes, dtype=float) ** 2, sizes)
     taken, left = np.zeros(sum(sizes)), np.ones(len(items), dtype=bool)
-    tasks: list[Task] = []
+    tasks: list[R] = []
     while left.any() and len(tasks) < count:
         at = int(np.argmin(np.where(left, (taken**2 * weight)[codes].sum(axis=1), np.inf)))
         left[at] = False

@@ -6,23 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from finskillbench.domains.base import Domain
-from finskillbench.domains.building import BuildContext, load_catalog
+from finskillbench.domains.building import BuildContext
 from finskillbench.domains.risk import constraint_monitoring, risk_identification, risk_remediation, stress_testing
-from finskillbench.domains.risk.checks import data, proofs, truth
-from finskillbench.domains.risk.checks import objects as object_checks
-from finskillbench.domains.risk.shared import pool_sizes
+from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings, scenario_catalog
+from finskillbench.domains.risk.checks import data, objects
+from finskillbench.domains.risk.objects.construct import RiskObjects, construct
 
 
-def _prepare(context: BuildContext) -> BuildContext:
-    return context
+def _prepare(context: BuildContext) -> RiskObjects:
+    return construct(context, risk_settings())
 
 
-def _parameters(objects: Any) -> dict[str, Any]:
-    catalogs = {name: load_catalog(f"{name}.json") for name in ("risk", "mandates", "scenarios")}
-    return catalogs | {"risk_pools": pool_sizes(objects)}
+def _parameters(prepared: RiskObjects) -> dict[str, Any]:
+    return {
+        "risk": risk_settings(),
+        "mandates": mandate_catalog(),
+        "scenarios": scenario_catalog(),
+        "risk_pools": prepared.pool_sizes,
+    }
 
 
-DOMAIN = Domain(
+DOMAIN: Domain[RiskObjects] = Domain(
     name="risk_management",
     skills=(Path(__file__).parent / "skill" / "risk-management",),
     subtasks=(
@@ -37,13 +41,9 @@ DOMAIN = Domain(
         "dates": data.dates,
         "point_in_time": data.point_in_time,
         "portfolios": data.portfolios,
-        "mandates": object_checks.mandates,
-        "scenarios": object_checks.scenarios,
-        "planted_risks": object_checks.planted_risks,
-        "monitoring": truth.monitoring,
-        "identification": truth.identification,
-        "stress": truth.stress,
-        "remediation": proofs.remediation,
+        "mandates": objects.mandates,
+        "scenarios": objects.scenarios,
+        "planted_risks": objects.planted_risks,
     },
     parameters=_parameters,
 )

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Subtask
-from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.draws import drawn, shuffled
-from finskillbench.domains.risk.objects.construct import MonitoringPair, risk_context
-from finskillbench.domains.risk.second import monitored
+from finskillbench.domains.base import Answer, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.risk import by_hand
+from finskillbench.domains.risk.inputs import MonitoringInput
+from finskillbench.domains.risk.objects.construct import RiskObjects
+from finskillbench.domains.risk.objects.monitoring import MonitoringPair
+from finskillbench.domains.risk.second import monitored, monitoring_answer
 from finskillbench.domains.risk.shared import (
     CONVENTIONS,
-    EPISODES,
     PRECISION,
-    agreed,
-    conventions,
     derived_again,
     mandate_episode,
+    mandate_input,
     planted,
-    pool_sizes,
     resolved_covariance,
-    same,
 )
 from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
 from finskillbench.engines.risk.monitor import PASS_TOLERANCE, constraint_report
@@ -36,8 +34,6 @@ from finskillbench.scoring.values import boolean, number, objects, text
 
 NAME = "constraint_monitoring"
 METHOD = "exact_match"
-GREY_BAND = 1e-5
-"""A status that hangs on less than this, in the unit of its limit, is a test of rounding and no episode."""
 TIE = 1e-9
 """Names, or sectors, whose weights differ by no more are equally the worst."""
 MONITORING = {
@@ -114,7 +110,7 @@ def normal_status(status: str | None) -> str | None:
     return "FAIL" if lowered in _FAIL else status.upper()
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def paper(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
     """exact_match: 0.4 [overall_compliant equal] + 0.6 a.
 
     a = share of the expected constraint types whose status equals after normalising; of duplicates of a type the
@@ -125,7 +121,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return _score(_compliance_agrees(answer, truth), statuses, truth)
 
 
-def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def strict(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
     """As `paper`, but no compliance credit without a constraint list, and contradictory duplicates are wrong."""
     del task_input
     by_type = _by_type(answer)
@@ -133,7 +129,7 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return _score(bool(by_type) and _compliance_agrees(answer, truth), statuses, truth)
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
     """Balanced credit over PASS and FAIL x (0.8 + 0.2 [overall_compliant and violations_count both right]).
 
     A constraint earns its status times the ramp of its value (full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on);
@@ -206,7 +202,7 @@ def _near(given: float | None, wanted: float) -> float:
 _WorstOf = Mapping[Kind | None, set[str]]
 
 
-def _worst(task_input: JsonObject) -> _WorstOf:
+def _worst(task_input: MonitoringInput) -> _WorstOf:
     """The names, or sectors, that a constraint on them is nearest to breaking, ties included; None: all there are."""
     mapped = task_input["sector_mapping"]
     holdings = {row["symbol"]: row["weight"] for row in task_input["portfolio"]["holdings"]}
@@ -270,94 +266,52 @@ def _by_type(source: JsonObject) -> dict[str, Sequence[str | None]]:
     return dict(found)
 
 
-_EVENED = (
-    Kind.POSITION_LIMIT_MAX,
-    Kind.SECTOR_LIMIT_MAX,
-    Kind.TRACKING_ERROR_MAX,
-    Kind.BETA_RANGE,
-    Kind.HHI_MAX,
-)
-"""The kinds that most mandates have: none of them alone is to tell whether a portfolio complies."""
-_FEW = 2
-_GROUPS = {"compliant": EPISODES // 2, "position": 5, "tracking error": 4, "others": EPISODES // 2 - 13, "many": 4}
-"""Episodes of portfolios that keep their mandate; that break up to `_FEW` of its limits, among them that on positions,
-or that on tracking error, or neither (random portfolios break these two so often that they would tell); or more.
-"""
+def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
+    """The pairs that were drawn to be monitored: half comply, most of the others break one limit or two."""
+    del context
+    return [_task(pair) for pair in objects.monitored]
 
 
-def build(context: BuildContext, objects: object) -> list[Task]:
-    """Half compliant and half not, most of these for one or two limits; drawn by tier, type, regime and mandate."""
-    return list(context.shared("risk/monitored", lambda: _drawn(context)))
-
-
-def asked_about(context: BuildContext) -> frozenset[str]:
-    """Ids of the portfolios that the episodes hold against a mandate; another subtask must not tell their verdicts."""
-    return frozenset(str(task.episode.input["portfolio"]["portfolio_id"]) for task in build(context, None))
-
-
-def _drawn(context: BuildContext) -> list[Task]:
-    pool = risk_context(context).monitoring
-    pool_sizes(context)[NAME] = {"pairs": len(pool), "compliant": sum(pair.compliant for pair in pool)}
-    tasks: list[Task] = []
-    for group, count in _GROUPS.items():
-        side = [pair for pair in pool if _group(pair) == group]
-        tasks += drawn(side, _traits, count, context.generator(NAME, "draw", group), _task)
-    return shuffled(tasks, context.generator(NAME, "order"))
-
-
-def _group(pair: MonitoringPair) -> str:
-    if pair.compliant or len(pair.violations) > _FEW:
-        return "compliant" if pair.compliant else "many"
-    if Kind.POSITION_LIMIT_MAX in pair.violations:
-        return "position"
-    return "tracking error" if Kind.TRACKING_ERROR_MAX in pair.violations else "others"
-
-
-def _traits(pair: MonitoringPair) -> tuple[str, ...]:
-    """What the draw evens out: the strata, and whether each of the usual kinds fails."""
-    failing = [f"{kind} fails: {kind in pair.violations}" for kind in _EVENED]
-    return pair.tier, pair.case.type, pair.case.regime, pair.mandate.mandate_id, *failing
-
-
-def _task(pair: MonitoringPair) -> Task | None:
-    """The episode of a pair, or None where a verdict hangs on less than `GREY_BAND`."""
+def _task(pair: MonitoringPair) -> Task:
     case, mandate, market = pair.case, pair.mandate, pair.case.market
-    if pair.margin < GREY_BAND:
-        return None
     prompt = Prompt(
         f"Check the portfolio as of {case.as_of} against every constraint of its mandate. Measure each on the data of "
         "the task as its definition says, compare it with its limit, and say whether the whole portfolio complies.",
         "Submit a JSON object with overall_compliant, violations_count and constraints (one entry per constraint of "
         f"the mandate: type, status, value, and for one that fails violation_magnitude). {PRECISION}",
     )
-    episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, MONITORING)
-    report = constraint_report(case.book, mandate, market)
-    second = monitored(dict(episode.input) | {"covariance_matrix": resolved_covariance(market)})
-    pairs = [(f"{row['type']} value", row["value"], second[row["type"]].value) for row in report["constraints"]]
-    for row in report["constraints"]:
-        same(episode.task_id, f"{row['type']} status", row["status"], second[row["type"]].status)
-        if "violation_magnitude" in row:
-            excess = second[row["type"]].excess
-            pairs.append((f"{row['type']} violation_magnitude", row["violation_magnitude"], excess))
+    task_input = mandate_input(pair, MONITORING)
+    resolved: MonitoringInput = {**task_input, "covariance_matrix": resolved_covariance(market)}
+    episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input)
+    report = constraint_report(case.portfolio, mandate, market)
     verification = {
         "method": METHOD,
         "metrics": ["constraint_accuracy", "violation_detection_recall"],
         **planted(case),
     }
-    proof = derived_again(agreed(episode.task_id, pairs), len(pairs))
-    return Task(
-        episode,
-        Truth(episode.task_id, NAME, report, verification, proof),
-        {"kind": "rederived", "second": {kind: asdict(finding) for kind, finding in second.items()}},
-    )
+    proof = derived_again(episode.task_id, report, monitoring_answer(resolved), ("value", "violation_magnitude"))
+    second = {kind: {"value": found.value, "excess": found.excess} for kind, found in monitored(resolved).items()}
+    truth = Truth(episode.task_id, NAME, report, verification, proof)
+    return Task(episode, truth, {"kind": "rederived", "second": second})
 
 
-SUBTASK = Subtask(
+def _all_kept(data: Mapping[str, Any]) -> JsonObject:
+    """Every limit that a mandate may hold is said to be kept."""
+    del data
+    entries = [{"type": kind.value, "status": "PASS"} for kind in Kind]
+    return {"overall_compliant": True, "violations_count": 0, "constraints": entries}
+
+
+SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_cm",
     method=METHOD,
     answer=ConstraintMonitoring,
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
+    second=monitoring_answer,
+    by_hand=Naive(("portfolio", "mandate", "sector_mapping"), by_hand.monitored),
+    trivial=Naive((), _all_kept),
+    input=MonitoringInput,
     definitions=conventions(CONVENTIONS, MONITORING),
 )

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Subtask
+from finskillbench.domains.agreement import compare
+from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
-from finskillbench.domains.risk.objects.construct import risk_context
+from finskillbench.domains.risk import by_hand, second
+from finskillbench.domains.risk.catalogs import EPISODES
+from finskillbench.domains.risk.inputs import IdentificationInput
+from finskillbench.domains.risk.objects.construct import ListedPortfolio, RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
-from finskillbench.domains.risk.second import exposures
 from finskillbench.domains.risk.shared import (
-    EPISODES,
     PRECISION,
     SKILL,
     UNITS,
-    agreed,
     by_ticker,
     derived_again,
     factor_exposures,
     holdings,
     planted,
-    pool_sizes,
     returns_field,
-    same,
     sector_mapping,
 )
 from finskillbench.engines.risk.exposures import (
@@ -45,6 +44,7 @@ from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, required
 from finskillbench.engines.risk.report import exposure_list
 from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.findings import Findings
 from finskillbench.scoring.measures import closeness, dcg, overlap, share
 from finskillbench.scoring.values import number, objects, parameter, text
 
@@ -91,7 +91,7 @@ class RiskIdentification(Answer):
     top_risk_exposures: list[RiskExposure] = Field(description="At most 5 exposures in descending order of magnitude.")
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def paper(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
     """ranked_list_recall: 0.4 recall + 0.3 precision + 0.3 NDCG among the first k (`top_k`, default 5).
 
     Recall and precision from the multiset overlap of `type`. NDCG: the relevance of a type is its greatest expected
@@ -109,7 +109,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return _score(predicted, expected, gains, ideal)
 
 
-def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def strict(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
     """As `paper`, but items are matched one to one, greedily in rank order: never over 1; reports DCG and IDCG.
 
     A predicted item gains the magnitude of the first expected item of its type that is still free; the ideal takes
@@ -122,7 +122,7 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
         kind = text(item.get("type"))
         if kind is not None:
             free[kind].append(_magnitude(item))
-    gains = []
+    gains: list[float] = []
     for item in predicted:
         queue = free.get(text(item.get("type")) or "")
         gains.append(queue.popleft() if queue else 0.0)
@@ -131,7 +131,7 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(min(1.0, score.value), score.details)
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
     """Exposures that are right in type and subject, each times the ramp of its magnitude, over the longer list.
 
     A magnitude earns in full within 0.5 %, nothing from 5 % on. Exposures of equal magnitude are interchangeable: which
@@ -139,9 +139,9 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     or with a rank that is not its place in the list, costs a fifth. Of a list longer than 20 the rest is not read.
     """
     market = market_from(task_input)
-    book = portfolio_from(task_input, market)
-    known = candidates(book, market)
-    listed = ranked(book, market, len(known))
+    portfolio = portfolio_from(task_input, market)
+    known = candidates(portfolio, market)
+    listed = ranked(portfolio, market, len(known))
     k = max(1, int(parameter(truth.verification, "top_k", 5)))
     wanted = _exposures(truth.expected_output)[:k]
     labelled = {(item["type"], item["subject"]) for item in wanted}
@@ -259,29 +259,22 @@ def _ratio(gains: Sequence[float], ideal: Sequence[float]) -> float:
     return dcg(value / top for value in gains) / best if best > 0 else 0.0
 
 
-def build(context: BuildContext, objects: object) -> list[Task]:
+def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     """Portfolios drawn by type, regime, difficulty and the set of types in their lists.
 
     Of `PLAIN` episodes at most the list has neither a factor tilt nor illiquidity: it is told by the weights alone.
     """
-    pool = [(case, ranked(case.book, case.market)) for case in risk_context(context).identification]
-    kinds = Counter(f"listing_{kind}" for _, listed in pool for kind in {one.type.value for one in listed})
-    pool_sizes(context)[NAME] = {"portfolios": len(pool), **dict(sorted(kinds.items()))}
     tasks: list[Task] = []
     for plain, count in ((False, EPISODES - PLAIN), (True, PLAIN)):
-        side = [item for item in pool if _plain_list(item[1]) is plain]
+        side = [one for one in objects.identification if _plain_list(one.exposures) is plain]
         tasks += drawn(side, _traits, count, context.generator(NAME, "draw", plain), _task)
     return shuffled(tasks, context.generator(NAME, "order"))
 
 
-_Case = tuple[PortfolioCase, tuple[Exposure, ...]]
-
-
-def _traits(item: _Case) -> tuple[str, ...]:
-    case, listed = item
-    kinds = {one.type for one in listed}
-    tilts = sum(one.type is ExposureType.FACTOR_TILT for one in listed)
-    return case.type, case.regime, _difficulty(case), " ".join(sorted(kinds)), f"{min(tilts, 2)} tilts"
+def _traits(item: ListedPortfolio) -> tuple[str, ...]:
+    case, kinds = item.case, [one.type for one in item.exposures]
+    tilts = kinds.count(ExposureType.FACTOR_TILT)
+    return case.type, case.regime, _difficulty(case), " ".join(sorted(set(kinds))), f"{min(tilts, 2)} tilts"
 
 
 def _plain_list(listed: Sequence[Exposure]) -> bool:
@@ -289,18 +282,17 @@ def _plain_list(listed: Sequence[Exposure]) -> bool:
 
 
 def _difficulty(case: PortfolioCase) -> str:
-    """By the size of the book, never by its list: the prompt shows it. Short positions make it hard."""
-    if (case.book.weights < -ZERO_WEIGHT).any():
+    """By the size of the portfolio, never by its list: the prompt shows it. Short positions make it hard."""
+    if (case.portfolio.weights < -ZERO_WEIGHT).any():
         return "hard"
     names = holdings(case)
     return "easy" if names <= FEW else "medium" if names <= MANY else "hard"
 
 
-def _task(item: _Case) -> Task:
-    case, listed = item
-    market = case.market
+def _task(item: ListedPortfolio) -> Task:
+    case, market = item.case, item.case.market
     task_id = f"{SUBTASK.prefix}_{case.as_of}_{case.portfolio_id}"
-    task_input = {
+    task_input: IdentificationInput = {
         "portfolio": case.to_json(),
         "sector_mapping": sector_mapping(market),
         "factor_exposures": factor_exposures(market),
@@ -308,9 +300,7 @@ def _task(item: _Case) -> Task:
         "returns": returns_field(market, case.as_of),
         "conventions": conventions({"units": UNITS}, CONVENTIONS),
     }
-    second = exposures(task_input)
-    same(task_id, "the list", [(one.type.value, one.subject) for one in listed], [one[:2] for one in second])
-    pairs = [(f"{one.type} {one.subject}", one.magnitude, other[2]) for one, other in zip(listed, second, strict=True)]
+    label = {"top_risk_exposures": exposure_list(item.exposures)}
     prompt = Prompt(
         f"Find the largest risk exposures of the portfolio as of {case.as_of}: factor tilts, sector concentration, the "
         "largest single name, overall concentration and liquidity. conventions defines the magnitude of each, from "
@@ -319,31 +309,85 @@ def _task(item: _Case) -> Task:
         "Submit a JSON object with top_risk_exposures, ranked by magnitude in descending order (rank, type, subject, "
         f"detail, magnitude). {PRECISION}",
     )
+    verification = {
+        "method": METHOD,
+        "top_k": LIST_LENGTH,
+        "partial_credit": True,
+        "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
+        **planted(case),
+    }
+    proof = derived_again(task_id, _without_words(label), second.identification_answer(task_input), ("magnitude",))
     return Task(
         Episode(task_id, SKILL, NAME, case.as_of, _difficulty(case), task_input, prompt),
-        Truth(
-            task_id,
-            NAME,
-            {"top_risk_exposures": exposure_list(listed)},
-            {
-                "method": METHOD,
-                "top_k": LIST_LENGTH,
-                "partial_credit": True,
-                "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
-                **planted(case),
-            },
-            derived_again(agreed(task_id, pairs), len(pairs)),
-        ),
-        {"kind": "rederived", "second": [list(one) for one in second]},
+        Truth(task_id, NAME, label, verification, proof),
+        {"kind": "rederived", "second": [list(one) for one in second.exposures(task_input)]},
     )
 
 
-SUBTASK = Subtask(
+def _without_words(label: JsonObject) -> JsonObject:
+    """A label without `detail`, which says in rounded words what the other entries say in full."""
+    rows = [{key: value for key, value in row.items() if key != "detail"} for row in label["top_risk_exposures"]]
+    return {**label, "top_risk_exposures": rows}
+
+
+def _examine(label: Label[IdentificationInput], findings: Findings) -> None:
+    """The listed exposures are those that the second derivation lists, in its order; `detail` is there for people."""
+    expected = label.truth.expected_output
+    derived = second.identification_answer(label.task_input)
+    compare(_without_words(expected), derived, label.truth.task_id, findings)
+    worded = all(text(row.get("detail")) for row in expected["top_risk_exposures"])
+    findings.expect(worded, label.truth.task_id, "an exposure has no detail")
+
+
+def _by_hand(data: Mapping[str, Any]) -> JsonObject:
+    """Largest name, largest sector and the Herfindahl index; no betas, no volumes."""
+    weights, _ = by_hand.holdings(data)
+    found = [("concentration", "portfolio", sum(weight**2 for weight in weights.values()))]
+    if weights:
+        sizes = {name: abs(weight) for name, weight in weights.items()}
+        found += [
+            ("single_name", *by_hand.largest(sizes)),
+            ("sector_concentration", *by_hand.largest(by_hand.by_sector(weights, data["sector_mapping"]))),
+        ]
+    found.sort(key=lambda exposure: -exposure[2])
+    return _ranked([(kind, subject, f"{subject} {size:.4f}", size) for kind, subject, size in found])
+
+
+_USUAL = (
+    ("factor_tilt", "hml", "hml beta +0.400", 0.4),
+    ("sector_concentration", "Technology", "Technology sector 30.0%", 0.3),
+    ("single_name", "AAPL", "AAPL at 10.0%", 0.1),
+    ("concentration", "portfolio", "HHI 0.0600", 0.06),
+    ("liquidity_risk", "portfolio", "illiquid share 5.0%", 0.05),
+)
+"""One exposure of each type, of a usual size."""
+
+
+def _usual_list(data: Mapping[str, Any]) -> JsonObject:
+    del data
+    return _ranked(_USUAL)
+
+
+def _ranked(exposures: Sequence[tuple[str, str, str, float]]) -> JsonObject:
+    """An answer of exposures given as (type, subject, detail, magnitude)."""
+    return {
+        "top_risk_exposures": [
+            {"rank": rank, "type": kind, "subject": subject, "detail": detail, "magnitude": magnitude}
+            for rank, (kind, subject, detail, magnitude) in enumerate(exposures, start=1)
+        ]
+    }
+
+
+SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_ri",
     method=METHOD,
     answer=RiskIdentification,
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
+    proof=_examine,
+    by_hand=Naive(("portfolio", "sector_mapping"), _by_hand),
+    trivial=Naive((), _usual_list),
+    input=IdentificationInput,
     definitions=conventions({"units": UNITS}, CONVENTIONS),
 )

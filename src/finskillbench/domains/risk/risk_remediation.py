@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, cast
 
 import numpy as np
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Subtask
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.base import Answer, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.portfolio.merit import DEAD_ZONE
 from finskillbench.domains.proofs import certificate_of, proof_of
-from finskillbench.domains.risk.constraint_monitoring import asked_about
-from finskillbench.domains.risk.objects.construct import RemediationPair, risk_context
+from finskillbench.domains.risk import by_hand
+from finskillbench.domains.risk.catalogs import EPISODES
+from finskillbench.domains.risk.inputs import RemediationInput
+from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.placement import clipped
-from finskillbench.domains.risk.second import Finding, monitored
+from finskillbench.domains.risk.objects.remediation import RemediationPair
+from finskillbench.domains.risk.remediation_proof import examine
+from finskillbench.domains.risk.second import monitored_after
 from finskillbench.domains.risk.shared import (
     CONVENTIONS,
-    EPISODES,
     PRECISION,
-    conventions,
     mandate_episode,
+    mandate_input,
     planted,
-    pool_sizes,
     resolved_covariance,
-    same,
 )
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
@@ -36,6 +38,7 @@ from finskillbench.engines.risk.remediation import after, budget_left, reference
 from finskillbench.engines.risk.report import SOLVER_TOLERANCE, trade_list, traded
 from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.errors import InternalError
 from finskillbench.scoring.measures import clip, multiset_f1, set_f1
 from finskillbench.scoring.values import boolean, mapping, number, objects, parameter, text
 
@@ -107,7 +110,7 @@ class RiskRemediation(Answer):
     )
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def paper(answer: JsonObject, truth: Truth, task_input: RemediationInput) -> Score:
     """constraint_satisfaction_plus_cost: 0.3 compliance + 0.3 turnover + 0.4 F1 on the multiset of trades.
 
     Compliance: `post_trade_compliant` equal. Turnover: |T̂-T| <= x max(T, 0.01), x = `turnover_excess_pct`/100 of
@@ -117,16 +120,16 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return _score(answer, truth, multiset_f1(_pairs(answer), _pairs(truth.expected_output)))
 
 
-def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def strict(answer: JsonObject, truth: Truth, task_input: RemediationInput) -> Score:
     """As `paper`, with F1 on the sets of (SYMBOL, action) pairs."""
     del task_input
     return _score(answer, truth, set_f1(set(_pairs(answer)), set(_pairs(truth.expected_output))))
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) -> Score:
     """The trades are applied and judged by what they do; three reports that must agree multiply.
 
-    Where the mandate can be met: every constraint kept within its tolerance (`_kept`) gates
+    Where the mandate can be met: every constraint kept within its tolerance (`_within`) gates
     clip(1 - (T - T*)/(T_reference - T*)), T the turnover of the trades, T* the certified least one and T_reference
     that of moving to the mandate's portfolio nearest to the benchmark. Where it cannot: the limits that are kept at
     any price (and cash not below 0) gate clip(1 - (V - V*)/(V_0 - V*)), V the total relative excess over the others.
@@ -134,19 +137,19 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     target_weight that is absent or disagrees costs a third.
     """
     market = market_from(task_input)
-    book = portfolio_from(task_input, market)
-    parsed = _applied(answer, book, market)
+    portfolio = portfolio_from(task_input, market)
+    parsed = _applied(answer, portfolio, market)
     if parsed is None:
         return Score(0.0, {"trades": "absent, or outside the universe"})
     trades, consistent = parsed
     turnover = turnover_of(trades)
-    done = after(book, trades)
+    done = after(portfolio, trades)
     mandate = mandate_from(task_input["mandate"])
     known = truth.verification
     curable = truth.expected_output["post_trade_compliant"]
     checks = list(zip(mandate.constraints, measure(done, mandate, market, WEIGHT_TOLERANCE), strict=True))
     binding = [check for check in checks if curable or check[0].kind in HARD_KINDS]
-    broken = [limit.kind.value for limit, found in binding if not _kept(limit, found)]
+    broken = [limit.kind.value for limit, found in binding if not _within(limit, found)]
     if done.cash < -FEASIBILITY_TOLERANCE:
         broken.append("cash below 0")
     if curable:
@@ -165,7 +168,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     return Score(value, {"merit": merit, "gap": gap, "broken": broken, "turnover": turnover, **agreements})
 
 
-def _kept(limit: Constraint, found: Measure) -> bool:
+def _within(limit: Constraint, found: Measure) -> bool:
     """Whether a constraint is kept within its tolerance; `found` is measured with `WEIGHT_TOLERANCE`."""
     if limit.kind in OF_WEIGHTS:
         return found.excess <= WEIGHT_TOLERANCE
@@ -174,8 +177,8 @@ def _kept(limit: Constraint, found: Measure) -> bool:
     return found.excess <= min(FEASIBILITY_TOLERANCE, LIMIT_TOLERANCE * scale)
 
 
-def _applied(answer: JsonObject, book: Portfolio, market: Market) -> tuple[Floats, bool] | None:
-    """(n,) signed weight changes, and whether every entry agrees with itself and with the book.
+def _applied(answer: JsonObject, portfolio: Portfolio, market: Market) -> tuple[Floats, bool] | None:
+    """(n,) signed weight changes, and whether every entry agrees with itself and with the portfolio.
 
     An entry trades its `trade_pct`, without one what its `target_weight` asks for. None where there are no trades, one
     names no ticker of the universe, or a number is absurd.
@@ -190,7 +193,7 @@ def _applied(answer: JsonObject, book: Portfolio, market: Market) -> tuple[Float
         change, target = number(entry.get("trade_pct")), number(entry.get("target_weight"))
         if symbol not in rows or (change is None and target is None):
             return None
-        held = float(book.weights[rows[symbol]])
+        held = float(portfolio.weights[rows[symbol]])
         traded = change if change is not None else target - held if target is not None else 0.0
         if abs(traded) > LARGEST_TRADE:
             return None
@@ -232,22 +235,17 @@ def _pairs(source: JsonObject) -> list[tuple[str, str]]:
     ]
 
 
-def build(context: BuildContext, objects: object) -> list[Task]:
+def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     """Certified pairs: `BEYOND` of the episodes cannot be mended within the month's turnover, the others can.
 
     Drawn by tier, portfolio type, regime and mandate; a portfolio that constraint monitoring asks about is left to it,
     since the violations listed here would tell its answer. Of the others `LIMITED` have a turnover limit.
     """
-    objects = risk_context(context)
-    pool = objects.remediation
-    mended = sum(pair.remedy.compliant for pair in pool)
-    pool_sizes(context)[NAME] = {"pairs": len(pool), "mended": mended, "beyond_mending": len(pool) - mended}
-    asked = asked_about(context)
-    fresh = [pair for pair in pool if pair.case.portfolio_id not in asked]
+    monitored = {pair.case.portfolio_id for pair in objects.monitored}
     counts = {(False, True): BEYOND, (True, True): LIMITED, (True, False): EPISODES - BEYOND - LIMITED}
     tasks: list[Task] = []
     for group, count in counts.items():
-        side = [pair for pair in fresh if (pair.remedy.compliant, pair.limited) == group]
+        side = [p for p in objects.remediation if p.group == group and p.case.portfolio_id not in monitored]
         tasks += drawn(side, _traits, count, context.generator(NAME, "draw", *group), _task)
     return shuffled(tasks, context.generator(NAME, "order"))
 
@@ -258,22 +256,10 @@ def _traits(pair: RemediationPair) -> tuple[str, ...]:
 
 def _task(pair: RemediationPair) -> Task | None:
     """The episode of a pair, or None where it does not discriminate or its verdict hangs on rounding."""
-    case, mandate, market, remedy = pair.case, pair.mandate, pair.case.market, pair.remedy
-    if not remedy.stages:
+    known = _bounds(pair)
+    if known is None:
         return None
-    left, least = budget_left(case.book, mandate), remedy.stages[0].certified.value
-    if abs(left - least) < GREY_BAND:
-        return None
-    if remedy.compliant:
-        known = {"least_turnover": least, "reference_turnover": reference_turnover(case.book, mandate, market)}
-        spread = known["reference_turnover"] - least
-        clear = least >= LEAST_TURNOVER and spread >= LEAST_SPREAD and not _naive(pair, least + NAIVE * spread)
-    else:
-        before = total_excess(case.book, mandate, market)
-        known = {"least_turnover": least, "least_excess": remedy.value, "excess_before": before}
-        clear = remedy.value >= LEAST_EXCESS and before - remedy.value >= LEAST_EXCESS
-    if not clear:
-        return None
+    case, market, remedy = pair.case, pair.case.market, pair.remedy
     trades = traded(remedy)
     prompt = Prompt(
         f"The portfolio as of {case.as_of} breaks the constraints of its mandate that violations lists. Find the "
@@ -283,10 +269,10 @@ def _task(pair: RemediationPair) -> Task | None:
         "Submit a JSON object with trades (symbol, action, current_weight, target_weight, trade_pct), total_turnover "
         f"and post_trade_compliant. {PRECISION}",
     )
-    violations = [kind.value for kind in pair.violations]
-    episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, REMEDIATION, violations=violations)
+    task_input = mandate_input(pair, REMEDIATION, violations=[kind.value for kind in pair.violations])
+    episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input)
     label = {
-        "trades": trade_list(case.book, trades, market),
+        "trades": trade_list(case.portfolio, trades, market),
         "total_turnover": turnover_of(trades),
         "post_trade_compliant": remedy.compliant,
     }
@@ -300,20 +286,39 @@ def _task(pair: RemediationPair) -> Task | None:
     }
     return Task(
         episode,
-        Truth(episode.task_id, NAME, label, verification, _proof(episode, pair, left)),
+        Truth(episode.task_id, NAME, label, verification, _proof(episode, pair, trades)),
         {f"least_{stage.aim.goal}": certificate_of(stage.certified) for stage in remedy.stages},
     )
 
 
+def _bounds(pair: RemediationPair) -> dict[str, float] | None:
+    """What the score of a pair runs between; None where it does not discriminate or the verdict hangs on rounding."""
+    portfolio, mandate, market, remedy = pair.case.portfolio, pair.mandate, pair.case.market, pair.remedy
+    if not remedy.stages:
+        return None
+    left, least = budget_left(portfolio, mandate), remedy.stages[0].certified.value
+    if abs(left - least) < GREY_BAND:
+        return None
+    if remedy.compliant:
+        known = {"least_turnover": least, "reference_turnover": reference_turnover(portfolio, mandate, market)}
+        spread = known["reference_turnover"] - least
+        clear = least >= LEAST_TURNOVER and spread >= LEAST_SPREAD and not _naive(pair, least + NAIVE * spread)
+    else:
+        before = total_excess(portfolio, mandate, market)
+        known = {"least_turnover": least, "least_excess": remedy.value, "excess_before": before}
+        clear = remedy.value >= LEAST_EXCESS and before - remedy.value >= LEAST_EXCESS
+    return known if clear else None
+
+
 def _naive(pair: RemediationPair, most: float) -> bool:
     """Whether cutting at the limits on positions and sectors keeps the mandate, for a turnover of `most`."""
-    book, market = pair.case.book, pair.case.market
-    trades = clipped(book, pair.mandate, market) - book.weights
-    measures = measure(after(book, trades), pair.mandate, market, FEASIBILITY_TOLERANCE)
+    portfolio, market = pair.case.portfolio, pair.case.market
+    trades = clipped(portfolio, pair.mandate, market) - portfolio.weights
+    measures = measure(after(portfolio, trades), pair.mandate, market, FEASIBILITY_TOLERANCE)
     return turnover_of(trades) <= most and all(item.passed for item in measures)
 
 
-def _proof(episode: Episode, pair: RemediationPair, left: float) -> dict[str, Any]:
+def _proof(episode: Episode, pair: RemediationPair, trades: Floats) -> dict[str, Any]:
     """The proof of what is judged, T* or V*, and of every stage; the mandate after the trades is measured once more.
 
     Which of several optimal lists of trades the last stage picked is not judged, so its uniqueness decides nothing.
@@ -322,33 +327,61 @@ def _proof(episode: Episode, pair: RemediationPair, left: float) -> dict[str, An
     ------
     InternalError : the second arithmetic finds the mandate kept where the engine does not, or the other way round.
     """
-    remedy = pair.remedy
-    holdings = zip(pair.case.market.tickers, remedy.weights.tolist(), strict=True)
-    portfolio = {
-        "holdings": [{"symbol": ticker, "weight": weight} for ticker, weight in holdings],
-        "cash_weight": remedy.cash,
-        "trades_this_month": {},
-    }
-    covariance = resolved_covariance(pair.case.market)
-    found = monitored(dict(episode.input) | {"portfolio": portfolio, "covariance_matrix": covariance})
-    turnover = pair.mandate.limit(Kind.TURNOVER_MAX_MONTHLY)
-    if turnover is not None:
-        total = pair.case.book.traded + remedy.turnover
-        found[Kind.TURNOVER_MAX_MONTHLY] = Finding(total, total - turnover)
-    kept = all(finding.excess <= SOLVER_TOLERANCE for finding in found.values())
-    same(episode.task_id, "post_trade_compliant", remedy.compliant, kept)
+    remedy, market = pair.remedy, pair.case.market
+    task_input = cast("RemediationInput", {**episode.input, "covariance_matrix": resolved_covariance(market)})
+    found = monitored_after(task_input, dict(zip(market.tickers, trades.tolist(), strict=True)))
+    complies = all(one.excess <= SOLVER_TOLERANCE for one in found.values())
+    if complies is not remedy.compliant:
+        raise InternalError(
+            f"{episode.task_id}: post_trade_compliant is {remedy.compliant} by the engine and {complies} derived a "
+            "second time"
+        )
     stages = {f"least_{stage.aim.goal}": proof_of(stage.certified) for stage in remedy.stages}
     decisive = stages["least_turnover" if remedy.compliant else "least_excess"]
+    left = budget_left(pair.case.portfolio, pair.mandate)
     verdict = {"kind": "optimal"} if remedy.compliant else {"kind": "infeasible", "turnover_left": left}
     return decisive | verdict | {"stages": stages}
 
 
-SUBTASK = Subtask(
+def _by_hand(data: Mapping[str, Any]) -> JsonObject:
+    """Cut names and sectors to their caps and spread what is freed over the other holdings; the rest is hoped for."""
+    weights, _ = by_hand.holdings(data)
+    limits = {limit["type"]: limit.get("value") for limit in data["mandate"]["constraints"]}
+    caps = limits.get("position_limit_max"), limits.get("sector_limit_max")
+    after_cuts = by_hand.cut(weights, data["sector_mapping"], *caps)
+    changes = {name: after_cuts[name] - weight for name, weight in weights.items()}
+    changes = {name: change for name, change in changes.items() if abs(change) > by_hand.TRADED}
+    return {
+        "trades": [
+            {
+                "symbol": name,
+                "action": "buy" if change > 0 else "sell",
+                "current_weight": weights[name],
+                "target_weight": after_cuts[name],
+                "trade_pct": change,
+            }
+            for name, change in changes.items()
+        ],
+        "total_turnover": (sum(map(abs, changes.values())) + abs(sum(changes.values()))) / 2,
+        "post_trade_compliant": True,
+    }
+
+
+def _no_trades(data: Mapping[str, Any]) -> JsonObject:
+    del data
+    return {"trades": [], "total_turnover": 0.0, "post_trade_compliant": True}
+
+
+SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_rr",
     method=METHOD,
     answer=RiskRemediation,
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
+    proof=examine,
+    by_hand=Naive(("portfolio", "mandate", "sector_mapping"), _by_hand),
+    trivial=Naive((), _no_trades),
+    input=RemediationInput,
     definitions=conventions(CONVENTIONS, REMEDIATION),
 )

@@ -1,7 +1,7 @@
 """The second derivation of the risk labels: item by item, in plain Python, from an episode's JSON input alone.
 
-Written from the definitions that the agent reads and from nothing else: no array library, no engine. What differs from
-the engine's label by more than `AGREEMENT` is a bug of one of the two.
+Written from the definitions that the agent reads and from nothing else: no array library, no engine. The build refuses
+a label that differs from it by more than `AGREEMENT`, and `data validate` derives every label of an edition again.
 """
 
 from __future__ import annotations
@@ -9,101 +9,232 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, cast
+
+from finskillbench.domains.risk.inputs import (
+    ConstraintInput,
+    CovarianceInput,
+    HoldingsInput,
+    IdentificationInput,
+    MonitoringInput,
+    PortfolioInput,
+    ScenarioInput,
+    StressInput,
+)
+from finskillbench.episode import JsonObject
 
 AGREEMENT = 1e-9
 """Largest difference between the two derivations of one number, in its own unit."""
-
-_FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
-_TYPES = ("factor_tilt", "sector_concentration", "single_name", "concentration", "liquidity_risk")
-_HELD, _COUNTED, _KEPT = 1e-9, 0.001, 1e-9
-_LARGE, _ILLIQUID, _LISTED = 0.30, 0.05, 5
-_DAYS, _PARTICIPATION = 5.0, 0.20
+PASS_TOLERANCE = 1e-9
+"""An excess of no more than this keeps a limit."""
+FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
+TYPES = ("factor_tilt", "sector_concentration", "single_name", "concentration", "liquidity_risk")
+HOLDING, COUNTED = 1e-9, 0.001
+"""A holding is a weight of more than the first in size; name_count counts those of at least the second."""
+LARGE, ILLIQUID, LISTED = 0.30, 0.05, 5
+"""A tilt or sector, and an illiquid share, are listed from these magnitudes on; no more exposures than the last."""
+DAYS, PARTICIPATION = 5.0, 0.20
+"""What cannot be sold within so many days, at so much of the average daily volume, is illiquid."""
+NEVER_GIVEN_UP = frozenset({"long_only", "position_limit_min", "name_count", "turnover_max_monthly"})
+"""What remediation keeps even where it cannot meet the whole mandate."""
+LEAST_SCALE = 0.01
+"""An excess is relative to the size of its limit, which counts as no smaller than this."""
+_DECIMALS = 12
+"""Weights that agree to so many decimals are equally the worst."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One constraint as measured: its value, and how far it lies beyond the limit (<= 0 is kept)."""
+class Measured:
+    """One constraint as measured: its value, how far it lies beyond the limit (<= 0 is kept), the worst name or sector.
+
+    Of several worst ones the first by name.
+    """
 
     value: float
     excess: float
+    worst: str | None = None
 
     @property
     def status(self) -> str:
         """PASS or FAIL."""
-        return "PASS" if self.excess <= _KEPT else "FAIL"
+        return "PASS" if self.excess <= PASS_TOLERANCE else "FAIL"
 
 
-def monitored(task_input: Mapping[str, Any]) -> dict[str, Finding]:
+def monitored(task_input: MonitoringInput) -> dict[str, Measured]:
     """Measure every constraint of the mandate on the portfolio; `covariance_matrix` must be resolved."""
-    return {item["type"]: _finding(item, task_input) for item in task_input["mandate"]["constraints"]}
+    return {item["type"]: measured(item, task_input) for item in task_input["mandate"]["constraints"]}
 
 
-def _finding(item: Mapping[str, Any], task_input: Mapping[str, Any]) -> Finding:
+def monitoring_answer(task_input: MonitoringInput) -> JsonObject:
+    """The answer of constraint monitoring."""
+    rows: list[dict[str, Any]] = []
+    for item in task_input["mandate"]["constraints"]:
+        found, kind = measured(item, task_input), item["type"]
+        row: dict[str, Any] = {"type": kind, "status": found.status, "value": found.value}
+        if kind in ("beta_range", "name_count"):
+            ends = {"min": item.get("min"), "max": item.get("max")}
+            row |= {name: end for name, end in ends.items() if end is not None}
+        else:
+            row["limit"] = 0.0 if kind == "long_only" else item.get("value")
+        if found.worst is not None:
+            row["worst_sector" if kind == "sector_limit_max" else "worst_symbol"] = found.worst
+        if found.status == "FAIL":
+            row["violation_magnitude"] = found.excess
+        rows.append(row)
+    failed = sum(row["status"] == "FAIL" for row in rows)
+    return {"overall_compliant": failed == 0, "violations_count": failed, "constraints": rows}
+
+
+def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = 0.0) -> Measured:
+    """One constraint of a mandate on the portfolio; a weight within `slack` of counting as a name counts as it suits.
+
+    Raises ValueError for an unknown type.
+    """
     portfolio = task_input["portfolio"]
-    held = {symbol: weight for symbol, weight in _weights(portfolio).items() if abs(weight) > _HELD}
-    limit: Any = item.get("value")
+    held = {symbol: weight for symbol, weight in weights(task_input).items() if abs(weight) > HOLDING}
+    sizes = {symbol: abs(weight) for symbol, weight in held.items()}
+    limit, worst = cast("float", item.get("value")), None
     match item["type"]:
         case "long_only":
             value = min(held.values(), default=0.0)
-            return Finding(value, -value)
+            return Measured(value, -value, _first(held))
         case "position_limit_max":
-            value = max(held.values(), default=0.0)
+            value, worst = max(held.values(), default=0.0), _first(held, -1)
         case "position_limit_min":
-            value = min(map(abs, held.values()), default=math.inf)
-            return Finding(value, limit - value)
+            value = min(sizes.values(), default=math.inf)
+            return Measured(value, limit - value, _first(sizes))
         case "sector_limit_max":
-            value = max(_sector_totals(task_input).values())
+            totals = sector_totals(task_input)
+            value, worst = max(totals.values()), _first(totals, -1)
         case "tracking_error_max":
             value = _tracking_error(task_input)
         case "beta_range":
-            value = _beta(task_input, "mkt_rf")
-            return Finding(value, max(item["min"] - value, value - item["max"]))
+            value = beta(task_input, "mkt_rf")
+            return Measured(value, _beyond(item, value, value))
         case "factor_exposure_max":
-            value = max(abs(_beta(task_input, factor)) for factor in item["factors"])
+            value = max(abs(beta(task_input, factor)) for factor in item.get("factors", ()))
         case "turnover_max_monthly":
-            value = _turnover((portfolio.get("trades_this_month") or {}).values())
+            value = turnover(portfolio["trades_this_month"].values())
         case "cash_max":
             value = portfolio["cash_weight"]
         case "gross_exposure_max":
-            value = math.fsum(abs(weight) for weight in held.values())
+            value = math.fsum(sizes.values())
         case "hhi_max":
-            value = math.fsum(weight * weight for weight in held.values())
+            value = _herfindahl(held)
         case "name_count":
-            count = sum(1 for weight in held.values() if abs(weight) >= _COUNTED)
-            low, high = item.get("min"), item.get("max")
-            beyond = [low - count] if low is not None else []
-            beyond += [count - high] if high is not None else []
-            return Finding(float(count), float(max(beyond)))
+            most, least = (sum(size >= COUNTED + way * slack for size in sizes.values()) for way in (-1, 1))
+            return Measured(float(sum(size >= COUNTED for size in sizes.values())), float(_beyond(item, most, least)))
         case unknown:
             raise ValueError(f"no second derivation of {unknown}")
-    return Finding(value, value - limit)
+    return Measured(value, value - limit, worst)
 
 
-def exposures(task_input: Mapping[str, Any]) -> list[tuple[str, str, float]]:
-    """(type, subject, magnitude) of the listed exposures, ranked; `_LISTED` at most."""
-    weights = _weights(task_input["portfolio"])
-    found: list[tuple[str, str, float]] = []
-    for factor in _FACTORS:
-        size = abs(_beta(task_input, factor) - (1.0 if factor == "mkt_rf" else 0.0))
-        if size >= _LARGE:
-            found.append(("factor_tilt", factor, size))
-    totals = _sector_totals(task_input)
+def _beyond(item: ConstraintInput, most: float, least: float) -> float:
+    """How far what lies between `least` and `most` is outside a range, at best."""
+    low, high = item.get("min"), item.get("max")
+    return max(([low - most] if low is not None else []) + ([least - high] if high is not None else []))
+
+
+def _first(sizes: Mapping[str, float], sign: int = 1) -> str | None:
+    """The first by name of those with the least `sign` times size; None where there are none."""
+    return min(sizes, key=lambda name: (round(sign * sizes[name], _DECIMALS), name), default=None)
+
+
+def relative_excess(task_input: MonitoringInput) -> float:
+    """Sum over the constraints that remediation may give up of excess over the size of the limit.
+
+    Of a range that is the end that is passed.
+    """
+    total = 0.0
+    for item in task_input["mandate"]["constraints"]:
+        found = measured(item, task_input)
+        if found.excess > 0 and item["type"] not in NEVER_GIVEN_UP:
+            end, low = item.get("value"), item.get("min")
+            if end is None:
+                end = low if low is not None and found.value < low else item.get("max")
+            total += found.excess / max(abs(cast("float", end)), LEAST_SCALE)
+    return total
+
+
+def after(task_input: MonitoringInput, trades: Mapping[str, float], dust: float = 0.0) -> MonitoringInput:
+    """The input with the portfolio after further trades, whose sum the cash mirrors.
+
+    What is left of a name by no more than `dust` counts as sold. The month's turnover stays that of before: the sum of
+    two turnovers is not that of the summed trades; see `monitored_after`.
+    """
+    portfolio, owned = task_input["portfolio"], weights(task_input)
+    moved = {symbol: owned.get(symbol, 0.0) + trades.get(symbol, 0.0) for symbol in (*owned, *trades)}
+    done: PortfolioInput = {
+        **portfolio,
+        "holdings": [{"symbol": name, "weight": weight} for name, weight in moved.items() if abs(weight) > dust],
+        "cash_weight": portfolio["cash_weight"] - math.fsum(trades.values()),
+    }
+    return {**task_input, "portfolio": done}
+
+
+def monitored_after(task_input: MonitoringInput, trades: Mapping[str, float], dust: float = 0.0) -> dict[str, Measured]:
+    """Measure every constraint after further trades, which count towards the turnover of the month."""
+    done = after(task_input, trades, dust)
+    found = {item["type"]: measured(item, done, dust) for item in task_input["mandate"]["constraints"]}
+    if (before := found.get("turnover_max_monthly")) is not None:
+        added = turnover(trades.values())
+        found["turnover_max_monthly"] = Measured(before.value + added, before.excess + added)
+    return found
+
+
+class Exposure(NamedTuple):
+    """One risk exposure: its kind, what it is to, how large it is."""
+
+    type: str
+    subject: str
+    magnitude: float
+
+
+def exposures(task_input: IdentificationInput) -> list[Exposure]:
+    """The listed exposures, the largest first; `LISTED` at most."""
+    owned = weights(task_input)
+    found = [Exposure("factor_tilt", factor, size) for factor, size in tilts(task_input).items() if size >= LARGE]
+    totals = sector_totals(task_input)
     largest = max(totals, key=lambda sector: totals[sector])
     found += [
-        ("sector_concentration", sector, total)
+        Exposure("sector_concentration", sector, total)
         for sector, total in totals.items()
-        if total >= _LARGE or sector == largest
+        if total >= LARGE or sector == largest
     ]
-    name = min(weights, key=lambda symbol: (-abs(weights[symbol]), symbol))
-    found.append(("single_name", name, abs(weights[name])))
-    found.append(("concentration", "portfolio", math.fsum(weight * weight for weight in weights.values())))
-    nav, volume = task_input["portfolio"]["total_nav"], task_input["average_daily_volume_usd"]
-    sold = {symbol: _DAYS * _PARTICIPATION * volume[symbol] / nav for symbol in weights}
-    illiquid = math.fsum(max(0.0, abs(weight) - sold[symbol]) for symbol, weight in weights.items())
-    if illiquid >= _ILLIQUID:
-        found.append(("liquidity_risk", "portfolio", illiquid))
-    return sorted(found, key=lambda item: (-item[2], _TYPES.index(item[0]), item[1]))[:_LISTED]
+    name = min(owned, key=lambda symbol: (-abs(owned[symbol]), symbol))
+    found.append(Exposure("single_name", name, abs(owned[name])))
+    found.append(Exposure("concentration", "portfolio", _herfindahl(owned)))
+    illiquid = illiquid_share(task_input["portfolio"], task_input["average_daily_volume_usd"])
+    if illiquid >= ILLIQUID:
+        found.append(Exposure("liquidity_risk", "portfolio", illiquid))
+    return sorted(found, key=lambda one: (-one.magnitude, TYPES.index(one.type), one.subject))[:LISTED]
+
+
+def identification_answer(task_input: IdentificationInput) -> JsonObject:
+    """The answer of risk identification, without the `detail` in words."""
+    rows = [{"rank": rank, **one._asdict()} for rank, one in enumerate(exposures(task_input), start=1)]
+    return {"top_risk_exposures": rows}
+
+
+def tilts(task_input: HoldingsInput) -> dict[str, float]:
+    """Distance of each beta of the portfolio from that of the market."""
+    return {factor: abs(beta(task_input, factor) - (1.0 if factor == "mkt_rf" else 0.0)) for factor in FACTORS}
+
+
+def illiquid_share(portfolio: PortfolioInput, volumes: Mapping[str, float]) -> float:
+    """The share of NAV that cannot be sold in `DAYS` days; `volumes` are the average daily ones in USD."""
+    nav = portfolio["total_nav"]
+    return math.fsum(
+        max(0.0, abs(item["weight"]) - DAYS * PARTICIPATION * volumes[item["symbol"]] / nav)
+        for item in portfolio["holdings"]
+    )
+
+
+def days_to_sell(portfolio: PortfolioInput, volumes: Mapping[str, float]) -> list[float]:
+    """Days to sell each holding."""
+    nav = portfolio["total_nav"]
+    sold = [(abs(item["weight"]) * nav, PARTICIPATION * volumes[item["symbol"]]) for item in portfolio["holdings"]]
+    return [size / daily if daily > 0 else math.inf for size, daily in sold]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +246,14 @@ class Stressed:
     by_factor: dict[str, float]
 
 
-def stressed(task_input: Mapping[str, Any]) -> Stressed:
+def stressed(task_input: HoldingsInput, scenario: ScenarioInput) -> Stressed:
     """Name by name: what each holding makes, and which part of it each shock explains."""
-    scenario, betas = task_input["stress_scenario"], task_input["factor_exposures"]
+    betas = task_input["factor_exposures"]
     by_sector: dict[str, list[float]] = {}
-    by_factor: dict[str, list[float]] = {factor: [] for factor in _FACTORS} | {"sector_sensitivity": []}
-    for symbol, weight in _weights(task_input["portfolio"]).items():
+    by_factor: dict[str, list[float]] = {factor: [] for factor in (*FACTORS, "sector_sensitivity")}
+    for symbol, weight in weights(task_input).items():
         sector = task_input["sector_mapping"][symbol]
-        parts = {factor: weight * betas[symbol][factor] * scenario["factor_shocks"][factor] for factor in _FACTORS}
+        parts = {factor: weight * betas[symbol][factor] * scenario["factor_shocks"][factor] for factor in FACTORS}
         parts["sector_sensitivity"] = weight * scenario["sector_sensitivities"][sector]
         for name, amount in parts.items():
             by_factor[name].append(amount)
@@ -134,39 +265,54 @@ def stressed(task_input: Mapping[str, Any]) -> Stressed:
     )
 
 
-def _weights(portfolio: Mapping[str, Any]) -> dict[str, float]:
-    return {item["symbol"]: item["weight"] for item in portfolio["holdings"]}
+def stress_answer(task_input: StressInput) -> JsonObject:
+    """The answer of stress testing."""
+    found = stressed(task_input, task_input["stress_scenario"])
+    by_sector = [{"sector": name, "contribution_pct": amount} for name, amount in found.by_sector.items()]
+    by_factor = [{"factor": name, "contribution_pct": amount} for name, amount in found.by_factor.items()]
+    return {"estimated_pnl_pct": found.pnl, "attribution": {"by_sector": by_sector, "by_factor": by_factor}}
 
 
-def _sector_totals(task_input: Mapping[str, Any]) -> dict[str, float]:
+def weights(task_input: HoldingsInput) -> dict[str, float]:
+    """Signed weight of each holding."""
+    return {item["symbol"]: item["weight"] for item in task_input["portfolio"]["holdings"]}
+
+
+def sector_totals(task_input: HoldingsInput) -> dict[str, float]:
+    """Signed total weight of each sector of the universe."""
     mapped = task_input["sector_mapping"]
     totals: dict[str, list[float]] = {sector: [] for sector in sorted(set(mapped.values()))}
-    for symbol, weight in _weights(task_input["portfolio"]).items():
+    for symbol, weight in weights(task_input).items():
         totals[mapped[symbol]].append(weight)
-    return {sector: math.fsum(weights) for sector, weights in totals.items()}
+    return {sector: math.fsum(amounts) for sector, amounts in totals.items()}
 
 
-def _beta(task_input: Mapping[str, Any], factor: str) -> float:
+def beta(task_input: HoldingsInput, factor: str) -> float:
+    """The portfolio's beta on a factor."""
     betas = task_input["factor_exposures"]
-    weights = _weights(task_input["portfolio"])
-    return math.fsum(weight * betas[symbol][factor] for symbol, weight in weights.items())
+    return math.fsum(weight * betas[symbol][factor] for symbol, weight in weights(task_input).items())
 
 
-def _turnover(trades: Iterable[float]) -> float:
+def turnover(trades: Iterable[float]) -> float:
+    """One-way: the trades and the cash that mirrors their sum, halved."""
     amounts = list(trades)
     return (math.fsum(map(abs, amounts)) + abs(math.fsum(amounts))) / 2
 
 
-def _tracking_error(task_input: Mapping[str, Any]) -> float:
-    weights, benchmark = _weights(task_input["portfolio"]), task_input["benchmark_weights"]
-    covariance = task_input["covariance_matrix"]
-    active = [weights.get(symbol, 0.0) - benchmark[symbol] for symbol in covariance["tickers"]]
+def _herfindahl(owned: Mapping[str, float]) -> float:
+    return math.fsum(weight * weight for weight in owned.values())
+
+
+def _tracking_error(task_input: MonitoringInput) -> float:
+    owned, benchmark = weights(task_input), task_input["benchmark_weights"]
+    covariance: CovarianceInput = task_input["covariance_matrix"]
+    active = [owned.get(symbol, 0.0) - benchmark[symbol] for symbol in covariance["tickers"]]
     if "matrix" in covariance:
         rows = (a * math.fsum(map(_times, row, active)) for a, row in zip(active, covariance["matrix"], strict=True))
         return math.sqrt(max(math.fsum(rows), 0.0))
-    common = math.fsum(math.fsum(map(_times, row, active)) ** 2 for row in covariance["loadings"])
-    own = math.fsum(a * a * variance for a, variance in zip(active, covariance["specific"], strict=True))
-    return math.sqrt(common + own)
+    loadings, specific = covariance.get("loadings", ()), covariance.get("specific", ())
+    common = math.fsum(math.fsum(map(_times, row, active)) ** 2 for row in loadings)
+    return math.sqrt(common + math.fsum(a * a * variance for a, variance in zip(active, specific, strict=True)))
 
 
 def _times(left: float, right: float) -> float:

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
-import numpy as np
 from pydantic import Field
 
-from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Subtask
+from finskillbench.domains.base import Answer, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
-from finskillbench.domains.risk.objects.construct import StressPair, batched, risk_context
+from finskillbench.domains.risk import by_hand
+from finskillbench.domains.risk.catalogs import EPISODES
+from finskillbench.domains.risk.inputs import StressInput
+from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.scenarios import REPLAY
+from finskillbench.domains.risk.objects.stress import StressPair
+from finskillbench.domains.risk.second import stress_answer as second_answer
 from finskillbench.domains.risk.second import stressed
 from finskillbench.domains.risk.shared import (
-    EPISODES,
     PRECISION,
     SKILL,
     UNITS,
-    agreed,
     derived_again,
     factor_exposures,
     holdings,
     planted,
-    pool_sizes,
-    same,
     sector_mapping,
 )
 from finskillbench.engines.risk.report import stress_answer
-from finskillbench.engines.risk.stress import CONVENTIONS, apply, apply_pairs, scenario_from
+from finskillbench.engines.risk.stress import CONVENTIONS, apply, scenario_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import clip, closeness, mean, mean_absolute_error, ramp
 from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, parameter, text
 
 NAME = "stress_testing"
 METHOD = "absolute_error"
-LEAST_PNL = 0.005
-"""A P&L nearer to zero than half a percent of NAV makes no episode: relative errors mean nothing there."""
 FEW = 21
 """Most holdings of an easy episode: about half of the portfolios."""
 
@@ -82,7 +80,7 @@ class StressTesting(Answer):
     attribution: Attribution = Field(description="Contributions by sector and by factor.")
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def paper(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
     """absolute_error: s = clip(1 - (|ŷ-y| - 0.1τ)/(3τ)), τ = `tolerance_pct`/100, default 1 %; absent: 0.
 
     Where expected sector attribution exists: 0.7 s + 0.3 mean over expected sectors of (1 - min(1, relerr/0.05)),
@@ -97,7 +95,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(0.7 * pnl + 0.3 * sectors, {"pnl": pnl, "by_sector": sectors})
 
 
-def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def strict(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
     """As `paper`, but sectors by max(0, 1 - MAE/τ) over the union, if `sector_attribution_mae` is a metric."""
     del task_input
     pnl = _pnl_score(answer, truth)
@@ -109,7 +107,7 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(0.7 * pnl + 0.3 * sectors, {"pnl": pnl, "by_sector": sectors})
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def certified(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
     """0.5 P&L + 0.25 attribution by sector + 0.25 by factor.
 
     P&L: full within 0.2 % (or 2e-5), nothing from 5 % (or 5e-4) on. Attribution: see `_attributed`.
@@ -182,23 +180,11 @@ def _by_sector(source: JsonObject) -> dict[str, float]:
     return keyed_numbers(mapping(source.get("attribution")).get("by_sector"), "sector", "contribution_pct")
 
 
-def build(context: BuildContext, objects: object) -> list[Task]:
+def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     """Portfolios under scenarios, drawn by scenario, difficulty, type and regime, none with a P&L near zero."""
-    pool = risk_context(context).stress
-    losses = labels(pool)[0]
-    pool_sizes(context)[NAME] = {"pairs": len(pool), "large_enough": int((np.abs(losses) >= LEAST_PNL).sum())}
-    moving = [pair for pair, pnl in zip(pool, losses, strict=True) if abs(pnl) >= LEAST_PNL]
-    tasks = drawn(moving, _traits, EPISODES, context.generator(NAME, "draw"), _task)
+    pool = [pair for pair in objects.stress if pair.large_enough]
+    tasks = drawn(pool, _traits, EPISODES, context.generator(NAME, "draw"), _task)
     return shuffled(tasks, context.generator(NAME, "order"))
-
-
-def labels(pool: Sequence[StressPair]) -> tuple[Floats, Floats, Floats]:
-    """P&L (m,), its split by factor (m, 7) and by sector (m, sectors) of m pairs; see `apply_pairs`."""
-    batch, rows = batched([pair.case for pair in pool])
-    scenarios = {pair.scenario["scenario_id"]: pair.scenario for pair in pool}
-    column = {name: place for place, name in enumerate(scenarios)}
-    columns = np.array([column[pair.scenario["scenario_id"]] for pair in pool])
-    return apply_pairs(batch, rows, [scenario_from(scenario) for scenario in scenarios.values()], columns)
 
 
 def _traits(pair: StressPair) -> tuple[str, ...]:
@@ -206,7 +192,7 @@ def _traits(pair: StressPair) -> tuple[str, ...]:
 
 
 def _difficulty(pair: StressPair) -> str:
-    """By what the input shows: a replay is hard, round shocks easy or medium by the size of the book."""
+    """By what the input shows: a replay is hard, round shocks easy or medium by the size of the portfolio."""
     if pair.scenario["type"] == REPLAY:
         return "hard"
     return "easy" if holdings(pair.case) <= FEW else "medium"
@@ -215,21 +201,21 @@ def _difficulty(pair: StressPair) -> str:
 def _task(pair: StressPair) -> Task:
     case, scenario, market = pair.case, pair.scenario, pair.case.market
     task_id = f"{SUBTASK.prefix}_{case.as_of}_{case.portfolio_id}_{scenario['scenario_id']}"
-    task_input = {
+    task_input: StressInput = {
         "portfolio": case.to_json(),
-        "stress_scenario": dict(scenario),
+        "stress_scenario": scenario,
         "sector_mapping": sector_mapping(market),
         "factor_exposures": factor_exposures(market),
         "conventions": conventions({"units": UNITS}, CONVENTIONS),
     }
-    result = apply(case.book, scenario_from(scenario), market)
-    second = stressed(task_input)
-    same(task_id, "the sectors held", set(result.by_sector), set(second.by_sector))
-    pairs = [("P&L", result.pnl, second.pnl)]
-    pairs += [(f"P&L of {name}", amount, second.by_sector[name]) for name, amount in result.by_sector.items()]
-    pairs += [(f"P&L by {name}", amount, second.by_factor[name]) for name, amount in result.by_factor.items()]
-    pairs += [("the sum of by_sector", sum(result.by_sector.values()), result.pnl)]
-    pairs += [("the sum of by_factor", sum(result.by_factor.values()), result.pnl)]
+    result = apply(case.portfolio, scenario_from(scenario), market)
+    label = stress_answer(result)
+    sums = [
+        ("the sum of by_sector", sum(result.by_sector.values()), result.pnl),
+        ("the sum of by_factor", sum(result.by_factor.values()), result.pnl),
+    ]
+    counted = ("estimated_pnl_pct", "contribution_pct")
+    proof = derived_again(task_id, label, second_answer(task_input), counted, sums)
     prompt = Prompt(
         f"Estimate what the portfolio as of {case.as_of} would make or lose under the stress scenario "
         f"{scenario['name']!r}, and attribute the P&L by sector and by factor. conventions defines the P&L and both "
@@ -251,25 +237,42 @@ def _task(pair: StressPair) -> Task:
         Truth(
             task_id,
             NAME,
-            stress_answer(result),
+            label,
             {
                 "method": METHOD,
                 "tolerance_pct": 1.0,
                 "metrics": ["pnl_absolute_error", "sector_attribution_mae"],
                 **planted(case),
             },
-            derived_again(agreed(task_id, pairs), len(pairs)),
+            proof,
         ),
-        {"kind": "rederived", "second": asdict(second)},
+        {"kind": "rederived", "second": asdict(stressed(task_input, scenario))},
     )
 
 
-SUBTASK = Subtask(
+def _by_hand(data: Mapping[str, Any]) -> JsonObject:
+    """Every holding moves with the market; nothing else does."""
+    weights, _ = by_hand.holdings(data)
+    pnl = sum(weights.values()) * data["stress_scenario"]["factor_shocks"]["mkt_rf"]
+    by_factor = [{"factor": "mkt_rf", "contribution_pct": pnl}]
+    return {"estimated_pnl_pct": pnl, "attribution": {"by_sector": [], "by_factor": by_factor}}
+
+
+def _no_loss(data: Mapping[str, Any]) -> JsonObject:
+    del data
+    return {"estimated_pnl_pct": 0.0, "attribution": {"by_sector": [], "by_factor": []}}
+
+
+SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_st",
     method=METHOD,
     answer=StressTesting,
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
+    second=second_answer,
+    by_hand=Naive(("portfolio", "stress_scenario"), _by_hand),
+    trivial=Naive((), _no_loss),
+    input=StressInput,
     definitions=conventions({"units": UNITS}, CONVENTIONS),
 )

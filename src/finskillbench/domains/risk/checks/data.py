@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from finskillbench.domains.examination import Subject, examining
 from finskillbench.domains.portfolio.checks.panel import best_shift, nyse, simple_returns
 from finskillbench.domains.portfolio.checks.tasks import episodes_and_files
-from finskillbench.domains.risk.checks.measures import FACTORS, Position, position
+from finskillbench.domains.risk.inputs import HoldingsInput
+from finskillbench.domains.risk.objects.recipes import TYPES
+from finskillbench.domains.risk.second import FACTORS, turnover, weights
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
@@ -21,8 +24,6 @@ from finskillbench.panels.filings.known import REPORTING_LAG_DAYS
 from finskillbench.panels.market.covariance import WINDOW
 from finskillbench.scoring.values import mapping
 
-TYPES = ("concentrated", "factor_tilted", "liquidity_stressed", "mandate_violating", "stress_vulnerable")
-"""What a portfolio can be planted with."""
 _VOLUME_SESSIONS = 21
 _LEAST_SHARE = 0.15
 """Each of two verdicts has at least this share of its subtask: else the other would do well as a constant answer."""
@@ -85,6 +86,7 @@ def _check_stratum(where: str, name: str, found: int, wanted: int, episodes: int
 
 def _check_verdicts(subject: Subject, findings: Findings) -> None:
     verdicts: dict[str, list[bool]] = {"statuses": [], "overall_compliant": [], "post_trade_compliant": []}
+    losses: list[bool] = []
     for episode in subject.episodes:
         with examining(episode.task_id, findings):
             label = subject.edition.truth(episode.task_id).expected_output
@@ -93,12 +95,17 @@ def _check_verdicts(subject: Subject, findings: Findings) -> None:
                 verdicts["overall_compliant"].append(bool(label["overall_compliant"]))
             elif episode.sub_task == "risk_remediation":
                 verdicts["post_trade_compliant"].append(bool(label["post_trade_compliant"]))
-    for name, given in verdicts.items():
-        good = sum(given)
-        least = int(_LEAST_SHARE * len(given))
-        findings.figures[name] = f"{good} of {len(given)}"
-        balanced = least <= good <= len(given) - least
-        findings.expect(balanced, name, f"{good} of {len(given)} are positive: a constant answer does well")
+            elif episode.sub_task == "stress_testing":
+                losses.append(label["estimated_pnl_pct"] < 0)
+    for name, found in verdicts.items():
+        good, least = sum(found), int(_LEAST_SHARE * len(found))
+        findings.figures[name] = f"{good} of {len(found)}"
+        balanced = least <= good <= len(found) - least
+        findings.expect(balanced, name, f"{good} of {len(found)} are positive: a constant answer does well")
+    findings.figures["losses"] = f"{sum(losses)} of {len(losses)}"
+    if losses and sum(losses) in {0, len(losses)}:
+        message = f"{sum(losses)} of {len(losses)} scenarios lose money: the sign needs no thought"
+        findings.warn("stress_testing", message)
 
 
 def dates(subject: Subject, findings: Findings) -> None:
@@ -281,24 +288,28 @@ def portfolios(subject: Subject, findings: Findings) -> None:
     seen: dict[tuple[str, date], tuple[str, Any]] = {}
     for episode in subject.episodes:
         with examining(episode.task_id, findings, fatal=subject.built):
-            held = position(episode.input)
-            _check_portfolio(episode, held, findings)
-            given = episode.input["portfolio"]
-            identity = str(given["portfolio_id"])
-            first = seen.setdefault((identity, episode.as_of_date), (episode.task_id, given))
-            findings.expect(first[1] == given, episode.task_id, f"{identity} is another portfolio in {first[0]}")
+            _check_portfolio(episode, findings)
+            portfolio = episode.input["portfolio"]
+            identity = str(portfolio["portfolio_id"])
+            first = seen.setdefault((identity, episode.as_of_date), (episode.task_id, portfolio))
+            findings.expect(first[1] == portfolio, episode.task_id, f"{identity} is another portfolio in {first[0]}")
     findings.figures |= {"portfolios": len(seen), "episodes": len(subject.episodes)}
 
 
-def _check_portfolio(episode: Episode, held: Position, findings: Findings) -> None:
-    where, given = episode.task_id, episode.input["portfolio"]
-    total = float(held.weights.sum()) + held.cash
+def _check_portfolio(episode: Episode, findings: Findings) -> None:
+    task_input, where = cast("HoldingsInput", episode.input), episode.task_id
+    portfolio, owned = task_input["portfolio"], weights(task_input)
+    traded: Mapping[str, float] = portfolio.get("trades_this_month") or {}
+    findings.expect(len(owned) == len(portfolio["holdings"]), where, "a ticker is held twice")
+    strangers = sorted({*owned, *traded} - set(task_input["sector_mapping"]))
+    findings.expect(not strangers, where, f"{', '.join(strangers)} is not of the universe")
+    total, nav, cash = sum(owned.values()) + portfolio["cash_weight"], portfolio["total_nav"], portfolio["cash_weight"]
     findings.expect(abs(total - 1) <= _SUM, where, f"weights and cash sum to {total:.9f}")
-    findings.expect(held.nav > 0 and np.isfinite(held.nav), where, f"its NAV is {held.nav}")
-    findings.expect(held.cash >= 0, where, f"its cash is {held.cash:.6f}")
-    findings.expect(all(item["weight"] != 0 for item in given["holdings"]), where, "a holding has no weight")
-    findings.figures["fewest_holdings"] = min(findings.figures.get("fewest_holdings", 10**6), len(given["holdings"]))
-    findings.widest("largest_weight", float(np.abs(held.weights).max()))
-    findings.widest("largest_traded", held.traded)
-    told = [kind for kind in TYPES if kind in str(given["portfolio_id"])]
-    findings.expect(not told, where, f"its id tells that it is {', '.join(told)}")
+    findings.expect(nav > 0 and math.isfinite(nav), where, f"its NAV is {nav}")
+    findings.expect(cash >= 0, where, f"its cash is {cash:.6f}")
+    findings.expect(all(weight != 0 for weight in owned.values()), where, "a holding has no weight")
+    findings.figures["fewest_holdings"] = min(findings.figures.get("fewest_holdings", 10**6), len(owned))
+    findings.widest("largest_weight", max(map(abs, owned.values()), default=0.0))
+    findings.widest("largest_traded", turnover(traded.values()))
+    telling = [kind for kind in TYPES if kind in str(portfolio["portfolio_id"])]
+    findings.expect(not telling, where, f"its id tells that it is {', '.join(telling)}")

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
 from finskillbench.arrays import SECTORS
-from finskillbench.domains.building import load_catalog
 from finskillbench.domains.examination import Subject, examining
-from finskillbench.domains.risk.checks import measures as risk_measures
+from finskillbench.domains.risk.catalogs import scenario_catalog
 from finskillbench.domains.risk.checks.data import planted, replay_window
-from finskillbench.domains.risk.checks.measures import FACTORS, Position
+from finskillbench.domains.risk.inputs import MonitoringInput, PortfolioInput, ScenarioInput, StressInput
 from finskillbench.domains.risk.objects.recipes import LEAST
 from finskillbench.domains.risk.objects.scenarios import FEW, HYPOTHETICAL, REPLAY, SEVERE, economics
+from finskillbench.domains.risk.second import (
+    FACTORS,
+    days_to_sell,
+    illiquid_share,
+    measured,
+    sector_totals,
+    stressed,
+    tilts,
+    weights,
+)
 from finskillbench.engines.risk.mandate import DEFINITIONS, mandate_from
 from finskillbench.engines.risk.remediation import nearest
 from finskillbench.engines.risk.task import market_from
@@ -27,8 +35,7 @@ from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 from finskillbench.scoring.values import mapping
 
-_KEPT = 1e-9
-_SAME = 1e-9
+_EXACT = 1e-9
 _SLOWEST = 3
 """So many positions of a liquidity-stressed portfolio take long to sell."""
 
@@ -40,13 +47,13 @@ def mandates(subject: Subject, findings: Findings) -> None:
         if "mandate" not in episode.input:
             continue
         with examining(episode.task_id, findings, fatal=subject.built):
-            given = episode.input["mandate"]
-            key = (str(given["mandate_id"]), episode.as_of_date)
+            mandate = episode.input["mandate"]
+            key = (str(mandate["mandate_id"]), episode.as_of_date)
             if key in seen:
-                first, same = seen[key]
-                findings.expect(same == given, episode.task_id, f"{key[0]} is another mandate in {first}")
+                first, known = seen[key]
+                findings.expect(known == mandate, episode.task_id, f"{key[0]} is another mandate in {first}")
                 continue
-            seen[key] = (episode.task_id, given)
+            seen[key] = (episode.task_id, mandate)
             _check_mandate(subject, episode, findings)
     findings.figures |= {
         "mandates": len({identity for identity, _ in seen}),
@@ -55,32 +62,33 @@ def mandates(subject: Subject, findings: Findings) -> None:
 
 
 def _check_mandate(subject: Subject, episode: Episode, findings: Findings) -> None:
-    where, task_input = episode.task_id, subject.input_of(episode)
-    given = task_input["mandate"]
-    for constraint in given["constraints"]:
+    where, task_input = episode.task_id, cast("MonitoringInput", subject.input_of(episode))
+    stated = task_input["mandate"]
+    for constraint in stated["constraints"]:
         kind = constraint["type"]
-        stated = constraint.get("definition") == DEFINITIONS.get(kind)
-        findings.expect(stated, where, f"the definition of {kind} is not the engine's")
+        defined = constraint.get("definition") == mapping(DEFINITIONS).get(kind)
+        findings.expect(defined, where, f"the definition of {kind} is not the engine's")
         findings.add(kind)
-    mandate = mandate_from(given)
-    market = market_from(task_input)
+    mandate, market = mandate_from(stated), market_from(task_input)
     mandate.check(len(market.tickers))
     if market.benchmark is None:
         findings.fail(where, "has a mandate and no benchmark weights")
         return
     # Who found the witness does not matter: that it keeps every limit is what proves the mandate.
-    found = np.array(nearest(mandate, market, market.benchmark).weights, dtype=float)
-    owned = dict(zip(market.tickers, found.tolist(), strict=True))
-    held = risk_measures.position(task_input)
-    weights = np.array([owned[ticker] for ticker in held.tickers])
-    witness = Position(held.tickers, weights, 1 - float(weights.sum()), held.nav, 0.0)
-    findings.expect(witness.cash >= -_KEPT, where, f"its witness borrows {-witness.cash:.1e}")
-    for constraint in given["constraints"]:
-        over = risk_measures.measured(constraint, task_input, witness).excess
-        findings.widest("greatest_excess", max(over, 0.0))
-        findings.expect(
-            over <= 1e-7, where, f"no portfolio was found that keeps {constraint['type']}: over by {over:.1e}"
-        )
+    found = dict(zip(market.tickers, nearest(mandate, market, market.benchmark).weights.tolist(), strict=True))
+    witness: PortfolioInput = {
+        **task_input["portfolio"],
+        "holdings": [{"symbol": ticker, "weight": weight} for ticker, weight in found.items() if weight != 0],
+        "cash_weight": 1 - math.fsum(found.values()),
+        "trades_this_month": {},
+    }
+    cash = witness["cash_weight"]
+    findings.expect(cash >= -_EXACT, where, f"its witness borrows {-cash:.1e}")
+    for constraint in stated["constraints"]:
+        excess = measured(constraint, {**task_input, "portfolio": witness}).excess
+        findings.widest("greatest_excess", max(excess, 0.0))
+        message = f"no portfolio was found that keeps {constraint['type']}: over by {excess:.1e}"
+        findings.expect(excess <= 1e-7, where, message)
 
 
 def scenarios(subject: Subject, findings: Findings) -> None:
@@ -89,14 +97,15 @@ def scenarios(subject: Subject, findings: Findings) -> None:
     seen: dict[str, tuple[str, Any]] = {}
     for episode in subject.of("stress_testing"):
         with examining(episode.task_id, findings, fatal=subject.built):
-            scenario = episode.input["stress_scenario"]
+            task_input = cast("StressInput", episode.input)
+            scenario = task_input["stress_scenario"]
             identity = str(scenario["scenario_id"])
-            held = {episode.input["sector_mapping"][item["symbol"]] for item in episode.input["portfolio"]["holdings"]}
-            lacking = sorted(held - set(scenario["sector_sensitivities"]))
+            sectors = {task_input["sector_mapping"][symbol] for symbol in weights(task_input)}
+            lacking = sorted(sectors - set(scenario["sector_sensitivities"]))
             findings.expect(not lacking, episode.task_id, f"no sensitivity of {', '.join(lacking)}")
             if identity in seen:
-                first, same = seen[identity]
-                findings.expect(same == scenario, episode.task_id, f"{identity} is another scenario in {first}")
+                first, known = seen[identity]
+                findings.expect(known == scenario, episode.task_id, f"{identity} is another scenario in {first}")
                 continue
             seen[identity] = (episode.task_id, scenario)
             findings.add(str(scenario["type"]))
@@ -104,7 +113,7 @@ def scenarios(subject: Subject, findings: Findings) -> None:
     findings.figures["scenarios"] = len(seen)
 
 
-def _check_scenario(where: str, scenario: Mapping[str, Any], panels: Panels | None, findings: Findings) -> None:
+def _check_scenario(where: str, scenario: ScenarioInput, panels: Panels | None, findings: Findings) -> None:
     factors = set(scenario["factor_shocks"]) ^ set(FACTORS)
     findings.expect(not factors, where, f"its factors are not the six: {', '.join(sorted(factors))}")
     unknown = sorted(set(scenario["sector_sensitivities"]) - set(SECTORS))
@@ -122,7 +131,7 @@ def _check_scenario(where: str, scenario: Mapping[str, Any], panels: Panels | No
 
 
 def _check_replay(
-    where: str, scenario: Mapping[str, Any], panels: Panels, window: tuple[date, date], findings: Findings
+    where: str, scenario: ScenarioInput, panels: Panels, window: tuple[date, date], findings: Findings
 ) -> None:
     """Shocks are compounded factor returns; sensitivities what sectors did beyond cash and betas known before."""
     start, end = window
@@ -151,9 +160,9 @@ def _check_replay(
 
 
 def _same(where: str, stated: float, derived: float, what: str, findings: Findings) -> None:
-    apart = abs(stated - derived)
-    findings.widest("greatest_difference", apart)
-    findings.expect(apart <= _SAME, where, f"{what} is {stated:.6g}, the panels say {derived:.6g}")
+    difference = abs(stated - derived)
+    findings.widest("greatest_difference", difference)
+    findings.expect(difference <= _EXACT, where, f"{what} is {stated:.6g}, the panels say {derived:.6g}")
 
 
 def planted_risks(subject: Subject, findings: Findings) -> None:
@@ -167,11 +176,11 @@ def planted_risks(subject: Subject, findings: Findings) -> None:
     for episode in subject.episodes:
         with examining(episode.task_id, findings, fatal=subject.built):
             kind = planted(subject, episode, "portfolio_type")
-            verify = _PLANTED.get(kind)
+            verify = _SHOWN.get(kind)
             if verify is None:
                 findings.fail(episode.task_id, f"a portfolio of the unknown type {kind}")
                 continue
-            shown = verify(evidence, episode, risk_measures.position(episode.input))
+            shown = verify(evidence, episode)
             if shown is None:
                 findings.add(f"{kind}_not_shown_here")
             else:
@@ -181,13 +190,13 @@ def planted_risks(subject: Subject, findings: Findings) -> None:
 
 def _check_trades(episode: Episode, findings: Findings) -> None:
     """What was held before the month's trades was no short position of what is long now, and no cash was owed."""
-    held, given = risk_measures.position(episode.input), episode.input["portfolio"]
-    traded: Mapping[str, float] = given.get("trades_this_month") or {}
-    before = held.weights - np.array([traded.get(ticker, 0.0) for ticker in held.tickers])
-    short = sorted(held.tickers[i] for i in np.flatnonzero((before < -_KEPT) & (held.weights >= 0)))
+    portfolio, owned = episode.input["portfolio"], weights(cast("StressInput", episode.input))
+    traded: Mapping[str, float] = portfolio.get("trades_this_month") or {}
+    now = {symbol: owned.get(symbol, 0.0) for symbol in (*owned, *traded)}
+    short = sorted(name for name, weight in now.items() if weight >= 0 and weight - traded.get(name, 0.0) < -_EXACT)
     findings.expect(not short, episode.task_id, f"was short of {', '.join(short)} before the month's trades")
-    cash = held.cash + math.fsum(traded.values())
-    findings.expect(cash >= -_KEPT, episode.task_id, f"its cash was {cash:.6f} before the month's trades")
+    cash = portfolio["cash_weight"] + math.fsum(traded.values())
+    findings.expect(cash >= -_EXACT, episode.task_id, f"its cash was {cash:.6f} before the month's trades")
 
 
 class _Evidence:
@@ -197,27 +206,26 @@ class _Evidence:
         self.subject = subject
         self.panels = subject.panels(Findings())
         self.under: dict[date, dict[str, Episode]] = {}
-        self.hypothetical: dict[str, Mapping[str, Any]] = {}
+        self.hypothetical: dict[str, ScenarioInput] = {}
         for episode in subject.episodes:
             if "mandate" in episode.input:
                 name = str(mapping(episode.input["mandate"]).get("mandate_id"))
                 self.under.setdefault(episode.as_of_date, {}).setdefault(name, episode)
             scenario = mapping(episode.input.get("stress_scenario"))
             if scenario.get("type") == HYPOTHETICAL and not str(scenario.get("scenario_id")).endswith(SEVERE):
-                self.hypothetical[str(scenario.get("scenario_id"))] = scenario
+                self.hypothetical[str(scenario.get("scenario_id"))] = cast("ScenarioInput", scenario)
 
-    def concentrated(self, episode: Episode, held: Position) -> bool | None:
+    def concentrated(self, episode: Episode) -> bool | None:
         """A sector and a name that weigh as much as is planted."""
-        sector = max(risk_measures.sector_totals(episode.input, held).values())
-        return sector >= LEAST["sector"] and float(np.abs(held.weights).max()) >= LEAST["name"]
+        task_input = cast("StressInput", episode.input)
+        largest = max(map(abs, weights(task_input).values()))
+        return max(sector_totals(task_input).values()) >= LEAST["sector"] and largest >= LEAST["name"]
 
-    def factor_tilted(self, episode: Episode, held: Position) -> bool | None:
+    def factor_tilted(self, episode: Episode) -> bool | None:
         """A beta as far from the market's own as is planted."""
-        total = held.weights @ risk_measures.betas(episode.input, held.tickers)
-        total[0] -= 1
-        return float(np.abs(total).max()) >= LEAST["tilt"]
+        return max(tilts(cast("StressInput", episode.input)).values()) >= LEAST["tilt"]
 
-    def liquidity_stressed(self, episode: Episode, held: Position) -> bool | None:
+    def liquidity_stressed(self, episode: Episode) -> bool | None:
         """A share of NAV that cannot be sold in five days, and names that take more than ten."""
         volumes = episode.input.get("average_daily_volume_usd")
         if volumes is None and self.panels is not None:
@@ -225,40 +233,39 @@ class _Evidence:
             volumes = dict(rows.select("symbol", "average_daily_volume_usd").iter_rows())
         if not volumes:
             return None
-        volume = np.array([volumes[ticker] for ticker in held.tickers])
-        days = np.sort(risk_measures.days_to_sell(held, volume))[::-1]
-        enough = risk_measures.illiquid_share(held, volume) >= LEAST["illiquid"]
-        return enough and float(days[min(_SLOWEST, len(days)) - 1]) >= LEAST["days"]
+        portfolio = cast("PortfolioInput", episode.input["portfolio"])
+        days = sorted(days_to_sell(portfolio, volumes), reverse=True)
+        enough = illiquid_share(portfolio, volumes) >= LEAST["illiquid"]
+        return enough and days[min(_SLOWEST, len(days)) - 1] >= LEAST["days"]
 
-    def mandate_violating(self, episode: Episode, held: Position) -> bool | None:
+    def mandate_violating(self, episode: Episode) -> bool | None:
         """As many broken constraints as are planted, under one of the mandates of its date; unseen if none shows it."""
         for other in self.under.get(episode.as_of_date, {}).values():
-            task_input = self.subject.input_of(other)
-            limits = task_input["mandate"]["constraints"]
-            broken = sum(risk_measures.measured(one, task_input, held).excess > _KEPT for one in limits)
+            task_input = cast("MonitoringInput", self.subject.input_of(other))
+            on_this: MonitoringInput = {**task_input, "portfolio": episode.input["portfolio"]}
+            broken = sum(measured(one, on_this).status == "FAIL" for one in task_input["mandate"]["constraints"])
             if broken >= LEAST["failing"]:
                 return True
         return None
 
-    def stress_vulnerable(self, episode: Episode, held: Position) -> bool | None:
+    def stress_vulnerable(self, episode: Episode) -> bool | None:
         """It loses more than the benchmark by as much as is planted, under one of the hypothetical scenarios."""
-        weights = episode.input.get("benchmark_weights")
-        if weights is None and self.panels is not None:
+        benchmark = episode.input.get("benchmark_weights")
+        if benchmark is None and self.panels is not None:
             rows = self.panels.benchmark_weights.filter(pl.col("date") == episode.as_of_date)
-            weights = dict(rows.select("symbol", "weight").iter_rows())
-        if not weights:
+            benchmark = dict(rows.select("symbol", "weight").iter_rows())
+        if not benchmark:
             return None
-        benchmark = replace(held, weights=np.array([weights[ticker] for ticker in held.tickers]), cash=0.0)
+        task_input = cast("StressInput", episode.input)
+        market = [{"symbol": symbol, "weight": benchmark[symbol]} for symbol in task_input["sector_mapping"]]
+        of_market = cast("StressInput", {**task_input, "portfolio": {**task_input["portfolio"], "holdings": market}})
         for scenario in self.hypothetical.values():
-            under = {**episode.input, "stress_scenario": scenario}
-            lost = risk_measures.stressed(under, benchmark).pnl - risk_measures.stressed(under, held).pnl
-            if lost >= LEAST["worse"]:
+            if stressed(of_market, scenario).pnl - stressed(task_input, scenario).pnl >= LEAST["worse"]:
                 return True
-        all_seen = len(self.hypothetical) >= len(load_catalog("scenarios.json")["hypothetical"])
-        return False if all_seen else None
+        return False if len(self.hypothetical) >= len(scenario_catalog()["hypothetical"]) else None
 
 
-_PLANTED: Mapping[str, Callable[[_Evidence, Episode, Position], bool | None]] = {
+_SHOWN: Mapping[str, Callable[[_Evidence, Episode], bool | None]] = {
     "concentrated": _Evidence.concentrated,
     "factor_tilted": _Evidence.factor_tilted,
     "liquidity_stressed": _Evidence.liquidity_stressed,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import linprog  # pyright: ignore[reportUnknownVariableType]
 
 from finskillbench.arrays import FACTORS, Floats, Integers
-from finskillbench.domains.building import BuildContext, load_catalog
+from finskillbench.domains.risk.catalogs import MandateEntry, WideningRules
 from finskillbench.domains.risk.objects.placement import place, tightened
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate, mandate_from
 from finskillbench.engines.risk.monitor import PASS_TOLERANCE, measure_all
@@ -39,7 +39,7 @@ class Widening:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedMandate:
     """A mandate at a date, the portfolio (n,) that witnesses it can be kept, and what had to be widened."""
 
     mandate: Mandate
@@ -48,35 +48,17 @@ class Fitted:
     widened: tuple[Widening, ...]
 
 
-def mandate_catalog(context: BuildContext) -> Mapping[str, Any]:
-    """Mandate id to its entry of the catalog, in the catalog's order."""
-    return context.shared(
-        "risk/mandates", lambda: {entry["mandate_id"]: entry for entry in load_catalog("mandates.json")["mandates"]}
-    )
-
-
-def fitted_at(context: BuildContext, mandate_id: str, as_of: date, market: Market) -> Fitted:
+def fit(entry: MandateEntry, as_of: date, market: Market, rules: WideningRules) -> FittedMandate:
     """The catalog's mandate on the universe of a date; a limit that nobody could keep there is widened.
 
     The tracking-error limit is the catalog's unless that lies below 1.25 times the least attainable within the other
     limits; the others are the catalog's unless no portfolio keeps them together with a little room, and are then
-    widened where a least total relative excess needs it (`widening` in the catalog: factors and rounding).
+    widened where a least total relative excess needs it (`rules`: factors and rounding).
 
     Raises
     ------
     SourceError : where no widening of these limits makes the mandate one that can be kept.
     """
-    return context.shared(
-        f"risk/mandate/{mandate_id}/{as_of}",
-        lambda: _fit(mandate_catalog(context)[mandate_id], as_of, market, _rules(context)),
-    )
-
-
-def _rules(context: BuildContext) -> Mapping[str, Any]:
-    return context.shared("risk/widening", lambda: load_catalog("mandates.json")["widening"])
-
-
-def _fit(entry: Mapping[str, Any], as_of: date, market: Market, rules: Mapping[str, Any]) -> Fitted:
     stated = mandate_from(entry)
     mandate = _counted(stated, market)
     support = _support(mandate, market)
@@ -94,7 +76,7 @@ def _fit(entry: Mapping[str, Any], as_of: date, market: Market, rules: Mapping[s
         if (excess <= PASS_TOLERANCE).all():
             changes = zip(stated.constraints, mandate.constraints, strict=True)
             widened = tuple(Widening(a.kind, _limit(a), _limit(b)) for a, b in changes if a != b)
-            return Fitted(mandate, entry["tier"], witness, widened)
+            return FittedMandate(mandate, entry["tier"], witness, widened)
     raise SourceError(
         f"panels at {as_of}",
         f"no portfolio of the {len(market.tickers)} names keeps the mandate {mandate.mandate_id}, widened or not",
@@ -133,7 +115,7 @@ def _closest(mandate: Mandate, market: Market, support: Integers) -> Floats | No
     return None if found is None else np.where(np.abs(found) < 1e-9, 0.0, found)
 
 
-def _widen_tracking_error(mandate: Mandate, market: Market, witness: Floats, rules: Mapping[str, Any]) -> Mandate:
+def _widen_tracking_error(mandate: Mandate, market: Market, witness: Floats, rules: WideningRules) -> Mandate:
     limit = mandate.get(Kind.TRACKING_ERROR_MAX)
     if limit is None or limit.value is None:
         return mandate
@@ -144,7 +126,7 @@ def _widen_tracking_error(mandate: Mandate, market: Market, witness: Floats, rul
     return mandate if attainable <= limit.value else _with(mandate, replace(limit, value=attainable))
 
 
-def _widen_hhi(mandate: Mandate, market: Market, support: Integers, rules: Mapping[str, Any]) -> Mandate:
+def _widen_hhi(mandate: Mandate, market: Market, support: Integers, rules: WideningRules) -> Mandate:
     limit = mandate.get(Kind.HHI_MAX)
     if limit is None or limit.value is None:
         return mandate
@@ -159,7 +141,7 @@ def _widen_hhi(mandate: Mandate, market: Market, support: Integers, rules: Mappi
     return mandate if attainable <= limit.value else _with(mandate, replace(limit, value=attainable))
 
 
-def _widen_linear(mandate: Mandate, market: Market, support: Integers, rules: Mapping[str, Any]) -> Mandate:
+def _widen_linear(mandate: Mandate, market: Market, support: Integers, rules: WideningRules) -> Mandate:
     """Widen position, sector, beta and factor limits where the least total relative excess over them needs it."""
     tight = tightened(mandate, _ROOM_SHARE, _ROOM_LEAST)
     k = len(support)
@@ -185,9 +167,9 @@ def _widen_linear(mandate: Mandate, market: Market, support: Integers, rules: Ma
     for index, (limit, end, row, _) in enumerate(rows):
         matrix[index, :k] = row
         matrix[index, k + keys.index((limit.kind, end))] = -1.0
-    scale = [max(abs(getattr(_held(tight, kind), end)), _ROOM_LEAST) for kind, end in keys]
+    scale = [max(abs(getattr(_constraint(tight, kind), end)), _ROOM_LEAST) for kind, end in keys]
     low = tight.limit(Kind.POSITION_LIMIT_MIN) or 0.0
-    result = linprog(
+    result: Any = linprog(
         np.concatenate([np.zeros(k), 1 / np.array(scale)]),
         A_ub=matrix,
         b_ub=[limit for _, _, _, limit in rows],
@@ -198,12 +180,13 @@ def _widen_linear(mandate: Mandate, market: Market, support: Integers, rules: Ma
     )
     if result.x is None:
         return mandate
-    for (kind, end), excess in zip(keys, result.x[k:], strict=True):
+    excesses: list[float] = result.x[k:].tolist()
+    for (kind, end), excess in zip(keys, excesses, strict=True):
         if excess <= 1e-9:
             continue
-        rule, limit = rules[kind], _held(mandate, kind)
+        rule, limit = rules[kind], _constraint(mandate, kind)
         number = getattr(limit, end)
-        beyond = rule["times_excess"] * float(excess)
+        beyond = rule["times_excess"] * excess
         if end == "minimum":
             mandate = _with(mandate, replace(limit, minimum=-_up(beyond - number, rule["round_up_to"])))
         else:
@@ -211,7 +194,7 @@ def _widen_linear(mandate: Mandate, market: Market, support: Integers, rules: Ma
     return mandate
 
 
-def notes_on(fitted: Sequence[tuple[date, Fitted]]) -> list[str]:
+def notes_on(fitted: Sequence[tuple[date, FittedMandate]]) -> list[str]:
     """One sentence per mandate and limit that was widened somewhere: how far, and at how many dates."""
     found: dict[tuple[str, Kind, str], list[str]] = defaultdict(list)
     for _, one in fitted:
@@ -241,7 +224,7 @@ def _up(number: float, step: float) -> float:
     return round(math.ceil(round(number / step, 9)) * step, 9)
 
 
-def _held(mandate: Mandate, kind: Kind) -> Constraint:
+def _constraint(mandate: Mandate, kind: Kind) -> Constraint:
     limit = mandate.get(kind)
     if limit is None:
         raise InternalError(f"the mandate {mandate.mandate_id} has no {kind}")

@@ -121,15 +121,17 @@ def place(
     return placed
 
 
-def clipped(book: Portfolio, mandate: Mandate, market: Market) -> Floats:
+def clipped(portfolio: Portfolio, mandate: Mandate, market: Market) -> Floats:
     """The weights (n,) of the plainest cure: no shorts, cut positions and sectors at their limits, spread the rest.
 
     What is cut off goes to the other holdings in proportion to their weights, and to cash where none has room.
     """
     cap, share = mandate.limit(Kind.POSITION_LIMIT_MAX), mandate.limit(Kind.SECTOR_LIMIT_MAX)
     cap, share = 1.0 if cap is None else cap, 1.0 if share is None else share
-    weights = np.maximum(book.weights, 0.0) if mandate.get(Kind.LONG_ONLY) is not None else book.weights.copy()
-    invested = float(book.weights.sum())
+    weights = (
+        np.maximum(portfolio.weights, 0.0) if mandate.get(Kind.LONG_ONLY) is not None else portfolio.weights.copy()
+    )
+    invested = float(portfolio.weights.sum())
     for _ in range(_CLIPS):
         weights = np.minimum(weights, cap)
         totals = market.membership.T @ weights

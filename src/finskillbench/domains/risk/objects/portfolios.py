@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
 
 import numpy as np
 
-from finskillbench.arrays import Floats
+from finskillbench.arrays import Floats, Integers
 from finskillbench.domains.building import BuildContext
+from finskillbench.domains.draws import permuted
+from finskillbench.domains.risk.catalogs import RiskSettings
+from finskillbench.domains.risk.inputs import PortfolioInput
 from finskillbench.domains.risk.objects.mandates import TIERS
 from finskillbench.domains.risk.objects.recipes import (
     CONCENTRATED,
@@ -22,11 +24,13 @@ from finskillbench.domains.risk.objects.recipes import (
     SMALLEST,
     STRESS_VULNERABLE,
     TYPES,
-    Setting,
-    Slot,
-    draw_book,
+    Attempt,
+    PlannedPortfolio,
+    RiskDate,
+    draw_portfolio,
     limit_of,
 )
+from finskillbench.engines.risk.batch import Batch
 from finskillbench.engines.risk.exposures import (
     LEAST_ILLIQUID,
     LEAST_SECTOR,
@@ -57,7 +61,6 @@ class PortfolioCase:
     portfolio_id : neutral; type, regime : what it is, never shown to an agent.
     home : the mandate that it is run under; placed : whether it was built to keep that mandate.
     trades : (n,) signed weight changes already made this month.
-    facts : what the engines measure of the planted risks.
     """
 
     portfolio_id: str
@@ -65,23 +68,22 @@ class PortfolioCase:
     regime: str
     as_of: date
     market: Market
-    book: Portfolio
+    portfolio: Portfolio
     trades: Floats
     home: str
     placed: bool
-    facts: Mapping[str, float]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> PortfolioInput:
         """The input field `portfolio`: holdings in ticker order, as signed fractions of NAV."""
         return {
             "portfolio_id": self.portfolio_id,
             "holdings": [
                 {"symbol": ticker, "weight": float(weight)}
-                for ticker, weight in zip(self.market.tickers, self.book.weights, strict=True)
+                for ticker, weight in zip(self.market.tickers, self.portfolio.weights, strict=True)
                 if abs(weight) > ZERO_WEIGHT
             ],
-            "cash_weight": self.book.cash,
-            "total_nav": self.book.nav,
+            "cash_weight": self.portfolio.cash,
+            "total_nav": self.portfolio.nav,
             "trades_this_month": {
                 ticker: float(trade)
                 for ticker, trade in zip(self.market.tickers, self.trades, strict=True)
@@ -90,7 +92,7 @@ class PortfolioCase:
         }
 
 
-def slots(context: BuildContext, settings: Mapping[str, Any]) -> list[Slot]:
+def planned_portfolios(context: BuildContext, settings: RiskSettings) -> list[PlannedPortfolio]:
     """The 200 portfolios to draw: each type evenly over the regimes, each regime's over its dates.
 
     A share of each type is placed inside its home mandate (`inside_home_share`); the tiers take turns.
@@ -99,7 +101,7 @@ def slots(context: BuildContext, settings: Mapping[str, Any]) -> list[Slot]:
     for as_of in context.panels.risk_dates:
         by_regime.setdefault(context.panels.regimes[as_of], []).append(as_of)
     count = settings["portfolios_per_type"]
-    planned = []
+    planned: list[PlannedPortfolio] = []
     for offset, kind in enumerate(TYPES):
         names = list(by_regime)
         names = names[offset % len(names) :] + names[: offset % len(names)]
@@ -107,7 +109,7 @@ def slots(context: BuildContext, settings: Mapping[str, Any]) -> list[Slot]:
         inside = 0
         for name, share in shares.items():
             rng = context.generator("risk", "dates", kind, name)
-            dates = [by_regime[name][i] for i in rng.permutation(len(by_regime[name]))]
+            dates = permuted(by_regime[name], rng)
             for number in range(share):
                 # Spread over the numbers, so that each regime has its share inside.
                 part = settings["inside_home_share"].get(kind, 0.0)
@@ -117,83 +119,86 @@ def slots(context: BuildContext, settings: Mapping[str, Any]) -> list[Slot]:
                 tier = turns[inside % len(turns)]
                 inside += placed or kind == MANDATE_VIOLATING
                 nearly = not placed and rng.random() < settings["nearly_share"]
-                planned.append(Slot(kind, name, dates[number % len(dates)], number, placed, nearly, tier))
+                planned.append(PlannedPortfolio(kind, name, dates[number % len(dates)], number, placed, nearly, tier))
     return planned
 
 
-def draw(context: BuildContext, slot: Slot, at: Mapping[date, Setting], settings: Mapping[str, Any]) -> PortfolioCase:
-    """The portfolio of a slot; on another date of its regime, or outside its home mandate's limits, where it must.
+def draw(
+    context: BuildContext, plan: PlannedPortfolio, dates: Mapping[date, RiskDate], settings: RiskSettings
+) -> PortfolioCase:
+    """A planned portfolio; on another date of its regime, or outside its home mandate's limits, where it must.
 
     Raises
     ------
     SourceError : where no date of the regime has such a portfolio.
     """
-    others = [day for day, regime in context.panels.regimes.items() if regime == slot.regime and day != slot.as_of]
-    for tried in dict.fromkeys((slot, replace(slot, placed=False, nearly=False))):
-        for as_of in (slot.as_of, *others):
-            case = _draw_at(context, replace(tried, as_of=as_of), at[as_of], settings)
+    others = [day for day, regime in context.panels.regimes.items() if regime == plan.regime and day != plan.as_of]
+    for tried in dict.fromkeys((plan, replace(plan, placed=False, nearly=False))):
+        for as_of in (plan.as_of, *others):
+            case = _draw_at(context, replace(tried, as_of=as_of), dates[as_of], settings)
             if case is not None:
                 return case
     raise SourceError(
-        f"panels at {slot.as_of}",
-        f"the {len(at[slot.as_of].market.tickers)} names allow no {slot.type} portfolio, there or elsewhere in the "
-        f"regime {slot.regime}",
+        f"panels at {plan.as_of}",
+        f"the {len(dates[plan.as_of].market.tickers)} names allow no {plan.type} portfolio, there or elsewhere in the "
+        f"regime {plan.regime}",
         remedy="add names to the universe, or change what is planted in catalog/risk.json",
     )
 
 
-def _draw_at(context: BuildContext, slot: Slot, setting: Setting, settings: Mapping[str, Any]) -> PortfolioCase | None:
+def _draw_at(
+    context: BuildContext, plan: PlannedPortfolio, at: RiskDate, settings: RiskSettings
+) -> PortfolioCase | None:
     """Draw until the engines find the planted risk and nothing hangs on rounding; None where no draw succeeds."""
-    homes = _homes(context, slot, setting)
-    tries = _TRIES_WHERE_LIKELY if slot.type == LIQUIDITY_STRESSED else _TRIES_PER_HOME
-    for attempt in range(_ATTEMPTS):
-        rng = context.generator("risk", slot.type, slot.regime, slot.number, attempt)
-        # Any mandate is home to a portfolio that need neither keep nor break it.
-        searched = slot.placed or slot.nearly or slot.type == MANDATE_VIOLATING
-        home = homes[attempt // tries % len(homes)] if searched else homes[0]
-        drawn = draw_book(rng, slot, setting, setting.mandates[home].mandate, settings)
+    homes = _homes(context, plan, at)
+    tries = _TRIES_WHERE_LIKELY if plan.type == LIQUIDITY_STRESSED else _TRIES_PER_HOME
+    # Any mandate is home to a portfolio that need neither keep nor break it.
+    searched = plan.placed or plan.nearly or plan.type == MANDATE_VIOLATING
+    for number in range(_ATTEMPTS):
+        rng = context.generator("risk", plan.type, plan.regime, plan.number, number)
+        name = homes[number // tries % len(homes)] if searched else homes[0]
+        home = at.mandates[name].mandate
+        drawn = draw_portfolio(Attempt(rng, plan, at, home, settings))
         if drawn is None:
             continue
-        book, trades = drawn
-        facts = _facts(book, setting, setting.mandates[home].mandate)
-        if _planted(slot, facts) and _clear(book, setting, setting.mandates[home].mandate, settings["grey_band"]):
+        portfolio, trades = drawn
+        if _planted(plan, _facts(portfolio, at, home)) and _clear(portfolio, at, home, settings["grey_band"]):
             return PortfolioCase(
-                "", slot.type, slot.regime, slot.as_of, setting.market, book, trades, home, slot.placed, facts
+                "", plan.type, plan.regime, plan.as_of, at.market, portfolio, trades, name, plan.placed
             )
     return None
 
 
-def _homes(context: BuildContext, slot: Slot, setting: Setting) -> list[str]:
-    """The mandates in the order in which they are tried: those of the slot's tier first."""
-    rng = context.generator("risk", "home", slot.type, slot.regime, slot.number)
-    names = [name for name, fitted in setting.mandates.items() if _may_be_home(slot, fitted.mandate)]
-    shuffled = [names[i] for i in rng.permutation(len(names))]
-    return sorted(shuffled, key=lambda name: setting.mandates[name].tier != slot.tier)
+def _homes(context: BuildContext, plan: PlannedPortfolio, at: RiskDate) -> list[str]:
+    """The mandates in the order in which they are tried: those of the planned tier first."""
+    rng = context.generator("risk", "home", plan.type, plan.regime, plan.number)
+    names = [name for name, fitted in at.mandates.items() if _may_be_home(plan, fitted.mandate)]
+    return sorted(permuted(names, rng), key=lambda name: at.mandates[name].tier != plan.tier)
 
 
-def _may_be_home(slot: Slot, mandate: Mandate) -> bool:
+def _may_be_home(plan: PlannedPortfolio, mandate: Mandate) -> bool:
     """Whether the mandate's own numbers leave room for what is planted."""
-    if slot.type == MANDATE_VIOLATING:
+    if plan.type == MANDATE_VIOLATING:
         return len(mandate.constraints) > LEAST["failing"]
-    if slot.type == CONCENTRATED and slot.placed:
+    if plan.type == CONCENTRATED and plan.placed:
         sector, name = limit_of(mandate, Kind.SECTOR_LIMIT_MAX), limit_of(mandate, Kind.POSITION_LIMIT_MAX)
         return sector > LEAST["sector"] and name > LEAST["name"]
     return True
 
 
-def _facts(book: Portfolio, setting: Setting, home: Mandate) -> dict[str, float]:
+def _facts(portfolio: Portfolio, at: RiskDate, home: Mandate) -> dict[str, float]:
     """What the engines say of every planted risk."""
-    market = setting.market
-    tilts = np.abs(book.weights @ market.betas - NEUTRAL)
-    pnl = apply_all(np.vstack([book.weights, np.asarray(market.benchmark)]), setting.scenarios, market)[0]
+    market = at.market
+    tilts = np.abs(portfolio.weights @ market.betas - NEUTRAL)
+    pnl = apply_all(np.vstack([portfolio.weights, np.asarray(market.benchmark)]), at.scenarios, market)[0]
     worst = int(np.argmin(pnl[0]))
-    days = np.sort(days_to_liquidate(book, market))[::-1]
-    measures = measure(book, home, market)
+    days = np.sort(days_to_liquidate(portfolio, market))[::-1]
+    measures = measure(portfolio, home, market)
     return {
-        "sector": float((book.weights @ market.membership).max()),
-        "name": float(np.abs(book.weights).max()),
+        "sector": float((portfolio.weights @ market.membership).max()),
+        "name": float(np.abs(portfolio.weights).max()),
         "tilt": float(tilts.max()),
-        "illiquid": illiquid_share(book, market),
+        "illiquid": illiquid_share(portfolio, market),
         "days": float(days[min(_SLOWEST, len(days)) - 1]),
         "worst_loss": -float(pnl[0, worst]),
         "worse": float(pnl[1, worst] - pnl[0, worst]),
@@ -201,36 +206,46 @@ def _facts(book: Portfolio, setting: Setting, home: Mandate) -> dict[str, float]
     }
 
 
-def _planted(slot: Slot, facts: Mapping[str, float]) -> bool:
+def _planted(plan: PlannedPortfolio, facts: Mapping[str, float]) -> bool:
     wanted = {
         CONCENTRATED: ("sector", "name"),
         FACTOR_TILTED: ("tilt",),
         LIQUIDITY_STRESSED: ("illiquid", "days"),
         MANDATE_VIOLATING: ("failing",),
         STRESS_VULNERABLE: ("worse",),
-    }[slot.type]
+    }[plan.type]
     found = all(facts[name] >= LEAST[name] for name in wanted)
-    if (slot.placed and facts["failing"]) or (slot.nearly and not facts["failing"]):
+    if (plan.placed and facts["failing"]) or (plan.nearly and not facts["failing"]):
         return False
     return found
 
 
-def clear_of_limits(book: Portfolio, mandate: Mandate, market: Market, band: float) -> bool:
+def clear_of_limits(portfolio: Portfolio, mandate: Mandate, market: Market, band: float) -> bool:
     """Whether no constraint's status hangs on less than `band`; whole names are counted, not measured."""
-    return all(abs(one.excess) >= band for one in measure(book, mandate, market) if one.kind is not Kind.NAME_COUNT)
+    return all(
+        abs(one.excess) >= band for one in measure(portfolio, mandate, market) if one.kind is not Kind.NAME_COUNT
+    )
 
 
-def _clear(book: Portfolio, setting: Setting, home: Mandate, band: float) -> bool:
+def _clear(portfolio: Portfolio, at: RiskDate, home: Mandate, band: float) -> bool:
     """Whether neither a status of the home mandate nor a rank or listing of the exposures hangs on rounding."""
-    market, sizes = setting.market, np.abs(book.weights[book.weights != 0])
-    if sizes.min() < SMALLEST - band / 2 or book.cash < 0 or np.diff(np.sort(sizes)[-2:])[0] < band:
+    market, sizes = at.market, np.abs(portfolio.weights[portfolio.weights != 0])
+    if sizes.min() < SMALLEST - band / 2 or portfolio.cash < 0 or np.diff(np.sort(sizes)[-2:])[0] < band:
         return False
-    tilts = np.abs(book.weights @ market.betas - NEUTRAL)
-    sectors = np.sort(book.weights @ market.membership)
-    listed = [*(tilts - LEAST_TILT), *(sectors - LEAST_SECTOR), illiquid_share(book, market) - LEAST_ILLIQUID]
+    tilts = np.abs(portfolio.weights @ market.betas - NEUTRAL)
+    sectors = np.sort(portfolio.weights @ market.membership)
+    listed = [*(tilts - LEAST_TILT), *(sectors - LEAST_SECTOR), illiquid_share(portfolio, market) - LEAST_ILLIQUID]
     if np.abs(listed).min() < band or np.diff(sectors[-2:]).min(initial=1.0) < band:
         return False
-    magnitudes = [one.magnitude for one in ranked(book, market, k=6)]
+    magnitudes = [one.magnitude for one in ranked(portfolio, market, k=6)]
     if np.abs(np.diff(magnitudes)).min(initial=1.0) < band:
         return False
-    return clear_of_limits(book, home, market, band)
+    return clear_of_limits(portfolio, home, market, band)
+
+
+def batched(cases: Sequence[PortfolioCase]) -> tuple[Batch, Integers]:
+    """The distinct ones of m cases side by side, sorted by date, and (m,) the row of each case."""
+    distinct = sorted({case.portfolio_id: case for case in cases}.values(), key=lambda case: case.as_of)
+    row = {case.portfolio_id: place for place, case in enumerate(distinct)}
+    batch = Batch.of([case.portfolio for case in distinct], [case.market for case in distinct])
+    return batch, np.array([row[case.portfolio_id] for case in cases])

@@ -6,13 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 import polars as pl
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains.building import BuildContext, load_catalog
-from finskillbench.episode import JsonObject
+from finskillbench.domains.risk.catalogs import ReplayEntry, ScenarioCatalog
+from finskillbench.domains.risk.inputs import ScenarioInput
 from finskillbench.errors import SourceError
 from finskillbench.panels import Panels
 
@@ -32,44 +31,40 @@ _DURATION = ("Real Estate", "Utilities")
 
 
 @dataclass(frozen=True)
-class ScenarioBook:
+class ScenarioSet:
     """The scenarios of an edition as the input JSON shows them."""
 
-    replays: tuple[Mapping[str, Any], ...]
-    hypothetical: tuple[Mapping[str, Any], ...]
-    severe: tuple[Mapping[str, Any], ...]
+    replays: tuple[ScenarioInput, ...]
+    hypothetical: tuple[ScenarioInput, ...]
+    severe: tuple[ScenarioInput, ...]
     """The hypothetical ones at 1.5 times their severity, in the same order."""
     ends: Mapping[str, date]
     """Scenario id to the last session of the window, for replays."""
 
-    def at(self, as_of: date) -> tuple[Mapping[str, Any], ...]:
+    def at(self, as_of: date) -> tuple[ScenarioInput, ...]:
         """Replays whose window lies wholly before the date, then the hypothetical ones."""
         return (*(one for one in self.replays if self.ends[one["scenario_id"]] < as_of), *self.hypothetical)
 
 
-def scenario_book(context: BuildContext) -> ScenarioBook:
-    """Every scenario that the panels of the build can carry; a replay that they cannot is left out with a note."""
-    return context.shared("risk/scenarios", lambda: _scenario_book(context))
-
-
-def _scenario_book(context: BuildContext) -> ScenarioBook:
-    catalog = load_catalog("scenarios.json")
-    _refuse_unknown_sectors(context.panels, catalog)
-    replays, ends = [], {}
+def build_scenarios(panels: Panels, catalog: ScenarioCatalog, notes: list[str]) -> ScenarioSet:
+    """Every scenario that the panels can carry; `notes` gets a sentence on each replay that they cannot."""
+    _refuse_unknown_sectors(panels, catalog)
+    replays: list[ScenarioInput] = []
+    ends: dict[str, date] = {}
     for entry in catalog["replays"]:
         start, end = date.fromisoformat(entry["start"]), date.fromisoformat(entry["end"])
-        made = _replay(context.panels, entry, start, end, catalog["replay_description"])
+        made = _replay(panels, entry, start, end, catalog["replay_description"])
         if isinstance(made, str):
-            context.notes.append(f"The replay {entry['scenario_id']} is left out: {made}.")
+            notes.append(f"The replay {entry['scenario_id']} is left out: {made}.")
             continue
         replays.append(made)
         ends[made["scenario_id"]] = end
-    hypothetical = tuple(_stated(entry, 1.0) for entry in catalog["hypothetical"])
-    severe = tuple(_stated(entry, catalog["severity"]) for entry in catalog["hypothetical"])
-    return ScenarioBook(tuple(replays), hypothetical, severe, ends)
+    hypothetical = tuple(_scaled(entry, 1.0) for entry in catalog["hypothetical"])
+    severe = tuple(_scaled(entry, catalog["severity"]) for entry in catalog["hypothetical"])
+    return ScenarioSet(tuple(replays), hypothetical, severe, ends)
 
 
-def _refuse_unknown_sectors(panels: Panels, catalog: JsonObject) -> None:
+def _refuse_unknown_sectors(panels: Panels, catalog: ScenarioCatalog) -> None:
     for entry in catalog["hypothetical"]:
         unknown = sorted(set(panels.sectors.values()) - set(entry["sector_sensitivities"]))
         if unknown:
@@ -80,9 +75,9 @@ def _refuse_unknown_sectors(panels: Panels, catalog: JsonObject) -> None:
             )
 
 
-def _stated(entry: JsonObject, severity: float) -> dict[str, Any]:
+def _scaled(entry: ScenarioInput, severity: float) -> ScenarioInput:
     """A hypothetical scenario of the catalog, every number times `severity`; its texts show the numbers."""
-    market = _scaled(entry["market_shocks"], severity)
+    market = _times(entry["market_shocks"], severity)
     name = entry["name"].format(**market)
     return {
         "scenario_id": entry["scenario_id"] + (SEVERE if severity != 1.0 else ""),
@@ -90,17 +85,17 @@ def _stated(entry: JsonObject, severity: float) -> dict[str, Any]:
         "name": name if severity == 1.0 else f"{name} ({severity:g} times the severity)",
         "description": entry["description"].format(**market),
         "market_shocks": market,
-        "factor_shocks": _scaled(entry["factor_shocks"], severity),
-        "sector_sensitivities": _scaled(entry["sector_sensitivities"], severity),
+        "factor_shocks": _times(entry["factor_shocks"], severity),
+        "sector_sensitivities": _times(entry["sector_sensitivities"], severity),
     }
 
 
-def _scaled(numbers: Mapping[str, float], by: float) -> dict[str, float]:
+def _times(numbers: Mapping[str, float], by: float) -> dict[str, float]:
     # Rounded far below any figure stated, so that -0.025 x 1.5 reads -0.0375.
     return {name: round(value * by, 10) for name, value in numbers.items()}
 
 
-def _replay(panels: Panels, entry: JsonObject, start: date, end: date, description: str) -> dict[str, Any] | str:
+def _replay(panels: Panels, entry: ReplayEntry, start: date, end: date, description: str) -> ScenarioInput | str:
     """A replay measured over the sessions from `start` to `end`, both included; or why there is none.
 
     Factor shocks are compounded factor returns. A sector's sensitivity is the mean over its names of the compounded
@@ -173,13 +168,13 @@ def _level(macro: pl.DataFrame, series: str, when: pl.Expr) -> float | None:
     return None if known.is_empty() else float(known[-1])
 
 
-def economics(scenario: JsonObject) -> list[str]:
+def economics(scenario: ScenarioInput) -> list[str]:
     """The rules of economics and bookkeeping that a scenario breaks, one sentence each; empty for a sound one.
 
     A replay is what happened: it is held to its vocabulary, and to an equity move that is its own market shock.
     """
     shocks, sensitivities = scenario["factor_shocks"], scenario["sector_sensitivities"]
-    broken = []
+    broken: list[str] = []
     if set(shocks) != set(FACTORS):
         broken.append(f"the factor shocks name {sorted(shocks)}, not the six factors")
     numbers = [*shocks.values(), *sensitivities.values(), *scenario["market_shocks"].values()]
@@ -191,7 +186,7 @@ def economics(scenario: JsonObject) -> list[str]:
     if abs(shocks["mkt_rf"] - market["equity_change_pct"] / 100) > 1e-4:
         broken.append("the shock to mkt_rf is not the stated equity move")
     if scenario["type"] == HYPOTHETICAL:
-        broken += [text for text, kept in _rules(market, shocks, sensitivities) if not kept]
+        broken += [text for text, holds in _rules(market, shocks, sensitivities) if not holds]
     return broken
 
 

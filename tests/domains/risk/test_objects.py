@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from finskillbench.domains.building import BuildContext, load_catalog
-from finskillbench.domains.risk.objects import construct as risk_objects
-from finskillbench.domains.risk.objects.construct import RemediationPair, RiskObjects, risk_context
-from finskillbench.domains.risk.objects.mandates import fitted_at
+from finskillbench.domains.building import BuildContext
+from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings
+from finskillbench.domains.risk.objects import construct as construction
+from finskillbench.domains.risk.objects.construct import RiskObjects, construct
+from finskillbench.domains.risk.objects.mandates import FittedMandate, fit
 from finskillbench.domains.risk.objects.portfolios import clear_of_limits
 from finskillbench.domains.risk.objects.recipes import LEAST, TYPES
+from finskillbench.domains.risk.objects.remediation import RemediationPair
 from finskillbench.edition import Edition
 from finskillbench.engines.risk.mandate import Kind
 from finskillbench.engines.risk.monitor import measure
@@ -24,8 +26,7 @@ from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.engines.risk.task import portfolio_from
 from finskillbench.panels import Panels, read_panels
 
-BAND = load_catalog("risk.json")["grey_band"]
-SETTINGS = load_catalog("risk.json")
+SETTINGS = risk_settings()
 FEW = 40
 
 
@@ -35,56 +36,48 @@ def synthetic_panels(synthetic_edition: Edition) -> Panels:
 
 
 @pytest.fixture(scope="module")
-def objects(context: BuildContext) -> RiskObjects:
-    return risk_context(context)
-
-
-@pytest.fixture(scope="module")
 def again(synthetic_panels: Panels) -> RiskObjects:
-    """The synthetic edition's objects drawn again from its stored panels in another order, with forty remediations."""
-    context, as_of = BuildContext(synthetic_panels, 1), synthetic_panels.risk_dates[-1]
-    fitted_at(context, "quant", as_of, synthetic_panels.snapshot(as_of))
+    """The synthetic edition's objects drawn again from its stored panels, with forty remediations."""
+    context = BuildContext(synthetic_panels, 1)
     context.generator("something else").random(5)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(risk_objects, "load_catalog", lambda name: load_catalog(name) | {"remediation_pairs": FEW})
-        return risk_context(context)
+    return construct(context, {**SETTINGS, "remediation_pairs": FEW})
+
+
+def fitted_mandates(objects: RiskObjects) -> list[FittedMandate]:
+    return [fitted for at in objects.dates.values() for fitted in at.mandates.values()]
 
 
 def test_every_mandate_can_be_kept_at_every_risk_date(objects: RiskObjects) -> None:
-    assert {date_ for _, date_ in objects.fitted} == set(objects.markets)
-    for (name, as_of), fitted in objects.fitted.items():
-        market = objects.markets[as_of]
-        proof = nearest(fitted.mandate, market, np.asarray(market.benchmark))
-        assert proof.optimality.violation <= 1e-9, (name, as_of)
-        fitted.mandate.check(len(market.tickers))
+    for as_of, at in objects.dates.items():
+        for name, fitted in at.mandates.items():
+            proof = nearest(fitted.mandate, at.market, np.asarray(at.market.benchmark))
+            assert proof.optimality.violation <= 1e-9, (name, as_of)
+            fitted.mandate.check(len(at.market.tickers))
 
 
 def test_the_mandates_use_every_constraint_and_none_twice(objects: RiskObjects) -> None:
     used: set[Kind] = set()
-    for fitted in objects.fitted.values():
+    for fitted in fitted_mandates(objects):
         kinds = [limit.kind for limit in fitted.mandate.constraints]
         assert len(set(kinds)) == len(kinds)
         used |= set(kinds)
     assert used == set(Kind)
-    assert Counter(objects.mandate_tiers.values()) == {"easy": 3, "medium": 4, "hard": 5}
+    tiers = {fitted.mandate.mandate_id: fitted.tier for fitted in fitted_mandates(objects)}
+    assert Counter(tiers.values()) == {"easy": 3, "medium": 4, "hard": 5}
 
 
-def test_a_mandate_is_as_the_catalog_states_it_or_wider_with_a_note(
-    objects: RiskObjects, context: BuildContext
-) -> None:
-    widened = {
-        (fitted.mandate.mandate_id, change.kind) for fitted in objects.fitted.values() for change in fitted.widened
-    }
-    noted = [note for note in context.notes if note.startswith("The mandate ")]
+def test_a_mandate_is_as_the_catalog_states_it_or_wider_with_a_note(objects: RiskObjects, edition: Edition) -> None:
+    widened = {(one.mandate.mandate_id, change.kind) for one in fitted_mandates(objects) for change in one.widened}
+    noted = [note for note in edition.manifest["notes"] if note.startswith("The mandate ")]
     assert len(noted) >= len(widened)
     for name, kind in widened:
         assert any(f"The mandate {name} has {kind} " in note for note in noted)
 
 
 def test_a_mandate_that_the_universe_cannot_hold_is_widened(synthetic_panels: Panels) -> None:
-    context, as_of = BuildContext(synthetic_panels, 1), synthetic_panels.risk_dates[-1]
+    as_of = synthetic_panels.risk_dates[-1]
     market = synthetic_panels.snapshot(as_of)
-    impossible: dict[str, Any] = {
+    impossible: Any = {
         "mandate_id": "narrow",
         "name": "Narrow",
         "tier": "hard",
@@ -98,8 +91,7 @@ def test_a_mandate_that_the_universe_cannot_hold_is_widened(synthetic_panels: Pa
             {"type": "name_count", "min": 40, "max": None},
         ],
     }
-    context.shared("risk/mandates", lambda: {"narrow": impossible})
-    fitted = fitted_at(context, "narrow", as_of, market)
+    fitted = fit(impossible, as_of, market, mandate_catalog()["widening"])
     assert {change.kind for change in fitted.widened} >= {Kind.TRACKING_ERROR_MAX, Kind.HHI_MAX, Kind.NAME_COUNT}
     assert nearest(fitted.mandate, market, np.asarray(market.benchmark)).optimality.violation <= 1e-9
 
@@ -122,7 +114,7 @@ def test_two_hundred_portfolios_of_five_types_over_regimes_and_dates(objects: Ri
 
 def test_every_planted_risk_is_there_by_plain_arithmetic(objects: RiskObjects) -> None:
     for case in objects.portfolios:
-        market, weights = case.market, case.book.weights
+        market, weights = case.market, case.portfolio.weights
         sectors: dict[str, float] = {}
         for sector, weight in zip(market.sectors, weights, strict=True):
             sectors[sector] = sectors.get(sector, 0.0) + float(weight)
@@ -135,12 +127,12 @@ def test_every_planted_risk_is_there_by_plain_arithmetic(objects: RiskObjects) -
             assert np.abs(exposures).max() >= 0.50
         elif case.type == "liquidity_stressed":
             volume = np.asarray(market.dollar_volume)
-            assert np.maximum(np.abs(weights) - 5 * 0.2 * volume / case.book.nav, 0).sum() >= 0.10
-            days = np.sort(np.abs(weights) * case.book.nav / (0.2 * volume))
+            assert np.maximum(np.abs(weights) - 5 * 0.2 * volume / case.portfolio.nav, 0).sum() >= 0.10
+            days = np.sort(np.abs(weights) * case.portfolio.nav / (0.2 * volume))
             assert days[-3] >= 10
         elif case.type == "mandate_violating":
-            home = objects.mandate_at(case.home, case.as_of)
-            assert sum(not one.passed for one in measure(case.book, home, market)) >= 3
+            home = objects.dates[case.as_of].mandates[case.home].mandate
+            assert sum(not one.passed for one in measure(case.portfolio, home, market)) >= 3
         else:
             losses = []
             for scenario in map(scenario_from, objects.scenarios.hypothetical):
@@ -156,37 +148,37 @@ def test_a_portfolio_is_what_its_json_says(objects: RiskObjects) -> None:
     for case in objects.portfolios:
         shown = case.to_json()
         again = portfolio_from({"portfolio": shown}, case.market)
-        assert (again.weights == case.book.weights).all()
-        assert again.traded == pytest.approx(case.book.traded, abs=1e-15)
+        assert (again.weights == case.portfolio.weights).all()
+        assert again.traded == pytest.approx(case.portfolio.traded, abs=1e-15)
         assert 15 <= len(shown["holdings"]) <= 25
         assert sum(round(1e6 * row["weight"]) for row in shown["holdings"]) + round(1e6 * shown["cash_weight"]) == 10**6
-        assert 0 <= case.book.cash <= 0.12 + 1e-5
-        assert low <= case.book.nav <= high
+        assert 0 <= case.portfolio.cash <= 0.12 + 1e-5
+        assert low <= case.portfolio.nav <= high
         assert case.type not in str(shown)
-    turnovers = [case.book.traded for case in objects.portfolios if case.type != "mandate_violating"]
+    turnovers = [case.portfolio.traded for case in objects.portfolios if case.type != "mandate_violating"]
     assert max(turnovers) <= SETTINGS["turnover"][1] + 1e-4
-    assert any((case.book.weights < 0).any() for case in objects.portfolios)
+    assert any((case.portfolio.weights < 0).any() for case in objects.portfolios)
 
 
 def test_what_was_held_before_the_trades_of_the_month_was_a_valid_portfolio(objects: RiskObjects) -> None:
     for case in objects.portfolios:
-        before = case.book.weights - case.trades
-        assert before[case.book.weights >= 0].min() >= 0
-        assert (case.trades[case.book.weights < 0] == 0).all()
-        assert case.book.cash + case.trades.sum() >= 0
-    assert max(case.book.traded for case in objects.portfolios) >= 0.2
+        before = case.portfolio.weights - case.trades
+        assert before[case.portfolio.weights >= 0].min() >= 0
+        assert (case.trades[case.portfolio.weights < 0] == 0).all()
+        assert case.portfolio.cash + case.trades.sum() >= 0
+    assert max(case.portfolio.traded for case in objects.portfolios) >= 0.2
 
 
 def test_assets_do_not_tell_what_is_hard_to_sell(objects: RiskObjects) -> None:
-    stressed = np.array([case.book.nav for case in objects.portfolios if case.type == "liquidity_stressed"])
-    others = np.array([case.book.nav for case in objects.portfolios if case.type != "liquidity_stressed"])
+    stressed = np.array([case.portfolio.nav for case in objects.portfolios if case.type == "liquidity_stressed"])
+    others = np.array([case.portfolio.nav for case in objects.portfolios if case.type != "liquidity_stressed"])
     assert (others >= np.median(stressed)).sum() >= 5
     assert (others >= 4e9).sum() >= 10
 
 
 def test_no_status_hangs_on_rounding(objects: RiskObjects) -> None:
     for pair in objects.monitoring:
-        assert clear_of_limits(pair.case.book, pair.mandate, pair.case.market, BAND)
+        assert clear_of_limits(pair.case.portfolio, pair.mandate, pair.case.market, SETTINGS["grey_band"])
 
 
 def test_each_portfolio_is_monitored_under_its_home_and_one_mandate_of_each_tier(objects: RiskObjects) -> None:
@@ -229,26 +221,26 @@ def test_twelve_scenarios_each_and_replays_only_later(objects: RiskObjects) -> N
         assert len(set(names)) == 12
         replays = {name for name in names if name in ends}
         assert replays == {name for name, end in ends.items() if end < case.as_of}
-        assert {one["scenario_id"] for one in objects.scenarios_for(case.as_of)} <= set(names)
+        assert {one["scenario_id"] for one in objects.scenarios.at(case.as_of)} <= set(names)
 
 
 def test_objects_depend_on_the_seed_and_on_nothing_else(
-    synthetic_context: BuildContext, again: RiskObjects, synthetic_panels: Panels, monkeypatch: pytest.MonkeyPatch
+    synthetic_risk_objects: RiskObjects, again: RiskObjects, synthetic_panels: Panels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def shown(objects: RiskObjects) -> list[tuple[dict[str, Any], date, str, str]]:
+    def shown(objects: RiskObjects) -> list[tuple[Any, date, str, str]]:
         return [(case.to_json(), case.as_of, case.type, case.home) for case in objects.portfolios]
 
-    first = shown(risk_context(synthetic_context))
+    first = shown(synthetic_risk_objects)
     assert shown(again) == first
-    monkeypatch.setattr(risk_objects, "_remediated", lambda *_: ())  # takes most of the time
-    other = shown(risk_context(BuildContext(synthetic_panels, 2)))
+    monkeypatch.setattr(construction, "remediation_pairs", lambda *_: ())  # takes most of the time
+    other = shown(construct(BuildContext(synthetic_panels, 2), SETTINGS))
     assert sum(a == b for a, b in zip(first, other, strict=True)) == 0
 
 
 def test_remediation_pairs_break_their_mandate_and_some_are_beyond_mending(
-    synthetic_context: BuildContext, again: RiskObjects
+    synthetic_risk_objects: RiskObjects, again: RiskObjects
 ) -> None:
-    pairs, few = risk_context(synthetic_context).remediation, again.remediation
+    pairs, few = synthetic_risk_objects.remediation, again.remediation
     assert (len(pairs), len(few)) == (400, FEW)
     assert _groups(few) == {(False, True): 12, (True, True): 18, (True, False): 10}
     groups = _groups(pairs)
@@ -260,11 +252,11 @@ def test_remediation_pairs_break_their_mandate_and_some_are_beyond_mending(
         assert pair.violations
         assert Kind.TURNOVER_MAX_MONTHLY not in pair.violations
         limit = pair.mandate.limit(Kind.TURNOVER_MAX_MONTHLY)
-        assert limit is None or pair.case.book.traded + pair.remedy.turnover <= limit + 1e-7
+        assert limit is None or pair.case.portfolio.traded + pair.remedy.turnover <= limit + 1e-7
     compliant = next(pair for pair in pairs if pair.remedy.compliant)
-    done = remediate(compliant.case.book, compliant.mandate, compliant.case.market)
+    done = remediate(compliant.case.portfolio, compliant.mandate, compliant.case.market)
     assert (done.trades == compliant.remedy.trades).all()
 
 
 def _groups(pairs: Sequence[RemediationPair]) -> Counter[tuple[bool, bool]]:
-    return Counter((pair.remedy.compliant, pair.limited) for pair in pairs)
+    return Counter(pair.group for pair in pairs)

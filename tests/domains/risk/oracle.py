@@ -1,7 +1,7 @@
-"""Risk management by the definitions alone: loops over the JSON for everything with one right number, CVXPY for trades.
+"""External witnesses of risk management: trades by CVXPY and HiGHS, tail risk from the textbook's formulas.
 
-Independent of `finskillbench`. Entry points take an episode's full input and give its expected output:
-`monitoring`, `identification`, `stress`, and `remediation`, which gives a `Remedy` with bounds on both of its stages.
+`remediation` takes an episode's full input and gives a `Remedy` with bounds on both of its stages. What has one right
+number is the second derivation's, `finskillbench.domains.risk.second`.
 """
 
 from __future__ import annotations
@@ -16,186 +16,18 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
-HELD = 1e-9
+from finskillbench.domains.risk import second
+
 COUNTED = 0.001
 """Least |weight| that a name count counts."""
 UNCOUNTED = COUNTED - 1e-7
 """The open bound |w| < 0.001, closed."""
-PASSES = 1e-9
-"""Excess that is still a pass."""
-ORDER = ("factor_tilt", "sector_concentration", "single_name", "concentration", "liquidity_risk")
 
 Json = dict[str, Any]
 
 
 class Undecided(RuntimeError):  # noqa: N818 - says what the solver said
     """No solver run ended in an answer."""
-
-
-# --- books -------------------------------------------------------------------------------------------------------
-
-
-def holdings(task_input: Json) -> dict[str, float]:
-    """Signed weight by symbol, of names held."""
-    found: dict[str, float] = {}
-    for row in task_input["portfolio"]["holdings"]:
-        if row["symbol"] in found:
-            raise ValueError(f"{row['symbol']} twice")
-        if abs(row["weight"]) > HELD:
-            found[row["symbol"]] = float(row["weight"])
-    return found
-
-
-def one_way(trades: Json) -> float:
-    """One-way turnover of {symbol: signed change}; cash mirrors the sum."""
-    changes = [float(x) for x in trades.values()]
-    return (math.fsum(abs(x) for x in changes) + abs(math.fsum(changes))) / 2
-
-
-def beta_to(task_input: Json, weights: Json, factor: str) -> float:
-    """Sum of weight times beta."""
-    return math.fsum(w * task_input["factor_exposures"][s][factor] for s, w in weights.items())
-
-
-def by_sector(task_input: Json, weights: Json) -> dict[str, float]:
-    """Signed total weight of each sector held."""
-    found: dict[str, list[float]] = {}
-    for symbol, weight in weights.items():
-        found.setdefault(task_input["sector_mapping"][symbol], []).append(weight)
-    return {sector: math.fsum(parts) for sector, parts in found.items()}
-
-
-def tracking_error(task_input: Json, weights: Json) -> float:
-    """sqrt((w - b)'S(w - b)), annualised; from the matrix, or from loadings (k, n) and specific variances (n,)."""
-    table, benchmark = task_input["covariance_matrix"], task_input["benchmark_weights"]
-    active = [weights.get(s, 0.0) - benchmark.get(s, 0.0) for s in table["tickers"]]
-    if "matrix" in table:
-        rows = table["matrix"]
-        return math.sqrt(
-            max(
-                0.0,
-                math.fsum(
-                    a * math.fsum(s * b for s, b in zip(row, active, strict=True))
-                    for a, row in zip(active, rows, strict=True)
-                ),
-            )
-        )
-    common = [math.fsum(x * a for x, a in zip(row, active, strict=True)) for row in table["loadings"]]
-    own = math.fsum(a * a * v for a, v in zip(active, table["specific"], strict=True))
-    return math.sqrt(math.fsum(x * x for x in common) + own)
-
-
-# --- monitoring --------------------------------------------------------------------------------------------------
-
-
-def measured(task_input: Json, constraint: Json, weights: Json, cash: float, turnover: float) -> tuple[float, float]:
-    """(value, signed excess over the limit) of one constraint; an empty portfolio breaks no limit on holdings."""
-    kind, limit = constraint["type"], constraint.get("value", math.nan)  # a range has none
-    signed, sizes = list(weights.values()), [abs(x) for x in weights.values()]
-    if kind == "long_only":
-        least = min(signed, default=0.0)
-        return least, -least
-    if kind == "position_limit_min":
-        least = min(sizes, default=math.inf)
-        return least, limit - least
-    if kind == "beta_range":
-        beta = beta_to(task_input, weights, "mkt_rf")
-        return beta, _outside(beta, constraint)
-    if kind == "name_count":
-        count = sum(1 for x in sizes if x >= COUNTED)
-        return float(count), _outside(count, constraint)
-    if kind == "position_limit_max":
-        value = max(signed, default=0.0)
-    elif kind == "sector_limit_max":
-        value = max(by_sector(task_input, weights).values(), default=0.0)
-    elif kind == "tracking_error_max":
-        value = tracking_error(task_input, weights)
-    elif kind == "factor_exposure_max":
-        value = max(abs(beta_to(task_input, weights, f)) for f in constraint["factors"])
-    elif kind == "turnover_max_monthly":
-        value = turnover
-    elif kind == "cash_max":
-        value = cash
-    elif kind == "gross_exposure_max":
-        value = math.fsum(sizes)
-    elif kind == "hhi_max":
-        value = math.fsum(x * x for x in sizes)
-    else:
-        raise ValueError(f"constraint type {kind!r}")
-    return value, value - limit
-
-
-def _outside(value: float, constraint: Json) -> float:
-    low, high = constraint.get("min"), constraint.get("max")
-    below = -math.inf if low is None else low - value
-    above = -math.inf if high is None else value - high
-    return max(below, above)
-
-
-def monitoring(task_input: Json) -> Json:
-    """Expected output of constraint monitoring."""
-    portfolio = task_input["portfolio"]
-    return checked(
-        task_input, holdings(task_input), portfolio["cash_weight"], one_way(portfolio.get("trades_this_month") or {})
-    )
-
-
-def checked(task_input: Json, weights: Json, cash: float, turnover: float, tolerance: float = PASSES) -> Json:
-    """The report on any weights; `turnover` is that of the whole month."""
-    rows = []
-    for constraint in task_input["mandate"]["constraints"]:
-        value, excess = measured(task_input, constraint, weights, cash, turnover)
-        row = {"type": constraint["type"], "status": "FAIL" if excess > tolerance else "PASS", "value": value}
-        if excess > tolerance:
-            row["violation_magnitude"] = excess
-        rows.append(row)
-    failed = sum(row["status"] == "FAIL" for row in rows)
-    return {"overall_compliant": failed == 0, "violations_count": failed, "constraints": rows}
-
-
-# --- identification ----------------------------------------------------------------------------------------------
-
-
-def exposures(task_input: Json) -> list[Json]:
-    """Everything listed, in rank order, before the first five are kept."""
-    weights, nav = holdings(task_input), float(task_input["portfolio"]["total_nav"])
-    found: list[tuple[str, str, float]] = []
-    for factor in FACTORS:
-        size = abs(beta_to(task_input, weights, factor) - (1.0 if factor == "mkt_rf" else 0.0))
-        if size >= 0.30:
-            found.append(("factor_tilt", factor, size))
-    sectors = by_sector(task_input, weights)
-    largest = max(sectors.values(), default=0.0)
-    found += [("sector_concentration", s, x) for s, x in sectors.items() if x >= 0.30 or x == largest]
-    ticker = min(weights, key=lambda s: (-abs(weights[s]), s))
-    found.append(("single_name", ticker, abs(weights[ticker])))
-    found.append(("concentration", "portfolio", math.fsum(x * x for x in weights.values())))
-    volume = task_input["average_daily_volume_usd"]
-    illiquid = math.fsum(max(0.0, abs(w) - 5 * 0.20 * volume[s] / nav) for s, w in weights.items())
-    if illiquid >= 0.05:
-        found.append(("liquidity_risk", "portfolio", illiquid))
-    found.sort(key=lambda row: (-row[2], ORDER.index(row[0]), row[1]))
-    return [{"type": kind, "subject": subject, "magnitude": size} for kind, subject, size in found]
-
-
-def identification(task_input: Json) -> Json:
-    """Expected output of risk identification."""
-    kept = exposures(task_input)[:5]
-    return {"top_risk_exposures": [{"rank": i, **row} for i, row in enumerate(kept, 1)]}
-
-
-def days_to_liquidate(task_input: Json) -> dict[str, float]:
-    """Days by symbol at a fifth of the average daily volume."""
-    nav, volume = float(task_input["portfolio"]["total_nav"]), task_input["average_daily_volume_usd"]
-    return {s: abs(w) * nav / (0.20 * volume[s]) for s, w in holdings(task_input).items()}
-
-
-def portfolio_returns(task_input: Json) -> list[float]:
-    """Return of each session at today's weights; cash earns nothing."""
-    table, weights = task_input["returns"], holdings(task_input)
-    at = {s: i for i, s in enumerate(table["tickers"])}
-    return [math.fsum(w * session[at[s]] for s, w in weights.items()) for session in table["matrix"]]
 
 
 def tail_risk(returns: list[float], level: float = 0.95) -> dict[str, float]:
@@ -219,37 +51,6 @@ def tail_risk(returns: list[float], level: float = 0.95) -> dict[str, float]:
     }
 
 
-# --- stress ------------------------------------------------------------------------------------------------------
-
-
-def stress(task_input: Json) -> Json:
-    """Expected output of stress testing."""
-    scenario, weights = task_input["stress_scenario"], holdings(task_input)
-    shocks, sensitivity = scenario["factor_shocks"], scenario["sector_sensitivities"]
-    if set(shocks) - set(FACTORS):
-        raise ValueError("unknown factor")
-    sectors: dict[str, list[float]] = {}
-    for symbol, weight in weights.items():
-        sector, betas = task_input["sector_mapping"][symbol], task_input["factor_exposures"][symbol]
-        move = math.fsum([*(betas[f] * shocks.get(f, 0.0) for f in FACTORS), sensitivity[sector]])
-        sectors.setdefault(sector, []).append(weight * move)
-    by_name = {sector: math.fsum(parts) for sector, parts in sectors.items()}
-    factors = {f: beta_to(task_input, weights, f) * shocks.get(f, 0.0) for f in FACTORS}
-    own = math.fsum(w * sensitivity[task_input["sector_mapping"][s]] for s, w in weights.items())
-    factors["sector_sensitivity"] = own
-    return {
-        "estimated_pnl_pct": math.fsum(by_name.values()),
-        "attribution": {
-            "by_sector": [{"sector": s, "contribution_pct": x} for s, x in by_name.items()],
-            "by_factor": [{"factor": f, "contribution_pct": x} for f, x in factors.items()],
-        },
-    }
-
-
-# --- remediation -------------------------------------------------------------------------------------------------
-
-KEPT_ALWAYS = ("long_only", "position_limit_min", "name_count", "turnover_max_monthly")
-"""What the best attainable keeps where the whole mandate cannot be met within the budget."""
 MOST_NODES = 400
 """Branch and bound stops after so many relaxations and reports its bounds."""
 GAP = 1e-9
@@ -298,7 +99,7 @@ class _Program:
         given = self.task_input
         self.tickers = list(given["sector_mapping"])
         self.rules = {c["type"]: c for c in given["mandate"]["constraints"]}
-        held = holdings(given)
+        held = second.weights(given)
         self.start = np.array([held.get(s, 0.0) for s in self.tickers])
         n = len(self.tickers)
         self.long_only = "long_only" in self.rules
@@ -314,7 +115,7 @@ class _Program:
         self.excesses: list[Any] = []
         self._memberships(n)
         self._convex()
-        already = one_way(given["portfolio"].get("trades_this_month") or {})
+        already = second.turnover((given["portfolio"].get("trades_this_month") or {}).values())
         rule = self.rules.get("turnover_max_monthly")
         self.budget = math.inf if rule is None else rule["value"] - already
         self.excess = cp.sum(cp.hstack(self.excesses)) if self.excesses else cp.Constant(0.0)
@@ -361,7 +162,7 @@ class _Program:
 
     def _convex(self) -> None:
         given, x, rules = self.task_input, self.x, self.rules
-        betas = {f: np.array([given["factor_exposures"][s][f] for s in self.tickers]) for f in FACTORS}
+        betas = {f: np.array([given["factor_exposures"][s][f] for s in self.tickers]) for f in second.FACTORS}
         for kind, rule in rules.items():
             limit = rule.get("value")
             if kind == "position_limit_max":
@@ -389,7 +190,7 @@ class _Program:
                 self._soft(cp.norm1(x) - limit, limit)
             elif kind == "hhi_max":
                 self._soft(cp.sum_squares(x) - limit, limit)
-            elif kind not in KEPT_ALWAYS:
+            elif kind not in second.NEVER_GIVEN_UP:
                 raise ValueError(kind)
 
     def _soft_range(self, beta: Any, rule: Json, low: float, high: float) -> None:
@@ -455,7 +256,9 @@ class _Program:
         rule = self.rules.get("name_count")
         if rule is None:
             return False
-        return _outside(int((np.abs(weights) >= COUNTED - 5e-8).sum()), rule) > 0
+        count = int((np.abs(weights) >= COUNTED - 5e-8).sum())
+        low, high = rule.get("min"), rule.get("max")
+        return (low is not None and count < low) or (high is not None and count > high)
 
     def minimise(
         self, goal: Any, extra: list[Any], known: float = math.inf, most: int = MOST_NODES
@@ -600,22 +403,8 @@ def _least_squares(
     raise Undecided("no tie was found")
 
 
-def total_relative_excess(task_input: Json, weights: Json, cash: float) -> float:
-    """V of any weights: limits that are always kept do not count."""
-    total = []
-    for rule in task_input["mandate"]["constraints"]:
-        if rule["type"] in KEPT_ALWAYS:
-            continue
-        value, excess = measured(task_input, rule, weights, cash, 0.0)
-        limit = rule.get("value")
-        if rule["type"] == "beta_range":
-            limit = rule["min"] if value < rule["min"] else rule["max"]
-        total.append(max(0.0, excess) / abs(limit))
-    return math.fsum(total)
-
-
 def squared_trades(task_input: Json, weights: Json, cash: float) -> float:
     """Sum of squared changes of names and cash."""
-    held = holdings(task_input)
+    held = second.weights(task_input)
     changes = [weights.get(s, 0.0) - held.get(s, 0.0) for s in {*weights, *held}]
     return math.fsum(x * x for x in [*changes, cash - task_input["portfolio"]["cash_weight"]])

@@ -9,17 +9,25 @@ import numpy as np
 import polars as pl
 import pytest
 
+from finskillbench.arrays import FACTORS
 from finskillbench.domains import domains
-from finskillbench.domains.risk.checks import measures as risk_measures
-from finskillbench.domains.risk.checks.data import TYPES
-from finskillbench.domains.risk.objects.recipes import LEAST
-from finskillbench.domains.risk.objects.recipes import TYPES as PLANTED
+from finskillbench.domains.risk import second
+from finskillbench.domains.risk.objects.recipes import LEAST, TYPES
+from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, ValidationReport, checks_of
-from finskillbench.engines.risk import exposures, mandate
+from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
+from finskillbench.engines.risk import exposures, mandate, monitor
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
 
 RISK = "risk_management"
 Row = dict[str, Any]
 Change = Callable[[Row], Any]
+
+
+@pytest.fixture(scope="session")
+def edition(synthetic_edition: Edition) -> Edition:
+    """What is planted is planted in copies of the synthetic edition."""
+    return synthetic_edition
 
 
 CHECKS = {domain.name: checks_of(domain) for domain in domains()}
@@ -33,19 +41,15 @@ def told(report: ValidationReport) -> list[tuple[str, str, str]]:
     return [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
 
 
-def test_a_built_edition_passes_all_eleven_checks(synthetic_report: ValidationReport) -> None:
+def test_a_built_edition_passes_every_check(synthetic_report: ValidationReport) -> None:
     checks = {check.name: check for check in synthetic_report.checks if check.domain == RISK}
     assert list(checks) == list(CHECKS[RISK])
     assert told(synthetic_report) == []
     assert {check.state for check in checks.values()} <= {State.PASS, State.WARN}
     figures = {name: check.figures for name, check in checks.items()}
-    assert {name: figures[name]["labels"] for name in ("monitoring", "identification", "stress", "remediation")} == {
-        "monitoring": 40,
-        "identification": 40,
-        "stress": 40,
-        "remediation": 40,
-    }
-    assert figures["remediation"]["mended"] + figures["remediation"]["beyond_mending"] == 40
+    names = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")
+    assert {figures[name]["labels"] for name in names} == {40}
+    assert figures["risk_remediation"]["mended"] + figures["risk_remediation"]["beyond_mending"] == 40
     assert figures["mandates"]["mandates"] >= 10
     assert figures["dates"]["dates"] >= 20
     assert len(figures["dates"]["regimes"]) == 5
@@ -55,14 +59,15 @@ def test_a_built_edition_passes_all_eleven_checks(synthetic_report: ValidationRe
 
 def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
     """It shares no code with them, so that its constants are written twice."""
-    assert set(TYPES) == set(PLANTED)
-    assert set(risk_measures.FACTORS) == set(exposures.FACTORS)
-    assert (risk_measures.TILT, risk_measures.SECTOR) == (exposures.LEAST_TILT, exposures.LEAST_SECTOR)
-    assert (risk_measures.ILLIQUID, risk_measures.LISTED) == (exposures.LEAST_ILLIQUID, exposures.LIST_LENGTH)
-    assert (risk_measures.DAYS, risk_measures.PARTICIPATION) == (exposures.HORIZON, exposures.PARTICIPATION)
-    assert LEAST["tilt"] >= risk_measures.TILT
-    assert LEAST["illiquid"] >= risk_measures.ILLIQUID
-    assert len(mandate.Kind) == 12
+    assert second.FACTORS == FACTORS
+    assert second.LARGE == exposures.LEAST_TILT == exposures.LEAST_SECTOR
+    assert (second.ILLIQUID, second.LISTED) == (exposures.LEAST_ILLIQUID, exposures.LIST_LENGTH)
+    assert (second.DAYS, second.PARTICIPATION) == (exposures.HORIZON, exposures.PARTICIPATION)
+    assert (second.HOLDING, second.COUNTED) == (ZERO_WEIGHT, HOLDING_THRESHOLD)
+    assert (second.PASS_TOLERANCE, second.LEAST_SCALE) == (monitor.PASS_TOLERANCE, monitor.LEAST_SCALE)
+    assert second.NEVER_GIVEN_UP == monitor.HARD_KINDS
+    assert LEAST["tilt"] >= second.LARGE
+    assert LEAST["illiquid"] >= second.ILLIQUID
 
 
 def _at(
@@ -287,64 +292,70 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
             _not_concentrated,
         ),
     ),
-    "monitoring: another value": (
-        "monitoring",
+    "constraint_monitoring: another value": (
+        "constraint_monitoring",
         _at("truth", "constraint_monitoring", _add(OUTPUT, "constraints", 0, "value", amount=1e-6)),
     ),
-    "monitoring: another status": ("monitoring", _at("truth", "constraint_monitoring", _flip_status)),
-    "monitoring: another count": (
-        "monitoring",
+    "constraint_monitoring: another status": (
+        "constraint_monitoring",
+        _at("truth", "constraint_monitoring", _flip_status),
+    ),
+    "constraint_monitoring: another count": (
+        "constraint_monitoring",
         _at("truth", "constraint_monitoring", _add(OUTPUT, "violations_count", amount=1)),
     ),
-    "monitoring: another definition": (
-        "monitoring",
+    "constraint_monitoring: another definition": (
+        "constraint_monitoring",
         _at("episodes", "constraint_monitoring", lambda row: row["input"]["conventions"].update(units="percent")),
     ),
-    "identification: another magnitude": (
-        "identification",
+    "risk_identification: another magnitude": (
+        "risk_identification",
         _at("truth", "risk_identification", _add(OUTPUT, "top_risk_exposures", 0, "magnitude", amount=1e-6)),
     ),
-    "identification: another order": ("identification", _at("truth", "risk_identification", _swap_ranks)),
-    "identification: an exposure twice": ("identification", _at("truth", "risk_identification", _rank_one_twice)),
-    "stress: another P&L": (
-        "stress",
+    "risk_identification: another order": ("risk_identification", _at("truth", "risk_identification", _swap_ranks)),
+    "risk_identification: an exposure twice": (
+        "risk_identification",
+        _at("truth", "risk_identification", _rank_one_twice),
+    ),
+    "stress_testing: another P&L": (
+        "stress_testing",
         _at("truth", "stress_testing", _add(OUTPUT, "estimated_pnl_pct", amount=1e-6)),
     ),
-    "stress: another attribution": (
-        "stress",
+    "stress_testing: another attribution": (
+        "stress_testing",
         _at("truth", "stress_testing", _add(OUTPUT, "attribution", "by_factor", 0, "contribution_pct", amount=1e-6)),
     ),
-    "stress: a sector left out": (
-        "stress",
+    "stress_testing: a sector left out": (
+        "stress_testing",
         _at("truth", "stress_testing", lambda row: row[OUTPUT]["attribution"]["by_sector"].pop()),
     ),
-    "remediation: another trade": (
-        "remediation",
+    "risk_remediation: another trade": (
+        "risk_remediation",
         _at("truth", "risk_remediation", _add(OUTPUT, "trades", 0, "trade_pct", amount=0.001)),
     ),
-    "remediation: another turnover": (
-        "remediation",
+    "risk_remediation: another turnover": (
+        "risk_remediation",
         _at("truth", "risk_remediation", _add(OUTPUT, "total_turnover", amount=0.001)),
     ),
-    "remediation: the wrong verdict": (
-        "remediation",
+    "risk_remediation: the wrong verdict": (
+        "risk_remediation",
         _at(
             "truth",
             "risk_remediation",
             lambda row: row[OUTPUT].update(post_trade_compliant=not row[OUTPUT]["post_trade_compliant"]),
         ),
     ),
-    "remediation: a least that is not the certified one": (
-        "remediation",
+    "risk_remediation: a least that is not the certified one": (
+        "risk_remediation",
         _at("truth", "risk_remediation", _add("verification", "least_turnover", amount=-0.001)),
     ),
-    "remediation: other multipliers": ("remediation", _at("certificates", "risk_remediation", _perturb)),
-    "remediation: a value that is not proved": (
-        "remediation",
+    "risk_remediation: other multipliers": ("risk_remediation", _at("certificates", "risk_remediation", _perturb)),
+    "risk_remediation: a value that is not proved": (
+        "risk_remediation",
         _at("certificates", "risk_remediation", _add("certificate", "least_turnover", "objective", amount=0.001)),
     ),
-    "remediation: violations that are none": (
-        "remediation",
+    "risk_remediation: violations that are none": (
+        "risk_remediation",
         _at("episodes", "risk_remediation", lambda row: row["input"].update(violations=[])),
     ),
 }
@@ -366,7 +377,7 @@ def test_a_planted_defect_fails_its_check_alone(name: str, workshop: Any) -> Non
 @pytest.mark.parametrize("change", [_call_it_the_only_one, _leave_it_open, _put_its_weights_last])
 def test_trades_that_only_tie_with_those_of_least_squares(change: Callable[[Row, Row], Any], whole: Any) -> None:
     _of_equal_turnover(change)(whole)
-    assert failed(whole.validated(RISK)) == {(RISK, "remediation")}
+    assert failed(whole.validated(RISK)) == {(RISK, "risk_remediation")}
 
 
 def test_every_check_has_its_defect() -> None:
@@ -430,7 +441,7 @@ def test_malformed_inputs_are_findings(workshop: Any) -> None:
     for sub_task in ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation"):
         workshop.edit("episodes", sub_task, lambda row: row["input"].clear())
     report = workshop.validated(RISK)
-    assert {name for domain, name in failed(report) if domain == RISK} >= {"portfolios", "stress"}
+    assert {name for domain, name in failed(report) if domain == RISK} >= {"portfolios", "stress_testing"}
 
 
 def test_an_edition_without_the_domain_skips_its_checks(workshop: Any) -> None:

@@ -1,0 +1,120 @@
+"""What arithmetic by hand gets of a risk task without any skill: minima, maxima and sums of the weights shown.
+
+An imported episode may name a mandate or a scenario without its numbers; a KeyError then says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+TRADED = 1e-9
+"""A weight that changes by no more has not been traded, and one of no more is not held."""
+_COUNTED = 0.001
+_LEAST = frozenset({"long_only", "position_limit_min"})
+
+
+def holdings(data: Mapping[str, Any]) -> tuple[dict[str, float], float]:
+    """Weights by ticker and the cash weight."""
+    portfolio = data["portfolio"]
+    return {item["symbol"]: item["weight"] for item in portfolio["holdings"]}, portfolio["cash_weight"]
+
+
+def by_sector(weights: Mapping[str, float], sectors: Mapping[str, str]) -> dict[str, float]:
+    """Total weight of each sector that is held."""
+    totals: dict[str, float] = {}
+    for name, weight in weights.items():
+        totals[sectors[name]] = totals.get(sectors[name], 0.0) + weight
+    return totals
+
+
+def largest(values: Mapping[str, float]) -> tuple[str, float]:
+    """The name of the largest value, and that value."""
+    name = max(values, key=values.__getitem__)
+    return name, values[name]
+
+
+def monitored(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdicts that weights alone give; what needs betas, a covariance or the month's trades is left out."""
+    weights, cash = holdings(data)
+    entries = [
+        _verdict(limit, *measured)
+        for limit in data["mandate"]["constraints"]
+        if (measured := _measured(limit["type"], weights, cash, data["sector_mapping"])) is not None
+    ]
+    failed = sum(entry["status"] == "FAIL" for entry in entries)
+    return {"overall_compliant": failed == 0, "violations_count": failed, "constraints": entries}
+
+
+def _measured(
+    kind: str, weights: Mapping[str, float], cash: float, sectors: Mapping[str, str]
+) -> tuple[float, dict[str, str]] | None:
+    """Value of one constraint and what is worst in it; None where a sum of weights does not give it."""
+    sizes = {name: abs(weight) for name, weight in weights.items() if abs(weight) > TRADED}
+    found: tuple[float, dict[str, str]] | None = None
+    if kind == "cash_max":
+        found = cash, {}
+    elif kind == "gross_exposure_max":
+        found = sum(sizes.values()), {}
+    elif kind == "hhi_max":
+        found = sum(size**2 for size in sizes.values()), {}
+    elif kind == "name_count":
+        found = float(sum(size >= _COUNTED for size in sizes.values())), {}
+    elif not sizes:
+        found = None
+    elif kind == "long_only":
+        name = min(weights, key=weights.__getitem__)
+        found = weights[name], {"worst_symbol": name}
+    elif kind == "position_limit_max":
+        name, value = largest(weights)
+        found = value, {"worst_symbol": name}
+    elif kind == "position_limit_min":
+        name = min(sizes, key=sizes.__getitem__)
+        found = sizes[name], {"worst_symbol": name}
+    elif kind == "sector_limit_max":
+        name, value = largest(by_sector(weights, sectors))
+        found = value, {"worst_sector": name}
+    return found
+
+
+def _verdict(limit: Mapping[str, Any], value: float, worst: Mapping[str, str]) -> dict[str, Any]:
+    """One entry of the answer: the value against the limit or the range."""
+    kind = limit["type"]
+    if kind == "name_count":
+        ends = {name: limit[name] for name in ("min", "max") if limit.get(name) is not None}
+        excess = max(ends.get("min", value) - value, value - ends.get("max", value))
+    else:
+        bound = 0.0 if kind == "long_only" else limit["value"]
+        ends = {"limit": bound}
+        excess = bound - value if kind in _LEAST else value - bound
+    entry: dict[str, Any] = {"type": kind, "status": "FAIL" if excess > TRADED else "PASS", "value": value}
+    entry |= {**ends, **worst}
+    return entry | {"violation_magnitude": excess} if excess > TRADED else entry
+
+
+def cut(
+    weights: Mapping[str, float], sectors: Mapping[str, str], cap: float | None, sector_cap: float | None
+) -> dict[str, float]:
+    """Weights cut to both caps; what that frees goes, in proportion, to long holdings below them, as often as it takes.
+
+    Whatever finds no room stays in cash.
+    """
+    name_cap, group_cap = cap or 1.0, sector_cap or 1.0
+    result, freed = dict(weights), 0.0
+    for _ in range(len(result)):
+        before = sum(result.values())
+        result = {name: min(weight, name_cap) for name, weight in result.items()}
+        totals = by_sector(result, sectors)
+        for name, weight in result.items():
+            if weight > 0 and totals[sectors[name]] > group_cap:
+                result[name] = weight * group_cap / totals[sectors[name]]
+        freed += before - sum(result.values())
+        open_names = [
+            name for name, weight in result.items() if 0 < weight < name_cap and totals[sectors[name]] < group_cap
+        ]
+        room = sum(result[name] for name in open_names)
+        if freed <= 1e-12 or room <= 0:
+            break
+        result |= {name: result[name] * (1 + freed / room) for name in open_names}
+        freed = 0.0
+    return result

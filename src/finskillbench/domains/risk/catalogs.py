@@ -1,0 +1,143 @@
+"""The catalog of the risk subtasks: what is planted, the twelve mandates, the scenarios."""
+
+from __future__ import annotations
+
+from typing import TypedDict, cast
+
+from finskillbench.domains.building import read_catalog
+from finskillbench.domains.risk.inputs import ConstraintInput, ScenarioInput
+
+Range = tuple[float, float]
+"""The two ends of a uniform draw."""
+
+
+class ConcentratedSettings(TypedDict):
+    """Weight of the sector and of the name that are too large."""
+
+    sector: Range
+    name: Range
+
+
+class TiltedSettings(TypedDict):
+    """Distance of a beta from the market's."""
+
+    tilt: Range
+
+
+class IlliquidSettings(TypedDict):
+    """Share of NAV that is hard to sell."""
+
+    illiquid_share: Range
+
+
+class ViolatingSettings(TypedDict):
+    """How many portfolios have short positions, how many of these and of what weight."""
+
+    short_share: float
+    shorts: tuple[int, int]
+    short_weight: Range
+
+
+class VulnerableSettings(TypedDict):
+    """Loss beyond that of the benchmark."""
+
+    worse_than_benchmark: Range
+
+
+class PlantedSettings(TypedDict):
+    """How large the planted risks are, by type of portfolio."""
+
+    concentrated: ConcentratedSettings
+    factor_tilted: TiltedSettings
+    liquidity_stressed: IlliquidSettings
+    mandate_violating: ViolatingSettings
+    stress_vulnerable: VulnerableSettings
+
+
+class InsideSettings(TypedDict):
+    """How far inside its limits a portfolio is placed: a range of shares of the limit, and the least distance."""
+
+    share: Range
+    least: float
+
+
+class RiskSettings(TypedDict):
+    """How the pools are drawn; `catalog/risk.json` says what each number is."""
+
+    portfolios_per_type: int
+    scenarios_per_portfolio: int
+    remediation_pairs: int
+    large_universe: int
+    large_remediation_pairs: int
+    beyond_mending_share: float
+    mended_within_limit_share: float
+    remediation_band: float
+    regimes: list[str]
+    nearly_share: float
+    inside_home_share: dict[str, float]
+    holdings: tuple[int, int]
+    cash: Range
+    turnover: Range
+    turnover_violating: Range
+    nav_usd: Range
+    largest_nav_usd: float
+    least_weight: float
+    largest_weight: float
+    grey_band: float
+    inside: InsideSettings
+    planted: PlantedSettings
+
+
+class MandateEntry(TypedDict):
+    """A mandate as the catalog states it."""
+
+    mandate_id: str
+    name: str
+    tier: str
+    constraints: list[ConstraintInput]
+
+
+EPISODES = 40
+"""Episodes of each risk subtask."""
+WideningRules = dict[str, dict[str, float]]
+"""Kind of constraint to how far its limit is widened: a factor, and what the result is rounded up to."""
+
+
+class MandateCatalog(TypedDict):
+    """The mandates, and how a limit that a universe cannot keep is widened."""
+
+    widening: WideningRules
+    mandates: list[MandateEntry]
+
+
+class ReplayEntry(TypedDict):
+    """A window of history to be replayed, dates as text."""
+
+    scenario_id: str
+    name: str
+    start: str
+    end: str
+
+
+class ScenarioCatalog(TypedDict):
+    """The hypothetical scenarios with their numbers, and the windows of the replays."""
+
+    severity: float
+    replay_description: str
+    replays: list[ReplayEntry]
+    hypothetical: list[ScenarioInput]
+
+
+def risk_settings() -> RiskSettings:
+    """The settings of the pools."""
+    return cast("RiskSettings", read_catalog(__package__, "risk.json"))
+
+
+def mandate_catalog() -> MandateCatalog:
+    """The twelve mandates."""
+    return cast("MandateCatalog", read_catalog(__package__, "mandates.json"))
+
+
+def scenario_catalog() -> ScenarioCatalog:
+    """The scenarios."""
+    return cast("ScenarioCatalog", read_catalog(__package__, "scenarios.json"))

@@ -1,0 +1,172 @@
+"""Portfolios that break a mandate, with the certified trades that mend them or come nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from finskillbench.domains.building import BuildContext
+from finskillbench.domains.draws import permuted
+from finskillbench.domains.risk.catalogs import RiskSettings
+from finskillbench.domains.risk.objects.monitoring import MonitoringPair
+from finskillbench.domains.risk.objects.portfolios import PortfolioCase
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
+from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
+from finskillbench.engines.risk.formulation import Aim, Goal
+from finskillbench.engines.risk.mandate import Kind, Mandate
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Portfolio
+from finskillbench.engines.risk.remediation import Remedy, budget_left, remediate, solve_again
+
+_BRANCHING = (Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT)
+"""Limits that hold or do not hold for each name, so that an optimum takes branching on names."""
+
+
+@dataclass(frozen=True, eq=False)
+class RemediationPair(MonitoringPair):
+    """A portfolio that breaks a mandate, and the certified trades that mend it or come nearest."""
+
+    remedy: Remedy
+
+    @property
+    def limited(self) -> bool:
+        """Whether the mandate limits the turnover of the month."""
+        return _limits_turnover(self)
+
+    @property
+    def group(self) -> tuple[bool, bool]:
+        """Whether it can be mended, and whether the mandate limits the turnover of the month."""
+        return self.remedy.compliant, self.limited
+
+
+_Group = tuple[bool, bool]
+_Against = Mapping[str, Mapping[str, MonitoringPair]]
+
+
+def remediation_pairs(
+    context: BuildContext, cases: Sequence[PortfolioCase], against: _Against, settings: RiskSettings
+) -> tuple[RemediationPair, ...]:
+    """Pairs that break their mandate although the month's trades so far keep its turnover limit.
+
+    They are taken in a random order in which types and mandates take turns, so many of them beyond mending within the
+    month's turnover, so many mended under a limit on it, and the others without one, as also where the limited ones
+    run out; a pair that cannot be decided, or whose ties cannot, is passed over.
+
+    A universe of more than `large_universe` names gives fewer pairs, and none that need branching on names: each
+    program has as many variables, and least squares spread over hundreds of names break every least position.
+
+    Returns
+    -------
+    In the order of the cases, and for each in the order of its mandates in `against`.
+    """
+    large = len(cases[0].market.tickers) > settings["large_universe"]
+    count = settings["large_remediation_pairs" if large else "remediation_pairs"]
+    queues = _queues(context, cases, against, settings["grey_band"], branching=not large)
+    beyond = round(count * settings["beyond_mending_share"])
+    limited = round(count * settings["mended_within_limit_share"])
+    wanted = {(False, True): beyond, (True, True): limited, (True, False): count - beyond - limited}
+    found, spare = _taken_in_turn(queues, wanted, settings["remediation_band"])
+    for pair in [*spare, *(pair for queue in queues for pair in queue)]:
+        if len(found) >= count:
+            break
+        if not _limits_turnover(pair) and (remedied := _remedied(pair)) is not None:
+            found.append(remedied)
+    mandates = {case.portfolio_id: list(against[case.portfolio_id]) for case in cases}
+    place = {case.portfolio_id: index for index, case in enumerate(cases)}
+
+    def order(pair: RemediationPair) -> tuple[int, int]:
+        identity = pair.case.portfolio_id
+        return place[identity], mandates[identity].index(pair.mandate.mandate_id)
+
+    return tuple(sorted(found, key=order))
+
+
+def _queues(
+    context: BuildContext, cases: Sequence[PortfolioCase], against: _Against, band: float, *, branching: bool
+) -> list[list[MonitoringPair]]:
+    """The pairs that may be taken, a queue for each type and mandate, in random orders."""
+    strata: dict[tuple[str, str], list[MonitoringPair]] = {}
+    for case in cases:
+        for name, pair in against[case.portfolio_id].items():
+            if not branching and any(pair.mandate.get(kind) for kind in _BRANCHING):
+                continue
+            if pair.margin >= band and pair.violations and Kind.TURNOVER_MAX_MONTHLY not in pair.violations:
+                strata.setdefault((case.type, name), []).append(pair)
+    rng = context.generator("risk", "remediation")
+    return permuted([permuted(strata[key], rng) for key in sorted(strata)], rng)
+
+
+def _taken_in_turn(
+    queues: Sequence[list[MonitoringPair]], wanted: Mapping[_Group, int], band: float
+) -> tuple[list[RemediationPair], list[MonitoringPair]]:
+    """Pairs from each queue in turn until every group is full, and those without a turnover limit that had no place."""
+    chosen: dict[_Group, list[RemediationPair]] = {group: [] for group in wanted}
+    spare: list[MonitoringPair] = []
+    while any(queues) and any(len(chosen[group]) < wanted[group] for group in wanted):
+        for queue in filter(None, queues):
+            pair = queue.pop()
+            limited = _limits_turnover(pair)
+            open_to = [group for group in wanted if group[1] is limited and len(chosen[group]) < wanted[group]]
+            if not open_to:
+                if not limited:
+                    spare.append(pair)
+                continue
+            mendable = _mendable(pair, band) if limited else True
+            if (mendable, limited) not in open_to:
+                continue
+            remedied = _remedied(pair)
+            if remedied is not None and remedied.group in open_to:
+                chosen[remedied.group].append(remedied)
+    return [pair for pairs in chosen.values() for pair in pairs], spare
+
+
+def _limits_turnover(pair: MonitoringPair) -> bool:
+    return pair.mandate.get(Kind.TURNOVER_MAX_MONTHLY) is not None
+
+
+def _remedied(pair: MonitoringPair) -> RemediationPair | None:
+    """The pair with its remedy; None where that cannot be decided to the end."""
+    try:
+        remedy = remediate(pair.case.portfolio, pair.mandate, pair.case.market)
+    except (InfeasibleError, UndecidedError):
+        return None
+    if not remedy.settled:
+        return None
+    return RemediationPair(pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, remedy)
+
+
+def _mendable(pair: MonitoringPair, band: float) -> bool | None:
+    """Whether the least turnover fits in what is left of the month; None in a grey band, or where nothing fits.
+
+    The limits on small positions and on the number of names, which need branching, are left out here: what they add
+    to the turnover is small, and the truth decides in any case. Where the mandate is beyond mending, what is left must
+    suffice for the limits that are kept even then.
+    """
+    portfolio, mandate = pair.case.portfolio, pair.mandate
+    smooth = replace(mandate, constraints=tuple(one for one in mandate.constraints if one.kind not in _BRANCHING))
+    left = budget_left(portfolio, mandate)
+    try:
+        least = solve_again(portfolio, smooth, pair.case.market, Aim(Goal.TURNOVER)).certified.value
+    except (InfeasibleError, UndecidedError):
+        return None
+    if abs(least - left) < band:
+        return None
+    if least > left and _kept_turnover(portfolio, mandate) > left - band:
+        return None
+    return least < left
+
+
+def _kept_turnover(portfolio: Portfolio, mandate: Mandate) -> float:
+    """Turnover that surely suffices for long_only, position_limit_min and name_count: each offence mended alone."""
+    weights, sizes = portfolio.weights, np.abs(portfolio.weights[np.abs(portfolio.weights) > ZERO_WEIGHT])
+    total = 0.0 if mandate.get(Kind.LONG_ONLY) is None else float(-weights[weights < 0].sum())
+    floor = max(mandate.limit(Kind.POSITION_LIMIT_MIN) or 0.0, HOLDING_THRESHOLD)
+    total += float(np.minimum(sizes, np.maximum(floor - sizes, 0.0)).sum())
+    count = mandate.get(Kind.NAME_COUNT)
+    if count is not None and count.minimum is not None:
+        total += max(0.0, count.minimum - len(sizes)) * floor
+    if count is not None and count.maximum is not None:
+        surplus = max(0, len(sizes) - int(count.maximum))
+        total += float(np.sort(sizes)[:surplus].sum())
+    return total

@@ -1,0 +1,193 @@
+"""The second derivation: by hand, and as the engines measure; two derivations that differ stop the build."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.domains.risk.test_certified import MARKET, identification, mandate, monitoring, portfolio
+
+from finskillbench.domains.building import conventions
+from finskillbench.domains.risk import second
+from finskillbench.domains.risk.shared import UNITS, derived_again
+from finskillbench.engines.risk import stress
+from finskillbench.engines.risk.mandate import mandate_from
+from finskillbench.engines.risk.monitor import measure
+from finskillbench.engines.risk.stress import apply, scenario_from
+from finskillbench.engines.risk.task import market_from, portfolio_from
+from finskillbench.errors import InternalError
+
+Json = dict[str, Any]
+
+
+def test_definitions_are_merged_only_where_none_hides_another() -> None:
+    assert conventions({"a": "1"}, {"b": "2"}, {"c": "3"}) == {"a": "1", "b": "2", "c": "3"}
+    with pytest.raises(InternalError, match="conventions: b is defined twice"):
+        conventions({"a": "1", "b": "2"}, {"b": "2"})
+    shown = conventions({"units": UNITS}, stress.CONVENTIONS)
+    assert shown["units"] == UNITS
+    assert "market_shocks only describe" in shown["shocks"]
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "message"),
+    [
+        (2.0, 2.00000001, r"t: a is 2\.0 by the engine and 2\.00000001 derived a second time"),
+        (1.0, math.nan, "nan"),
+        ("PASS", "FAIL", "t: a is 'PASS' by the engine and 'FAIL' derived a second time"),
+        (1e3, 1e3 + 1e-7, "t: a is 1000.0 by the engine"),  # in its own unit, however large
+    ],
+)
+def test_two_derivations_that_disagree_stop_the_build(first: Any, again: Any, message: str) -> None:
+    with pytest.raises(InternalError, match=message):
+        derived_again("t", {"a": first}, {"a": again}, ("a",))
+
+
+def test_the_proof_of_two_derivations_counts_what_was_measured() -> None:
+    label = {"rows": [{"type": "x", "value": 2.0, "limit": 1.0}], "total": 1.0}
+    again = {"rows": [{"type": "x", "value": 2.0 + 5e-10, "limit": 1.0}], "total": 1.0}
+    proof = derived_again("t", label, again, ("value",), [("the sum", 1.0, 1.0)])
+    assert proof["difference"] == pytest.approx(5e-10)
+    assert proof["numbers"] == 2
+    with pytest.raises(InternalError, match="the sum is"):
+        derived_again("t", label, again, ("value",), [("the sum", 1.0, 1.1)])
+
+
+def _episode() -> Json:
+    names, sectors = ["A", "B", "C", "D"], ["X", "X", "Y", "Z"]
+    betas = {"A": 1.2, "B": 0.8, "C": 1.0, "D": 0.5}
+    return {
+        "portfolio": {
+            "portfolio_id": "P1",
+            "holdings": [
+                {"symbol": "A", "weight": 0.5},
+                {"symbol": "B", "weight": 0.3},
+                {"symbol": "C", "weight": 0.1},
+            ],
+            "cash_weight": 0.1,
+            "total_nav": 1e6,
+            "trades_this_month": {"A": 0.05, "C": -0.02},
+        },
+        "mandate": {"constraints": []},
+        "sector_mapping": dict(zip(names, sectors, strict=True)),
+        "factor_exposures": {n: dict.fromkeys(second.FACTORS, 0.1) | {"mkt_rf": betas[n]} for n in names},
+        "benchmark_weights": dict.fromkeys(names, 0.25),
+        "covariance_matrix": {"tickers": names, "matrix": np.diag([0.04, 0.09, 0.01, 0.16]).tolist()},
+        "average_daily_volume_usd": {"A": 1e5, "B": 1e6, "C": 1e6, "D": 1e6},
+    }
+
+
+RULES: list[tuple[Json, str, float]] = [
+    ({"type": "long_only", "value": True}, "PASS", 0.1),
+    ({"type": "position_limit_max", "value": 0.4}, "FAIL", 0.5),
+    ({"type": "position_limit_min", "value": 0.1}, "PASS", 0.1),
+    ({"type": "sector_limit_max", "value": 0.7}, "FAIL", 0.8),
+    # active +.25, +.05, -.15, -.25
+    ({"type": "tracking_error_max", "value": 0.1}, "FAIL", (0.0025 + 0.000225 + 0.000225 + 0.01) ** 0.5),
+    ({"type": "beta_range", "min": 0.95, "max": 1.1}, "FAIL", 0.94),
+    ({"type": "factor_exposure_max", "factors": ["smb", "hml"], "value": 0.1}, "PASS", 0.09),
+    ({"type": "turnover_max_monthly", "value": 0.05}, "PASS", 0.05),
+    ({"type": "cash_max", "value": 0.05}, "FAIL", 0.1),
+    ({"type": "gross_exposure_max", "value": 0.9}, "PASS", 0.9),
+    ({"type": "hhi_max", "value": 0.3}, "FAIL", 0.35),
+    ({"type": "name_count", "min": 4, "max": None}, "FAIL", 3.0),
+]
+
+
+def test_every_type_by_hand() -> None:
+    episode = _episode() | {"mandate": {"constraints": [rule for rule, _, _ in RULES]}}
+    report = second.monitoring_answer(episode)
+    for row, (rule, status, value) in zip(report["constraints"], RULES, strict=True):
+        assert (row["type"], row["status"]) == (rule["type"], status)
+        assert row["value"] == pytest.approx(value, abs=1e-12), rule
+    assert report["violations_count"] == 7
+    assert not report["overall_compliant"]
+    magnitudes = [row["violation_magnitude"] for row in report["constraints"] if row["status"] == "FAIL"]
+    assert magnitudes == pytest.approx([0.1, 0.1, 0.01295**0.5 - 0.1, 0.01, 0.05, 0.05, 1.0], abs=1e-12)
+
+
+def test_exposures_by_hand() -> None:
+    rows = second.identification_answer(_episode())["top_risk_exposures"]
+    # A: 0.5 less 5 days x 0.2 x 1e5 / 1e6 = 0.4 illiquid; the market's tilt is 0.06
+    assert [(r["type"], r["subject"]) for r in rows] == [
+        ("sector_concentration", "X"),
+        ("single_name", "A"),
+        ("liquidity_risk", "portfolio"),
+        ("concentration", "portfolio"),
+    ]
+    assert [r["magnitude"] for r in rows] == pytest.approx([0.8, 0.5, 0.4, 0.35], abs=1e-12)
+    days = second.days_to_sell(_episode()["portfolio"], _episode()["average_daily_volume_usd"])
+    assert days == pytest.approx([25.0, 1.5, 0.5])
+
+
+def test_stress_by_hand_and_both_attributions_add_up() -> None:
+    shocks = dict.fromkeys(second.FACTORS, 0.0) | {"mkt_rf": -0.2, "smb": 0.1}
+    scenario = {"factor_shocks": shocks, "sector_sensitivities": {"X": -0.05, "Y": 0.02, "Z": 0.0}}
+    found = second.stress_answer(_episode() | {"stress_scenario": scenario})
+    assert found["estimated_pnl_pct"] == pytest.approx(-0.2 * 0.94 + 0.1 * 0.09 - 0.05 * 0.8 + 0.02 * 0.1)
+    for rows in found["attribution"].values():
+        assert sum(r["contribution_pct"] for r in rows) == pytest.approx(found["estimated_pnl_pct"], abs=1e-15)
+
+
+def test_the_second_derivation_of_monitoring_agrees_kind_by_kind() -> None:
+    constraints = [
+        {"type": "long_only", "value": True},
+        {"type": "position_limit_max", "value": 0.3},
+        {"type": "position_limit_min", "value": 0.02},
+        {"type": "sector_limit_max", "value": 0.4},
+        {"type": "tracking_error_max", "value": 0.05},
+        {"type": "beta_range", "min": 0.8, "max": 1.0},
+        {"type": "factor_exposure_max", "factors": ["smb", "hml"], "value": 0.1},
+        {"type": "turnover_max_monthly", "value": 0.02},
+        {"type": "cash_max", "value": 0.1},
+        {"type": "gross_exposure_max", "value": 1.0},
+        {"type": "hhi_max", "value": 0.2},
+        {"type": "name_count", "min": 6, "max": None},
+    ]
+    weights = {"AAA": 0.52, "BBB": -0.05, "CCC": 0.31, "DDD": 0.01, "EEE": 0.12}
+    task_input = MARKET | {"portfolio": portfolio(**weights), "mandate": mandate(*constraints)}
+    market = market_from(task_input)
+    found = measure(portfolio_from(task_input, market), mandate_from(task_input["mandate"]), market)
+    derived = second.monitored(task_input)
+    for one in found:
+        assert derived[one.kind].value == pytest.approx(one.value, abs=1e-12), one.kind
+        assert derived[one.kind].excess == pytest.approx(one.excess, abs=1e-12), one.kind
+        assert derived[one.kind].status == ("PASS" if one.passed else "FAIL"), one.kind
+    dense = np.array(MARKET["covariance_matrix"]["matrix"])
+    factored = {
+        "tickers": list(market.tickers),
+        "loadings": np.linalg.cholesky(dense).T.tolist(),
+        "specific": [0.0] * 6,
+    }
+    again = second.monitored(task_input | {"covariance_matrix": factored})
+    assert again["tracking_error_max"].value == pytest.approx(derived["tracking_error_max"].value, abs=1e-12)
+
+
+def test_the_second_derivation_of_the_ranked_list_agrees() -> None:
+    for case in (identification(), identification(AAA=0.3, BBB=-0.1, DDD=0.35, FFF=0.3), identification(fifth=False)):
+        truth, task_input = case
+        expected = [(row["type"], row["subject"]) for row in truth.expected_output["top_risk_exposures"]]
+        derived = second.exposures(task_input)
+        assert [one[:2] for one in derived] == expected
+        sizes = [row["magnitude"] for row in truth.expected_output["top_risk_exposures"]]
+        assert [one[2] for one in derived] == pytest.approx(sizes, abs=1e-12)
+
+
+def test_the_second_derivation_of_stress_agrees() -> None:
+    task_input = monitoring()[1] | {
+        "stress_scenario": {
+            "scenario_id": "s",
+            "type": "hypothetical",
+            "name": "S",
+            "factor_shocks": {"mkt_rf": -0.2, "smb": -0.03, "hml": 0.01, "rmw": 0.0, "cma": 0.02, "mom": -0.05},
+            "sector_sensitivities": {"Technology": -0.01, "Energy": -0.03, "Utilities": 0.01, "Healthcare": 0.004},
+        }
+    }
+    market = market_from(task_input)
+    first = apply(portfolio_from(task_input, market), scenario_from(task_input["stress_scenario"]), market)
+    derived = second.stressed(task_input, task_input["stress_scenario"])
+    assert derived.pnl == pytest.approx(first.pnl, abs=1e-15)
+    assert derived.by_sector == pytest.approx(dict(first.by_sector), abs=1e-15)
+    assert derived.by_factor == pytest.approx(dict(first.by_factor), abs=1e-15)
