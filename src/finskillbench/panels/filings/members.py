@@ -4,67 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
-_COUNTRIES = {
-    "AE": "United Arab Emirates",
-    "AR": "Argentina",
-    "AT": "Austria",
-    "AU": "Australia",
-    "BE": "Belgium",
-    "BM": "Bermuda",
-    "BR": "Brazil",
-    "CA": "Canada",
-    "CH": "Switzerland",
-    "CL": "Chile",
-    "CN": "China",
-    "CO": "Colombia",
-    "CZ": "Czechia",
-    "DE": "Germany",
-    "DK": "Denmark",
-    "EG": "Egypt",
-    "ES": "Spain",
-    "FI": "Finland",
-    "FR": "France",
-    "GB": "United Kingdom",
-    "GR": "Greece",
-    "HK": "Hong Kong",
-    "HU": "Hungary",
-    "ID": "Indonesia",
-    "IE": "Ireland",
-    "IL": "Israel",
-    "IN": "India",
-    "IT": "Italy",
-    "JP": "Japan",
-    "KR": "South Korea",
-    "KY": "Cayman Islands",
-    "KZ": "Kazakhstan",
-    "LU": "Luxembourg",
-    "MO": "Macau",
-    "MX": "Mexico",
-    "MY": "Malaysia",
-    "NG": "Nigeria",
-    "NL": "Netherlands",
-    "NO": "Norway",
-    "NZ": "New Zealand",
-    "PE": "Peru",
-    "PH": "Philippines",
-    "PL": "Poland",
-    "PR": "Puerto Rico",
-    "PT": "Portugal",
-    "QA": "Qatar",
-    "RO": "Romania",
-    "RU": "Russia",
-    "SA": "Saudi Arabia",
-    "SE": "Sweden",
-    "SG": "Singapore",
-    "TH": "Thailand",
-    "TR": "Turkey",
-    "TW": "Taiwan",
-    "UA": "Ukraine",
-    "US": "United States",
-    "VN": "Vietnam",
-    "ZA": "South Africa",
-}
+import msgspec
+
+_COUNTRIES = msgspec.json.decode(Path(__file__).with_name("countries.json").read_bytes(), type=dict[str, str])
 """ISO 3166 codes that filers use in `country`, by their English short names."""
 
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")

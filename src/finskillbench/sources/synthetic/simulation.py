@@ -18,10 +18,10 @@ from finskillbench.sources.synthetic.market.fundamentals import Fundamentals, dr
 from finskillbench.sources.synthetic.market.identities import Company, invent_companies
 from finskillbench.sources.synthetic.market.macro import Series, draw_macro
 from finskillbench.sources.synthetic.randomness import Stream, generator
+from finskillbench.sources.synthetic.sectors import PROFILES
 from finskillbench.sources.universe import Security, sector_counts
 
 MIN_NAMES, MAX_NAMES = 30, 3000
-_THIRTY: dict[str, int] = dict(zip(SECTORS, (5, 4, 4, 3, 3, 2, 2, 2, 2, 2, 1), strict=True))
 _ANCHOR = date(2025, 6, 30)
 _MEAN_CAP = 6e10
 _TOP_OF_THIRTY, _LARGEST_SECTOR, _OTHER_SECTOR = 0.108, 0.21, 0.175
@@ -80,7 +80,8 @@ def simulate(seed: int, names: int = 30) -> SyntheticMarket:
         raise InputError(f"names={names}: a synthetic market has {MIN_NAMES} to {MAX_NAMES} names")
     days = sessions()
     quarters = quarter_ends(date(2015, 1, 1), date(2025, 9, 30))
-    companies = invent_companies(sector_counts(_THIRTY, names), generator(seed, Stream.NAMES))
+    counts = sector_counts({sector: profile.count for sector, profile in PROFILES.items()}, names)
+    companies = invent_companies(counts, generator(seed, Stream.NAMES))
     sectors = tuple(company.security.sector for company in companies)
     macro = draw_macro(days, generator(seed, Stream.MACRO))
     factors = draw_factors(days, generator(seed, Stream.FACTORS))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from finskillbench.sources.synthetic.market.companies import Traits
 from finskillbench.sources.synthetic.market.fundamentals import Fundamentals
+from finskillbench.sources.synthetic.sectors import PROFILES, Sector
 
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -19,83 +20,6 @@ Floats = NDArray[np.float64]
 PRODUCT, GEOGRAPHY = "product_segment", "geographic_segment"
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """What is typical of a sector.
-
-    selling, research : expenses over revenue; 0 means that the line is not reported. receivables, inventory : over a
-    quarter's revenue. fixed, cash : over total assets; `fixed` is property, plant and equipment. liabilities : over
-    equity. products : names of the product segments; sic : the SEC's code and words.
-    """
-
-    selling: float
-    research: float
-    receivables: float
-    inventory: float
-    fixed: float
-    cash: float
-    liabilities: float
-    products: tuple[str, ...]
-    sic: tuple[int, str]
-
-
-PROFILES: dict[str, Profile] = {
-    "Technology": Profile(
-        *(0.16, 0.13, 0.6, 0.2, 0.12, 0.12, 0.9),
-        products=("Cloud", "Devices", "Licences", "Support"),
-        sic=(7372, "Prepackaged Software"),
-    ),
-    "Financial Services": Profile(
-        *(0.22, 0.0, 0.8, 0.0, 0.03, 0.1, 5.5),
-        products=("Lending", "WealthManagement", "Payments"),
-        sic=(6021, "National Commercial Banks"),
-    ),
-    "Industrials": Profile(
-        *(0.14, 0.03, 0.65, 0.55, 0.22, 0.07, 1.2),
-        products=("Machinery", "Components", "Aftermarket", "Controls"),
-        sic=(3560, "General Industrial Machinery"),
-    ),
-    "Healthcare": Profile(
-        *(0.2, 0.11, 0.65, 0.45, 0.15, 0.1, 1.0),
-        products=("Oncology", "Diagnostics", "Devices", "Vaccines"),
-        sic=(2834, "Pharmaceutical Preparations"),
-    ),
-    "Consumer Cyclical": Profile(
-        *(0.2, 0.01, 0.22, 0.55, 0.25, 0.09, 1.3),
-        products=("Apparel", "HomeGoods", "Leisure", "Online"),
-        sic=(5331, "Retail-Variety Stores"),
-    ),
-    "Consumer Defensive": Profile(
-        *(0.17, 0.02, 0.4, 0.45, 0.22, 0.06, 1.2),
-        products=("Snacks", "Beverages", "PersonalCare"),
-        sic=(2000, "Food and Kindred Products"),
-    ),
-    "Energy": Profile(
-        *(0.05, 0.0, 0.5, 0.25, 0.5, 0.05, 1.0),
-        products=("Upstream", "Refining", "Chemicals"),
-        sic=(1311, "Crude Petroleum & Natural Gas"),
-    ),
-    "Real Estate": Profile(
-        *(0.07, 0.0, 0.3, 0.0, 0.6, 0.04, 1.4),
-        products=("Logistics", "Offices", "Retail"),
-        sic=(6798, "Real Estate Investment Trusts"),
-    ),
-    "Basic Materials": Profile(
-        *(0.09, 0.02, 0.55, 0.5, 0.35, 0.06, 1.0),
-        products=("Coatings", "Aggregates", "SpecialtyAdditives"),
-        sic=(2800, "Chemicals & Allied Products"),
-    ),
-    "Utilities": Profile(
-        *(0.04, 0.0, 0.45, 0.1, 0.6, 0.03, 1.7),
-        products=("ElectricDelivery", "Gas", "Generation"),
-        sic=(4911, "Electric Services"),
-    ),
-    "Communication Services": Profile(
-        *(0.18, 0.03, 0.6, 0.05, 0.2, 0.08, 1.2),
-        products=("Broadcasting", "Streaming", "Advertising"),
-        sic=(4841, "Cable & Other Pay Television Services"),
-    ),
-}
 GEOGRAPHIES = ("country:US", "srt:EuropeMember", "srt:AsiaPacificMember")
 
 
@@ -259,7 +183,7 @@ def _equity(traits: Traits, facts: Fundamentals, first: int, fiscal: NDArray[np.
 
 
 def _working_capital(
-    profile: Profile, revenue: Floats, assets: Floats, rng: np.random.Generator
+    profile: Sector, revenue: Floats, assets: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Receivables and inventory; in some years receivables run ahead of revenue, as when a quarter is stuffed."""
     count = len(revenue)

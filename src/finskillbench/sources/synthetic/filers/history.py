@@ -6,13 +6,14 @@ from datetime import date, timedelta
 import numpy as np
 
 from finskillbench.sources.synthetic.calendar import LAST_SESSION, business_day, sessions
-from finskillbench.sources.synthetic.filers.figures import PRODUCT, PROFILES, Figures, draw_figures, move_revenue
+from finskillbench.sources.synthetic.filers.figures import PRODUCT, Figures, draw_figures, move_revenue
 from finskillbench.sources.synthetic.filers.filer import INCOME, SELECTED, Filer, Filing, Quirks, Vintage
 from finskillbench.sources.synthetic.filers.restatements import Plan
 from finskillbench.sources.synthetic.market.companies import Traits
 from finskillbench.sources.synthetic.market.fundamentals import Fundamentals
 from finskillbench.sources.synthetic.market.identities import Company
 from finskillbench.sources.synthetic.randomness import Stream, generator
+from finskillbench.sources.synthetic.sectors import PROFILES
 
 _LAST_SELECTED_YEAR = 2020
 

@@ -8,23 +8,8 @@ from numpy.typing import NDArray
 
 from finskillbench.sources.synthetic.calendar import session_ordinals
 from finskillbench.sources.synthetic.randomness import Stream, generator
+from finskillbench.sources.synthetic.sectors import PROFILES
 
-# Mean loadings by sector on mkt_rf, smb, hml, rmw, cma, mom: the familiar signs (cheap banks and oil, dear technology).
-_SECTOR_BETAS = {
-    "Technology": (1.15, 0.00, -0.30, 0.05, -0.15, 0.05),
-    "Financial Services": (1.08, -0.05, 0.45, -0.05, 0.00, -0.05),
-    "Industrials": (1.05, 0.10, 0.12, 0.10, 0.00, 0.00),
-    "Healthcare": (0.85, -0.05, -0.05, 0.05, 0.10, 0.00),
-    "Consumer Cyclical": (1.12, 0.10, 0.00, 0.15, -0.05, 0.00),
-    "Consumer Defensive": (0.70, -0.10, 0.05, 0.25, 0.15, 0.00),
-    "Energy": (1.02, 0.10, 0.50, 0.05, 0.15, 0.00),
-    "Real Estate": (0.95, 0.00, 0.10, 0.05, 0.10, -0.05),
-    "Basic Materials": (1.05, 0.10, 0.20, 0.10, 0.05, -0.05),
-    "Utilities": (0.65, -0.05, 0.10, 0.05, 0.20, 0.05),
-    "Communication Services": (1.00, 0.00, -0.10, 0.00, -0.05, 0.00),
-}
-_SECTOR_VOLATILITY = {"Energy": 0.14, "Utilities": 0.09, "Real Estate": 0.09, "Financial Services": 0.08}
-_DEFAULT_SECTOR_VOLATILITY = 0.07
 _SPREAD = (0.17, 0.18, 0.18, 0.16, 0.16, 0.12)
 _TYPICAL_VOLATILITY = 0.20
 _SIZE_EFFECT = -0.12  # large companies move less on their own
@@ -62,7 +47,7 @@ def draw_traits(seed: int, index: int, sector: str, relative_size: float, quarte
     ordinals = session_ordinals()
     betas = tuple(
         float(np.round(np.clip(mean + spread * rng.standard_normal(), -0.9, 1.9), 3))
-        for mean, spread in zip(_SECTOR_BETAS[sector], _SPREAD, strict=True)
+        for mean, spread in zip(PROFILES[sector].betas, _SPREAD, strict=True)
     )
     own = _TYPICAL_VOLATILITY * np.exp(0.20 * rng.standard_normal())
     volatility = float(np.round(np.clip(own * relative_size**_SIZE_EFFECT, 0.18, 0.35), 4))
@@ -99,7 +84,7 @@ def sector_returns(
     out = {}
     for i, sector in enumerate(sectors):
         rng = generator(seed, Stream.SECTORS, i)
-        daily = _SECTOR_VOLATILITY.get(sector, _DEFAULT_SECTOR_VOLATILITY) / 252**0.5
+        daily = PROFILES[sector].volatility / 252**0.5
         out[sector] = np.round(_fat_tails(rng, len(multiplier)) * np.sqrt(multiplier) * daily, 7)
     return out
 

@@ -12,6 +12,7 @@ from datetime import date, timedelta
 import numpy as np
 
 from finskillbench.arrays import SECTORS
+from finskillbench.sources.synthetic.sectors import PROFILES
 from finskillbench.sources.universe import Security
 
 _syllables = re.compile(r"[A-Za-z]+").findall
@@ -24,40 +25,6 @@ _THIRD = _syllables("na ria dex lon mar tis ven gen dra lis mund rok sen vik tan
 _SPECIAL_LAST = frozenset("FPQUVWXYR")
 _REAL = frozenset(("GOOGL", "GOOG", "BRK-B", "BF-B"))
 
-_BUSINESS: dict[str, tuple[tuple[str, str], ...]] = {
-    "Technology": (
-        ("Systems", "Application Software"),
-        ("Semiconductor", "Semiconductors"),
-        ("Networks", "Communications Equipment"),
-        ("Data", "Internet Services & Infrastructure"),
-    ),
-    "Financial Services": (
-        ("Bancorp", "Regional Banks"),
-        ("Insurance Group", "Property & Casualty Insurance"),
-        ("Capital", "Asset Management & Custody Banks"),
-    ),
-    "Industrials": (
-        ("Industries", "Industrial Machinery & Supplies & Components"),
-        ("Logistics", "Air Freight & Logistics"),
-        ("Aerospace", "Aerospace & Defense"),
-    ),
-    "Healthcare": (
-        ("Therapeutics", "Pharmaceuticals"),
-        ("Medical", "Health Care Equipment"),
-        ("Health", "Managed Health Care"),
-    ),
-    "Consumer Cyclical": (
-        ("Stores", "Broadline Retail"),
-        ("Hospitality", "Hotels, Resorts & Cruise Lines"),
-        ("Motors", "Automobile Manufacturers"),
-    ),
-    "Consumer Defensive": (("Foods", "Packaged Foods & Meats"), ("Household", "Household Products")),
-    "Energy": (("Petroleum", "Integrated Oil & Gas"), ("Exploration", "Oil & Gas Exploration & Production")),
-    "Real Estate": (("Properties", "Industrial REITs"), ("Realty Trust", "Retail REITs")),
-    "Basic Materials": (("Chemicals", "Specialty Chemicals"), ("Aggregates", "Construction Materials")),
-    "Utilities": (("Power", "Electric Utilities"), ("Energy Services", "Multi-Utilities")),
-    "Communication Services": (("Media", "Broadcasting"), ("Entertainment", "Movies & Entertainment")),
-}
 _CITIES = ("Albany, New York", "Boise, Idaho", "Dayton, Ohio", "Macon, Georgia", "Salem, Oregon", "Tulsa, Oklahoma")
 
 
@@ -78,7 +45,8 @@ def invent_companies(counts: dict[str, int], rng: np.random.Generator) -> tuple[
     for sector in SECTORS:
         for _ in range(counts.get(sector, 0)):
             word, ticker = _word(taken, rng)
-            ending, sub_sector = _BUSINESS[sector][int(rng.integers(len(_BUSINESS[sector])))]
+            business = PROFILES[sector].business
+            ending, sub_sector = business[int(rng.integers(len(business)))]
             number += int(rng.integers(1, 11))
             cusip = _cusip(number)
             added = date(1990, 1, 1) + timedelta(days=int(rng.integers(0, 9000)))
