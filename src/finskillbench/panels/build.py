@@ -6,8 +6,8 @@ from datetime import date
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
 from finskillbench.panels.filings.fundamentals import FundamentalPanels, build_fundamentals
 from finskillbench.panels.filings.known import REPORTING_LAG_DAYS
 from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights, shares_known_from
@@ -26,8 +26,6 @@ from finskillbench.panels.report import Jump, PanelReport
 from finskillbench.panels.tables import Panels
 from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.market import MarketData
-
-Floats = NDArray[np.float64]
 
 
 def build_panels(market: MarketData, filings: FilingsData | None = None) -> Panels:

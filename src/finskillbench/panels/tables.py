@@ -8,16 +8,13 @@ from datetime import date
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from finskillbench.arrays import FACTORS
+from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.risk.portfolio import Market
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 from finskillbench.panels.report import PanelReport
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

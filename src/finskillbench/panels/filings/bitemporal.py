@@ -14,6 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from finskillbench.arrays import Booleans
+
 _1970 = date(1970, 1, 1).toordinal()
 _ALWAYS = np.iinfo(np.int32).min
 """The start of an instant."""
@@ -57,7 +59,7 @@ class Texts:
         """The values of some rows."""
         return self.names[self.codes[places]].tolist()
 
-    def among(self, places: Places, wanted: set[str]) -> NDArray[np.bool_]:
+    def among(self, places: Places, wanted: set[str]) -> Booleans:
         """Of some rows, whether the value of each is one of those wanted."""
         return np.array([name in wanted for name in self.names])[self.codes[places]]
 

@@ -16,6 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
+
 REPORTING_LAG_DAYS = 90
 
 _QUARTER_DAYS = (75, 110)
@@ -40,7 +42,7 @@ class Series:
     """Figures by end of period: `ends` (N,) days since 1970, increasing; `values` (N,)."""
 
     ends: NDArray[np.int64]
-    values: NDArray[np.float64]
+    values: Floats
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> Series:

@@ -10,12 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
 from finskillbench.errors import SourceError
 from finskillbench.panels.columns import DATE, SYMBOL, Column
 from finskillbench.panels.filings.known import REPORTING_LAG_DAYS, Fact, Series
 from finskillbench.sources.market import Statements
-
-Floats = NDArray[np.float64]
 
 STALE_SHARES_DAYS = 2 * 365 + REPORTING_LAG_DAYS
 """Shares older than two reporting years are used, being what was known, and reported."""

@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
 from finskillbench.engines.statistics.covariance import RIDGE, Covariance, ledoit_wolf
 from finskillbench.errors import SourceError
-
-Floats = NDArray[np.float64]
 
 WINDOW = 252
 LARGE_FACTORS = 20

@@ -7,14 +7,11 @@ from datetime import date
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from finskillbench.arrays import FACTORS
+from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.statistics.regression import MIN_OBSERVATIONS, WINDOW, rolling_ols
 from finskillbench.errors import InputError, SourceError
 from finskillbench.panels.columns import DATE, SYMBOL, Column
-
-Floats = NDArray[np.float64]
 
 SESSIONS_PER_YEAR = 252
 _TRAILING = f"{WINDOW} sessions trailing"

@@ -9,9 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
 from finskillbench.panels.columns import DATE, SYMBOL, Column
-
-Floats = NDArray[np.float64]
 
 VOLUME_SESSIONS = 21
 """A month of sessions."""

@@ -10,13 +10,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from finskillbench.arrays import Booleans, Floats
 from finskillbench.errors import SourceError
 from finskillbench.panels.columns import DATE, Column
 from finskillbench.panels.market.sessions import trading_sessions
 from finskillbench.panels.report import PriceGap
 from finskillbench.sources.market import MarketData
-
-Floats = NDArray[np.float64]
 
 MAX_FILLED_SESSIONS = 5
 """A missing price is carried forward at most so many sessions."""
@@ -44,7 +43,7 @@ class PriceGrid:
     symbols: tuple[str, ...]
     sessions: tuple[date, ...]
     fields: Mapping[str, Floats]
-    observed: NDArray[np.bool_]
+    observed: Booleans
     forward_filled: Mapping[str, int]
     gaps: tuple[PriceGap, ...]
 
@@ -113,7 +112,7 @@ def build_prices(market: MarketData) -> PriceGrid:
     )
 
 
-def _age(observed: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _age(observed: Booleans) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Per cell, the row of the last observation (-1 before the first) and the sessions since."""
     rows = np.arange(len(observed))[:, None]
     last = np.maximum.accumulate(np.where(observed, rows, -1), axis=0)
@@ -123,7 +122,7 @@ def _age(observed: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int
 def _gaps(
     symbols: tuple[str, ...],
     sessions: tuple[date, ...],
-    observed: NDArray[np.bool_],
+    observed: Booleans,
     last: NDArray[np.int64],
     age: NDArray[np.int64],
 ) -> tuple[PriceGap, ...]:

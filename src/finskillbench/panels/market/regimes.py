@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from finskillbench.arrays import Booleans
+
 REGIMES: Mapping[str, tuple[date, date]] = {
     "2018_selloff": (date(2018, 10, 1), date(2018, 12, 31)),
     "2020_covid": (date(2020, 2, 1), date(2020, 6, 30)),
@@ -30,7 +32,7 @@ class RiskDates(NamedTuple):
     notes: tuple[str, ...]
 
 
-def choose_risk_dates(days: Sequence[date], complete: NDArray[np.bool_], last_year: Sequence[date]) -> RiskDates:
+def choose_risk_dates(days: Sequence[date], complete: Booleans, last_year: Sequence[date]) -> RiskDates:
     """At most `DATES_PER_REGIME` dates a regime, evenly spread over those with enough names.
 
     Half of the normal dates are of the last full year, so that they lie after every window that is replayed.

@@ -9,12 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
 from finskillbench.panels.columns import DATE, SYMBOL, Column
 from finskillbench.panels.report import Jump
-
-Floats = NDArray[np.float64]
 
 SESSIONS_PER_YEAR = 252
 VOLATILITY_SESSIONS = 21

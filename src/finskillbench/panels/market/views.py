@@ -8,14 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
 from finskillbench.panels.columns import DATE, SYMBOL, Column
 from finskillbench.panels.filings.known import Fact, Series, trailing_year
 from finskillbench.panels.market.returns import annual_volatility
 from finskillbench.sources.market import Statements
-
-Floats = NDArray[np.float64]
 
 SIGNAL_WEIGHTS: Mapping[str, float] = {
     "earnings_yield": 0.25,

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-from numpy.typing import NDArray
 
-from finskillbench.arrays import SECTORS
+from finskillbench.arrays import SECTORS, Floats
 from finskillbench.errors import InputError
 from finskillbench.sources.synthetic.calendar import quarter_ends, sessions
 from finskillbench.sources.synthetic.filers.filer import Filer
@@ -45,9 +44,9 @@ class SyntheticMarket:
     traits: tuple[Traits, ...]
     fundamentals: tuple[Fundamentals, ...]
     days: tuple[date, ...]
-    factors: NDArray[np.float64]
-    risk_free: NDArray[np.float64]
-    adjusted_close: NDArray[np.float64]
+    factors: Floats
+    risk_free: Floats
+    adjusted_close: Floats
     macro: Mapping[str, Series]
 
     @property
@@ -115,7 +114,7 @@ def simulate(seed: int, names: int = 30) -> SyntheticMarket:
     return SyntheticMarket(seed, companies, traits, fundamentals, days, factors, risk_free, close, macro)
 
 
-def _market_caps(sectors: tuple[str, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+def _market_caps(sectors: tuple[str, ...], rng: np.random.Generator) -> Floats:
     """(n,) dollars at mid-2025: lognormal, the largest name near 11 % of 30 and the largest sector near 21 %.
 
     Those are the proportions of the published universe (spec/data.md); concentration falls with the number of names.

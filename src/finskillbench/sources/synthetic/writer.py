@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 import orjson
 import polars as pl
-from numpy.typing import NDArray
 
-from finskillbench.arrays import SECTORS
+from finskillbench.arrays import SECTORS, Floats
 from finskillbench.errors import InputError
 from finskillbench.sources.constituents import GICS_SECTORS
 from finskillbench.sources.synthetic.calendar import dividend_sessions, new_york_offset
@@ -114,7 +113,7 @@ def price_frame(truth: SyntheticMarket, index: int, stamps: list[str]) -> pl.Dat
     )
 
 
-def _dividends(truth: SyntheticMarket, index: int) -> NDArray[np.float64]:
+def _dividends(truth: SyntheticMarket, index: int) -> Floats:
     """A quarter of the company's yield at the close before, four decimals, on the ex-dividend sessions."""
     close = truth.adjusted_close[:, index]
     paid = np.zeros(len(close))
@@ -123,7 +122,7 @@ def _dividends(truth: SyntheticMarket, index: int) -> NDArray[np.float64]:
     return paid
 
 
-def _single(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _single(values: Floats) -> Floats:
     return values.astype(np.float32).astype(np.float64)
 
 
@@ -159,7 +158,7 @@ def _fiscal_year_end(facts: Fundamentals) -> str:
     return facts.annual_ends[-1].strftime("%m%d")
 
 
-def _entries(ends: tuple[date, ...], name: str, values: NDArray[np.float64]) -> list[dict[str, object]]:
+def _entries(ends: tuple[date, ...], name: str, values: Floats) -> list[dict[str, object]]:
     whole = name not in _CENTS
     return [
         {"end": end.isoformat(), "v": round(value) if whole else round(value, 2)}

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
 from finskillbench.sources.synthetic.market.companies import Traits
 from finskillbench.sources.synthetic.market.fundamentals import Fundamentals
 from finskillbench.sources.synthetic.sectors import PROFILES, Sector
 
 Whole = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 PRODUCT, GEOGRAPHY = "product_segment", "geographic_segment"
 

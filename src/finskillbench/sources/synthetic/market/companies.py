@@ -6,6 +6,7 @@ from datetime import date, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
 from finskillbench.sources.synthetic.calendar import session_ordinals
 from finskillbench.sources.synthetic.randomness import Stream, generator
 from finskillbench.sources.synthetic.sectors import PROFILES
@@ -37,7 +38,7 @@ class Traits:
     last_price: float
     turnover: float
     split: tuple[int, float] | None
-    surprises: NDArray[np.float64]
+    surprises: Floats
     announced: NDArray[np.int64]
 
 
@@ -77,9 +78,7 @@ def draw_traits(seed: int, index: int, sector: str, relative_size: float, quarte
     )
 
 
-def sector_returns(
-    seed: int, sectors: tuple[str, ...], multiplier: NDArray[np.float64]
-) -> dict[str, NDArray[np.float64]]:
+def sector_returns(seed: int, sectors: tuple[str, ...], multiplier: Floats) -> dict[str, Floats]:
     """Daily returns common to a sector, over and above the factors; the grid is 1e-7."""
     out = {}
     for i, sector in enumerate(sectors):
@@ -93,11 +92,11 @@ def company_returns(
     seed: int,
     index: int,
     traits: Traits,
-    factors: NDArray[np.float64],
-    risk_free: NDArray[np.float64],
-    sector: NDArray[np.float64],
-    multiplier: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    factors: Floats,
+    risk_free: Floats,
+    sector: Floats,
+    multiplier: Floats,
+) -> Floats:
     """(T,) simple daily total returns of one company, decimals.
 
     Every drawn part is rounded to 1e-7 before it is added: mathematical libraries differ between processors in the
@@ -116,6 +115,6 @@ def company_returns(
     return np.round(np.clip(returns, -0.30, 0.30), 7)
 
 
-def _fat_tails(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+def _fat_tails(rng: np.random.Generator, count: int) -> Floats:
     """Unit-variance Student t with 5 degrees of freedom."""
     return rng.standard_t(5, size=count) * (3 / 5) ** 0.5

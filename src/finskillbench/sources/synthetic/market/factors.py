@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-from numpy.typing import NDArray
 
-from finskillbench.arrays import FACTORS
+from finskillbench.arrays import FACTORS, Floats
 
 CALM_VOLATILITY = 0.15
 _CALM_DRIFT = 0.15
@@ -45,7 +44,7 @@ REGIMES = (
 )
 
 
-def volatility_multiplier(days: tuple[date, ...]) -> NDArray[np.float64]:
+def volatility_multiplier(days: tuple[date, ...]) -> Floats:
     """(T,) market volatility over its calm level; styles, sectors and names move with its square root."""
     multiplier = np.ones(len(days))
     for regime in REGIMES:
@@ -53,7 +52,7 @@ def volatility_multiplier(days: tuple[date, ...]) -> NDArray[np.float64]:
     return multiplier
 
 
-def draw_factors(days: tuple[date, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+def draw_factors(days: tuple[date, ...], rng: np.random.Generator) -> Floats:
     """(T, 6) daily simple factor returns in the order of `FACTORS`, decimals on a grid of 0.0001."""
     count = len(days)
     multiplier = volatility_multiplier(days)
@@ -77,12 +76,12 @@ def draw_factors(days: tuple[date, ...], rng: np.random.Generator) -> NDArray[np
         for name, move in regime.moves.items():
             target = move * (1 + 0.15 * (rng.random() - 0.5))
             columns[name][inside] += (target - columns[name][inside].sum()) / inside.sum()
-    factors: NDArray[np.float64] = np.stack([columns[name] for name in FACTORS], axis=1)
-    rounded: NDArray[np.float64] = np.round(np.clip(factors, -0.15, 0.15), 4)
+    factors: Floats = np.stack([columns[name] for name in FACTORS], axis=1)
+    rounded: Floats = np.round(np.clip(factors, -0.15, 0.15), 4)
     return rounded
 
 
-def _steady_years(market: NDArray[np.float64], days: tuple[date, ...]) -> None:
+def _steady_years(market: Floats, days: tuple[date, ...]) -> None:
     """Pull each year's mean two thirds of the way to the drift: ten drawn years would often hold a +-50 % one."""
     years = np.array([day.year for day in days])
     for year in np.unique(years):

@@ -6,10 +6,10 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
 from finskillbench.sources.synthetic.calendar import session_ordinals
 from finskillbench.sources.synthetic.market.companies import Traits
 
-Floats = NDArray[np.float64]
 _TRAILING = 252
 _LOWEST_PE, _HIGHEST_PE = 13.0, 28.0
 

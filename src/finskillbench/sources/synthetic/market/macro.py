@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 
 import numpy as np
-from numpy.typing import NDArray
 
+from finskillbench.arrays import Floats
 from finskillbench.sources.synthetic.market.factors import CALM_VOLATILITY, volatility_multiplier
 
 Series = tuple[tuple[date, ...], tuple[float | None, ...]]
@@ -72,14 +72,14 @@ def draw_macro(days: tuple[date, ...], rng: np.random.Generator) -> dict[str, Se
     return {name: out[name] for name in SERIES}
 
 
-def _path(name: str, dates: tuple[date, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+def _path(name: str, dates: tuple[date, ...], rng: np.random.Generator) -> Floats:
     knots = np.array(_KNOTS[name])
     at = [date(2016 + i, 1, 1).toordinal() for i in range(len(knots))]
     level = np.interp([d.toordinal() for d in dates], at, knots) + _wander(len(dates), _WANDER[name], rng)
     return np.maximum(level, _FLOOR.get(name, 0.0))
 
 
-def _wander(count: int, size: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def _wander(count: int, size: float, rng: np.random.Generator) -> Floats:
     """A mean-reverting walk with standard deviation `size` (half-life some 34 steps)."""
     steps = np.round(rng.standard_normal(count), 6)
     out = np.empty(count)
@@ -90,7 +90,7 @@ def _wander(count: int, size: float, rng: np.random.Generator) -> NDArray[np.flo
     return out * size
 
 
-def _smooth(stress: NDArray[np.float64]) -> NDArray[np.float64]:
+def _smooth(stress: Floats) -> Floats:
     """Rises at once, decays over a month."""
     out = np.empty(len(stress))
     state = 0.0
@@ -100,5 +100,5 @@ def _smooth(stress: NDArray[np.float64]) -> NDArray[np.float64]:
     return out
 
 
-def _daily(weekdays: tuple[date, ...], trading: frozenset[date], values: NDArray[np.float64]) -> Series:
+def _daily(weekdays: tuple[date, ...], trading: frozenset[date], values: Floats) -> Series:
     return weekdays, tuple(float(v) if d in trading else None for d, v in zip(weekdays, values, strict=True))
