@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from finskillbench.engines.accounting.periods import Duration
 from finskillbench.panels.filings.facts import (
-    DURATIONS,
     PANEL_SCHEMA,
     PERIODIC_FORMS,
     FactsPanel,
@@ -518,7 +518,7 @@ def test_the_real_panel_holds_together(real: FactsPanel) -> None:
     assert not frame.select(key).is_duplicated().any()
     assert frame.sort("symbol", "metric", "end", "start", "filed").equals(frame)
     assert set(frame["form"]) <= set(PERIODIC_FORMS)
-    assert set(frame["duration"]) == {*DURATIONS, "instant", "other"}
+    assert set(frame["duration"]) == set(Duration)
     assert frame.filter(pl.col("derived") != (pl.col("parents") != "")).is_empty()
     units = dict(frame.select("metric", "unit").unique().rows())
     assert units == {metric: METRICS[metric].unit for metric in CANONICAL}

@@ -1,11 +1,8 @@
 """What building the panels found: counts, flags and notes, as plain data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,39 +60,3 @@ class PanelReport:
     shrinkage: Mapping[str, float]
     ridged: tuple[str, ...]
     notes: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON values: dates as ISO text, tuples as lists."""
-        return _plain(asdict(self))
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> PanelReport:
-        """The inverse of `to_json`."""
-        fields = dict(value)
-        for name in ("first_session", "last_session"):
-            fields[name] = date.fromisoformat(fields[name])
-        fields["gaps"] = tuple(
-            PriceGap(
-                gap["symbol"],
-                date.fromisoformat(gap["last"]),
-                date.fromisoformat(gap["next"]) if gap["next"] else None,
-                gap["sessions"],
-            )
-            for gap in fields["gaps"]
-        )
-        fields["jumps"] = tuple(
-            Jump(jump["symbol"], date.fromisoformat(jump["date"]), jump["simple_return"]) for jump in fields["jumps"]
-        )
-        for name in ("short_history", "ridged", "notes"):
-            fields[name] = tuple(fields[name])
-        return cls(**fields)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value

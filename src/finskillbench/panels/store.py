@@ -1,17 +1,16 @@
 """Panels on disk: Parquet with described columns, an npz per covariance, one JSON; the same bytes each time."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar, cast
 
+import msgspec
 import numpy as np
 import orjson
 import polars as pl
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.errors import EditionError, FinSkillBenchError, InputError
 from finskillbench.panels.columns import Column, column_of
-from finskillbench.panels.filings import fundamentals
+from finskillbench.panels.filings import facts, periodic, segments
 from finskillbench.panels.market import (
     benchmark_weights,
     factor_exposures,
@@ -45,16 +44,38 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
         "views": views.COLUMNS,
         "liquidity": liquidity.COLUMNS,
         "macro": macro.COLUMNS,
-        "facts": fundamentals.FACTS_COLUMNS,
-        "filings": fundamentals.FILINGS_COLUMNS,
-        "segments": fundamentals.SEGMENTS_COLUMNS,
+        "facts": facts.COLUMNS,
+        "filings": periodic.COLUMNS,
+        "segments": segments.COLUMNS,
     }
 )
+Read = TypeVar("Read")
+
 DENSE_LIMIT = 252
 """Up to so many names a covariance file holds the dense `cov` too, for readers that know only that."""
 
-_RATES = Column("decimal per year", "point in time", "DGS3MO, last observation on or before the date")
-_COVARIANCE = Column("decimal squared per year", "252 sessions trailing", "loadings' loadings + diag(specific)")
+
+class _RiskFree(msgspec.Struct):
+    values: Mapping[date, float]
+    unit: str = "decimal per year"
+    horizon: str = "point in time"
+    meaning: str = "DGS3MO, last observation on or before the date"
+
+
+class _Rest(msgspec.Struct):
+    """`panels.json`: what is no table. `covariance` describes the files of that folder."""
+
+    symbols: tuple[str, ...]
+    sectors: Mapping[str, str]
+    month_ends: tuple[date, ...]
+    regimes: Mapping[date, str]
+    risk_free: _RiskFree
+    report: PanelReport
+    covariance: Mapping[str, str] = msgspec.field(
+        default_factory=Column(
+            "decimal squared per year", "252 sessions trailing", "loadings' loadings + diag(specific)"
+        ).metadata
+    )
 
 
 def write_panels(panels: Panels, folder: Path) -> None:
@@ -82,9 +103,16 @@ def write_panels(panels: Panels, folder: Path) -> None:
         (staging / "covariance").mkdir()
         for day, covariance in panels.covariance.items():
             (staging / "covariance" / f"{day}.npz").write_bytes(covariance_bytes(covariance))
-        (staging / "panels.json").write_bytes(
-            orjson.dumps(_rest(panels), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
+        rest = _Rest(
+            panels.symbols,
+            panels.sectors,
+            panels.month_ends,
+            panels.regimes,
+            _RiskFree(panels.risk_free),
+            panels.report,
         )
+        content = msgspec.to_builtins(rest, str_keys=True)
+        (staging / "panels.json").write_bytes(orjson.dumps(content, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2))
         staging.replace(folder)
     except OSError as error:
         raise InputError(
@@ -96,18 +124,27 @@ def write_panels(panels: Panels, folder: Path) -> None:
 
 def read_panels(folder: Path) -> Panels:
     """Read what `write_panels` wrote. EditionError names a file that is missing or cannot be read."""
-    rest = _guarded(folder / "panels.json", _read_rest)
+    rest = _guarded(folder / "panels.json", lambda path: msgspec.json.decode(path.read_bytes(), type=_Rest))
     tables = {name: _guarded(folder / f"{name}.parquet", pl.read_parquet) for name in TABLES}
     covariance = {
         day: _guarded(folder / "covariance" / f"{day}.npz", lambda path: read_covariance(path.read_bytes()))
-        for day in sorted({*rest["month_ends"], *rest["regimes"]})
+        for day in sorted({*rest.month_ends, *rest.regimes})
     }
-    return Panels(covariance=covariance, **rest, **tables)
+    return Panels(
+        symbols=rest.symbols,
+        sectors=rest.sectors,
+        month_ends=rest.month_ends,
+        regimes=rest.regimes,
+        risk_free=rest.risk_free.values,
+        report=rest.report,
+        covariance=covariance,
+        **tables,
+    )
 
 
 def covariance_bytes(covariance: Covariance) -> bytes:
     """An npz archive, the same bytes for the same numbers (numpy.savez would write the time of day into it)."""
-    arrays: dict[str, np.ndarray] = {
+    arrays: dict[str, np.ndarray[Any, Any]] = {
         "symbols": np.array(covariance.symbols, dtype=np.str_),
         "loadings": covariance.loadings,
         "specific": covariance.specific,
@@ -129,47 +166,19 @@ def read_covariance(content: bytes) -> Covariance:
         return Covariance(tuple(arrays["symbols"].tolist()), arrays["loadings"], arrays["specific"])
 
 
-def _rest(panels: Panels) -> dict[str, Any]:
-    return {
-        "symbols": list(panels.symbols),
-        "sectors": dict(panels.sectors),
-        "month_ends": [day.isoformat() for day in panels.month_ends],
-        "regimes": {day.isoformat(): regime for day, regime in panels.regimes.items()},
-        "risk_free": {
-            **_RATES._asdict(),
-            "values": {day.isoformat(): rate for day, rate in panels.risk_free.items()},
-        },
-        "covariance": _COVARIANCE._asdict(),
-        "report": panels.report.to_json(),
-    }
-
-
-def _read_rest(path: Path) -> dict[str, Any]:
-    """The fields of `Panels` that `_rest` wrote."""
-    rest = orjson.loads(path.read_bytes())
-    return {
-        "symbols": tuple(rest["symbols"]),
-        "sectors": rest["sectors"],
-        "month_ends": tuple(date.fromisoformat(text) for text in rest["month_ends"]),
-        "regimes": {date.fromisoformat(day): rest["regimes"][day] for day in sorted(rest["regimes"])},
-        "risk_free": {date.fromisoformat(day): rate for day, rate in rest["risk_free"]["values"].items()},
-        "report": PanelReport.from_json(rest["report"]),
-    }
-
-
 def _write_table(frame: pl.DataFrame, columns: Mapping[str, Column], path: Path) -> None:
-    table = frame.to_arrow()
-    fields = []
+    # pyarrow comes without types.
+    arrow, parquet, table = cast("Any", pa), cast("Any", pq), cast("Any", frame.to_arrow())
+    fields: list[Any] = []
     for field in table.schema:
-        described = column_of(columns, field.name)._asdict()
-        text = pa.types.is_string_view(field.type) or pa.types.is_large_string(field.type)
-        kind = pa.string() if text else field.type  # string views are not yet read everywhere
-        fields.append(pa.field(field.name, kind, metadata=described))
+        # String views are not yet read everywhere.
+        kind = arrow.string() if str(field.type) in ("string_view", "large_string") else field.type
+        fields.append(arrow.field(field.name, kind, metadata=column_of(columns, field.name).metadata()))
     # Figures hardly repeat: dictionaries would cost time and gain nothing.
-    pq.write_table(table.cast(pa.schema(fields)), path, compression="zstd", use_dictionary=False)
+    parquet.write_table(table.cast(arrow.schema(fields)), path, compression="zstd", use_dictionary=False)
 
 
-def _guarded(path: Path, read: Any) -> Any:
+def _guarded(path: Path, read: Callable[[Path], Read]) -> Read:
     """Read a file, naming it in whatever goes wrong."""
     if not path.is_file():
         raise EditionError(f"{path}: missing; build the edition again")
@@ -177,6 +186,6 @@ def _guarded(path: Path, read: Any) -> Any:
         return read(path)
     except FinSkillBenchError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, pl.exceptions.PolarsError) as error:
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, pl.exceptions.PolarsError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise EditionError(f"{path}: cannot be read ({reason}); build the edition again") from error

@@ -124,7 +124,8 @@ def load_fred(
 def _joined(files: Sequence[FredFile]) -> tuple[pl.DataFrame, Path, list[str]]:
     """The first vintage with the dates that those agreeing with it add, the file that ends last, and notes."""
     first = files[0]
-    frame, path, notes = first.frame, first.path, []
+    frame, path = first.frame, first.path
+    notes: list[str] = []
     for other in files[1:]:
         common = frame.join(other.frame, on="date", how="inner", suffix="_other")
         apart = common.filter((pl.col("value") - pl.col("value_other")).abs() > ROUNDING + 1e-9)

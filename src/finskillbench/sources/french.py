@@ -39,7 +39,7 @@ def parse_french(path: Path, *, start: date = DEFAULT_START) -> pl.DataFrame:
             raise SourceError(path, f"unexpected text after the rows: {lines[i].strip()[:40]!r}", line=i + 1)
     table = read_cells(path, "\n".join(lines[head + 1 : end]), ["date", *columns], head + 2)
     dates = parse_dates(table, "date", ("%Y-%m-%d", "%Y%m%d"))
-    values = {}
+    values: dict[str, pl.Series] = {}
     for name in columns:
         numbers = parse_numbers(table, name)
         table.refuse(numbers.is_null(), f"{name} is empty", remedy="missing figures are -99.99")

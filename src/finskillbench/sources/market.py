@@ -50,7 +50,7 @@ class MarketData:
     macro: Mapping[str, pl.DataFrame]
     statements: Mapping[str, Statements]
     notes: tuple[str, ...]
-    files: Mapping[str, Path] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict[str, Path])
 
 
 @dataclass(slots=True)

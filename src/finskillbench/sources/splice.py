@@ -25,7 +25,8 @@ def repair_jumps(file: PriceFile) -> tuple[pl.DataFrame, list[str]]:
     A corporate action adjusted twice (DHR 2016-07-05) leaves such a jump. The day's return is unknown, not +61 %;
     a zero return is a missing one to every later use, and the note says so.
     """
-    frame, notes = file.frame, []
+    frame = file.frame
+    notes: list[str] = []
     action = (pl.col("dividends").fill_null(0) > 0) | ~pl.col("splits").fill_null(0).is_in([0.0, 1.0])
     move = pl.col("adj_close") / pl.col("adj_close").shift(1) - 1
     suspects = frame.with_columns(move.alias("move")).filter(action & (pl.col("move").abs() > JUMP))
@@ -57,7 +58,7 @@ def splice(files: Sequence[PriceFile]) -> tuple[pl.DataFrame, list[str]]:
     disagree, and on sets that could not be joined.
     """
     notes: list[str] = []
-    repaired = []
+    repaired: list[tuple[PriceFile, pl.DataFrame]] = []
     for file in latest_first(files):
         frame, found = repair_jumps(file)
         repaired.append((file, frame.select(_COLUMNS)))

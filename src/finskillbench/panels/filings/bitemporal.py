@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finskillbench.arrays import Booleans
+from finskillbench.arrays import Booleans, Integers
 
 _1970 = date(1970, 1, 1).toordinal()
 _ALWAYS = np.iinfo(np.int32).min
@@ -50,10 +50,11 @@ class Texts:
     """A column of strings or whole numbers: a code (N,) a row into `names`; null is the last of them, None."""
 
     def __init__(self, column: pl.Series) -> None:
-        encoded = column.to_arrow().dictionary_encode()
+        arrow = cast("Any", column.to_arrow())  # pyarrow has no types
+        encoded = arrow.dictionary_encode()
         self.names = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
         codes = encoded.indices.fill_null(len(self.names) - 1).to_numpy(zero_copy_only=False)
-        self.codes = codes.astype(np.min_scalar_type(len(self.names)))
+        self.codes: Integers = codes.astype(np.min_scalar_type(len(self.names)))
 
     def at(self, places: Places) -> list[Any]:
         """The values of some rows."""

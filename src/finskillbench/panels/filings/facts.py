@@ -14,41 +14,49 @@ from datetime import date
 
 import polars as pl
 
+from finskillbench.engines.accounting.periods import DAYS, QUARTER_APART
+from finskillbench.panels.columns import (
+    ACCESSION,
+    DERIVED,
+    DURATION,
+    END,
+    FILED,
+    FORM,
+    START,
+    SYMBOL,
+    Column,
+    schema_of,
+)
 from finskillbench.panels.filings.scale import PERIOD, without_misscaled
 from finskillbench.sources.edgar.companyfacts import CompanyFacts
-from finskillbench.sources.edgar.metrics import CANONICAL, INSTANT, METRICS, Metric
+from finskillbench.sources.edgar.metrics import CANONICAL, METRICS, Metric, tag_of
 
-PANEL_SCHEMA = {
-    "symbol": pl.String,
-    "metric": pl.String,
-    "start": pl.Date,
-    "end": pl.Date,
-    "filed": pl.Date,
-    "value": pl.Float64,
-    "unit": pl.String,
-    "tag": pl.String,
-    "taxonomy": pl.String,
-    "form": pl.String,
-    "accession": pl.String,
-    "fiscal_year": pl.Int32,
-    "fiscal_period": pl.String,
-    "duration": pl.String,
-    "derived": pl.Boolean,
-    "parents": pl.String,
+COLUMNS: Mapping[str, Column] = {
+    "symbol": SYMBOL,
+    "metric": Column("identifier", "the period", "canonical metric, see catalog/metrics.json", pl.String),
+    "start": START,
+    "end": END,
+    "filed": FILED,
+    "value": Column("as in the column unit", "start to end", "the figure as filed or derived"),
+    "unit": Column("identifier", "the period", "unit of the value: USD, USD/shares or shares", pl.String),
+    "tag": Column("identifier", "the period", "XBRL tag; empty where derived", pl.String),
+    "taxonomy": Column("identifier", "the period", "taxonomy of the tag", pl.String),
+    "form": FORM,
+    "accession": ACCESSION,
+    "fiscal_year": Column("year", "the filing", "fiscal year of the filing, as its filer says", pl.Int32),
+    "fiscal_period": Column("identifier", "the filing", "fiscal period of the filing, as its filer says", pl.String),
+    "duration": DURATION,
+    "derived": DERIVED,
+    "parents": Column(
+        "text", "the period", "the figures a derived row was computed from; empty where reported", pl.String
+    ),
 }
+PANEL_SCHEMA = schema_of(COLUMNS)
 
 PERIODIC_FORMS = tuple(
     form + suffix for form in ("10-Q", "10-K", "10-QT", "10-KT", "20-F", "40-F") for suffix in ("", "/A")
 )
 """Reports whose figures may enter a label; a proxy statement repeats net income, an 8-K recasts years."""
-
-DURATIONS = {
-    "quarterly": (70, 125),  # 12 to 17 weeks
-    "half": (150, 200),
-    "nine_months": (235, 290),
-    "annual": (340, 380),
-}
-"""Lengths of periods in days, both ends counted: calendars of 52 and 53 weeks and quarters of 12 and 16 included."""
 
 _LONGER = {"half": "quarterly", "nine_months": "half", "annual": "nine_months"}
 """Year-to-date period -> the one that ends a quarter earlier."""
@@ -74,11 +82,11 @@ class FactsPanel:
 
 
 def classify(start: pl.Expr, end: pl.Expr) -> pl.Expr:
-    """Class of a period from its dates: a key of DURATIONS, "instant" (no start) or "other"."""
+    """Class of a period from its dates: a value of `Duration`."""
     days = (end - start).dt.total_days() + 1
     kind = pl.when(start.is_null()).then(pl.lit("instant"))
-    for name, (shortest, longest) in DURATIONS.items():
-        kind = kind.when(days.is_between(shortest, longest)).then(pl.lit(name))
+    for name, (shortest, longest) in DAYS.items():
+        kind = kind.when(days.is_between(shortest, longest)).then(pl.lit(name.value))
     return kind.otherwise(pl.lit("other"))
 
 
@@ -88,8 +96,8 @@ def build_facts(companies: Mapping[str, CompanyFacts]) -> FactsPanel:
     raw = _canonical(companies, notes)
     reported = _one_per_filing(raw)
     reported = without_misscaled(reported, notes)
-    for metric in METRICS.values():
-        reported = pl.concat([reported, _fallback_rows(reported, metric)])
+    for name, metric in METRICS.items():
+        reported = pl.concat([reported, _fallback_rows(reported, name, metric)])
     versions = _versions(reported)
     parts = [name for name, metric in METRICS.items() if metric.part]
     versions = versions.filter(~pl.col("metric").is_in(parts))
@@ -118,7 +126,7 @@ def _canonical(companies: Mapping[str, CompanyFacts], notes: list[str]) -> pl.Da
     """Rows of the metrics' tags from periodic reports, in the metrics' units and of their kind."""
     aliases = pl.DataFrame(
         [
-            (alias.taxonomy, alias.tag, name, rank, alias.weak, metric.unit, metric.kind == INSTANT)
+            (alias.taxonomy, alias.tag, name, rank, alias.weak, metric.unit, metric.kind == "instant")
             for name, metric in METRICS.items()
             for rank, alias in enumerate(metric.aliases)
         ],
@@ -135,8 +143,7 @@ def _canonical(companies: Mapping[str, CompanyFacts], notes: list[str]) -> pl.Da
     )
     frames = [one.facts.with_columns(symbol=pl.lit(symbol)) for symbol, one in sorted(companies.items())]
     if not frames:
-        empty = {name: PANEL_SCHEMA[name] for name in PANEL_SCHEMA} | {"rank": pl.Int32, "weak": pl.Boolean}
-        return pl.DataFrame(schema=empty)
+        return pl.DataFrame(schema=PANEL_SCHEMA | {"rank": pl.Int32, "weak": pl.Boolean})
     everything = pl.concat(frames).filter(pl.col("form").is_in(PERIODIC_FORMS))
     raw = everything.join(aliases, on=["taxonomy", "tag"])
     foreign = raw.filter(pl.col("unit") != pl.col("wanted")).group_by("symbol", "wanted", "unit").len()
@@ -144,7 +151,9 @@ def _canonical(companies: Mapping[str, CompanyFacts], notes: list[str]) -> pl.Da
         notes.append(f"{symbol}: {count} figures in {unit} where {wanted} is expected: left out.")
     raw = raw.filter(pl.col("unit") == pl.col("wanted"))
     kindred = pl.col("start").is_null() == pl.col("instant")
-    for symbol, metric, count in raw.filter(~kindred).group_by("symbol", "metric").len().sort("symbol").iter_rows():
+    for symbol, metric, count in (
+        raw.filter(~kindred).group_by("symbol", "metric").len().sort("symbol", "metric").iter_rows()
+    ):
         notes.append(f"{symbol}: {count} figures of {metric} over the wrong kind of period: left out.")
     raw = raw.filter(kindred)
     none = ((pl.col("wanted") == "shares") | pl.col("metric").is_in(_POSITIVE)) & (pl.col("value") <= 0)
@@ -169,9 +178,11 @@ def _parts_of_totals(everything: pl.DataFrame) -> pl.DataFrame:
             if not (alias.unless or alias.below):
                 continue
             mine = everything.filter((pl.col("taxonomy") == alias.taxonomy) & (pl.col("tag") == alias.tag))
-            others = everything.filter(pl.col("tag").is_in(alias.unless))
+            others = everything.filter(pl.col("tag").is_in(list(map(tag_of, alias.unless))))
             found.append(mine.join(others, on=filing, how="semi").select(found[0].columns))
-            totals = everything.filter(pl.col("tag").is_in(alias.below)).select(*period, total="value")
+            totals = everything.filter(pl.col("tag").is_in(list(map(tag_of, alias.below)))).select(
+                *period, total="value"
+            )
             less = pl.col("total") > pl.col("value")  # no tolerance: filings would change tags as they pass it
             found.append(mine.join(totals, on=period, nulls_equal=True).filter(less).select(found[0].columns))
     return pl.concat(found).unique()
@@ -182,7 +193,7 @@ def _one_per_filing(raw: pl.DataFrame) -> pl.DataFrame:
     return raw.sort("rank").unique([*PERIOD, "accession"], keep="first", maintain_order=True)
 
 
-def _fallback_rows(reported: pl.DataFrame, metric: Metric) -> pl.DataFrame:
+def _fallback_rows(reported: pl.DataFrame, name: str, metric: Metric) -> pl.DataFrame:
     """The metric as a sum of terms of the same filing and period, where the filing does not state it."""
     fallback = metric.fallback
     if fallback is None:
@@ -205,11 +216,11 @@ def _fallback_rows(reported: pl.DataFrame, metric: Metric) -> pl.DataFrame:
             parents=pl.when(pl.col("other").is_null()).then(pl.col("parents")).otherwise(glue),
             weak=pl.col("weak") | pl.col("neighbour").fill_null(False),
         ).drop("other", "also", "neighbour")
-    stated = of.filter(pl.col("metric") == metric.name).select(key)
+    stated = of.filter(pl.col("metric") == name).select(key)
     return (
         rows.join(stated, on=key, how="anti", nulls_equal=True)
         .with_columns(
-            metric=pl.lit(metric.name),
+            metric=pl.lit(name),
             tag=pl.lit(""),
             taxonomy=pl.lit(""),
             derived=pl.lit(True),
@@ -268,7 +279,7 @@ def _differences(versions: pl.DataFrame) -> pl.DataFrame:
             periods.select("symbol", "metric", "start", earlier="end", before="duration"),
             on=["symbol", "metric", "start", "before"],
         )
-        .filter((pl.col("end") - pl.col("earlier")).dt.total_days().is_between(*DURATIONS["quarterly"]))
+        .filter((pl.col("end") - pl.col("earlier")).dt.total_days().is_between(*QUARTER_APART))
         .select(*PERIOD, "earlier")
     )
     key = [*PERIOD, "earlier"]

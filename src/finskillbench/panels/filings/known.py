@@ -76,7 +76,7 @@ def trailing_year(quarterly: Series, annual: Series) -> Series:
             quarters[end] = value - sum(quarters[quarter] for quarter in earlier)
     ends = sorted(quarters)
     shortest, longest = _QUARTER_DAYS
-    trailing = {}
+    trailing: dict[int, float] = {}
     for last in range(3, len(ends)):
         four = ends[last - 3 : last + 1]
         if all(shortest <= after - before <= longest for before, after in pairwise(four)):

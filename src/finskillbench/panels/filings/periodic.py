@@ -4,16 +4,18 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from finskillbench.panels.columns import ACCESSION, END, FILED, FORM, SYMBOL, Column, schema_of
 from finskillbench.panels.filings.facts import PERIODIC_FORMS
 from finskillbench.sources.edgar.submissions import Submissions
 
-FILINGS_SCHEMA = {
-    "symbol": pl.String,
-    "accession": pl.String,
-    "form": pl.String,
-    "period_end": pl.Date,
-    "filed": pl.Date,
+COLUMNS: Mapping[str, Column] = {
+    "symbol": SYMBOL,
+    "accession": ACCESSION._replace(meaning="accession number of the filing"),
+    "form": FORM,
+    "period_end": END._replace(meaning="last day of the period reported on"),
+    "filed": FILED,
 }
+FILINGS_SCHEMA = schema_of(COLUMNS)
 
 
 def build_filings(submissions: Mapping[str, Submissions], facts: pl.DataFrame) -> pl.DataFrame:

@@ -145,7 +145,7 @@ class FactStore:
         InputError : an unknown ticker.
         """
         company = self._known(symbol)
-        found = {}
+        found: dict[str, list[dict[str, Any]]] = {}
         for name, table, fields in (("facts", self._facts, HELD), ("segments", self._segments, MEMBERS)):
             places = table.current(company, as_of)
             if since is not None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.engines.accounting.periods import DAYS, QUARTER_APART, Duration, classify
+from finskillbench.panels.columns import ACCESSION, DERIVED, DURATION, END, FILED, START, SYMBOL, Column, schema_of
 from finskillbench.panels.filings.breakdowns import Breakdown, Figure, Parts, Period, complete, difference
 from finskillbench.panels.filings.members import labels_of, member_key
 from finskillbench.panels.filings.periodic import build_filings
@@ -23,18 +24,19 @@ from finskillbench.sources.edgar.instance import Instance
 from finskillbench.sources.edgar.instance_reader import Dimensions
 from finskillbench.sources.edgar.metrics import METRICS
 
-SEGMENTS_SCHEMA = {
-    "symbol": pl.String,
-    "axis": pl.String,
-    "segment": pl.String,
-    "start": pl.Date,
-    "end": pl.Date,
-    "duration": pl.String,
-    "value": pl.Float64,
-    "accession": pl.String,
-    "filed": pl.Date,
-    "derived": pl.Boolean,
+COLUMNS: Mapping[str, Column] = {
+    "symbol": SYMBOL,
+    "axis": Column("category", "the period", "product_segment or geographic_segment", pl.String),
+    "segment": Column("identifier", "the period", "label of the member", pl.String),
+    "start": START,
+    "end": END,
+    "duration": DURATION,
+    "value": Column("USD", "start to end", "revenue of the member"),
+    "accession": ACCESSION,
+    "filed": FILED,
+    "derived": DERIVED,
 }
+SEGMENTS_SCHEMA = schema_of(COLUMNS)
 
 PRODUCT, GEOGRAPHIC = "product_segment", "geographic_segment"
 _AXES = {
@@ -303,16 +305,20 @@ def _add_joined(sources: dict[_Source, Parts]) -> None:
             sources[joined] = periods
 
 
-def _by_symbol(filings: pl.DataFrame) -> dict[str, list[tuple[str, str, date, date]]]:
-    """(accession, form, period end, filed) of every filing, by symbol, in order of filing."""
-    found: dict[str, list[tuple[str, str, date, date]]] = defaultdict(list)
+_Listed = tuple[str, str, date | None, date]
+"""Accession number, form, period end and day of a filing."""
+
+
+def _by_symbol(filings: pl.DataFrame) -> dict[str, list[_Listed]]:
+    """Every filing by symbol, in order of filing."""
+    found: dict[str, list[_Listed]] = defaultdict(list)
     columns = filings.select("symbol", "accession", "form", "period_end", "filed").sort("filed", "accession")
     for symbol, *filing in columns.iter_rows():
         found[symbol].append(tuple(filing))
     return found
 
 
-def _filing_of(instance: Instance, filings: Sequence[tuple[str, str, date, date]]) -> _Filing | None:
+def _filing_of(instance: Instance, filings: Sequence[_Listed]) -> _Filing | None:
     """The filing of an instance: by accession number where its name says it, else the first of its form and period."""
     if instance.accession is not None:
         return next((_Filing(filed, number) for number, _, _, filed in filings if number == instance.accession), None)

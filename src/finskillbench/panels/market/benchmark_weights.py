@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
 from finskillbench.errors import SourceError
-from finskillbench.panels.columns import DATE, SYMBOL, Column
+from finskillbench.panels.columns import DATE, SYMBOL, Column, schema_of
 from finskillbench.panels.filings.known import REPORTING_LAG_DAYS, Fact, Series
 from finskillbench.sources.market import Statements
 
@@ -25,7 +25,7 @@ COLUMNS: Mapping[str, Column] = {
     "market_cap_usd": Column("USD", "point in time", "close x shares known by the date"),
     "weight": Column("fraction of the total, 0.05 is 5 %", "point in time", "market_cap_usd over its sum"),
     "shares": Column("shares", "point in time", "diluted shares, else shares outstanding, known by the date"),
-    "shares_as_of": Column("date", "point in time", "end of the period the shares belong to"),
+    "shares_as_of": Column("date", "point in time", "end of the period the shares belong to", pl.Date),
 }
 
 
@@ -55,7 +55,7 @@ def build_benchmark_weights(
     """
     counts = {symbol: _share_counts(statements, symbol) for symbol in universe}
     everyone = np.arange(len(universe))
-    records: dict[str, list] = {name: [] for name in COLUMNS}
+    records: dict[str, list[object]] = {name: [] for name in COLUMNS}
     stale: dict[str, int] = {}
     for row in rows:
         day = sessions[row]
@@ -75,7 +75,7 @@ def build_benchmark_weights(
         for symbol, fact in zip(symbols, known, strict=True):
             if fact.age(day) > STALE_SHARES_DAYS:
                 stale[symbol] = max(stale.get(symbol, 0), fact.age(day))
-    return WeightsPanel(pl.DataFrame(records, schema=_SCHEMA), stale)
+    return WeightsPanel(pl.DataFrame(records, schema=schema_of(COLUMNS)), stale)
 
 
 def shares_known_from(statements: Mapping[str, Statements], symbol: str) -> date:
@@ -84,16 +84,6 @@ def shares_known_from(statements: Mapping[str, Statements], symbol: str) -> date
     if not first:
         return date.max
     return date(1970, 1, 1) + timedelta(days=int(min(first)) + REPORTING_LAG_DAYS)
-
-
-_SCHEMA = {
-    "date": pl.Date,
-    "symbol": pl.String,
-    "market_cap_usd": pl.Float64,
-    "weight": pl.Float64,
-    "shares": pl.Float64,
-    "shares_as_of": pl.Date,
-}
 
 
 def _share_counts(statements: Mapping[str, Statements], symbol: str) -> tuple[Series, Series]:

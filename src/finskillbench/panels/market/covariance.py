@@ -50,7 +50,9 @@ def build_covariance(
     ------
     SourceError : a name whose 252 returns are not all there, or too few sessions.
     """
-    estimates, shrinkage, ridged = {}, {}, []
+    estimates: dict[date, Covariance] = {}
+    shrinkage: dict[date, float] = {}
+    ridged: list[date] = []
     for row in rows:
         day, symbols = sessions[row], universe
         if row < WINDOW:
@@ -59,10 +61,8 @@ def build_covariance(
             )
         window = simple[row - WINDOW + 1 : row + 1]
         if members is not None and row in members:
-            window, symbols = (
-                np.ascontiguousarray(window[:, members[row]]),
-                tuple(universe[place] for place in members[row]),
-            )
+            window = np.ascontiguousarray(window[:, members[row]])
+            symbols = tuple(map(universe.__getitem__, members[row]))
         missing = np.isnan(window).sum(axis=0)
         if missing.any():
             place = int(np.argmax(missing))

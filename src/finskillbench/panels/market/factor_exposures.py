@@ -22,7 +22,7 @@ COLUMNS: Mapping[str, Column] = {
     **{factor: Column("dimensionless", _TRAILING, f"slope of the excess return on {factor}") for factor in FACTORS},
     "alpha": Column("decimal per year", _TRAILING, "intercept per session x 252"),
     "r2": Column("dimensionless", _TRAILING, "share of variance explained"),
-    "n_obs": Column("sessions", _TRAILING, "observations used"),
+    "n_obs": Column("sessions", _TRAILING, "observations used", pl.Int64),
 }
 
 

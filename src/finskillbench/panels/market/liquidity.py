@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
-from finskillbench.panels.columns import DATE, SYMBOL, Column
+from finskillbench.panels.columns import DATE, SYMBOL, Column, schema_of
 
 VOLUME_SESSIONS = 21
 """A month of sessions."""
@@ -31,7 +31,7 @@ def average_daily_volume(close: Floats, volume: Floats, row: int) -> Floats:
     """
     first = row - VOLUME_SESSIONS + 1
     if first < 0:
-        return np.full(close.shape[1], np.nan)
+        return np.full_like(close[0], np.nan)
     return (close[first : row + 1] * volume[first : row + 1]).mean(axis=0)
 
 
@@ -59,5 +59,4 @@ def build_liquidity(
         )
         for row, places in members.items()
     ]
-    schema = {"symbol": pl.String, "date": pl.Date, "average_daily_volume_usd": pl.Float64}
-    return pl.concat(pieces) if pieces else pl.DataFrame(schema=schema)
+    return pl.concat([pl.DataFrame(schema=schema_of(COLUMNS)), *pieces])

@@ -174,7 +174,7 @@ def _bank_holiday(day: date) -> bool:
 
 def stale(panel: pl.DataFrame) -> Mapping[str, date]:
     """Series without a value at the last session: the last session that has one."""
-    ended = {}
+    ended: dict[str, date] = {}
     for series in panel.columns[1:]:
         known = panel.filter(pl.col(series).is_not_null())
         if known.height and known["date"][-1] < panel["date"][-1]:

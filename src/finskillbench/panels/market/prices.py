@@ -96,7 +96,7 @@ def build_prices(market: MarketData) -> PriceGrid:
 
     last, age = _age(observed)
     fill = (age > 0) & (age <= MAX_FILLED_SESSIONS) & (last >= 0)
-    fields = {}
+    fields: dict[str, Floats] = {}
     for field in FIELDS:
         values = adjusted if field == "adj_close" else grid(field)
         carried = 0.0 if field == "volume" else np.take_along_axis(values, np.maximum(last, 0), axis=0)
@@ -127,8 +127,8 @@ def _gaps(
     age: NDArray[np.int64],
 ) -> tuple[PriceGap, ...]:
     """Holes longer than is filled: each is met once, at the first session that stays empty."""
-    found = []
-    for row, place in np.argwhere((age == MAX_FILLED_SESSIONS + 1) & (last >= 0)):
+    found: list[PriceGap] = []
+    for row, place in np.argwhere((age == MAX_FILLED_SESSIONS + 1) & (last >= 0)).tolist():
         before = int(last[row, place])
         later = np.flatnonzero(observed[row:, place])
         after = int(row + later[0]) if len(later) else len(sessions)

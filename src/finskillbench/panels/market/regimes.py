@@ -50,7 +50,7 @@ def choose_risk_dates(days: Sequence[date], complete: Booleans, last_year: Seque
     for day in days:
         groups[NORMAL if day in final else _regime(day)].append(day)
     chosen: dict[date, str] = {}
-    notes = []
+    notes: list[str] = []
     for regime, all_days in groups.items():
         fit = [day for day in all_days if count[day] >= (names if day in final else least)]
         if not fit:

@@ -66,7 +66,7 @@ def find_jumps(symbols: tuple[str, ...], sessions: tuple[date, ...], simple: Flo
     """Moves of more than 40 % in one session, by symbol and date."""
     with np.errstate(invalid="ignore"):
         places = np.argwhere(np.abs(simple) > JUMP_LIMIT)
-    jumps = (Jump(symbols[name], sessions[row], float(simple[row, name])) for row, name in places)
+    jumps = (Jump(symbols[name], sessions[row], float(simple[row, name])) for row, name in places.tolist())
     return tuple(sorted(jumps, key=lambda jump: (jump.symbol, jump.date)))
 
 

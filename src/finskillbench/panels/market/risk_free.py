@@ -23,7 +23,7 @@ def build_risk_free(macro: Mapping[str, pl.DataFrame], dates: Sequence[date]) ->
     if SERIES not in macro:
         raise SourceError(f"FRED {SERIES}", "the series is missing", remedy="add its file to the raw directory")
     table = macro[SERIES].drop_nulls("value").sort("date")
-    rates = {}
+    rates: dict[date, float] = {}
     for day in dates:
         past = table.filter(pl.col("date") <= day).tail(1)
         if not past.height or (day - past["date"][0]).days > MAX_AGE_DAYS:

@@ -49,7 +49,7 @@ COLUMNS: Mapping[str, Column] = {
     "composite_z": Column(_SCORE, "point in time", "weighted sum of the five scores"),
     "annual_volatility": Column("decimal per year", "252 sessions trailing", "deviation of returns x sqrt(252)"),
     "expected_return": Column("decimal per year", "1 year ahead", "IC x annual_volatility x composite_z"),
-    "earnings_as_of": Column("date", "point in time", "end of the four quarters of trailing earnings"),
+    "earnings_as_of": Column("date", "point in time", "end of the four quarters of trailing earnings", pl.Date),
 }
 
 
@@ -83,7 +83,8 @@ def build_views(
     flows = {s: _trailing(statements[s]) for s in symbols}
     equities = {s: Series.of(statements[s].equity) for s in symbols}
     near, far = MOMENTUM_SESSIONS
-    pieces, absent = [], dict.fromkeys(SIGNAL_WEIGHTS, 0)
+    pieces: list[pl.DataFrame] = []
+    absent = dict.fromkeys(SIGNAL_WEIGHTS, 0)
     for row in rows:
         day, cap = sessions[row], market_cap[sessions[row]]
         earnings = [_fresh(flows[s].known(day), day) for s in symbols]
@@ -157,5 +158,5 @@ def _last_volatility(simple: Floats, row: int) -> Floats:
     """Annual volatility (n,) over the sessions up to the row; NaN where a return is missing."""
     window = simple[max(row - VOLATILITY_SESSIONS + 1, 0) : row + 1]
     if len(window) < VOLATILITY_SESSIONS:
-        return np.full(simple.shape[1], np.nan)
+        return np.full_like(simple[0], np.nan)
     return annual_volatility(window, VOLATILITY_SESSIONS)[-1]

@@ -1,10 +1,10 @@
 """The EDGAR part of a raw collection: company facts, submissions and XBRL instances by ticker."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
+from typing import TypeVar
 
 from finskillbench.errors import SourceError
 from finskillbench.sources.constituents import parse_constituents
@@ -16,6 +16,8 @@ from finskillbench.sources.files import symbol_of, ticker_of
 from finskillbench.sources.universe import load_universe
 
 __all__ = ["FilingsData", "InstanceFiles", "load_filings"]
+
+Filed = TypeVar("Filed", CompanyFacts, Submissions)
 
 _SUFFIXES = (".json", ".json.gz")
 _CIK = re.compile(r"CIK(\d{10})", re.I)
@@ -164,20 +166,14 @@ def _submissions(
         symbol = _choose(tickers[one.cik], wanted)
         if symbol is not None and (wanted is None or symbol in wanted):
             found.setdefault(symbol, []).append(one)
-    chosen = {}
-    for symbol, several in sorted(found.items()):
-        _one_filer(symbol, several)
-        chosen[symbol] = max(several, key=lambda one: one.filings["filed"].max() or date.min)
-        if len(several) > 1:
-            notes.append(f"{symbol}: of {len(several)} submissions {chosen[symbol].file} reaches furthest and is used.")
-    return chosen
+    return _best(found, lambda one: str(one.filings["filed"].max() or ""), "submissions {} reaches furthest", notes)
 
 
 def _companies(
     folder: Path, wanted: frozenset[str] | None, tickers: Mapping[int, list[str]], notes: list[str]
 ) -> dict[str, CompanyFacts]:
     found: dict[str, list[CompanyFacts]] = {}
-    nameless = []
+    nameless: list[str] = []
     known = {cik: list(names) for cik, names in tickers.items()}
     # Files named after a ticker first: they say whose CIK it is that another file is named after.
     for path in sorted(_json_files(folder), key=lambda path: _named(path)[0] is not None):
@@ -195,24 +191,24 @@ def _companies(
             found.setdefault(symbol, []).append(one)
     if nameless:
         notes.append(f"Nothing names the ticker of {', '.join(nameless)} in {folder.name}: left out.")
-    chosen = {}
+    return _best(found, lambda one: one.facts.height, "company facts {} has most", notes)
+
+
+def _best(
+    found: Mapping[str, Sequence[Filed]], rank: Callable[[Filed], int | str], words: str, notes: list[str]
+) -> dict[str, Filed]:
+    """The file of highest rank of each company, by symbol; SourceError where files of two filers are under one."""
+    chosen: dict[str, Filed] = {}
     for symbol, several in sorted(found.items()):
-        _one_filer(symbol, several)
-        chosen[symbol] = max(several, key=lambda one: one.facts.height)
+        first = several[0]
+        for other in several[1:]:
+            if other.cik != first.cik:
+                problem = f"{symbol} is CIK {other.cik} here and CIK {first.cik} in {first.file}"
+                raise SourceError(other.file, problem, remedy="rename or remove one")
+        chosen[symbol] = max(several, key=rank)
         if len(several) > 1:
-            notes.append(f"{symbol}: of {len(several)} company facts {chosen[symbol].file} has most and is used.")
+            notes.append(f"{symbol}: of {len(several)} {words.format(chosen[symbol].file)} and is used.")
     return chosen
-
-
-def _one_filer(symbol: str, several: Collection[CompanyFacts] | Collection[Submissions]) -> None:
-    first, *others = several
-    for other in others:
-        if other.cik != first.cik:
-            raise SourceError(
-                other.file,
-                f"{symbol} is CIK {other.cik} here and CIK {first.cik} in {first.file}",
-                remedy="rename or remove one",
-            )
 
 
 def _instances(

@@ -176,7 +176,7 @@ class InstanceReader:
 
     def facts(self, contexts: dict[str, Context]) -> list[InstanceFact]:
         """The figures in the document's order."""
-        facts = []
+        facts: list[InstanceFact] = []
         for opened, text in self._numbers:
             taxonomy, tag = opened.qname
             attributes = opened.attributes

@@ -1,68 +1,84 @@
 """The canonical metrics and the XBRL tags that stand for them: one table, `catalog/metrics.json`, checked here."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
-import orjson
+import msgspec
 
 from finskillbench.errors import InternalError
 
 TABLE = Path(__file__).resolve().with_name("metrics.json")
 
-FLOW, INSTANT = "flow", "instant"
-UNITS = ("USD", "USD/shares", "shares")
 
-
-@dataclass(frozen=True, slots=True)
-class Alias:
+class Alias(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tag that stands for a metric, with the reason of its place in the order.
 
+    concept : taxonomy and tag, `us-gaap:Revenues`, and so are those of `unless` and `below`.
     weak : a neighbouring concept; it fills a gap and never replaces a figure of a better alias, nor is it differenced
         with one.
-    unless : tags whose presence in the same filing shows that this one is only a part.
-    below : tags of which a greater figure for the same period in the same filing shows that this one is only a part.
+    unless : concepts whose presence in the same filing shows that this one is only a part.
+    below : concepts of which a greater figure for the same period in the same filing shows that this one is only a
+        part.
     """
 
-    taxonomy: str
-    tag: str
+    concept: str = msgspec.field(name="tag")
     reason: str
-    weak: bool
-    unless: tuple[str, ...]
-    below: tuple[str, ...]
+    weak: bool = False
+    unless: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+
+    @property
+    def taxonomy(self) -> str:
+        """`us-gaap` of `us-gaap:Revenues`."""
+        return self.concept.partition(":")[0]
+
+    @property
+    def tag(self) -> str:
+        """`Revenues` of `us-gaap:Revenues`."""
+        return tag_of(self.concept)
 
 
-@dataclass(frozen=True, slots=True)
-class Fallback:
+class Fallback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A metric as a signed sum of others of the same filing and period.
 
     optional : terms that count as zero where they are absent.
     inside_weak : those of them that a weak figure of another term already includes (equity with minority interest).
     """
 
-    terms: Mapping[str, int]
-    optional: frozenset[str]
-    inside_weak: frozenset[str]
+    terms: dict[str, int]
     reason: str
+    optional: frozenset[str] = frozenset()
+    inside_weak: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A canonical metric.
 
-    kind : "flow" (over a period) or "instant" (at a date).
-    unit : "USD", "USD/shares" or "shares".
-    additive : a year is the sum of its quarters, so that quarters follow from year-to-date figures.
+    kind : over a period or at a date.
+    summed : as the table says; of flows only, see `additive`.
     part : only a term of another metric's fallback; not in the panel.
     """
 
-    name: str
-    kind: str
-    unit: str
-    additive: bool
-    part: bool
-    aliases: tuple[Alias, ...]
-    fallback: Fallback | None
+    kind: Literal["flow", "instant"]
+    unit: Literal["USD", "USD/shares", "shares"]
+    aliases: Annotated[tuple[Alias, ...], msgspec.Meta(min_length=1)]
+    summed: bool = msgspec.field(name="additive", default=True)
+    part: bool = False
+    fallback: Fallback | None = None
+
+    @property
+    def additive(self) -> bool:
+        """Whether a year is the sum of its quarters, so that quarters follow from year-to-date figures."""
+        return self.kind == "flow" and self.summed
+
+
+class _Table(msgspec.Struct):
+    metrics: dict[str, Metric]
+
+
+def tag_of(concept: str) -> str:
+    """`Revenues` of `us-gaap:Revenues`."""
+    return concept.partition(":")[2]
 
 
 def load_metrics(path: Path = TABLE) -> dict[str, Metric]:
@@ -72,42 +88,17 @@ def load_metrics(path: Path = TABLE) -> dict[str, Metric]:
     ------
     InternalError : the table that ships with the package contradicts itself.
     """
-    record = orjson.loads(path.read_bytes())["metrics"]
-    metrics: dict[str, Metric] = {}
-    seen: set[tuple[str, str]] = set()
-    for name, entry in record.items():
-        aliases = []
-        for one in entry["aliases"]:
-            taxonomy, tag = one["tag"].split(":")
-            if (taxonomy, tag) in seen:
-                raise InternalError(f"{path}: {one['tag']} stands for two metrics; name it once")
-            seen.add((taxonomy, tag))
-            unless, below = (
-                tuple(other.split(":")[1] for other in one.get(field, ())) for field in ("unless", "below")
-            )
-            aliases.append(Alias(taxonomy, tag, one["reason"], one.get("weak", False), unless, below))
-        if entry["kind"] not in (FLOW, INSTANT) or entry["unit"] not in UNITS or not aliases:
-            raise InternalError(f"{path}: {name} needs a kind, a unit and at least one alias")
-        given = entry.get("fallback")
-        metrics[name] = Metric(
-            name=name,
-            kind=entry["kind"],
-            unit=entry["unit"],
-            additive=entry.get("additive", entry["kind"] == FLOW),
-            part=entry.get("part", False),
-            aliases=tuple(aliases),
-            fallback=given
-            and Fallback(
-                given["terms"],
-                frozenset(given.get("optional", ())),
-                frozenset(given.get("inside_weak", ())),
-                given["reason"],
-            ),
-        )
-    for metric in metrics.values():
+    try:
+        metrics = msgspec.json.decode(path.read_bytes(), type=_Table).metrics
+    except msgspec.DecodeError as error:
+        raise InternalError(f"{path}: {error}") from error
+    concepts = [alias.concept for metric in metrics.values() for alias in metric.aliases]
+    if twice := [concept for concept in concepts if concepts.count(concept) > 1]:
+        raise InternalError(f"{path}: {twice[0]} stands for two metrics; name it once")
+    for name, metric in metrics.items():
         for term in metric.fallback.terms if metric.fallback else ():
             if term not in metrics or (metrics[term].kind, metrics[term].unit) != (metric.kind, metric.unit):
-                raise InternalError(f"{path}: the fallback of {metric.name} has a term of another kind: {term}")
+                raise InternalError(f"{path}: the fallback of {name} has a term of another kind: {term}")
     return metrics
 
 
@@ -118,6 +109,9 @@ CANONICAL = tuple(name for name, metric in METRICS.items() if not metric.part)
 """Names of the panel's metrics, in the order of statements."""
 
 CANONICAL_TAGS = frozenset(
-    tag for metric in METRICS.values() for alias in metric.aliases for tag in (alias.tag, *alias.unless, *alias.below)
+    tag_of(concept)
+    for metric in METRICS.values()
+    for alias in metric.aliases
+    for concept in (alias.concept, *alias.unless, *alias.below)
 )
 """Tags worth reading from a company's file."""

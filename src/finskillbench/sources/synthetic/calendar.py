@@ -43,7 +43,7 @@ def dividend_sessions() -> tuple[int, ...]:
 
 def quarter_ends(first: date, last: date) -> tuple[date, ...]:
     """Calendar quarter-ends from `first` to `last`, both included where they are one."""
-    ends = []
+    ends: list[date] = []
     for year in range(first.year, last.year + 1):
         for month in (3, 6, 9, 12):
             end = date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)

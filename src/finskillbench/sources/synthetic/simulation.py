@@ -17,6 +17,7 @@ from finskillbench.sources.synthetic.market.fundamentals import Fundamentals, dr
 from finskillbench.sources.synthetic.market.identities import Company, invent_companies
 from finskillbench.sources.synthetic.market.macro import Series, draw_macro
 from finskillbench.sources.synthetic.randomness import Stream, generator
+from finskillbench.sources.synthetic.rounding import on_grid
 from finskillbench.sources.synthetic.sectors import PROFILES
 from finskillbench.sources.universe import Security, sector_counts
 
@@ -106,7 +107,7 @@ def simulate(seed: int, names: int = 30) -> SyntheticMarket:
             close[:, i],
             days,
             quarters,
-            float(np.round(caps[i] / close[anchor, i], -5)),
+            on_grid(caps[i] / close[anchor, i], -5),
             generator(seed, Stream.CAPS, i + 1),
         )
         for i, one in enumerate(traits)

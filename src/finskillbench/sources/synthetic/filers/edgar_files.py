@@ -217,7 +217,7 @@ def submissions_json(filer: Filer) -> bytes:
         "fiscalYearEnd": _year_end(filer),
         "stateOfIncorporation": "DE",
         "addresses": {"business": {"city": city.upper(), "stateOrCountryDescription": state}},
-        "formerNames": [],
+        "formerNames": list[object](),
         "filings": {
             "recent": {
                 "accessionNumber": [row[2] for row in rows],
@@ -229,7 +229,7 @@ def submissions_json(filer: Filer) -> bytes:
                 "isInlineXBRL": [0] * len(rows),
                 "primaryDocument": [f"{row[2]}.htm" for row in rows],
             },
-            "files": [],
+            "files": list[object](),
         },
     }
     return orjson.dumps(record)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from finskillbench.arrays import Floats
 from finskillbench.sources.synthetic.market.companies import Traits
 from finskillbench.sources.synthetic.market.fundamentals import Fundamentals
+from finskillbench.sources.synthetic.rounding import on_grid, thousands
 from finskillbench.sources.synthetic.sectors import PROFILES, Sector
 
 Whole = NDArray[np.int64]
@@ -68,41 +69,43 @@ def draw_figures(
     smooth = _centred_mean(revenue)
 
     equity = _equity(traits, facts, first, fiscal, income)
-    minorities = _grid(equity * 0.04 * _factor(rng, count, 0.05, 0.9)) if minority else np.zeros(count)
-    outside = _grid(income * 0.02) if minority else np.zeros(count)
+    minorities = thousands(equity * 0.04 * _factor(rng, count, 0.05, 0.9)) if minority else np.zeros(count)
+    outside = thousands(income * 0.02) if minority else np.zeros(count)
     leverage = profile.liabilities * (1 + 0.15 * float(np.clip(np.round(rng.standard_normal(), 6), -2, 2)))
-    liabilities = _grid((leverage * equity + 0.6 * smooth) * _factor(rng, count, 0.06, 0.85))
+    liabilities = thousands((leverage * equity + 0.6 * smooth) * _factor(rng, count, 0.06, 0.85))
     assets = equity + minorities + liabilities
 
     receivables, inventory = _working_capital(profile, revenue, assets, rng)
-    cash = _grid(np.minimum(assets * profile.cash * _factor(rng, count, 0.25, 0.8), 0.2 * assets))
-    other_current = _grid(assets * 0.03 * _factor(rng, count, 0.2, 0.7))
+    cash = thousands(np.minimum(assets * profile.cash * _factor(rng, count, 0.25, 0.8), 0.2 * assets))
+    other_current = thousands(assets * 0.03 * _factor(rng, count, 0.2, 0.7))
     current_assets = receivables + inventory + cash + other_current
-    fixed = _grid(np.minimum(assets * profile.fixed * _factor(rng, count, 0.10, 0.9), 0.92 * assets - current_assets))
-    share = float(np.round(rng.uniform(0.15, 0.24), 3))
-    current_liabilities = _grid(np.minimum(assets * share * _factor(rng, count, 0.12, 0.6), 0.6 * liabilities))
-    share = float(np.round(rng.uniform(0.30, 0.55), 3))
+    fixed = thousands(
+        np.minimum(assets * profile.fixed * _factor(rng, count, 0.10, 0.9), 0.92 * assets - current_assets)
+    )
+    share = on_grid(rng.uniform(0.15, 0.24), 3)
+    current_liabilities = thousands(np.minimum(assets * share * _factor(rng, count, 0.12, 0.6), 0.6 * liabilities))
+    share = on_grid(rng.uniform(0.30, 0.55), 3)
     most = 0.9 * (liabilities - current_liabilities)
-    debt = _grid(np.minimum(liabilities * share * _factor(rng, count, 0.10, 0.9), most))
+    debt = thousands(np.minimum(liabilities * share * _factor(rng, count, 0.10, 0.9), most))
 
-    tax_rate = np.clip(float(np.round(rng.uniform(0.17, 0.25), 3)) + _wander(rng, count, 0.02, 0.5), 0.10, 0.32)
-    before_tax = _grid((income + outside) / (1 - tax_rate))
-    interest = _grid(debt * float(np.round(rng.uniform(0.008, 0.012), 4)) * _factor(rng, count, 0.05, 0.9))
-    other = _grid(revenue * _wander(rng, count, 0.004, 0.3))
+    tax_rate = np.clip(on_grid(rng.uniform(0.17, 0.25), 3) + _wander(rng, count, 0.02, 0.5), 0.10, 0.32)
+    before_tax = thousands((income + outside) / (1 - tax_rate))
+    interest = thousands(debt * on_grid(rng.uniform(0.008, 0.012), 4) * _factor(rng, count, 0.05, 0.9))
+    other = thousands(revenue * _wander(rng, count, 0.004, 0.3))
     operating = before_tax + interest - other
     selling = smooth * profile.selling * _factor(rng, count, 0.07, 0.7)
     research = smooth * profile.research * _factor(rng, count, 0.07, 0.8)
     # Where the margin is wide, expenses leave at least 8 % of revenue to its cost.
     room = np.maximum(0.92 * revenue - operating, 0.02 * revenue)
     scale = np.minimum(1.0, room / (selling + research))
-    selling, research = _grid(selling * scale), _grid(research * scale)
+    selling, research = thousands(selling * scale), thousands(research * scale)
     gross = operating + selling + research
 
-    depreciation = _grid(fixed * 0.022 * _factor(rng, count, 0.07, 0.8) + smooth * 0.01)
-    capex = _grid(depreciation * float(np.round(rng.uniform(0.9, 1.5), 3)) * _factor(rng, count, 0.2, 0.5))
-    tied_up = np.diff(receivables + inventory - _grid(0.5 * current_liabilities), prepend=np.nan)
+    depreciation = thousands(fixed * 0.022 * _factor(rng, count, 0.07, 0.8) + smooth * 0.01)
+    capex = thousands(depreciation * on_grid(rng.uniform(0.9, 1.5), 3) * _factor(rng, count, 0.2, 0.5))
+    tied_up = np.diff(receivables + inventory - thousands(0.5 * current_liabilities), prepend=np.nan)
     tied_up[0] = 0.0
-    compensation = _grid(0.015 * smooth)
+    compensation = thousands(0.015 * smooth)
     cash_flow = income + outside + depreciation + compensation - tied_up
 
     amounts = {
@@ -174,10 +177,10 @@ def _equity(traits: Traits, facts: Fundamentals, first: int, fiscal: NDArray[np.
         earned = np.cumsum(income[rows])
         if number < len(year_ends):
             paid = float(facts.annual["dividendsPaid"][number] + facts.annual["buybacks"][number])
-            equity[rows] = opening + earned - _grid(paid * np.arange(1, 5) / 4)
+            equity[rows] = opening + earned - thousands(paid * np.arange(1, 5) / 4)
         else:
             # The unfinished year: half of what is earned is paid out.
-            equity[rows] = opening + earned - _grid(0.5 * earned)
+            equity[rows] = opening + earned - thousands(0.5 * earned)
         opening = float(equity[rows[-1]])
     return equity
 
@@ -191,8 +194,8 @@ def _working_capital(
     days = min(profile.receivables, 0.16 * scale) * _factor(rng, count, 0.13, 0.4)
     held = min(profile.inventory, 0.12 * scale) * _factor(rng, count, 0.10, 0.6)
     for start in np.flatnonzero(rng.random(count) < 0.065):
-        days[start : start + int(rng.integers(2, 5))] *= float(np.round(rng.uniform(1.5, 2.4), 3))
-    return _grid(np.minimum(revenue * days, 0.34 * assets)), _grid(np.minimum(revenue * held, 0.2 * assets))
+        days[start : start + int(rng.integers(2, 5))] *= on_grid(rng.uniform(1.5, 2.4), 3)
+    return thousands(np.minimum(revenue * days, 0.34 * assets)), thousands(np.minimum(revenue * held, 0.2 * assets))
 
 
 def _segments(revenue: Whole, parts: int, rng: np.random.Generator) -> list[Whole]:
@@ -200,7 +203,7 @@ def _segments(revenue: Whole, parts: int, rng: np.random.Generator) -> list[Whol
     count = len(revenue)
     weights = np.array([_factor(rng, count, 0.35, 0.97) * _factor(rng, count, 0.05, 0.2) for _ in range(parts)])
     weights *= np.exp(np.round(0.5 * rng.standard_normal((parts, 1)), 6))
-    others = [_grid(revenue * weight).astype(np.int64) for weight in weights[1:] / weights.sum(axis=0)]
+    others = [thousands(revenue * weight).astype(np.int64) for weight in weights[1:] / weights.sum(axis=0)]
     return [revenue - sum(others), *others]
 
 
@@ -225,8 +228,3 @@ def _factor(rng: np.random.Generator, count: int, scale: float, persistence: flo
     """exp of `_wander`; rounded again, because exponentials differ in the last bit between mathematical libraries."""
     grown: Floats = np.exp(_wander(rng, count, scale, persistence))
     return np.round(grown, 6)
-
-
-def _grid(values: Floats) -> Floats:
-    """Whole thousands of dollars."""
-    return np.round(values, -3)

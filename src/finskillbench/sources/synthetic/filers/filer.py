@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-import numpy as np
-
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHIES, GEOGRAPHY, INSTANTS, PRODUCT, Figures, Whole
 from finskillbench.sources.synthetic.market.identities import Company
+from finskillbench.sources.synthetic.rounding import on_grid
 
 CASH_FLOWS = ("operating_cash_flow", "capex", "depreciation_amortization")
 """Printed for the year to date only, as in every real cash flow statement."""
@@ -142,11 +141,11 @@ class Filer:
         """The vintage's value over the quarters `first` to `last`; instants at the end of `last`."""
         statements = self.vintages[vintage]
         if metric == "diluted_shares":
-            average = np.round(self.figures.shares[first : last + 1].mean(), -4)
-            return float(np.round(average / statements.split, -4))
+            average = on_grid(self.figures.shares[first : last + 1].mean(), -4)
+            return on_grid(average / statements.split, -4)
         if metric == "eps_diluted":
             income = statements.money["net_income"][first : last + 1].sum()
-            return float(np.round(income / self.value(vintage, "diluted_shares", first, last), 2))
+            return on_grid(income / self.value(vintage, "diluted_shares", first, last), 2)
         values = statements.money[metric]
         return float(values[last] if metric in INSTANTS else values[first : last + 1].sum())
 
@@ -154,7 +153,7 @@ class Filer:
         """Shares on the cover page: the count of the quarter, on the basis of the day."""
         count = float(self.figures.shares[quarter])
         if self.split is not None and day < self.split[0]:
-            return float(np.round(count / self.split[1], -4))
+            return on_grid(count / self.split[1], -4)
         return count
 
     def year_start(self, quarter: int) -> int:
@@ -178,7 +177,7 @@ class Filer:
         if self.quirks.axis is None:
             return []
         prefix = self.company.security.symbol.lower()
-        found = []
+        found: list[tuple[str, str]] = []
         for i, name in enumerate(self.products):
             part = f"{PRODUCT}:{i}"
             values = self.vintages[filing.vintage].money[part][first : last + 1]

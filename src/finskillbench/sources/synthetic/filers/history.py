@@ -129,13 +129,13 @@ def _filing_days(
 ) -> tuple[date, ...]:
     """The day each period's report is filed: never before earnings are announced, always a business day."""
     announced = traits.announced[figures.first :]
-    out = []
+    out: list[date] = []
     for i, end in enumerate(ends):
         annual = i % 4 == 3  # the figures begin with a fiscal year
         low, high = ((75, 110) if annual else (44, 74)) if late else ((44, 60) if annual else (28, 41))
         day = end + timedelta(days=int(rng.integers(low, high)))
         if 0 <= announced[i] < len(sessions()):
-            day = max(day, sessions()[announced[i]])
+            day = max(day, sessions()[int(announced[i])])
         out.append(business_day(day))
     return tuple(out)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from finskillbench.sources.synthetic.calendar import business_day, session_ordinals, sessions
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHY, PRODUCT, Figures, Whole
 from finskillbench.sources.synthetic.filers.filer import Quirks, Vintage
+from finskillbench.sources.synthetic.rounding import on_grid
 
 
 @dataclass(slots=True)
@@ -56,11 +57,11 @@ class Plan:
 
         if quirks.overstated is not None:
             rows = np.flatnonzero(years == quirks.overstated)[3:]
-            extra = _thousands(money["revenue"][rows] * float(np.round(rng.uniform(0.05, 0.11), 4)))
+            extra = _thousands(money["revenue"][rows] * on_grid(rng.uniform(0.05, 0.11), 4))
             cost = _thousands(extra * 0.4)
             tax = _thousands((extra - cost) * 0.21)
             net, owed = extra - cost - tax, cost + tax
-            day = business_day(days[rows[0]] + timedelta(days=int(rng.integers(20, 28))))
+            day = business_day(days[int(rows[0])] + timedelta(days=int(rng.integers(20, 28))))
             income = {"cost_of_revenue": cost, "income_tax": tax, "net_income": net}
             income |= dict.fromkeys(("gross_profit", "operating_income"), extra - cost)
             sales = dict.fromkeys(("revenue", f"{PRODUCT}:0", f"{GEOGRAPHY}:0"), extra)
@@ -70,9 +71,9 @@ class Plan:
             self._amend("10-K/A", int(rows[0]), day, range(int(rows[0]) - 3, int(rows[0]) + 1))
         if quirks.impaired is not None:
             rows = np.flatnonzero(years == quirks.impaired)[1:2]
-            charge = _thousands(money["net_income"][rows] * float(np.round(rng.uniform(1.6, 2.4), 4)))
+            charge = _thousands(money["net_income"][rows] * on_grid(rng.uniform(1.6, 2.4), 4))
             tax = _thousands(charge * 0.21)
-            day = business_day(days[rows[0]] + timedelta(days=int(rng.integers(20, 40))))
+            day = business_day(days[int(rows[0])] + timedelta(days=int(rng.integers(20, 40))))
             change = dict.fromkeys(("operating_income", "total_assets"), -charge)
             change |= dict.fromkeys(("income_tax", "total_liabilities"), -tax)
             change |= dict.fromkeys(("net_income", "stockholders_equity"), tax - charge)
@@ -126,7 +127,7 @@ class Plan:
         figures = self.figures
         days = {change.since for change in self.changes} | {day for day in (self.split_since,) if day is not None}
         latest = {name: values + self.old.get(name, 0) for name, values in figures.money.items()}
-        out = []
+        out: list[Vintage] = []
         for since in (date.min, *sorted(days)):
             money = dict(latest)
             for change in self.changes:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from finskillbench.arrays import Floats
 from finskillbench.sources.synthetic.calendar import session_ordinals
 from finskillbench.sources.synthetic.randomness import Stream, generator
+from finskillbench.sources.synthetic.rounding import on_grid, rounded
 from finskillbench.sources.synthetic.sectors import PROFILES
 
 _SPREAD = (0.17, 0.18, 0.18, 0.16, 0.16, 0.12)
@@ -47,31 +48,30 @@ def draw_traits(seed: int, index: int, sector: str, relative_size: float, quarte
     rng = generator(seed, Stream.COMPANY, index)
     ordinals = session_ordinals()
     betas = tuple(
-        float(np.round(np.clip(mean + spread * rng.standard_normal(), -0.9, 1.9), 3))
+        on_grid(mean + spread * rng.standard_normal(), 3, -0.9, 1.9)
         for mean, spread in zip(PROFILES[sector].betas, _SPREAD, strict=True)
     )
-    own = _TYPICAL_VOLATILITY * np.exp(0.20 * rng.standard_normal())
-    volatility = float(np.round(np.clip(own * relative_size**_SIZE_EFFECT, 0.18, 0.35), 4))
+    volatility = _TYPICAL_VOLATILITY * np.exp(0.20 * rng.standard_normal()) * relative_size**_SIZE_EFFECT
     fiscal_month = int(rng.choice([12, 12, 12, 12, 12, 12, 12, 6, 9, 3]))
     # Splits end well before the last year, so that every report a 2025 panel uses is on one basis.
     splits = rng.random() < 0.15
     session = int(np.searchsorted(ordinals, date(2017, 6, 1).toordinal() + int(rng.integers(0, 2500))))
     ratio = float(rng.choice([2.0, 2.0, 3.0, 4.0, 1.5, 10.0]))
-    surprises = np.round(np.clip(rng.standard_normal(len(quarters)), -3, 3), 3)
+    surprises = rounded(np.clip(rng.standard_normal(len(quarters)), -3, 3), 3)
     lag = rng.integers(18, 41, size=len(quarters))
     news = np.array([(end + timedelta(days=int(d))).toordinal() for end, d in zip(quarters, lag, strict=True)])
     announced = np.where(news < ordinals[0], -1, np.searchsorted(ordinals, news))
     return Traits(
         betas=betas,
-        idiosyncratic_volatility=volatility,
+        idiosyncratic_volatility=on_grid(volatility, 4, 0.18, 0.35),
         fiscal_month=fiscal_month,
-        price_earnings=float(np.round(rng.uniform(14, 24), 2)),
-        net_margin=float(np.round(rng.uniform(0.06, 0.22), 3)),
-        return_on_equity=float(np.round(rng.uniform(0.10, 0.30), 3)),
-        dividend_yield=float(np.round(rng.uniform(0.008, 0.032), 4)) if rng.random() < 0.7 else 0.0,
-        share_growth=float(np.round(rng.uniform(-0.020, 0.012), 4)),
-        last_price=float(np.round(np.clip(110 * np.exp(0.6 * rng.standard_normal()), 18, 900), 2)),
-        turnover=float(np.round(0.006 * np.exp(0.4 * rng.standard_normal()), 5)),
+        price_earnings=on_grid(rng.uniform(14, 24), 2),
+        net_margin=on_grid(rng.uniform(0.06, 0.22), 3),
+        return_on_equity=on_grid(rng.uniform(0.10, 0.30), 3),
+        dividend_yield=on_grid(rng.uniform(0.008, 0.032), 4) if rng.random() < 0.7 else 0.0,
+        share_growth=on_grid(rng.uniform(-0.020, 0.012), 4),
+        last_price=on_grid(110 * np.exp(0.6 * rng.standard_normal()), 2, 18, 900),
+        turnover=on_grid(0.006 * np.exp(0.4 * rng.standard_normal()), 5),
         split=(session, ratio) if splits else None,
         surprises=surprises,
         announced=announced,
@@ -80,11 +80,11 @@ def draw_traits(seed: int, index: int, sector: str, relative_size: float, quarte
 
 def sector_returns(seed: int, sectors: tuple[str, ...], multiplier: Floats) -> dict[str, Floats]:
     """Daily returns common to a sector, over and above the factors; the grid is 1e-7."""
-    out = {}
+    out: dict[str, Floats] = {}
     for i, sector in enumerate(sectors):
         rng = generator(seed, Stream.SECTORS, i)
         daily = PROFILES[sector].volatility / 252**0.5
-        out[sector] = np.round(_fat_tails(rng, len(multiplier)) * np.sqrt(multiplier) * daily, 7)
+        out[sector] = rounded(_fat_tails(rng, len(multiplier)) * np.sqrt(multiplier) * daily, 7)
     return out
 
 
@@ -104,15 +104,15 @@ def company_returns(
     """
     rng = generator(seed, Stream.RETURNS, index)
     daily = traits.idiosyncratic_volatility / 252**0.5
-    own = np.round(_fat_tails(rng, len(factors)) * np.sqrt(multiplier) * daily, 7)
-    returns = risk_free + sector + own
+    own = rounded(_fat_tails(rng, len(factors)) * np.sqrt(multiplier) * daily, 7)
+    returns: Floats = risk_free + sector + own
     for k, beta in enumerate(traits.betas):
         returns = returns + beta * factors[:, k]
     for surprise, session in zip(traits.surprises, traits.announced, strict=True):
         if 0 <= session < len(returns):
             returns[session] += _NEWS_JUMP * surprise
             returns[session + 1 : session + 1 + _NEWS_SESSIONS] += _NEWS_DRIFT * surprise
-    return np.round(np.clip(returns, -0.30, 0.30), 7)
+    return rounded(np.clip(returns, -0.30, 0.30), 7)
 
 
 def _fat_tails(rng: np.random.Generator, count: int) -> Floats:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from finskillbench.arrays import Floats
 from finskillbench.sources.synthetic.calendar import session_ordinals
 from finskillbench.sources.synthetic.market.companies import Traits
+from finskillbench.sources.synthetic.rounding import on_grid, rounded, thousands
 
 _TRAILING = 252
 _LOWEST_PE, _HIGHEST_PE = 13.0, 28.0
@@ -52,14 +53,15 @@ def draw_fundamentals(
     low = np.clip(at + 1 - _TRAILING, 0, None)
     usual = (total[at + 1] - total[low]) / (at + 1 - low)
     years = np.array([q.year + q.month / 12 for q in quarters])
-    count = np.round(shares * (1 + traits.share_growth) ** (years - 2025.0), -4)
-    season = 1 + np.round(np.clip(0.05 * rng.standard_normal(4), -0.12, 0.12), 3)
+    count = rounded(shares * (1 + traits.share_growth) ** (years - 2025.0), -4)
+    seasons: Floats = np.clip(0.05 * rng.standard_normal(4), -0.12, 0.12)
+    season = 1 + rounded(seasons, 3)
     season = (season / season.sum() * 4)[np.array([q.month // 3 - 1 for q in quarters])]
     trend = usual * count / traits.price_earnings
     value = price[at] * count
-    trailing = np.clip(trend * (1 + 0.04 * traits.surprises), value / _HIGHEST_PE, value / _LOWEST_PE)
-    income = np.round(trailing * season / 4, -3)
-    revenue = np.round(np.maximum(trend * season / 4 / traits.net_margin, income / 0.45), -3)
+    trailing: Floats = np.clip(trend * (1 + 0.04 * traits.surprises), value / _HIGHEST_PE, value / _LOWEST_PE)
+    income = thousands(trailing * season / 4)
+    revenue = thousands(np.maximum(trend * season / 4 / traits.net_margin, income / 0.45))
     fiscal = np.array([q.year + (q.month > traits.fiscal_month) for q in quarters])
     split_year = None
     if traits.split is not None and traits.split[0] < len(days):
@@ -67,17 +69,17 @@ def draw_fundamentals(
         split_year = day.year + (day.month > traits.fiscal_month)
     ratio = traits.split[1] if traits.split is not None else 1.0
     old_quarters = fiscal < split_year - 1 if split_year is not None else np.zeros(len(quarters), dtype=bool)
-    reported = np.where(old_quarters, np.round(count / ratio, -4), count)
-    operating = np.round(income * 1.28, -3)
+    reported = np.where(old_quarters, rounded(count / ratio, -4), count)
+    operating = thousands(income * 1.28)
     quarterly = {
         "revenue": revenue,
         "netIncome": income,
-        "eps": np.round(income / reported, 2),
+        "eps": rounded(income / reported, 2),
         "opIncome": operating,
-        "ocf": np.round(income * 1.2 + revenue * 0.02, -3),
+        "ocf": thousands(income * 1.2 + revenue * 0.02),
     }
     annual_ends, annual, balances, diluted = _annual(traits, quarters, fiscal, quarterly, count, split_year, ratio)
-    latest = (days[-10], float(np.round(count[-1], -4)))
+    latest = (days[-10], on_grid(count[-1], -4))
     return Fundamentals(quarters, quarterly, annual_ends, annual, balances, diluted, latest, count)
 
 
@@ -93,29 +95,29 @@ def _annual(
     """Whole fiscal years only; a flow of the year is the sum of its four quarters to the dollar."""
     members = [np.flatnonzero(fiscal == year) for year in sorted(set(fiscal.tolist()))]
     members = [rows for rows in members if len(rows) == 4]
-    ends = tuple(quarters[rows[-1]] for rows in members)
+    ends = tuple(quarters[int(rows[-1])] for rows in members)
     flow = {name: np.array([quarterly[name][r].sum() for r in members]) for name in quarterly if name != "eps"}
     years = np.array([fiscal[r[0]] for r in members])
-    adjusted = np.round([count[r].mean() for r in members], -4)
+    adjusted = rounded(np.array([count[r].mean() for r in members]), -4)
     old = years < split_year - 2 if split_year is not None else np.zeros(len(members), dtype=bool)
-    diluted = np.where(old, np.round(adjusted / ratio, -4), adjusted)
+    diluted = np.where(old, rounded(adjusted / ratio, -4), adjusted)
     income, revenue, operating = flow["netIncome"], flow["revenue"], flow["opIncome"]
     payout = traits.dividend_yield * traits.price_earnings  # of earnings, since yield = payout / multiple
-    per_share = np.round(payout * income / diluted, 2)
-    dividends = np.round(np.minimum(per_share * diluted, income), -3)
+    per_share = rounded(payout * income / diluted, 2)
+    dividends = thousands(np.minimum(per_share * diluted, income))
     equity = np.empty(len(members))
     buybacks = np.empty(len(members))
-    held = float(np.round(income[0] / traits.return_on_equity, -3))
+    held = on_grid(income[0] / traits.return_on_equity, -3)
     for i, earned in enumerate(income):
         # Equity moves towards the company's return on equity through buybacks, never through new capital.
         spare = held + earned - dividends[i] - earned / traits.return_on_equity
-        buybacks[i] = np.round(np.clip(spare, 0.0, 1.2 * earned), -3)
+        buybacks[i] = thousands(np.clip(spare, 0.0, 1.2 * earned))
         held = held + earned - dividends[i] - buybacks[i]
         equity[i] = held
-    gross = np.round(np.maximum(operating * 1.9, revenue * 0.35), -3)
-    gross = np.minimum(gross, np.round(revenue * 0.92, -3))
-    research = np.round((gross - operating) * 0.3, -3)
-    capex = np.round(revenue * 0.05, -3)
+    gross = thousands(np.maximum(operating * 1.9, revenue * 0.35))
+    gross = np.minimum(gross, thousands(revenue * 0.92))
+    research = thousands((gross - operating) * 0.3)
+    capex = thousands(revenue * 0.05)
     annual = {
         "revenue": revenue,
         "costOfRevenue": revenue - gross,
@@ -128,15 +130,15 @@ def _annual(
         "capex": capex,
         "buybacks": buybacks,
         "dividendsPaid": dividends,
-        "eps": np.round(income / diluted, 2),
+        "eps": rounded(income / diluted, 2),
         "divPS": per_share,
     }
-    liabilities = np.round(equity * 1.1 + revenue * 0.2, -3)
+    liabilities = thousands(equity * 1.1 + revenue * 0.2)
     balances = {
         "assets": equity + liabilities,
         "liabilities": liabilities,
         "equity": equity,
-        "cash": np.round(revenue * 0.12, -3),
-        "ltDebt": np.round(liabilities * 0.45, -3),
+        "cash": thousands(revenue * 0.12),
+        "ltDebt": thousands(liabilities * 0.45),
     }
     return ends, annual, balances, diluted
