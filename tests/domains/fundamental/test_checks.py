@@ -17,7 +17,7 @@ from finskillbench.domains.fundamental.second import answers, definitions
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, ValidationReport, checks_of
 from finskillbench.engines.accounting import drivers, periods, quality, statements
-from finskillbench.panels.filings.facts import DURATIONS, PERIODIC_FORMS
+from finskillbench.panels.filings.facts import PERIODIC_FORMS
 from finskillbench.sources.edgar.metrics import CANONICAL, METRICS
 
 FUNDAMENTAL = "fundamental_analysis"
@@ -58,7 +58,7 @@ def test_a_built_edition_passes_its_checks(edition: Edition, synthetic_report: V
 
 def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
     """It shares no code with them, so that its constants are written twice."""
-    assert {str(name): days for name, days in periods.DAYS.items()} == definitions.LENGTHS == DURATIONS
+    assert {str(name): days for name, days in periods.DAYS.items()} == definitions.LENGTHS
     assert definitions.QUARTER_APART[:2] == periods.QUARTER_APART
     assert definitions.YEAR_APART[:2] == periods.YEAR_APART
     assert (answers.MANIPULATION, answers.LOW_SCORE, answers.HIGH_ACCRUALS, answers.LEAST_CHANGE) == (
