@@ -1,7 +1,5 @@
 """The facts panel: what is new when, which tag speaks for a metric, and quarters that nobody reported."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The facts of every real company on random days: nothing from the future, restatements in their time."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Revenue by segment: what adds up, derived quarters, later breakdowns, and figures of real filings by value."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From market data to panels: each panel's builder in turn, and one report of what they found."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The panels of one build, with the few look-ups that every user of them needs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date

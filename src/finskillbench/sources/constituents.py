@@ -3,12 +3,12 @@
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from finskillbench.errors import SourceError
 from finskillbench.sources.files import read_text, symbol_of
+from finskillbench.sources.universe import Security
 
 GICS_SECTORS: Mapping[str, str] = {
     "Information Technology": "Technology",
@@ -27,20 +27,8 @@ GICS_SECTORS: Mapping[str, str] = {
 _NEEDED = ("Symbol", "Security", "GICS Sector", "GICS Sub-Industry", "Date added", "CIK")
 
 
-@dataclass(frozen=True, slots=True)
-class Constituent:
-    """One row of the list; `sector` in the project's vocabulary, `cik` as ten digits."""
-
-    symbol: str
-    name: str
-    sector: str
-    sub_sector: str
-    cik: str | None
-    date_added: date | None
-
-
-def parse_constituents(path: Path) -> dict[str, Constituent]:
-    """Constituents by symbol (share classes with a dash: `BF-B`).
+def parse_constituents(path: Path) -> dict[str, Security]:
+    """Constituents by symbol (share classes with a dash: `BF-B`), their sectors in the project's vocabulary.
 
     Raises
     ------
@@ -50,7 +38,7 @@ def parse_constituents(path: Path) -> dict[str, Constituent]:
     absent = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
     if absent:
         raise SourceError(path, f"no columns {', '.join(absent)}", line=1, remedy="expected the S&P 500 list's columns")
-    found: dict[str, Constituent] = {}
+    found: dict[str, Security] = {}
     try:
         for row in reader:
             one = _constituent(path, reader.line_num, row)
@@ -62,7 +50,7 @@ def parse_constituents(path: Path) -> dict[str, Constituent]:
     return found
 
 
-def _constituent(path: Path, line: int, row: Mapping[str | None, str | None]) -> Constituent:
+def _constituent(path: Path, line: int, row: Mapping[str | None, str | None]) -> Security:
     cells = {name: (row.get(name) or "").strip() for name in _NEEDED}
     if None in row or not cells["Symbol"] or not cells["Security"]:
         raise SourceError(path, "a row without symbol or name, or with too many fields", line=line, remedy="repair it")
@@ -76,7 +64,11 @@ def _constituent(path: Path, line: int, row: Mapping[str | None, str | None]) ->
         added = date.fromisoformat(cells["Date added"]) if cells["Date added"] else None
     except ValueError:
         raise SourceError(path, f"impossible date {cells['Date added']!r}", line=line, remedy="YYYY-MM-DD") from None
-    symbol = symbol_of(cells["Symbol"])
-    return Constituent(
-        symbol, cells["Security"], sector, cells["GICS Sub-Industry"], cik.zfill(10) if cik else None, added
+    return Security(
+        symbol=symbol_of(cells["Symbol"]),
+        name=cells["Security"],
+        cik=cik.zfill(10) if cik else None,
+        sector=sector,
+        sub_sector=cells["GICS Sub-Industry"],
+        date_added=added,
     )

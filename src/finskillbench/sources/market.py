@@ -4,15 +4,15 @@ A configured name without usable prices or statements is replaced by the next al
 so; everything else that is wrong with a file is a `SourceError`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
 import polars as pl
 
 from finskillbench.errors import InternalError, SourceError
-from finskillbench.sources.constituents import Constituent, parse_constituents
+from finskillbench.sources.constituents import parse_constituents
 from finskillbench.sources.files import DEFAULT_START, files_below, first_folder, ticker_of
 from finskillbench.sources.fred import load_fred
 from finskillbench.sources.french import load_french
@@ -89,98 +89,104 @@ def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAUL
         raise SourceError(raw_dir, "no such folder", remedy="name a raw collection")
     universe = load_universe(raw_dir)
     listed = _constituents(raw_dir)
+    statements = _by_ticker(first_folder(raw_dir, "statements_derived", "statements"), (".json",))
     collection = _Collection(
         prices=_by_ticker(first_folder(raw_dir, "prices"), SUFFIXES),
-        statements={
-            ticker: paths[0]
-            for ticker, paths in _by_ticker(
-                first_folder(raw_dir, "statements_derived", "statements"), (".json",)
-            ).items()
-        },
+        statements={ticker: paths[0] for ticker, paths in statements.items()},
         start=start,
     )
     _refuse_unknown(collection, universe.symbols() | set(listed))
     factors, shortest = load_french(first_folder(raw_dir, "famafrench", "french"), start=start)
     macro, macro_notes, macro_files = load_fred(first_folder(raw_dir, "fred"), start=start)
-
-    securities: dict[str, Security] = {}
-    frames: dict[str, pl.DataFrame] = {}
-    statements: dict[str, Statements] = {}
-    notes: list[str] = []
-    last = _last_sessions(universe, collection)
-
-    def take(symbol: str, sector: str) -> str | None:
-        """Add the name; or say why it cannot be used."""
-        files = collection.price_files(symbol)
-        if not files:
-            return "no prices with volume"
-        if symbol not in collection.statements:
-            return "no statements"
-        facts, described = parse_statements(collection.statements[symbol])
-        if (gap := facts.gap()) is not None:
-            return gap
-        frame, found = splice(files)
-        collection.parsed[symbol] = []  # 3,000 names need not lie in memory twice
-        if frame.height < MIN_SESSIONS:
-            return f"{frame.height} sessions of prices where {MIN_SESSIONS} are needed"
-        if (ends := frame["date"][-1]) < last:
-            return f"prices that end on {ends}"
-        frames[symbol] = frame
-        statements[symbol] = facts
-        # The configured sector wins: the published universe follows Yahoo's classes, the index list GICS.
-        if symbol in listed and listed[symbol].sector != sector:
-            notes.append(
-                f"{symbol}: taken as {sector} as configured; the constituents list says {listed[symbol].sector}."
-            )
-        securities[symbol] = _describe(symbol, sector, universe, listed, described)
-        notes.extend(found)
-        return None
-
-    _choose(universe, names, take, notes)
-    symbols = sorted(securities)
-    prices = pl.concat([frames[s].select(pl.lit(s).alias("symbol"), pl.all()) for s in symbols])
+    selection = _Selection(universe, listed, collection, _last_sessions(universe, collection))
+    selection.choose(names)
+    symbols, notes = sorted(selection.securities), selection.notes
+    prices = pl.concat([selection.prices[s].select(pl.lit(s).alias("symbol"), pl.all()) for s in symbols])
     _refuse_gaps(prices, collection)
-    if (unknown := sum(s.isin is None or s.cusip is None for s in securities.values())) > 0:
+    securities = tuple(selection.securities[s] for s in symbols)
+    if (unknown := sum(s.isin is None or s.cusip is None for s in securities)) > 0:
         notes.append(f"ISIN and CUSIP are not in the collection for {unknown} of {len(symbols)} names.")
     if holes := factors.null_count().sum_horizontal().item():
         notes.append(f"{holes} factor values are missing (-99.99) from {start} on.")
     return MarketData(
-        securities=tuple(securities[s] for s in symbols),
+        securities=securities,
         prices=prices,
         factors=factors,
         macro=macro,
-        statements={s: statements[s] for s in symbols},
+        statements={s: selection.statements[s] for s in symbols},
         notes=(*notes, *macro_notes),
         files={"factors": shortest, "DGS3MO": macro_files["DGS3MO"]},
     )
 
 
-def _choose(universe: Universe, names: int | None, take: Callable[[str, str], str | None], notes: list[str]) -> None:
-    """Fill each sector's quota from its names, then its alternates; note every replacement."""
-    sizes = {sector: len(listed) for sector, listed in universe.names.items()}
-    quota = sizes if names is None else sector_counts(sizes, names)
-    for sector, wanted in quota.items():
-        queue = iter((*universe.names[sector], *universe.alternates[sector]))
-        configured = set(universe.names[sector][:wanted])
-        waiting: list[tuple[str, str]] = []
-        taken = 0
-        for symbol in queue:
-            if taken == wanted:
-                break
-            if (reason := take(symbol, sector)) is not None:
-                waiting.append((symbol, reason))
-                continue
-            taken += 1
-            if waiting and symbol not in configured:
-                replaced, why = waiting.pop(0)
-                notes.append(f"{replaced} ({sector}) has {why}; {symbol} takes its place.")
-        if taken < wanted:
-            why = "; ".join(f"{symbol} has {reason}" for symbol, reason in waiting) or "no further alternates"
-            raise SourceError(
-                universe.path,
-                f"{sector} supplies {taken} of {wanted} names ({why})",
-                remedy="add files or alternates, or ask for fewer names",
-            )
+@dataclass(slots=True)
+class _Selection:
+    """The names taken so far, each with its prices and statements; `last` is the session that prices have to reach."""
+
+    universe: Universe
+    listed: Mapping[str, Security]
+    collection: _Collection
+    last: date
+    securities: dict[str, Security] = field(default_factory=dict[str, Security])
+    prices: dict[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
+    statements: dict[str, Statements] = field(default_factory=dict[str, Statements])
+    notes: list[str] = field(default_factory=list[str])
+
+    def choose(self, names: int | None) -> None:
+        """Fill each sector's quota from its names, then its alternates; note every replacement."""
+        universe = self.universe
+        sizes = {sector: len(listed) for sector, listed in universe.names.items()}
+        quota = sizes if names is None else sector_counts(sizes, names)
+        for sector, wanted in quota.items():
+            configured = set(universe.names[sector][:wanted])
+            waiting: list[tuple[str, str]] = []
+            taken = 0
+            for symbol in (*universe.names[sector], *universe.alternates[sector]):
+                if taken == wanted:
+                    break
+                if (reason := self._take(symbol, sector)) is not None:
+                    waiting.append((symbol, reason))
+                    continue
+                taken += 1
+                if waiting and symbol not in configured:
+                    replaced, why = waiting.pop(0)
+                    self.notes.append(f"{replaced} ({sector}) has {why}; {symbol} takes its place.")
+            if taken < wanted:
+                why = "; ".join(f"{symbol} has {reason}" for symbol, reason in waiting) or "no further alternates"
+                problem = f"{sector} supplies {taken} of {wanted} names ({why})"
+                raise SourceError(universe.path, problem, remedy="add files or alternates, or ask for fewer names")
+
+    def _take(self, symbol: str, sector: str) -> str | None:
+        """Add the name; or say why it cannot be used."""
+        files = self.collection.price_files(symbol)
+        if not files:
+            return "no prices with volume"
+        if symbol not in self.collection.statements:
+            return "no statements"
+        facts, described = parse_statements(self.collection.statements[symbol])
+        if (gap := facts.gap()) is not None:
+            return gap
+        frame, found = splice(files)
+        self.collection.parsed[symbol] = []  # 3,000 names need not lie in memory twice
+        if frame.height < MIN_SESSIONS:
+            return f"{frame.height} sessions of prices where {MIN_SESSIONS} are needed"
+        if (ends := frame["date"][-1]) < self.last:
+            return f"prices that end on {ends}"
+        self.prices[symbol], self.statements[symbol] = frame, facts
+        # The configured sector wins: the published universe follows Yahoo's classes, the index list GICS.
+        if symbol in self.listed and (other := self.listed[symbol].sector) != sector:
+            self.notes.append(f"{symbol}: taken as {sector} as configured; the constituents list says {other}.")
+        self.securities[symbol] = self._security(symbol, sector, described)
+        self.notes.extend(found)
+        return None
+
+    def _security(self, symbol: str, sector: str, described: Mapping[str, str]) -> Security:
+        """The universe's own record, else that of the constituents, completed from the statements' header."""
+        if symbol in self.universe.securities:
+            return self.universe.securities[symbol]
+        found = self.listed.get(symbol) or Security(symbol, described.get("name", symbol))
+        cik = found.cik or described.get("cik")
+        return replace(found, sector=sector, cik=cik.zfill(10) if cik else None, exchange=described.get("exchange"))
 
 
 def _by_ticker(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Path]]:
@@ -207,7 +213,7 @@ def _refuse_unknown(collection: _Collection, known: set[str] | frozenset[str]) -
             )
 
 
-def _constituents(raw_dir: Path) -> Mapping[str, Constituent]:
+def _constituents(raw_dir: Path) -> Mapping[str, Security]:
     for path in (raw_dir / "constituents" / "constituents.csv", raw_dir / "constituents.csv"):
         if path.is_file():
             return parse_constituents(path)
@@ -227,32 +233,6 @@ def _last_sessions(universe: Universe, collection: _Collection) -> date:
             universe.path, f"no configured name has prices from {collection.start} on", remedy="add prices"
         )
     return pl.concat(ends).unique().sort().tail(MAX_GAP + 1)[0]
-
-
-def _describe(
-    symbol: str,
-    sector: str,
-    universe: Universe,
-    listed: Mapping[str, Constituent],
-    described: Mapping[str, str],
-) -> Security:
-    """Security data: the universe's own record, else constituents, else the statements' header."""
-    if symbol in universe.securities:
-        return universe.securities[symbol]
-    row = listed.get(symbol)
-    cik = (row.cik if row is not None else None) or described.get("cik")
-    return Security(
-        symbol=symbol,
-        name=row.name if row is not None else described.get("name", symbol),
-        cik=cik.zfill(10) if cik else None,
-        isin=None,
-        cusip=None,
-        sector=sector,
-        sub_sector=row.sub_sector if row is not None else "",
-        exchange=described.get("exchange"),
-        country=None,
-        date_added=row.date_added if row is not None else None,
-    )
 
 
 def _refuse_gaps(prices: pl.DataFrame, collection: _Collection) -> None:

@@ -14,18 +14,18 @@ DEFAULT_UNIVERSE = Path(__file__).resolve().with_name("universe.json")
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """One name of the universe; None where the collection does not say (never guessed)."""
+    """One name of the universe; None, or an empty sub-sector, where the collection does not say (never guessed)."""
 
     symbol: str
     name: str
-    cik: str | None
-    isin: str | None
-    cusip: str | None
-    sector: str
-    sub_sector: str
-    exchange: str | None
-    country: str | None
-    date_added: date | None
+    cik: str | None = None
+    isin: str | None = None
+    cusip: str | None = None
+    sector: str = ""
+    sub_sector: str = ""
+    exchange: str | None = None
+    country: str | None = None
+    date_added: date | None = None
 
 
 @dataclass(frozen=True, slots=True)

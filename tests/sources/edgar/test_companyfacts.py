@@ -1,7 +1,5 @@
 """Company facts as the SEC serves them: what is read, what is noted, what is refused and with which words."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from datetime import date

@@ -1,7 +1,5 @@
 """XBRL instances and inline documents: both forms, transformations, covers, refusals and the real filings."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import re

@@ -4,8 +4,6 @@ Every figure in the two tables beside this file was read off realdata/companyfac
 shares). The accession is that of the filing which gave the figure first; a restated figure stands once per version.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

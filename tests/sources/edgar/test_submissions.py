@@ -1,7 +1,5 @@
 """Submissions as the SEC serves them."""
 
-from __future__ import annotations
-
 import json
 from datetime import date, datetime
 from pathlib import Path

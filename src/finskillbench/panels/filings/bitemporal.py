@@ -4,8 +4,6 @@ Rows that say the same thing stand together in order of filing; what was current
 then. A question takes NumPy operations on the rows of one company and no table operation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import date
 from typing import Any, NamedTuple, cast

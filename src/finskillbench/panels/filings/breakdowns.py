@@ -1,7 +1,5 @@
 """Which members of an axis add up to revenue: subtotals and totals among them fall out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from datetime import date

@@ -6,8 +6,6 @@ comparative is not. Quarters that nobody reported are year-to-date figures subtr
 derived row is filed when the last of its parents was. It is made again only once both of them have been restated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date

@@ -1,8 +1,7 @@
 """The fundamental panels as one step: facts as filed, the filings they come from, and revenue by segment."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import polars as pl
 
@@ -22,7 +21,7 @@ class FundamentalPanels:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def empty(cls, notes: tuple[str, ...] = ()) -> FundamentalPanels:
+    def empty(cls, notes: tuple[str, ...] = ()) -> Self:
         """Tables without rows."""
         facts, filings, segments = (
             pl.DataFrame(schema=schema) for schema in (PANEL_SCHEMA, FILINGS_SCHEMA, SEGMENTS_SCHEMA)

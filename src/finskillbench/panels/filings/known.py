@@ -5,12 +5,10 @@ its period ended: the longest deadline of a 10-K (90 days, non-accelerated filer
 timely filer. A restated figure stands under its first date; that much of the future the source does not let us remove.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -45,7 +43,7 @@ class Series:
     values: Floats
 
     @classmethod
-    def of(cls, table: pl.DataFrame) -> Series:
+    def of(cls, table: pl.DataFrame) -> Self:
         """From a statement table with `end` and `value`; rows without a value are left out."""
         ends = table["end"].cast(pl.Date).to_physical().to_numpy().astype(np.int64)
         values = table["value"].cast(pl.Float64).to_numpy()

@@ -1,7 +1,5 @@
 """Readable names of XBRL members: documents carry element names, the labels are in a linkbase that few keep."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

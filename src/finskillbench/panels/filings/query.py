@@ -5,8 +5,6 @@ start, end) stand together in order of filing; what was current on a day is the 
 of an axis change together: the latest filing replaces all that was said of a period.
 """
 
-from __future__ import annotations
-
 import re
 from calendar import monthrange
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Figures that a filer tagged in thousands or millions as if they were units."""
 
-from __future__ import annotations
-
 from datetime import date
 from statistics import median
 

@@ -5,8 +5,6 @@ complete set whose values add up to the revenue of the period within `TOLERANCE`
 an earlier one: members that a company renamed or redrew are never mixed with their predecessors.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

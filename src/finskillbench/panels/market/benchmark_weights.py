@@ -1,7 +1,5 @@
 """The benchmark weights panel: share of total market capitalisation at month-ends and risk dates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The covariance panel: Ledoit-Wolf on the trailing 252 sessions at month-ends and risk dates, annualised."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date

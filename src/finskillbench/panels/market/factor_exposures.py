@@ -1,7 +1,5 @@
 """The factor exposures panel: betas of each name on six factors at every month-end with enough history."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import date
 

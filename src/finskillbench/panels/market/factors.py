@@ -1,7 +1,5 @@
 """The factors panel: the daily returns that scenarios replay and exposures are regressed on, at every session."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 

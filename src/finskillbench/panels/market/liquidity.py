@@ -1,7 +1,5 @@
 """The liquidity panel: average daily volume in dollars at the risk dates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 

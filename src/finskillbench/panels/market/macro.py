@@ -4,8 +4,6 @@ A series keeps the values of the vintage that was read. Where it is revised (CPI
 dated by their first release but are the figures of that vintage: prints of the day are in no file of the collection.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta

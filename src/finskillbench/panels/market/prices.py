@@ -1,7 +1,5 @@
 """The prices panel: one grid of sessions by names, short holes filled, long ones left and reported."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date

@@ -1,7 +1,5 @@
 """The risk dates: month-ends in market regimes, on which the portfolios of the risk subtasks stand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The returns panel: simple and log returns, 21-day volatility and running drawdown on the adjusted close."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The annual risk-free rate at each month-end."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import date
 

@@ -1,7 +1,5 @@
 """Which days are sessions and which sessions end a month, decided from the past and the present only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import date, timedelta
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The views panel: five signals, their z-scores, and the annualised expected return they imply."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple

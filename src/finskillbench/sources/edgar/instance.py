@@ -3,8 +3,6 @@
 `instance_reader` reads the XML; here stand the filing that it is of, and one figure where a document repeats it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Iterator

@@ -4,8 +4,6 @@ Both forms are XML: an instance (`*_htm.xml`, XBRL 2.1) has an element per fact,
 XBRL 1.1) marks the figures in the page, to be transformed, scaled and signed.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Source: XBRL International, Transformation Registry 1 to 5 (`ixt`), and the SEC'
 the same transformation in every version of the registry, with or without hyphens.
 """
 
-from __future__ import annotations
-
 import re
 
 _BLANKS = re.compile(r"\s+")

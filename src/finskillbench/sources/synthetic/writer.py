@@ -11,6 +11,7 @@ import tempfile
 from datetime import date
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import orjson
 import polars as pl
@@ -172,44 +173,23 @@ def _universe(truth: SyntheticMarket) -> str:
         symbols = [s.symbol for s in truth.securities if s.sector == sector]
         if symbols:
             sectors[sector] = {"names": symbols, "alternates": []}
-    described = {
-        s.symbol: {
-            "name": s.name,
-            "cik": s.cik,
-            "isin": s.isin,
-            "cusip": s.cusip,
-            "sector": s.sector,
-            "sub_sector": s.sub_sector,
-            "exchange": s.exchange,
-            "country": s.country,
-            "date_added": s.date_added.isoformat() if s.date_added else None,
-        }
-        for s in truth.securities
-    }
-    record = {
+    described: dict[str, dict[str, object]] = {s.symbol: msgspec.to_builtins(s) for s in truth.securities}
+    for record in described.values():
+        del record["symbol"]
+    universe = {
         "about": f"{len(described)} fictional companies of seed {truth.seed}; any likeness to real ones is accidental.",
         "snapshot": truth.days[-1].isoformat(),
         "sectors": sectors,
         "securities": described,
     }
-    return orjson.dumps(record, option=orjson.OPT_INDENT_2).decode() + "\n"
+    return orjson.dumps(universe, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
 def _constituents(companies: tuple[Company, ...]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        [
-            "Symbol",
-            "Security",
-            "GICS Sector",
-            "GICS Sub-Industry",
-            "Headquarters Location",
-            "Date added",
-            "CIK",
-            "Founded",
-        ]
-    )
+    columns = "Symbol,Security,GICS Sector,GICS Sub-Industry,Headquarters Location,Date added,CIK,Founded"
+    writer.writerow(columns.split(","))
     for company in companies:
         s = company.security
         added = s.date_added.isoformat() if s.date_added else ""
