@@ -94,21 +94,6 @@ def test_the_panel_of_a_day_does_not_know_the_future(
     assert_frame_equal(again.sort(keys), frame.filter(pl.col("filed") <= day).sort(keys), rel_tol=1e-12)
 
 
-def test_a_derived_figure_is_no_older_than_its_parents(frame: pl.DataFrame) -> None:
-    """Every accession among the parents was public by the day of the derived row."""
-    derived = frame.filter(pl.col("derived"))
-    assert derived.height > 10_000
-    assert derived.filter(pl.col("parents").fill_null("") == "").height == 0
-    filed = frame.filter(~pl.col("derived")).select("symbol", "accession", "filed").unique(["symbol", "accession"])
-    parents = (
-        derived.select("symbol", "filed", pl.col("parents").str.extract_all(r"\d{10}-\d{2}-\d{6}").alias("parent"))
-        .explode("parent")
-        .join(filed, left_on=["symbol", "parent"], right_on=["symbol", "accession"], suffix="_parent")
-    )
-    assert parents.height > derived.height
-    assert parents.filter(pl.col("filed_parent") > pl.col("filed")).height == 0
-
-
 def test_restated_figures_are_old_before_and_new_after(frame: pl.DataFrame, store: FactStore) -> None:
     """Every company with a reported figure of two versions: the last day of the old one, the first of the new."""
     versions = (
@@ -139,17 +124,6 @@ def _shown(store: FactStore, row: Mapping[str, Any], day: dt.date) -> float | No
     values = [fact["value"] for fact in answer["facts"] if fact["start"] == start and fact["metric"] == row["metric"]]
     assert len(values) == 1
     return values[0]
-
-
-def test_known_restatements_in_their_time(store: FactStore) -> None:
-    """Kraft Heinz's net income of 2017, and Apple's earnings per share over the split of 2020."""
-    for symbol, metric, end, before, after, filed in (
-        ("CIK0001637459", "net_income", "2017-12-30", 10_999e6, 10_941e6, dt.date(2019, 6, 7)),
-        ("CIK0000320193", "eps_diluted", "2018-09-29", 11.91, 2.98, dt.date(2020, 10, 30)),
-    ):
-        for day, value in ((filed - dt.timedelta(days=1), before), (filed, after)):
-            answer = store.query(symbol, day, period=end, metrics=[metric], duration="annual")
-            assert [row["value"] for row in answer["facts"]] == [value]
 
 
 def test_what_is_public_is_what_the_second_derivation_says(

@@ -1,7 +1,6 @@
 """The facts panel of every real company of the collection."""
 
 from datetime import date, timedelta
-from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -12,10 +11,6 @@ from finskillbench.engines.accounting.periods import Duration
 from finskillbench.panels.filings.facts import PANEL_SCHEMA, PERIODIC_FORMS, FactsPanel, build_facts
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.edgar.metrics import CANONICAL, METRICS
-
-
-def as_of(frame: pl.DataFrame, day: date) -> pl.DataFrame:
-    return frame.filter(pl.col("filed") <= day).group_by("symbol", "metric", "start", "end").agg(pl.all().last())
 
 
 @pytest.fixture(scope="module")
@@ -124,21 +119,3 @@ def test_a_derived_row_is_filed_with_the_last_of_its_parents(real: FactsPanel) -
         checked += 1
     assert checked > 12_000
     assert 20 < repeated < 100  # told once more under the tag of the other parent
-
-
-def test_restated_figures_show_their_old_value_before_and_their_new_value_after(real: FactsPanel) -> None:
-    key = ["symbol", "metric", "start", "end"]
-    history = real.frame.group_by(key, maintain_order=True).agg("filed", "value").filter(pl.col("filed").list.len() > 1)
-    assert history.height > 5_000
-    for row in history.sample(200, seed=1).iter_rows(named=True):
-        of = real.frame.filter(
-            (pl.col("symbol") == row["symbol"])
-            & (pl.col("metric") == row["metric"])
-            & pl.col("start").eq_missing(row["start"])
-            & (pl.col("end") == row["end"])
-        )
-        for (before, old), (after, new) in pairwise(zip(row["filed"], row["value"], strict=True)):
-            assert before < after
-            assert as_of(of, after - timedelta(days=1))["value"].item() == old
-            assert as_of(of, after)["value"].item() == new
-        assert as_of(of, row["filed"][0] - timedelta(days=1)).is_empty()

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from tests.sources.synthetic.truth import filers_of, true_segments
 
+from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.filings.members import labels_of
 from finskillbench.panels.filings.periodic import FILINGS_SCHEMA
 from finskillbench.panels.filings.segments import REVENUE_TAGS, SEGMENTS_SCHEMA, SegmentsPanel, build_segments
@@ -24,17 +25,7 @@ YEAR = (date(2024, 1, 1), date(2024, 12, 31))
 NINE_MONTHS = (date(2024, 1, 1), date(2024, 9, 30))
 THIRD = (date(2024, 7, 1), date(2024, 9, 30))
 FOURTH = (date(2024, 10, 1), date(2024, 12, 31))
-NO_FACTS = pl.DataFrame(
-    schema={
-        "symbol": pl.String,
-        "metric": pl.String,
-        "start": pl.Date,
-        "end": pl.Date,
-        "filed": pl.Date,
-        "value": pl.Float64,
-        "derived": pl.Boolean,
-    }
-)
+NO_FACTS = FundamentalPanels.empty().facts.select("symbol", "metric", "start", "end", "filed", "value", "derived")
 
 Amounts = Mapping[str, float]
 
