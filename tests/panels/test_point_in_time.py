@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from finskillbench.panels import Panels, build_panels
-from finskillbench.panels.filings.known import REPORTING_LAG_DAYS
+from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.panels.market.benchmark_weights import build_benchmark_weights
 from finskillbench.panels.market.covariance import build_covariance
 from finskillbench.panels.market.factor_exposures import build_factor_exposures

@@ -7,7 +7,7 @@ import polars as pl
 
 from finskillbench.arrays import Floats
 from finskillbench.panels.filings.fundamentals import FundamentalPanels, build_fundamentals
-from finskillbench.panels.filings.known import REPORTING_LAG_DAYS
+from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights, shares_known_from
 from finskillbench.panels.market.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance
 from finskillbench.panels.market.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures

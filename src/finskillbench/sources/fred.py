@@ -128,12 +128,12 @@ def _joined(files: Sequence[FredFile]) -> tuple[pl.DataFrame, Path, list[str]]:
     notes: list[str] = []
     for other in files[1:]:
         common = frame.join(other.frame, on="date", how="inner", suffix="_other")
-        apart = common.filter((pl.col("value") - pl.col("value_other")).abs() > ROUNDING + 1e-9)
-        if common.is_empty() or not apart.is_empty():
+        differing = common.filter((pl.col("value") - pl.col("value_other")).abs() > ROUNDING + 1e-9)
+        if common.is_empty() or not differing.is_empty():
             what = "shares no date with the others"
-            if not apart.is_empty():
-                day, kept, given = apart.row(0)
-                what = f"differs on {apart.height} of {common.height} shared dates ({day}: {given:g}, not {kept:g})"
+            if not differing.is_empty():
+                day, used, value = differing.row(0)
+                what = f"differs on {differing.height} of {common.height} shared dates ({day}: {value:g}, not {used:g})"
             notes.append(f"FRED {first.series}: {_span(other)} {what} and is left out; {_span(first)} is kept.")
             continue
         added = other.frame.join(frame, on="date", how="anti")

@@ -92,8 +92,8 @@ def _series(path: Path, field: str, entries: list[object] | None, *, positive: b
     ends: list[str] = []
     values: list[float] = []
     for i, entry in enumerate(entries):
-        given = as_object(entry) or {}
-        value, end = given.get("v"), given.get("end")
+        fields = as_object(entry) or {}
+        value, end = fields.get("v"), fields.get("end")
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not isinstance(end, str):
             raise SourceError(path, f"{field}[{i}] has no end or no number: {entry!r}", line=1, remedy="remove it")
         if positive and value <= 0:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from finskillbench.errors import InputError
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
-from finskillbench.panels.filings.query import HELD, LARGEST_LIMIT, MEMBERS, QUERIED, FactStore
+from finskillbench.panels.filings.query import LARGEST_LIMIT, MEMBERS, QUERIED, VISIBLE, FactStore
 
 EMPTY = FundamentalPanels.empty()
 Q1, Q2 = (date(2023, 1, 1), date(2023, 3, 31)), (date(2023, 4, 1), date(2023, 6, 30))
@@ -286,7 +286,7 @@ def test_no_company_at_all() -> None:
 def test_the_facts_of_an_episode_are_all_that_was_current_since_a_day(store: FactStore) -> None:
     held = store.visible("ACME", FILED_K, Q2[1])
     assert [row["value"] for row in held["facts"]] == [500.0, 1200.0, 220.0, 125.0]
-    assert all(tuple(row) == HELD for row in held["facts"])
+    assert all(tuple(row) == VISIBLE for row in held["facts"])
     assert held["segments"] == []
     everything = store.visible("ACME", FILED_K)
     assert len(everything["facts"]) == 7

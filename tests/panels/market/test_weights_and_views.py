@@ -10,7 +10,7 @@ import pytest
 
 from finskillbench.errors import SourceError
 from finskillbench.panels import Panels, build_panels
-from finskillbench.panels.filings.known import Series, trailing_year
+from finskillbench.panels.filings.statements import Series, trailing_year
 from finskillbench.panels.market.views import INFORMATION_COEFFICIENT, SIGNAL_WEIGHTS, z_scores
 from finskillbench.sources.market import MarketData
 

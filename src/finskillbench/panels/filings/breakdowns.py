@@ -89,7 +89,7 @@ def _finest(period: Period, parts: Parts, totals: Mapping[Period, Figure]) -> tu
                 others += _gap(figures, chosen, totals[other]) <= _slack(figures.values(), totals[other])
         return others, len(chosen)
 
-    subsets = [tuple(name for name, kept in zip(names, mask, strict=True) if kept) for mask in fitting.tolist()]
+    subsets = [tuple(name for name, inside in zip(names, mask, strict=True) if inside) for mask in fitting.tolist()]
     return max(subsets, key=rank, default=())
 
 

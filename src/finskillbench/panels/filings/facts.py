@@ -175,14 +175,14 @@ def _parts_of_totals(everything: pl.DataFrame) -> pl.DataFrame:
         for alias in metric.aliases:
             if not (alias.unless or alias.below):
                 continue
-            mine = everything.filter((pl.col("taxonomy") == alias.taxonomy) & (pl.col("tag") == alias.tag))
+            figures = everything.filter((pl.col("taxonomy") == alias.taxonomy) & (pl.col("tag") == alias.tag))
             others = everything.filter(pl.col("tag").is_in(list(map(tag_of, alias.unless))))
-            found.append(mine.join(others, on=filing, how="semi").select(found[0].columns))
+            found.append(figures.join(others, on=filing, how="semi").select(found[0].columns))
             totals = everything.filter(pl.col("tag").is_in(list(map(tag_of, alias.below)))).select(
                 *period, total="value"
             )
             less = pl.col("total") > pl.col("value")  # no tolerance: filings would change tags as they pass it
-            found.append(mine.join(totals, on=period, nulls_equal=True).filter(less).select(found[0].columns))
+            found.append(figures.join(totals, on=period, nulls_equal=True).filter(less).select(found[0].columns))
     return pl.concat(found).unique()
 
 
@@ -214,9 +214,9 @@ def _fallback_rows(reported: pl.DataFrame, name: str, metric: Metric) -> pl.Data
             parents=pl.when(pl.col("other").is_null()).then(pl.col("parents")).otherwise(glue),
             weak=pl.col("weak") | pl.col("neighbour").fill_null(False),
         ).drop("other", "also", "neighbour")
-    stated = of.filter(pl.col("metric") == name).select(key)
+    present = of.filter(pl.col("metric") == name).select(key)
     return (
-        rows.join(stated, on=key, how="anti", nulls_equal=True)
+        rows.join(present, on=key, how="anti", nulls_equal=True)
         .with_columns(
             metric=pl.lit(name),
             tag=pl.lit(""),
@@ -250,11 +250,11 @@ def _versions(reported: pl.DataFrame) -> pl.DataFrame:
         .with_columns(best_before=pl.col("rank").cum_min().shift(1).over("period"))
     )
     lesser = (pl.col("rank") > pl.col("best_before")) & (pl.col("weak") | (pl.col("best_in_filing") < pl.col("rank")))
-    kept = daily.filter(~lesser.fill_null(False)).with_columns(figure=pl.struct(*PERIOD, "value").rle_id())
-    said_before = pl.col("rank").cum_min().shift(1).over("figure")
+    comparable = daily.filter(~lesser.fill_null(False)).with_columns(figure=pl.struct(*PERIOD, "value").rle_id())
+    rank_before = pl.col("rank").cum_min().shift(1).over("figure")
     return (
-        kept.with_columns(since=pl.col("filed").first().over("figure"))
-        .filter(said_before.is_null() | (pl.col("rank") < said_before))
+        comparable.with_columns(since=pl.col("filed").first().over("figure"))
+        .filter(rank_before.is_null() | (pl.col("rank") < rank_before))
         .drop("period", "best_before", "best_in_filing", "figure")
     )
 
@@ -338,14 +338,14 @@ def _of_one_vintage(rows: pl.DataFrame) -> pl.Series:
 
     A chain is the differences of one pair of periods.
     """
-    kept: list[bool] = []
+    retained: list[bool] = []
     last: date | None = None
     chains = rows.select(pl.struct(*PERIOD, "first").rle_id()).to_series().to_list()
     before = -1
     filings = rows.select("filed", pl.min_horizontal("since_long", "since_short")).iter_rows()
     for chain, (filed, older) in zip(chains, filings, strict=True):
-        kept.append(chain != before or last is None or older > last)
-        if kept[-1]:
+        retained.append(chain != before or last is None or older > last)
+        if retained[-1]:
             last = filed
         before = chain
-    return pl.Series(kept, dtype=pl.Boolean)
+    return pl.Series(retained, dtype=pl.Boolean)

@@ -26,9 +26,9 @@ DEFAULT_LIMIT = 200
 LARGEST_LIMIT = 500
 """Rows of one answer: at some 350 characters each the largest stays below the 262,144 of a tool's result."""
 
-HELD = ("metric", "start", "end", "duration", "value", "unit", "form", "filed", "accession", "tag", "derived")
+VISIBLE = ("metric", "start", "end", "duration", "value", "unit", "form", "filed", "accession", "tag", "derived")
 """What an episode's facts carry, and the further fields of an answer to a query."""
-QUERIED = (*HELD, "taxonomy", "fiscal_year", "fiscal_period")
+QUERIED = (*VISIBLE, "taxonomy", "fiscal_year", "fiscal_period")
 MEMBERS = ("axis", "segment", "start", "end", "duration", "value", "form", "filed", "accession", "derived")
 
 _NEAR = 12
@@ -136,7 +136,7 @@ class FactStore:
     def visible(self, symbol: str, as_of: date, since: date | None = None) -> dict[str, list[dict[str, Any]]]:
         """All current `facts` and `segments` of a company as of a day, of periods that end on or after `since`.
 
-        Rows have the fields `HELD` and `MEMBERS`, the latest period first.
+        Rows have the fields `VISIBLE` and `MEMBERS`, the latest period first.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class FactStore:
         """
         company = self._known(symbol)
         found: dict[str, list[dict[str, Any]]] = {}
-        for name, table, fields in (("facts", self._facts, HELD), ("segments", self._segments, MEMBERS)):
+        for name, table, fields in (("facts", self._facts, VISIBLE), ("segments", self._segments, MEMBERS)):
             places = table.current(company, as_of)
             if since is not None:
                 places = places[table.end[places] >= ordinal(since)]
@@ -171,8 +171,8 @@ class FactStore:
             there |= {name.lower() for name in texts.present(chosen)}
             known |= {name.lower() for name in texts.present(visible)}
         missing = {
-            _cut(given): "on file, but not for this period, form and duration" if key in known else "not on file"
-            for key, given in asked.items()
+            _cut(text): "on file, but not for this period, form and duration" if key in known else "not on file"
+            for key, text in asked.items()
             if key not in there
         }
         return chosen[keep], missing

@@ -181,9 +181,9 @@ class _Company:
             reported = sources[source]
             derived, derived_totals = self._differences(axis, source, reported, totals, filing)
             sets = complete({**reported, **derived}, {**totals, **derived_totals})
-            own = (len(sets), -source.place, -sum(found.gap for found in sets.values()))
-            if sets and (rank is None or own > rank):
-                rank, best = own, {period: (found, period in derived) for period, found in sets.items()}
+            score = (len(sets), -source.place, -sum(found.gap for found in sets.values()))
+            if sets and (rank is None or score > rank):
+                rank, best = score, {period: (found, period in derived) for period, found in sets.items()}
         return best
 
     def _differences(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from finskillbench.arrays import Floats
 from finskillbench.errors import SourceError
 from finskillbench.panels.columns import DATE, SYMBOL, Column, schema_of
-from finskillbench.panels.filings.known import REPORTING_LAG_DAYS, Fact, Series
+from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS, Fact, Series
 from finskillbench.sources.market import Statements
 
 STALE_SHARES_DAYS = 2 * 365 + REPORTING_LAG_DAYS

@@ -9,7 +9,7 @@ import polars as pl
 
 from finskillbench.arrays import Floats
 from finskillbench.panels.columns import DATE, SYMBOL, Column
-from finskillbench.panels.filings.known import Fact, Series, trailing_year
+from finskillbench.panels.filings.statements import Fact, Series, trailing_year
 from finskillbench.panels.market.returns import annual_volatility
 from finskillbench.sources.market import Statements
 

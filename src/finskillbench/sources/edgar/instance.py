@@ -129,19 +129,19 @@ def _cover_date(text: str) -> date | None:
 
 def _one_each(path: Path, facts: list[InstanceFact]) -> tuple[tuple[InstanceFact, ...], tuple[str, ...]]:
     """Facts without repetitions: the most precise is kept, and none of those that contradict each other."""
-    kept: dict[tuple[Any, ...], InstanceFact] = {}
+    chosen: dict[tuple[Any, ...], InstanceFact] = {}
     refused: dict[tuple[Any, ...], str] = {}
     for fact in facts:
         key = (fact.taxonomy, fact.tag, fact.unit, fact.start, fact.end, fact.dimensions)
-        first = kept.setdefault(key, fact)
+        first = chosen.setdefault(key, fact)
         if fact.value != first.value:
             coarse, fine = sorted((first, fact), key=lambda each: math.inf if each.decimals is None else each.decimals)
             # A figure in the text is often the one of the table, rounded ("$383.3 billion").
             if abs(coarse.value - fine.value) <= (0.0 if coarse.decimals is None else 10.0**-coarse.decimals):
-                kept[key] = fine
+                chosen[key] = fine
             else:
                 refused[key] = (
                     f"{path.name}: {fact.taxonomy}:{fact.tag} to {fact.end} is both {first.value:.12g} and "
                     f"{fact.value:.12g}; neither is used."
                 )
-    return tuple(fact for key, fact in kept.items() if key not in refused), tuple(refused.values())
+    return tuple(fact for key, fact in chosen.items() if key not in refused), tuple(refused.values())

@@ -363,8 +363,8 @@ class InstanceReader:
         known = self._canonical.get(uri)
         if known is None:
             standard = _STANDARD.search(uri)
-            own = (prefix for prefix, uris in self._prefixes.items() if uris and uris[-1] == uri)
-            known = self._canonical[uri] = standard.group(1) if standard else next(own, "")
+            declared = (prefix for prefix, uris in self._prefixes.items() if uris and uris[-1] == uri)
+            known = self._canonical[uri] = standard.group(1) if standard else next(declared, "")
         return known
 
     def _refuse_entity(self, name: str, *_: object) -> None:

@@ -137,7 +137,7 @@ def _market_caps(sectors: tuple[str, ...], rng: np.random.Generator) -> Floats:
         rest = (labels == leader) & (np.arange(count) != giant)
         weights[rest] *= (_LARGEST_SECTOR - top) / weights[rest].sum()
         for sector in sums:
-            if sector != leader and (held := weights[labels == sector].sum()) > _OTHER_SECTOR:
-                weights[labels == sector] *= _OTHER_SECTOR / held
+            if sector != leader and (total := weights[labels == sector].sum()) > _OTHER_SECTOR:
+                weights[labels == sector] *= _OTHER_SECTOR / total
         weights[others] *= (1 - _LARGEST_SECTOR) / weights[others].sum()
     return np.round(weights * count * _MEAN_CAP, -6)

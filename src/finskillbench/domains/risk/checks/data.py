@@ -20,7 +20,7 @@ from finskillbench.domains.risk.second import FACTORS, turnover, weights
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
-from finskillbench.panels.filings.known import REPORTING_LAG_DAYS
+from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.panels.market.covariance import WINDOW
 from finskillbench.scoring.values import mapping
 

@@ -192,10 +192,11 @@ def _working_capital(
     count = len(revenue)
     scale = float(assets.mean() / revenue.mean())
     days = min(profile.receivables, 0.16 * scale) * _factor(rng, count, 0.13, 0.4)
-    held = min(profile.inventory, 0.12 * scale) * _factor(rng, count, 0.10, 0.6)
+    inventory = min(profile.inventory, 0.12 * scale) * _factor(rng, count, 0.10, 0.6)
     for start in np.flatnonzero(rng.random(count) < 0.065):
         days[start : start + int(rng.integers(2, 5))] *= on_grid(rng.uniform(1.5, 2.4), 3)
-    return thousands(np.minimum(revenue * days, 0.34 * assets)), thousands(np.minimum(revenue * held, 0.2 * assets))
+    receivables = np.minimum(revenue * days, 0.34 * assets)
+    return thousands(receivables), thousands(np.minimum(revenue * inventory, 0.2 * assets))
 
 
 def _segments(revenue: Whole, parts: int, rng: np.random.Generator) -> list[Whole]:

@@ -104,8 +104,8 @@ def company_returns(
     """
     rng = generator(seed, Stream.RETURNS, index)
     daily = traits.idiosyncratic_volatility / 252**0.5
-    own = rounded(_fat_tails(rng, len(factors)) * np.sqrt(multiplier) * daily, 7)
-    returns: Floats = risk_free + sector + own
+    idiosyncratic = rounded(_fat_tails(rng, len(factors)) * np.sqrt(multiplier) * daily, 7)
+    returns: Floats = risk_free + sector + idiosyncratic
     for k, beta in enumerate(traits.betas):
         returns = returns + beta * factors[:, k]
     for surprise, session in zip(traits.surprises, traits.announced, strict=True):

@@ -107,13 +107,13 @@ def _annual(
     dividends = thousands(np.minimum(per_share * diluted, income))
     equity = np.empty(len(members))
     buybacks = np.empty(len(members))
-    held = on_grid(income[0] / traits.return_on_equity, -3)
+    book_equity = on_grid(income[0] / traits.return_on_equity, -3)
     for i, earned in enumerate(income):
         # Equity moves towards the company's return on equity through buybacks, never through new capital.
-        spare = held + earned - dividends[i] - earned / traits.return_on_equity
+        spare = book_equity + earned - dividends[i] - earned / traits.return_on_equity
         buybacks[i] = thousands(np.clip(spare, 0.0, 1.2 * earned))
-        held = held + earned - dividends[i] - buybacks[i]
-        equity[i] = held
+        book_equity = book_equity + earned - dividends[i] - buybacks[i]
+        equity[i] = book_equity
     gross = thousands(np.maximum(operating * 1.9, revenue * 0.35))
     gross = np.minimum(gross, thousands(revenue * 0.92))
     research = thousands((gross - operating) * 0.3)
