@@ -36,6 +36,7 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
     ------
     SourceError : naming the symbol, date and remedy, where the data cannot carry a panel.
     """
+    # A list of panels in the order in which they need each other, which parts would hide.
     refuse_short_series(market)
     grid = build_prices(market)
     symbols, sessions = grid.symbols, grid.sessions

@@ -267,19 +267,10 @@ def _differences(versions: pl.DataFrame) -> pl.DataFrame:
     filing is then its parent. Where the quarter itself is reported, derived rows filed on that day or later give way
     to it, whichever day it is said to start on.
     """
+    # One chain of joins, of which no part means anything by itself.
     additive = [name for name in CANONICAL if METRICS[name].additive]
     flows = versions.filter(pl.col("metric").is_in(additive) & (pl.col("duration") != "other"))
-    periods = flows.select(*PERIOD, "duration").unique()
-    pairs = (
-        periods.filter(pl.col("duration").is_in(list(_LONGER)))
-        .with_columns(before=pl.col("duration").replace_strict(_LONGER))
-        .join(
-            periods.select("symbol", "metric", "start", earlier="end", before="duration"),
-            on=["symbol", "metric", "start", "before"],
-        )
-        .filter((pl.col("end") - pl.col("earlier")).dt.total_days().is_between(*QUARTER_APART))
-        .select(*PERIOD, "earlier")
-    )
+    pairs = _year_to_date_pairs(flows)
     key = [*PERIOD, "earlier"]
     sides = {
         "long": pairs.join(flows, on=PERIOD),
@@ -331,6 +322,21 @@ def _differences(versions: pl.DataFrame) -> pl.DataFrame:
     rows = rows.filter(_of_one_vintage(rows)).sort(*PERIOD, "filed", "first")
     rows = rows.unique([*PERIOD, "filed"], keep="first", maintain_order=True)
     return rows.filter(~_same_as_before(rows, (*PERIOD, "value")))
+
+
+def _year_to_date_pairs(flows: pl.DataFrame) -> pl.DataFrame:
+    """PERIOD and `earlier`: year-to-date periods with the end of the one that is a quarter shorter."""
+    periods = flows.select(*PERIOD, "duration").unique()
+    return (
+        periods.filter(pl.col("duration").is_in(list(_LONGER)))
+        .with_columns(before=pl.col("duration").replace_strict(_LONGER))
+        .join(
+            periods.select("symbol", "metric", "start", earlier="end", before="duration"),
+            on=["symbol", "metric", "start", "before"],
+        )
+        .filter((pl.col("end") - pl.col("earlier")).dt.total_days().is_between(*QUARTER_APART))
+        .select(*PERIOD, "earlier")
+    )
 
 
 def _of_one_vintage(rows: pl.DataFrame) -> pl.Series:

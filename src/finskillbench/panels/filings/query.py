@@ -96,6 +96,7 @@ class FactStore:
         ------
         InputError : an unknown ticker; a period, duration, axis or limit that cannot be meant.
         """
+        # Long by its description: a check of each argument, then one answer.
         span = _span(period) if period is not None else None
         _refuse_other("duration", duration, DURATIONS)
         _refuse_other("axis", axis, AXES)

@@ -78,6 +78,7 @@ def build_views(
     ----------
     adj_close, simple : (T, n). market_cap : USD (n,) per date of the rows.
     """
+    # The five signals stand one under the other, as the text describes them.
     flows = {s: _trailing(statements[s]) for s in symbols}
     equities = {s: Series.of(statements[s].equity) for s in symbols}
     near, far = MOMENTUM_SESSIONS
@@ -115,14 +116,11 @@ def build_views(
             "annual_volatility": volatility,
             "expected_return": INFORMATION_COEFFICIENT * volatility * composite,
         }
+        table = {name: pl.Series(values, dtype=pl.Float64).fill_nan(None) for name, values in figures.items()}
+        ends = pl.Series([fact.end if fact else None for fact in earnings], dtype=pl.Date)
         pieces.append(
-            pl.DataFrame(
-                {
-                    "date": pl.Series([day] * len(symbols), dtype=pl.Date),
-                    "symbol": pl.Series(symbols, dtype=pl.String),
-                    **{name: pl.Series(values, dtype=pl.Float64).fill_nan(None) for name, values in figures.items()},
-                    "earnings_as_of": pl.Series([fact.end if fact else None for fact in earnings], dtype=pl.Date),
-                }
+            pl.DataFrame({"symbol": symbols, **table, "earnings_as_of": ends}).select(
+                pl.lit(day, dtype=pl.Date).alias("date"), pl.all()
             )
         )
     return ViewsPanel(pl.concat(pieces), absent)

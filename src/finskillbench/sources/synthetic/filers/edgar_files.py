@@ -247,7 +247,6 @@ def instances(filer: Filer) -> Iterator[tuple[str, bytes]]:
 
 def _instance(filer: Filer, filing: Filing) -> str:
     security = filer.company.security
-    prefix = security.symbol.lower()
     entity = f'<entity><identifier scheme="http://www.sec.gov/CIK">{security.cik}</identifier>'
     contexts: list[str] = []
     facts: list[str] = []
@@ -300,6 +299,12 @@ def _instance(filer: Filer, filing: Filing) -> str:
         if filer.quirks.crossed and filer.quirks.geography and sums:
             both = ((axes[PRODUCT], sums[0][0]), (axes[GEOGRAPHY], "country:US"))
             amount(revenue, context(period, *both), _half(sums[0][1]))
+    return _document(filer, filing, contexts, facts)
+
+
+def _document(filer: Filer, filing: Filing, contexts: list[str], facts: list[str]) -> str:
+    """The instance around its contexts and facts, with the taxonomies of its year."""
+    prefix = filer.company.security.symbol.lower()
     year = max(2016, filing.filed.year) - (filing.filed.month < 6)
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'

@@ -57,7 +57,10 @@ INSTANTS = (
 def draw_figures(
     traits: Traits, facts: Fundamentals, sector: str, *, minority: bool, rng: np.random.Generator
 ) -> Figures:
-    """Statements whose revenue, net income, diluted shares and year-end equity are those of `facts`."""
+    """Statements whose revenue, net income, diluted shares and year-end equity are those of `facts`.
+
+    One line of the statements after another, in the order of the draws: parts would only pass all of them around.
+    """
     profile = PROFILES[sector]
     all_fiscal = np.array([end.year + (end.month > traits.fiscal_month) for end in facts.quarter_ends])
     # Year-to-date figures need a year from its beginning; the last one may be unfinished.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from finskillbench.arrays import Integers
 from finskillbench.sources.synthetic.calendar import business_day, session_ordinals, sessions
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHY, PRODUCT, Figures, Whole
 from finskillbench.sources.synthetic.filers.filer import Quirks, Vintage
@@ -46,63 +47,15 @@ class Plan:
         self.amended: list[tuple[str, int, date]] = []
         self.restated: dict[tuple[str, int], tuple[int, ...]] = {}
         self.old: dict[str, Whole] = {}  # differences of quarters that are never restated
-        years = figures.fiscal
-        money = figures.money
-
-        def amounts(rows: NDArray[np.int_], parts: Mapping[Any, NDArray[Any]]) -> dict[str, Whole]:
-            out = {name: np.zeros(len(years), dtype=np.int64) for name in parts}
-            for name, values in parts.items():
-                out[name][rows] = values
-            return out
-
+        # In this order, which is that of the draws.
         if quirks.overstated is not None:
-            rows = np.flatnonzero(years == quirks.overstated)[3:]
-            extra = _thousands(money["revenue"][rows] * on_grid(rng.uniform(0.05, 0.11), 4))
-            cost = _thousands(extra * 0.4)
-            tax = _thousands((extra - cost) * 0.21)
-            net, owed = extra - cost - tax, cost + tax
-            day = business_day(days[int(rows[0])] + timedelta(days=int(rng.integers(20, 28))))
-            income = {"cost_of_revenue": cost, "income_tax": tax, "net_income": net}
-            income |= dict.fromkeys(("gross_profit", "operating_income"), extra - cost)
-            sales = dict.fromkeys(("revenue", f"{PRODUCT}:0", f"{GEOGRAPHY}:0"), extra)
-            balance = dict.fromkeys(("total_assets", "current_assets", "receivables"), extra)
-            balance |= dict.fromkeys(("total_liabilities", "current_liabilities"), owed)
-            self._change(day, amounts(rows, income | sales | balance | {"stockholders_equity": net}))
-            self._amend("10-K/A", int(rows[0]), day, range(int(rows[0]) - 3, int(rows[0]) + 1))
+            self._correct_revenue(quirks.overstated, rng)
         if quirks.impaired is not None:
-            rows = np.flatnonzero(years == quirks.impaired)[1:2]
-            charge = _thousands(money["net_income"][rows] * on_grid(rng.uniform(1.6, 2.4), 4))
-            tax = _thousands(charge * 0.21)
-            day = business_day(days[int(rows[0])] + timedelta(days=int(rng.integers(20, 40))))
-            change = dict.fromkeys(("operating_income", "total_assets"), -charge)
-            change |= dict.fromkeys(("income_tax", "total_liabilities"), -tax)
-            change |= dict.fromkeys(("net_income", "stockholders_equity"), tax - charge)
-            self._change(day, amounts(rows, change))
-            self._amend("10-Q/A", int(rows[0]), day, ())
+            self._take_back_charge(quirks.impaired, rng)
         if quirks.reclassified is not None:
-            rows = np.flatnonzero(years <= quirks.reclassified)
-            moved = _thousands(money["sga"] * 0.12)
-            recent = np.flatnonzero((years == quirks.reclassified) | (years == quirks.reclassified - 1))
-            for quarters, since in ((recent, days[int(rows[-1])]), (np.setdiff1d(rows, recent), None)):
-                part = moved[quarters]
-                change = {"cost_of_revenue": -part, "gross_profit": part, "sga": part}
-                self._change(since, amounts(quarters, change))
-            self.restated["10-K", int(rows[-1])] = tuple(recent.tolist())
+            self._reclassify(quirks.reclassified)
         if quirks.spun_off is not None:
-            last = int(np.flatnonzero(years == quirks.spun_off)[0]) - 1  # the last quarter with the business
-            wave = np.round(1 + 0.1 * np.sin(np.arange(len(years)) / 3), 6)
-            sold = _thousands(money["revenue"] * 0.18 * wave)
-            day = sessions()[int(np.searchsorted(session_ordinals(), days[last + 1].toordinal())) - 1]
-            rows = np.arange(last + 1)
-            for quarters, since in ((rows[-8:], day), (rows[:-8], None)):
-                revenue = sold[quarters]
-                cost, selling = _thousands(revenue * 0.6), _thousands(revenue * 0.15)
-                profit = revenue - cost - selling
-                income = {"cost_of_revenue": cost, "gross_profit": revenue - cost, "sga": selling}
-                income |= {"operating_income": profit, "income_tax": _thousands(profit * 0.21)}
-                sales = dict.fromkeys(("revenue", f"{PRODUCT}:{products - 1}", f"{GEOGRAPHY}:0"), revenue)
-                self._change(since, amounts(quarters, income | sales))
-            self._amend("10-K/A", last, day, rows[-8:].tolist())
+            self._spin_off(quirks.spun_off, f"{PRODUCT}:{products - 1}")
         if split is not None and (after := [i for i, end in enumerate(ends) if end >= split[0]]):
             # A split shows from the first report whose period ends after it; the 10-K repeats two years' quarters.
             self.split_since = days[after[0]]
@@ -111,7 +64,66 @@ class Plan:
             repeated = set(range(max(0, opening - 4), min(opening + 4, len(ends))))
             self.restated[key] = tuple(sorted(repeated.union(self.restated.get(key, ()))))
 
-    def _change(self, since: date | None, before: dict[str, Whole]) -> None:
+    def _correct_revenue(self, year: int, rng: np.random.Generator) -> None:
+        """A 10-K/A takes back revenue of the year's fourth quarter."""
+        rows = np.flatnonzero(self.figures.fiscal == year)[3:]
+        extra = _thousands(self.figures.money["revenue"][rows] * on_grid(rng.uniform(0.05, 0.11), 4))
+        cost = _thousands(extra * 0.4)
+        tax = _thousands((extra - cost) * 0.21)
+        net, owed = extra - cost - tax, cost + tax
+        day = business_day(self.days[int(rows[0])] + timedelta(days=int(rng.integers(20, 28))))
+        income = {"cost_of_revenue": cost, "income_tax": tax, "net_income": net}
+        income |= dict.fromkeys(("gross_profit", "operating_income"), extra - cost)
+        sales = dict.fromkeys(("revenue", f"{PRODUCT}:0", f"{GEOGRAPHY}:0"), extra)
+        balance = dict.fromkeys(("total_assets", "current_assets", "receivables"), extra)
+        balance |= dict.fromkeys(("total_liabilities", "current_liabilities"), owed)
+        self._change(day, rows, income | sales | balance | {"stockholders_equity": net})
+        self._amend("10-K/A", int(rows[0]), day, range(int(rows[0]) - 3, int(rows[0]) + 1))
+
+    def _take_back_charge(self, year: int, rng: np.random.Generator) -> None:
+        """A 10-Q/A takes back a charge of the year's second quarter."""
+        rows = np.flatnonzero(self.figures.fiscal == year)[1:2]
+        charge = _thousands(self.figures.money["net_income"][rows] * on_grid(rng.uniform(1.6, 2.4), 4))
+        tax = _thousands(charge * 0.21)
+        day = business_day(self.days[int(rows[0])] + timedelta(days=int(rng.integers(20, 40))))
+        change: dict[str, Whole] = dict.fromkeys(("operating_income", "total_assets"), -charge)
+        change |= dict.fromkeys(("income_tax", "total_liabilities"), -tax)
+        change |= dict.fromkeys(("net_income", "stockholders_equity"), tax - charge)
+        self._change(day, rows, change)
+        self._amend("10-Q/A", int(rows[0]), day, ())
+
+    def _reclassify(self, year: int) -> None:
+        """The year's 10-K moves selling expense into cost, with the year before."""
+        years = self.figures.fiscal
+        rows = np.flatnonzero(years <= year)
+        moved = _thousands(self.figures.money["sga"] * 0.12)
+        recent = np.flatnonzero((years == year) | (years == year - 1))
+        for quarters, since in ((recent, self.days[int(rows[-1])]), (np.setdiff1d(rows, recent), None)):
+            part = moved[quarters]
+            self._change(since, quarters, {"cost_of_revenue": -part, "gross_profit": part, "sga": part})
+        self.restated["10-K", int(rows[-1])] = tuple(recent.tolist())
+
+    def _spin_off(self, year: int, product: str) -> None:
+        """A business leaves in the year's first quarter; a 10-K/A restates the two years before."""
+        last = int(np.flatnonzero(self.figures.fiscal == year)[0]) - 1  # the last quarter with the business
+        revenue = self.figures.money["revenue"]
+        sold = _thousands(revenue * 0.18 * np.round(1 + 0.1 * np.sin(np.arange(len(revenue)) / 3), 6))
+        day = sessions()[int(np.searchsorted(session_ordinals(), self.days[last + 1].toordinal())) - 1]
+        rows = np.arange(last + 1)
+        for quarters, since in ((rows[-8:], day), (rows[:-8], None)):
+            sales = sold[quarters]
+            cost, selling = _thousands(sales * 0.6), _thousands(sales * 0.15)
+            profit = sales - cost - selling
+            income = {"cost_of_revenue": cost, "gross_profit": sales - cost, "sga": selling}
+            income |= {"operating_income": profit, "income_tax": _thousands(profit * 0.21)}
+            self._change(since, quarters, income | dict.fromkeys(("revenue", product, f"{GEOGRAPHY}:0"), sales))
+        self._amend("10-K/A", last, day, rows[-8:].tolist())
+
+    def _change(self, since: date | None, rows: Integers, parts: Mapping[str, Whole]) -> None:
+        """Amounts by which some quarters differed before a day; None stands for quarters never restated."""
+        before = {name: np.zeros(len(self.figures.fiscal), dtype=np.int64) for name in parts}
+        for name, values in parts.items():
+            before[name][rows] = values
         if since is not None:
             self.changes.append(_Change(since, before))
             return
