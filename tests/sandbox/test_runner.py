@@ -228,7 +228,7 @@ def test_a_killed_owner_leaves_no_process_behind(held: bool, write: Write) -> No
                     os.closerange(0, 3)
                     time.sleep(30)
                     os._exit(0)
-                print(holder, server, children, runner._scratch, flush=True)
+                print(holder, server, children, runner._server.scratch, flush=True)
                 os.kill(os.getpid(), signal.SIGKILL)
         asyncio.run(main())
         """,
@@ -312,7 +312,7 @@ def test_an_owner_killed_while_its_server_starts_leaves_nothing(tmp_path: Path) 
         runner._start()
         while not os.path.exists("warming"):
             pass
-        print(runner._process.pid, runner._scratch, flush=True)
+        print(runner._server.process.pid, runner._server.scratch, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     """
     (tmp_path / "slow_start.py").write_text(f"import time\nopen({str(tmp_path / 'warming')!r}, 'w')\ntime.sleep(0.5)\n")

@@ -7,25 +7,20 @@ the next call untouched.
 
 import asyncio
 import contextlib
-import json
 import logging
-import os
-import socket
-import subprocess
-import sys
-import tempfile
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self, cast
+from typing import Self, cast
 
 import orjson
 
 from finskillbench.errors import SkillError
-from finskillbench.sandbox import child, frames, scratch
+from finskillbench.sandbox import frames, scratch
 from finskillbench.sandbox.limits import JsonObject, Limits, ScriptResult, size
+from finskillbench.sandbox.process import ServerProcess, printable
 
 _LOG = logging.getLogger(__name__)
 
@@ -77,15 +72,11 @@ class ScriptRunner:
         self.workers = workers
         self._preload, self._warm_up = tuple(preload), tuple(warm_up)
         self._guards: Mapping[str, str] = {}
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-        self._errors: IO[bytes] | None = None
-        self._scratch: Path | None = None
+        self._server: ServerProcess | None = None
         self._bin = scratch.Bin()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pending: deque[_Call] = deque()
         self._running: dict[int, _Call] = {}
-        self._ready = False
         self._failed_starts = 0
         self._numbers = 0
 
@@ -97,7 +88,7 @@ class ScriptRunner:
     @property
     def server_pid(self) -> int | None:
         """Process id of the warm server once it takes calls; None while there is none or it starts."""
-        return self._process.pid if self._process is not None and self._ready else None
+        return self._server.process.pid if self._server is not None and self._server.ready else None
 
     def __enter__(self) -> Self:
         self._start()
@@ -146,99 +137,43 @@ class ScriptRunner:
 
     # Server process
 
-    def _start(self) -> None:
-        here, there = socket.socketpair()
-        self._scratch = Path(tempfile.mkdtemp(prefix="finskillbench-"))
-        # Passable, not listable: a script's own folder below belongs to a user of its own.
-        self._scratch.chmod(0o711)
-        self._errors = os.fdopen(tempfile.mkstemp(dir=self._scratch)[0], "w+b")
-        config = {
-            "limits": asdict(self.limits),
-            "preload": self._preload,
-            "warm_up": self._warm_up,
-            "scratch": str(self._scratch),
-            "workers": self.workers,
-            "owner": os.getpid(),
-        }
-        search = os.environ.get("PYTHONPATH")
-        extra = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, search.split(os.pathsep)))} if search else {}
-        with there:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "finskillbench.sandbox.server", str(there.fileno()), json.dumps(config)],
-                pass_fds=[there.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=self._errors,
-                env=child.environment(extra),
-                cwd=self._scratch,
-                start_new_session=True,
-            )
-        self._socket = here
-        self._frames = frames.FrameReader()
-        self._outbox = bytearray()
-        self._ready = False
+    def _start(self) -> ServerProcess:
+        self._server = ServerProcess(self.limits, self.workers, self._preload, self._warm_up)
+        return self._server
 
     def _await_ready(self) -> None:
-        connection = self._connected()
-        connection.settimeout(_START_SECONDS)
-        try:
-            while not self._ready:
-                data = connection.recv(_CHUNK)
-                if not data:
-                    break
+        server = self._started()
+        server.connection.settimeout(_START_SECONDS)
+        with contextlib.suppress(OSError):
+            while not server.ready and (data := server.connection.recv(_CHUNK)):
                 self._receive(data)
-        except OSError:
-            pass
-        if not self._ready:
-            raise SkillError(f"the script runner cannot start: {self._why_it_ended()}")
-        connection.setblocking(False)
+        if not server.ready:
+            raise SkillError(f"the script runner cannot start: {server.why_it_ended()}")
+        server.connection.setblocking(False)
 
-    def _connected(self) -> socket.socket:
-        if self._socket is None:
+    def _started(self) -> ServerProcess:
+        if self._server is None:
             raise SkillError("the script runner is closed: use it inside its with block")
-        return self._socket
+        return self._server
 
-    def _why_it_ended(self) -> str:
-        """The last line the server wrote on its error stream; all of it goes into the log."""
-        if self._errors is None:
-            return "no reason given"
-        self._errors.seek(0)
-        text = _printable(self._errors.read().decode("utf-8", "replace"))
-        _LOG.debug("the warm process ended:\n%s", text)
-        lines = text.split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "no reason given")
-
-    def _stop(self) -> int:
-        """Take the server down and clean up after it; returns its exit code."""
-        code = 0
-        if self._socket is not None:
-            if self._loop is not None and not self._loop.is_closed():
-                self._loop.remove_reader(self._socket)
-                self._loop.remove_writer(self._socket)
-            self._socket.close()
-            self._socket = None
-        if self._process is not None:
-            # Its loop ends at the closed socket; one that hangs does not deserve waiting for.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(2.0)
-            self._process.kill()
-            code = self._process.wait()
-            self._process = None
-        if self._errors is not None:
-            self._errors.close()
-            self._errors = None
-        if self._scratch is not None:
-            self._bin.throw(self._scratch)
-            self._scratch = None
-        return code
+    def _stop(self) -> None:
+        """Take the server down and clean up after it."""
+        if self._server is None:
+            return
+        server, self._server = self._server, None
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(server.connection)
+            self._loop.remove_writer(server.connection)
+        server.stop()
+        self._bin.throw(server.scratch)
 
     def _replace(self, why: str) -> None:
         """The server is gone or must go: start another, and sort out the calls it was running."""
-        if not self._ready:
+        server = self._started()
+        if not server.ready:
             self._failed_starts += 1
-            why = f"the script runner cannot start: {self._why_it_ended()}"
-        if self._process is not None:
-            self._process.kill()
+            why = f"the script runner cannot start: {server.why_it_ended()}"
+        server.kill()
         self._stop()
         calls, self._running = list(self._running.values()), {}
         for call in reversed(calls):
@@ -253,21 +188,23 @@ class ScriptRunner:
             while self._pending:
                 _settle(self._pending.popleft(), _failure(why))
             return
-        self._start()
-        self._connected().setblocking(False)
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.add_reader(self._connected(), self._readable)
+        self._restart(self._loop)
+
+    def _restart(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Start a server without waiting until it is ready; `loop` hears when it is."""
+        connection = self._start().connection
+        connection.setblocking(False)
+        if loop is not None and not loop.is_closed():
+            loop.add_reader(connection, self._readable)
 
     # Event loop
 
     def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._socket is None and self._failed_starts:
+        if self._server is None and self._failed_starts:
             self._failed_starts = 0
-            self._start()
-            self._connected().setblocking(False)
-            loop.add_reader(self._connected(), self._readable)
+            self._restart(loop)
             self._loop = loop
-        connection = self._connected()
+        connection = self._started().connection
         if self._loop is loop:
             return
         if self._loop is not None:
@@ -283,7 +220,7 @@ class ScriptRunner:
 
     def _pump(self) -> None:
         """Send waiting calls as long as there are workers free; a suspect runs alone."""
-        while self._ready and self._pending and len(self._running) < self.workers:
+        while self.server_pid is not None and self._pending and len(self._running) < self.workers:
             alone = self._pending[0].suspect or any(call.suspect for call in self._running.values())
             if alone and self._running:
                 return
@@ -296,27 +233,27 @@ class ScriptRunner:
             self._write(frames.encode(header, call.payload))
 
     def _write(self, data: bytes) -> None:
-        self._outbox += data
+        self._started().outbox += data
         self._flush()
 
     def _flush(self) -> None:
-        connection = self._connected()
+        server = self._started()
         try:
-            while self._outbox:
-                del self._outbox[: connection.send(self._outbox)]
+            while server.outbox:
+                del server.outbox[: server.connection.send(server.outbox)]
         except BlockingIOError:
             if self._loop is not None:
-                self._loop.add_writer(connection, self._flush)
+                self._loop.add_writer(server.connection, self._flush)
             return
         except OSError:
             # The reader sees the end of the stream and replaces the server.
-            self._outbox.clear()
+            server.outbox.clear()
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.remove_writer(connection)
+            self._loop.remove_writer(server.connection)
 
     def _readable(self) -> None:
         try:
-            data = self._connected().recv(_CHUNK)
+            data = self._started().connection.recv(_CHUNK)
         except BlockingIOError:
             return
         except OSError:
@@ -328,14 +265,15 @@ class ScriptRunner:
         self._pump()
 
     def _receive(self, data: bytes) -> None:
-        for header, body in self._frames.feed(data):
+        server = self._started()
+        for header, body in server.frames.feed(data):
             if "ready" in header:
-                self._guards, self._ready, self._failed_starts = header["ready"], True, 0
+                self._guards, server.ready, self._failed_starts = header["ready"], True, 0
                 continue
             call = self._running.pop(header["call"], None)
             if call is not None:
                 if header["traceback"]:
-                    _LOG.debug("%s failed:\n%s", call.script, _printable(header["traceback"]))
+                    _LOG.debug("%s failed:\n%s", call.script, printable(header["traceback"]))
                 _settle(call, _result(header, body))
 
     def _hung(self, call: _Call) -> None:
@@ -348,7 +286,7 @@ class ScriptRunner:
             call.watchdog.cancel()
         with contextlib.suppress(ValueError):
             self._pending.remove(call)
-        if self._running.pop(call.number, None) is not None and self._socket is not None:
+        if self._running.pop(call.number, None) is not None and self._server is not None:
             self._write(frames.encode({"cancel": call.number}))
             self._pump()
 
@@ -358,11 +296,6 @@ def _settle(call: _Call, result: ScriptResult) -> None:
         call.watchdog.cancel()
     if not call.answer.done() and not call.answer.get_loop().is_closed():
         call.answer.set_result(result)
-
-
-def _printable(text: str) -> str:
-    """`text` without what a terminal would obey, since a script may have written it."""
-    return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
 
 
 def _failure(error: str, seconds: float = 0.0, printed: str = "") -> ScriptResult:

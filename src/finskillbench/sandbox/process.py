@@ -1,0 +1,84 @@
+"""The warm server as a process: how it is started, stopped, and asked why it ended."""
+
+import contextlib
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from finskillbench.sandbox import child, frames
+from finskillbench.sandbox.limits import Limits
+
+_LOG = logging.getLogger(__name__)
+_STOP_SECONDS = 2.0
+_NO_REASON = "no reason given"
+
+
+class ServerProcess:
+    """One server, started by exec: `ready` once it has said so.
+
+    `connection` is the socket to it, `frames` what has come through it in part, `outbox` what is still to be sent;
+    `scratch` is the folder below which its scripts work, to be removed by the owner after `stop`.
+    """
+
+    def __init__(self, limits: Limits, workers: int, preload: Sequence[str], warm_up: Sequence[str]) -> None:
+        self.ready = False
+        self.frames = frames.FrameReader()
+        self.outbox = bytearray()
+        self.connection, there = socket.socketpair()
+        self.scratch = Path(tempfile.mkdtemp(prefix="finskillbench-"))
+        # Passable, not listable: a script's own folder below belongs to a user of its own.
+        self.scratch.chmod(0o711)
+        self._errors = os.fdopen(tempfile.mkstemp(dir=self.scratch)[0], "w+b")
+        config = {
+            "limits": asdict(limits),
+            "preload": preload,
+            "warm_up": warm_up,
+            "scratch": str(self.scratch),
+            "workers": workers,
+            "owner": os.getpid(),
+        }
+        search = os.environ.get("PYTHONPATH")
+        extra = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, search.split(os.pathsep)))} if search else {}
+        with there:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "finskillbench.sandbox.server", str(there.fileno()), json.dumps(config)],
+                pass_fds=[there.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+                env=child.environment(extra),
+                cwd=self.scratch,
+                start_new_session=True,
+            )
+
+    def why_it_ended(self) -> str:
+        """The last line the server wrote on its error stream; all of it goes into the log."""
+        self._errors.seek(0)
+        text = printable(self._errors.read().decode("utf-8", "replace"))
+        _LOG.debug("the warm process ended:\n%s", text)
+        return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), _NO_REASON)
+
+    def kill(self) -> None:
+        """End it at once: it hangs, or a script has got at it."""
+        self.process.kill()
+
+    def stop(self) -> None:
+        """Close the socket, at which its loop ends; one that hangs does not deserve waiting for."""
+        self.connection.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_STOP_SECONDS)
+        self.process.kill()
+        self.process.wait()
+        self._errors.close()
+
+
+def printable(text: str) -> str:
+    """`text` without what a terminal would obey, since a script may have written it."""
+    return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
