@@ -109,11 +109,11 @@ def ledger(rows: Iterable[Row], symbol: str) -> Ledger:
     latest: dict[tuple[Duration, date], dict[str, tuple[tuple[Any, ...], float]]] = {}
     for place, row in rows_of(rows, symbol, _TABLE):
         start, end, rank, value = read_row(row, place, _TABLE)
-        held = latest.setdefault((classify(start, end), end), {})
+        found = latest.setdefault((classify(start, end), end), {})
         metric = text_in(row, "metric", place, _TABLE)
-        if metric not in held or held[metric][0] < rank:
-            held[metric] = (rank, value)
-    figures = {period: {metric: value for metric, (_, value) in held.items()} for period, held in latest.items()}
+        if metric not in found or found[metric][0] < rank:
+            found[metric] = (rank, value)
+    figures = {period: {metric: value for metric, (_, value) in found.items()} for period, found in latest.items()}
     return Ledger(symbol, MappingProxyType(figures))
 
 

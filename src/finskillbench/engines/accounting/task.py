@@ -21,9 +21,9 @@ def normalization(payload: Mapping[str, Any]) -> dict[str, Any]:
     ------
     InputError : a field is missing or of the wrong kind, or no fact is visible for that period.
     """
-    book = ledger_from(payload)
+    accounts = ledger_from(payload)
     duration = duration_of(_text(payload, "form_type"))
-    return {"metrics": normalise(_known(book, as_date(payload.get("period_end"), "period_end"), duration))}
+    return {"metrics": normalise(_known(accounts, as_date(payload.get("period_end"), "period_end"), duration))}
 
 
 def earnings_quality(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,10 +32,10 @@ def earnings_quality(payload: Mapping[str, Any]) -> dict[str, Any]:
     Beside it `compared`, the ends of both quarters, and `beneish_ratios`. Without a quarter a year before, what needs
     one is None. Raises InputError as `normalization` does.
     """
-    book = ledger_from(payload)
+    accounts = ledger_from(payload)
     end = as_date(payload.get("period_end"), "period_end")
-    _known(book, end, Duration.QUARTERLY)
-    current, prior = book.compared(end, earlier(end, book.ends(Duration.QUARTERLY), YEAR_APART))
+    _known(accounts, end, Duration.QUARTERLY)
+    current, prior = accounts.compared(end, earlier(end, accounts.ends(Duration.QUARTERLY), YEAR_APART))
     return quality.earnings_quality(current, prior) | {
         "compared": {"current": str(current.end), "prior": None if prior.end is None else str(prior.end)},
         "beneish_ratios": dict(quality.beneish(current, prior).ratios),
@@ -47,13 +47,13 @@ def driver_decomposition(payload: Mapping[str, Any]) -> dict[str, Any]:
 
     Beside it `axis`, the axis of segments that explains the change, or None. Raises InputError as `normalization` does.
     """
-    book = ledger_from(payload)
+    accounts = ledger_from(payload)
     rows = _rows(payload, "segments")
     now, before = (as_date(payload.get(field), field) for field in ("current_period_end", "prior_period_end"))
     if now <= before:
         raise InputError(f"current_period_end {now} must be after prior_period_end {before}")
-    current, prior = (_known(book, end, Duration.QUARTERLY) for end in (now, before))
-    segments = [decomposition.segments_at(rows, book.symbol, end) for end in (now, before)]
+    current, prior = (_known(accounts, end, Duration.QUARTERLY) for end in (now, before))
+    segments = [decomposition.segments_at(rows, accounts.symbol, end) for end in (now, before)]
     return decomposition.drivers(current, prior, *segments) | {
         "axis": decomposition.explaining_axis(current, prior, *segments)
     }
@@ -63,19 +63,19 @@ def ledger_from(payload: Mapping[str, Any]) -> Ledger:
     """The company's figures from `filing_facts.facts`."""
     symbol = _text(payload, "symbol")
     rows = _rows(payload, "facts")
-    book = ledger(rows, symbol)
-    if not book.figures:
+    accounts = ledger(rows, symbol)
+    if not accounts.figures:
         others = sorted({str(row.get("symbol")) for row in rows})[:5]  # without a symbol a row would be the company's
-        held = f"rows of {listed(others)}" if others else "no rows"
-        raise InputError(f"filing_facts.facts has no row of {symbol} ({held}); inject filing_facts with symbol")
-    return book
+        instead = f"rows of {listed(others)}" if others else "no rows"
+        raise InputError(f"filing_facts.facts has no row of {symbol} ({instead}); inject filing_facts with symbol")
+    return accounts
 
 
-def _known(book: Ledger, end: date, duration: Duration) -> Statement:
-    statement = book.statement(end, duration)
-    if (duration, end) not in book.figures:
-        ends = ", ".join(str(day) for day in book.ends(duration)[-8:]) or "none"
-        raise InputError(f"{book.symbol} has no {duration} figures for {end}; such periods end on: {ends}")
+def _known(accounts: Ledger, end: date, duration: Duration) -> Statement:
+    statement = accounts.statement(end, duration)
+    if (duration, end) not in accounts.figures:
+        ends = ", ".join(str(day) for day in accounts.ends(duration)[-8:]) or "none"
+        raise InputError(f"{accounts.symbol} has no {duration} figures for {end}; such periods end on: {ends}")
     return statement
 
 

@@ -37,8 +37,8 @@ def balance_sheet(subject: Subject, findings: Findings) -> None:
             if metric == "total_assets":
                 for row in rows:
                     with examining(f"{company.symbol} {row.where}", findings):
-                        told = known or row.filed <= seen.get((company.symbol, end), date.min)
-                        add = findings.fail if told else findings.warn
+                        certain = known or row.filed <= seen.get((company.symbol, end), date.min)
+                        add = findings.fail if certain else findings.warn
                         _check_identity(company, row, add, findings)
     examined = findings.figures.get("identities", 0)
     findings.figures["exact"] = f"{findings.figures.pop('exact', 0)} of {examined}"

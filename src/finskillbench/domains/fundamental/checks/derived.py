@@ -66,10 +66,10 @@ def _check_difference(company: Company, row: Row, findings: Findings) -> None:
         repeats = long.tag != short.tag and days[0] >= long.filed and days[1] >= short.filed
         findings.expect(repeats, where, "a parent is of another filing than it says")
         findings.add("differences_of_repeated_figures")
-    apart = abs(long.value - short.value - row.value)
-    findings.widest("greatest_difference", apart / max(1.0, abs(row.value)))
+    difference = abs(long.value - short.value - row.value)
+    findings.widest("greatest_difference", difference / max(1.0, abs(row.value)))
     findings.expect(
-        apart <= _SAME * max(1.0, abs(long.value)),
+        difference <= _SAME * max(1.0, abs(long.value)),
         where,
         f"is {row.value:.12g}, its parents leave {long.value - short.value:.12g}",
     )
@@ -116,9 +116,9 @@ def _check_complete(company: Company, findings: Findings) -> None:
             if min(left.filed, right.filed) > made:
                 made, left_over, scale = day, left.value - right.value, max(1.0, abs(left.value))
             stands = current(company.differences.get(quarter, ()), day)
-            apart = math.inf if stands is None else abs(left_over - stands.value)
+            difference = math.inf if stands is None else abs(left_over - stands.value)
             findings.add("days_examined")
-            if apart <= _SAME * scale:
+            if difference <= _SAME * scale:
                 continue
             if stands is not None and stands.value == _of_terms(company, quarter, day):
                 # Stated since as revenue less the other part: the same value again is no new row, but it holds.
@@ -151,9 +151,9 @@ def check_sums(company: Company, findings: Findings, *, instant: bool) -> None:
                 findings.add("sums_of_repeated_figures")
                 continue
             total = math.fsum(term.sign * one.value for term, one in zip(terms, stated, strict=True))
-            apart = abs(total - row.value)
+            difference = abs(total - row.value)
             findings.expect(
-                apart <= _SAME * max(1.0, *(abs(one.value) for one in stated)),
+                difference <= _SAME * max(1.0, *(abs(one.value) for one in stated)),
                 where,
                 f"is {row.value:.12g}, its terms make {total:.12g}",
             )

@@ -34,12 +34,16 @@ def point_in_time(subject: Subject, findings: Findings) -> None:
 
 
 def _check_seen(subject: Subject, episode: Episode, seen: _Seen | None, findings: Findings) -> None:
-    where, held = episode.task_id, episode.input["filing_facts"]
+    where, reference = episode.task_id, episode.input["filing_facts"]
     symbol, as_of, end = episode.input["symbol"], episode.as_of_date, period_end(episode)
-    since = date.fromisoformat(held["since"])
-    findings.expect(held.get("ref") == REFERENCE, where, f"filing_facts refers to {held.get('ref')}")
-    findings.expect(held["symbol"] == symbol, where, f"filing_facts are of {held['symbol']}, the task of {symbol}")
-    findings.expect(held["as_of"] == str(as_of), where, f"filing_facts are as of {held['as_of']}, not of {as_of}")
+    since = date.fromisoformat(reference["since"])
+    findings.expect(reference.get("ref") == REFERENCE, where, f"filing_facts refers to {reference.get('ref')}")
+    findings.expect(
+        reference["symbol"] == symbol, where, f"filing_facts are of {reference['symbol']}, the task of {symbol}"
+    )
+    findings.expect(
+        reference["as_of"] == str(as_of), where, f"filing_facts are as of {reference['as_of']}, not of {as_of}"
+    )
     # The quarter a year before, and the nine months and the year that its figures may be differences of.
     enough = (end - since).days >= YEAR_APART[1]
     findings.expect(enough, where, f"filing_facts begin with {since}, too late for the quarter a year before {end}")
@@ -58,11 +62,14 @@ def _check_seen(subject: Subject, episode: Episode, seen: _Seen | None, findings
         (row["axis"], row["start"], row["end"], row["segment"]): (row["value"], row["filed"])
         for row in given["segments"]
     }
-    known = seen.facts(symbol, held["as_of"], held["since"]), seen.segments(symbol, held["as_of"], held["since"])
-    for name, mine, its in (("facts", known[0], facts), ("segments", known[1], segments)):
-        apart = sorted(str(key) for key in {*mine, *its} if mine.get(key) != its.get(key))
-        told = f"{name} are not what was current on {as_of}: {len(apart)} differ, first {''.join(apart[:1])}"
-        findings.expect(not apart, where, told)
+    known = (
+        seen.facts(symbol, reference["as_of"], reference["since"]),
+        seen.segments(symbol, reference["as_of"], reference["since"]),
+    )
+    for name, expected, actual in (("facts", known[0], facts), ("segments", known[1], segments)):
+        wrong = sorted(str(key) for key in {*expected, *actual} if expected.get(key) != actual.get(key))
+        message = f"{name} are not what was current on {as_of}: {len(wrong)} differ, first {''.join(wrong[:1])}"
+        findings.expect(not wrong, where, message)
     findings.add("episodes")
     findings.add("facts", len(facts))
     findings.add("segments", len(segments))

@@ -87,8 +87,8 @@ def forms(subject: Subject, findings: Findings) -> None:
     fail_rows(
         joined.filter(pl.col("listed_form") != pl.col("form")), "facts: is of another form than its filing", findings
     )
-    apart = joined.filter((late < 0) | (late > _LATE_DAYS))
-    fail_rows(apart, "facts: was not filed on the day of its filing", findings)
+    other_day = joined.filter((late < 0) | (late > _LATE_DAYS))
+    fail_rows(other_day, "facts: was not filed on the day of its filing", findings)
     # EDGAR dates what was accepted after hours differently in its two services; known later is no look-ahead.
     for symbol, accession in (
         joined.filter(late.is_between(1, _LATE_DAYS)).select("symbol", "accession").unique().rows()
@@ -127,8 +127,8 @@ def _check_report(episode: Episode, first: Mapping[tuple[str, date], tuple[str, 
         episode.task_id,
         f"is of a {form} to {end}, the filings have {'none' if report is None else f'a {report[0]}'}",
     )
-    told = mapping(episode.metadata).get("form_type")
-    findings.expect(told in (None, form), episode.task_id, f"metadata says {told}, the input {form}")
+    in_metadata = mapping(episode.metadata).get("form_type")
+    findings.expect(in_metadata in (None, form), episode.task_id, f"metadata says {in_metadata}, the input {form}")
 
 
 def durations(subject: Subject, findings: Findings) -> None:
@@ -151,25 +151,27 @@ def durations(subject: Subject, findings: Findings) -> None:
     fail_rows(
         panels.segments.filter(~pl.col("duration").is_in(list(LENGTHS))), "segments: over no reporting period", findings
     )
-    held = set(facts.select("symbol", "end", "duration").unique().iter_rows())
+    known = set(facts.select("symbol", "end", "duration").unique().iter_rows())
     for episode in subject.episodes:
         with examining(episode.task_id, findings):
-            _check_periods(episode, held, findings)
+            _check_periods(episode, known, findings)
     findings.figures |= {"facts": dict(sorted(Counter(facts["duration"]).items()))}
 
 
-def _check_periods(episode: Episode, held: set[tuple[str, date, str]], findings: Findings) -> None:
+def _check_periods(episode: Episode, known: set[tuple[str, date, str]], findings: Findings) -> None:
     symbol, end = episode.input["symbol"], period_end(episode)
     kind = period_of(episode.input["form_type"]) if episode.sub_task == "normalization" else "quarterly"
     wanted = [(end, kind)]
     if episode.sub_task == "driver_decomposition":
         prior = date.fromisoformat(episode.input["prior_period_end"])
         least, most, _ = QUARTER_APART
-        apart = (end - prior).days
-        findings.expect(least <= apart <= most, episode.task_id, f"its quarters end {apart} days apart")
+        distance = (end - prior).days
+        findings.expect(least <= distance <= most, episode.task_id, f"its quarters end {distance} days apart")
         wanted.append((prior, "quarterly"))
-    for day, its in wanted:
-        findings.expect((symbol, day, its) in held, episode.task_id, f"no {its} figures of {symbol} end on {day}")
+    for day, period in wanted:
+        findings.expect(
+            (symbol, day, period) in known, episode.task_id, f"no {period} figures of {symbol} end on {day}"
+        )
 
 
 def units(subject: Subject, findings: Findings) -> None:

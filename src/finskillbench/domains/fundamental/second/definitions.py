@@ -37,7 +37,7 @@ class Source(Protocol):
         """Flows of the period of a kind that ends on a day, and the balance sheet of that day."""
         ...
 
-    def preceding(self, end: date, apart: tuple[int, int, int]) -> date | None:
+    def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
         """Last day of the quarter that ends so many days before; None where nothing is known of one."""
         ...
 
@@ -73,8 +73,8 @@ def period_of(form: str) -> Kind:
     return "quarterly" if form == "10-Q" else "annual"
 
 
-def nearest_first(end: date, others: Iterable[date], apart: tuple[int, int, int]) -> list[date]:
+def nearest_first(end: date, others: Iterable[date], distance: tuple[int, int, int]) -> list[date]:
     """Days that lie so many days before one, the nearest to the usual distance first and of two the later."""
-    least, most, usual = apart
+    least, most, usual = distance
     fitting = [day for day in others if least <= (end - day).days <= most]
     return sorted(fitting, key=lambda day: (abs((end - day).days - usual), (end - day).days))

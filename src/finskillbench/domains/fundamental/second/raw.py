@@ -1,7 +1,7 @@
 """Figures of the second derivation from the raw files: rows of EDGAR's company facts and XBRL instances.
 
-Plain Python: it knows which tags are which metric (the table of metrics says so) and what each of them said in every
-filing; it looks a quarter up when it is asked for one, and subtracts where filers report only the year to date.
+Plain Python. The table of metrics says which tags are which metric; what each filing gives under them is kept. A
+quarter is looked up when it is asked for, and is a difference where filers report only the year to date.
 """
 
 from __future__ import annotations
@@ -108,11 +108,11 @@ class RawDay:
                         left.append((made[0], stop, made[1]))
         return max(left)[2] if left else None
 
-    def preceding(self, end: date, apart: tuple[int, int, int]) -> date | None:
+    def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
         """The nearest of the days that end a quarter, so many days before, of which any flow is known."""
         flows = [metric for metric in self.facts.versions if self.facts.metrics[metric]["kind"] == "flow"]
         ends = {other for metric in flows for other in self.facts.starts[metric]}
-        for other in nearest_first(end, ends, apart):
+        for other in nearest_first(end, ends, distance):
             if any(self.figure(metric, other, "quarterly") is not None for metric in flows):
                 return other
         return None

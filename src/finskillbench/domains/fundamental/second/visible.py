@@ -42,10 +42,10 @@ class VisibleFacts:
         """Flows of the period of a kind that ends on a day, and the balance sheet of that day."""
         return {**self._figures.get((kind, end), {}), **self._figures.get(("instant", end), {})}
 
-    def preceding(self, end: date, apart: tuple[int, int, int]) -> date | None:
+    def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
         """The nearest of the days, so many days before, with which a quarter ends of which anything is known."""
         ends = [day for kind, day in self._figures if kind == "quarterly"]
-        return next(iter(nearest_first(end, ends, apart)), None)
+        return next(iter(nearest_first(end, ends, distance)), None)
 
 
 def segment_changes(rows: Sequence[SegmentRow], facts: VisibleFacts, end: date, prior_end: date) -> list[SegmentChange]:
