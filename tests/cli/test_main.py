@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import subprocess
 import sys
 
@@ -51,10 +52,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ["data", "build"],
         ["data", "build", "--names", "many", "--out", "x"],
         ["data", "build", "--source", "moon", "--out", "x"],
-        ["run", "--limit", "0"],
-        ["run", "--model", "baseline/unknown"],
-        ["run", "--condition", "unknown"],
-        ["run", "--subtask", "unknown"],
         ["data", "build", "--source", "raw-dir", "--out", "x"],
         ["data", "build", "--raw-dir", ".", "--out", "x"],
         ["skills", "show", "no-such-package"],
@@ -94,6 +91,35 @@ def test_exit_codes(
     shown = capsys.readouterr().err
     assert shown.startswith(told)
     assert shown.count("\n") == 1
+
+
+@pytest.mark.parametrize(("option", "shown"), [([], ""), (["-v"], "INFO"), (["-vv"], "INFO, DEBUG")], ids=str)
+def test_the_log_goes_to_standard_error(
+    option: list[str],
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An error stays one line without -v; -vv shows the traceback of what failed."""
+
+    def fail(*_: object) -> None:
+        log = logging.getLogger("finskillbench.here")
+        log.info("at work")
+        try:
+            raise ValueError("the cause")
+        except ValueError as error:
+            log.debug("it failed", exc_info=True)
+            raise InternalError("lost") from error
+
+    monkeypatch.setattr(console, "help_when_alone", fail)
+    for _ in range(2):  # a second command in a process does not log twice
+        assert cli.main(option) == 2
+        printed = capsys.readouterr().err
+        assert printed.endswith("error: lost (a bug in finskillbench: please report it)\n")
+        assert printed.count("INFO finskillbench.here: at work\n") == ("INFO" in shown)
+        assert printed.count("DEBUG finskillbench.here: it failed\n") == ("DEBUG" in shown)
+        assert ("ValueError: the cause" in printed) == ("DEBUG" in shown)
+        assert printed.count("\n") == 1 or option
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -89,22 +89,3 @@ def test_money_that_the_run_folder_has_spent_is_gone(edition: Path, capsys) -> N
     for most, verdict in (("1.5", "stop early"), ("2.5", "be enough")):
         assert cli.main(["plan", *arguments, "--max-cost", most]) == 0
         assert f"--max-cost {most}0 USD, of which 2.00 are spent, is expected to {verdict}." in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--model", "baseline/none"], "error: model 'baseline/none' is unknown"),
-        (["--condition", "all"], "error: condition 'all' is unknown"),
-        (["--subtask", "chess"], "error: unknown subtask 'chess'"),
-        (["--shard", "3/2"], "error: shard '3/2' is no part of a run"),
-        (["--prices", "absent.json"], "error: absent.json: "),
-        (["--limit", "0"], "error: Invalid value for '--limit'"),
-        (["--output-tokens-per-call", "-1"], "error: Invalid value for '--output-tokens-per-call'"),
-    ],
-)
-def test_bad_input_is_one_line(arguments: list[str], told: str, edition: Path, capsys) -> None:
-    assert cli.main(["plan", "--edition", str(edition), *arguments]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.splitlines()[-1].startswith(told)

@@ -150,14 +150,6 @@ def test_an_edition_is_never_run_into(place: str, edition: Path, capsys: pytest.
     load_edition(edition)
 
 
-@pytest.mark.parametrize("option", ["--seed", "--limit", "--epochs"])
-def test_a_number_over_64_bits_is_one_line(option: str, edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["run", "--edition", str(edition), *NOP, option, "9" * 20]) == 2
-    (told,) = capsys.readouterr().err.splitlines()
-    assert told.startswith(f"error: Invalid value for '{option}'")
-    assert not Path("runs").exists()
-
-
 def test_the_default_folder_changes_with_edition_arguments_and_code(
     edition: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,24 +162,46 @@ def test_the_default_folder_changes_with_edition_arguments_and_code(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
-        (["--shard", "3/2"], "error: shard '3/2' is no part of a run; write i/n with 1 <= i <= n, for example 1/4"),
-        (["--max-cost", "-1"], "error: Invalid value for '--max-cost': Input should be greater than or equal to 0"),
-        (["--max-cost", "nan"], "error: Invalid value for '--max-cost': Input should be greater than or equal to 0"),
-        (["--max-tokens", "0"], "error: Invalid value for '--max-tokens': Input should be greater than or equal to 1"),
-        (["--max-cost", "inf"], "error: max_cost is inf; it must be a number of US dollars, 0 or more"),
-        (["--condition", "none"], "error: condition 'none' is unknown"),
+        (["--shard", "3/2"], "shard '3/2' is no part of a run; write i/n with 1 <= i <= n, for example 1/4"),
+        (["--max-cost", "-1"], "Invalid value for '--max-cost': Input should be greater than or equal to 0"),
+        (["--max-cost", "nan"], "Invalid value for '--max-cost': Input should be greater than or equal to 0"),
+        (["--max-tokens", "0"], "Invalid value for '--max-tokens': Input should be greater than or equal to 1"),
+        (["--limit", "0"], "Invalid value for '--limit'"),
+        *((["--seed", "9" * 20], "Invalid value for '--seed'"), (["--limit", "9" * 20], "Invalid value for '--limit'")),
+        (["--epochs", "9" * 20], "Invalid value for '--epochs'"),
+        (["--model", "baseline/none"], "model 'baseline/none' is unknown"),
+        (["--condition", "none"], "condition 'none' is unknown"),
+        (["--subtask", "chess"], "unknown subtask 'chess'"),
+        (["--prices", "absent.json"], "absent.json: "),
     ],
 )
+@pytest.mark.parametrize("command", ["run", "plan"])
 def test_an_option_that_makes_no_sense_is_one_line(
-    options: list[str], told: str, edition: Path, capsys: pytest.CaptureFixture[str]
+    command: str, options: list[str], message: str, edition: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["run", "--edition", str(edition), *NOP, *options]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[-1].startswith(told)
+    assert cli.main([command, "--edition", str(edition), "--condition", "no_skill", *options]) == 2
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert captured.out == ""
+    assert lines[-1].startswith(f"error: {message}")
     assert len([line for line in lines if line.startswith("error")]) == 1
     assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "message"),
+    [
+        ("run", ["--max-cost", "inf"], "max_cost is inf; it must be a number of US dollars, 0 or more"),
+        ("plan", ["--output-tokens-per-call", "-1"], "Invalid value for '--output-tokens-per-call'"),
+    ],
+)
+def test_an_option_of_one_command_is_one_line_too(
+    command: str, options: list[str], message: str, edition: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([command, "--edition", str(edition), *NOP, *options]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {message}")
 
 
 def test_shards_are_run_and_merged(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:

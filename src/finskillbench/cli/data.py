@@ -163,8 +163,8 @@ def _describe(edition: Edition) -> None:
     for name in edition.sub_tasks:
         episodes = edition.episodes([name])
         levels = Counter(episode.difficulty for episode in episodes)
-        told = ", ".join(f"{levels[level]} {level}" for level in sorted(levels, key=_by_difficulty))
-        typer.echo(f"{name:<28}{len(episodes):>5}  {told}")
+        counts = ", ".join(f"{levels[level]} {level}" for level in sorted(levels, key=_by_difficulty))
+        typer.echo(f"{name:<28}{len(episodes):>5}  {counts}")
     for note in manifest["notes"]:
         typer.echo(f"note: {note}")
 

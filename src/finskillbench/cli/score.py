@@ -47,6 +47,6 @@ def score(
                 yield entry
 
         count = scoring.write_rows(rows(), out)
-    told = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
-    typer.echo(f"{count} of {len(known)} episodes: {told}")
+    summary = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
+    typer.echo(f"{count} of {len(known)} episodes: {summary}")
     typer.echo(f"Rows: {out}")

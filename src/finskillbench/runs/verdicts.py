@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from functools import partial
 
 from finskillbench.domains import Subtask, by_method, by_name
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth, Verdict
@@ -23,7 +23,7 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
     Returns
     -------
     A verdict with one finite score per profile of the subtask. Text that is no submission, or none at all, scores 0.
-    A failure of the harness (`ended` "error") has no scores: it is reported apart, never silently a zero. `certified`
+    A failure of the harness (`ended` "error") has no scores: it is never silently a zero. `certified`
     needs a label that carries a proof: where it does not (an imported release) the profile is left out and the
     details say so.
 
@@ -38,24 +38,24 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
         raise InternalError(f"submission of {submission.task_id} was brought to the truth of {truth.task_id}")
     subtask = _subtask(truth)
     profiles = [profile for profile in subtask.scorers if profile is not Profile.CERTIFIED or truth.proof]
+    verdict = partial(Verdict, truth.task_id, subtask.name)
     if submission.ended == "error":
-        return _verdict(truth, subtask, Status.ERROR, {}, details={"reason": "the harness failed; run it again"})
+        return verdict(Status.ERROR, True, {}, {"reason": "the harness failed; run it again"})
     zeros = dict.fromkeys(profiles, 0.0)
     if submission.answer is None:
         exhausted = submission.ended == "max_turns"
         status = Status.MAX_TURNS_EXHAUSTED if exhausted else Status.INCOMPLETE_SUBMISSION
-        return _verdict(truth, subtask, status, zeros, details={"reason": f"no submission: {submission.ended}"})
+        return verdict(status, True, zeros, {"reason": f"no submission: {submission.ended}"})
     try:
         answer = parse_submission(submission.answer)
     except InvalidSubmission as failure:
-        details = {"reason": failure.reason}
-        return _verdict(truth, subtask, Status.INVALID_SUBMISSION, zeros, valid_json=False, details=details)
+        return verdict(Status.INVALID_SUBMISSION, False, zeros, {"reason": failure.reason})
     scored = {profile: _score(subtask, profile, answer, truth, task_input) for profile in profiles}
     scores = {profile: score.value for profile, score in scored.items()}
     details = {profile.value: dict(score.details) for profile, score in scored.items()}
     for profile in subtask.scorers.keys() - scored.keys():
         details[profile.value] = {"not_judged": "the label carries no proof"}
-    return _verdict(truth, subtask, Status.SCORED, scores, details=details)
+    return verdict(Status.SCORED, True, scores, details)
 
 
 def _subtask(truth: Truth) -> Subtask:
@@ -79,22 +79,3 @@ def _score(subtask: Subtask, profile: Profile, answer: JsonObject, truth: Truth,
     if not math.isfinite(score.value):
         raise InternalError(f"{where} returned {score.value}")
     return score
-
-
-def _verdict(
-    truth: Truth,
-    subtask: Subtask,
-    status: Status,
-    scores: Mapping[Profile, float],
-    *,
-    details: JsonObject,
-    valid_json: bool = True,
-) -> Verdict:
-    return Verdict(
-        task_id=truth.task_id,
-        sub_task=subtask.name,
-        status=status,
-        valid_json=valid_json,
-        scores=scores,
-        details=details,
-    )

@@ -269,7 +269,7 @@ def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monk
         def __exit__(self, *_):
             return None
 
-    monkeypatch.setattr("finskillbench.runs.execute.work.ScriptRunner", NoRunner)
+    monkeypatch.setattr("finskillbench.runs.execute.work.script_runner", NoRunner)
     out = tmp_path / "run"
     result = run(edition, [oracle()], ["no_skill", "curated"], limit=1, out=out)
     assert result.rows["condition"].to_list() == ["no_skill", "no_skill", "curated", "curated"]

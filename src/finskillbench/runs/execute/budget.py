@@ -75,11 +75,11 @@ class Budget:
                 continue
             if self.spent + waiting.bound > self.most:
                 self._waiting.remove(waiting)
-                told = f"--max-cost {self.most:g} is reached: {self.spent:.2f} USD are spent"
+                message = f"--max-cost {self.most:g} is reached: {self.spent:.2f} USD are spent"
                 if self._unanswered:
-                    told += f" (up to {self._unanswered:.2f} of it on calls whose answers never came)"
+                    message += f" (up to {self._unanswered:.2f} of it on calls whose answers never came)"
                 waiting.granted.set_exception(
-                    RunStoppedError(f"{told}, the next call may cost {waiting.bound:.4f}; raise it to go on")
+                    RunStoppedError(f"{message}, the next call may cost {waiting.bound:.4f}; raise it to go on")
                 )
             elif not blocked and self.spent + self._reserved + waiting.bound <= self.most:
                 self._waiting.remove(waiting)

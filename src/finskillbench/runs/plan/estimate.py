@@ -264,16 +264,16 @@ def _expected(strata: Sequence[_Stratum], written: int, price: Price | None) -> 
 
 
 def _most(strata: Sequence[_Stratum], max_tokens: int, price: Price | None) -> Amount:
-    """Every call taken, every answer as long as it may be: what was said in one call is read in each later one."""
-    episodes = read = said = 0
+    """Every call taken, every answer as long as it may be: the answer to one call is read in each later one."""
+    episodes = input_tokens = output_tokens = 0
     for stratum in strata:
         answer = max(max_tokens, *(play.answer for play in stratum.plays))
         opening = max(play.opening for play in stratum.plays)
         between = max(play.between for play in stratum.plays)
         episodes += stratum.weight
-        read += stratum.weight * (MAX_TURNS * opening + math.comb(MAX_TURNS, 2) * (answer + between))
-        said += stratum.weight * MAX_TURNS * answer
-    return _amount(MAX_TURNS * episodes, read, said, price)
+        input_tokens += stratum.weight * (MAX_TURNS * opening + math.comb(MAX_TURNS, 2) * (answer + between))
+        output_tokens += stratum.weight * MAX_TURNS * answer
+    return _amount(MAX_TURNS * episodes, input_tokens, output_tokens, price)
 
 
 def _amount(calls: int, input_tokens: int, output_tokens: int, price: Price | None) -> Amount:
