@@ -8,10 +8,10 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from tests.editions import write_edition
 from tests.scoring.examples import EXPECTED, truth
 
 from finskillbench.domains import domain_of
-from finskillbench.edition.store import episode_row, write_lines, write_manifest
 from finskillbench.episode import Episode, Prompt
 
 SUBTASKS = {"tool_use_parameterization": "pc_tool_1", "rebalancing": "pc_rebal_1", "normalization": "fa_norm_1"}
@@ -20,27 +20,15 @@ SUBTASKS = {"tool_use_parameterization": "pc_tool_1", "rebalancing": "pc_rebal_1
 @pytest.fixture
 def edition(tmp_path: Path) -> Path:
     """The folder of an edition whose labels are the examples of the scoring tests."""
-    folder = tmp_path / "edition"
-    for name, task_id in SUBTASKS.items():
-        episode = Episode(
-            task_id, domain_of(name).name, name, date(2025, 1, 31), "easy", {}, Prompt("Do it.", "Answer as JSON.")
+    prompt, day = Prompt("Do it.", "Answer as JSON."), date(2025, 1, 31)
+    tasks = [
+        (
+            Episode(task_id, domain_of(name).name, name, day, "easy", {}, prompt),
+            replace(truth(name), task_id=task_id),
         )
-        write_lines(folder / "episodes" / f"{name}.jsonl", [episode_row(episode)])
-        write_lines(folder / "truth" / f"{name}.jsonl", [replace(truth(name), task_id=task_id)])
-    write_manifest(
-        folder,
-        {
-            "source": {"kind": "synthetic", "names": 2},
-            "seed": 1,
-            "universe": ["A", "B"],
-            "as_of_dates": ["2025-01-31"],
-            "counts": dict.fromkeys(SUBTASKS, 1),
-            "parameters": {},
-            "notes": ["Made for tests."],
-            "versions": {"finskillbench": "0.1.0"},
-        },
-    )
-    return folder
+        for name, task_id in SUBTASKS.items()
+    ]
+    return write_edition(tmp_path / "edition", tasks)
 
 
 @pytest.fixture

@@ -41,8 +41,8 @@ def play(*, terminal: bool) -> tuple[str, Clock]:
 
 
 def test_off_a_terminal_a_line_comes_at_most_every_ten_seconds() -> None:
-    told, _ = play(terminal=False)
-    assert told.splitlines() == [
+    printed, _ = play(terminal=False)
+    assert printed.splitlines() == [
         "Running 4 of 5 episodes",
         "m/a 3/4 done, 1 errors, 4,500 tokens in, 60 out, 1.25 USD, 0:00:06 left; "
         "m/b 0/1 done, 0 errors, 0 tokens in, 0 out, 0.00 USD, ? left",
@@ -51,9 +51,9 @@ def test_off_a_terminal_a_line_comes_at_most_every_ten_seconds() -> None:
 
 
 def test_on_a_terminal_there_is_a_table_by_model() -> None:
-    told, _ = play(terminal=True)
-    lines = [line.split() for line in told.splitlines()]
+    printed, _ = play(terminal=True)
+    lines = [line.split() for line in printed.splitlines()]
     assert any(line[:2] == ["Model", "Done"] for line in lines)
     assert ["m/a", "3/4", "1", "4,500", "60", "1.25", "0:00:06"] in lines
     assert ["m/b", "0/1", "0", "1,500", "20", "unknown", "?"] in lines
-    assert told.count("interrupted: finishing 2 episodes") == 1
+    assert printed.count("interrupted: finishing 2 episodes") == 1

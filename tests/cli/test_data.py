@@ -49,8 +49,8 @@ def test_build_into_a_place_that_cannot_be_written_leaves_nothing(
     occupied = tmp_path / "file"
     occupied.write_text("")
     assert cli.main(["data", "build", "--out", str(occupied / "edition")]) == 2
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith(f"error: {occupied / 'edition'}: cannot be written")
+    printed = capsys.readouterr().err.splitlines()[-1]
+    assert printed.startswith(f"error: {occupied / 'edition'}: cannot be written")
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
@@ -70,8 +70,8 @@ def test_an_empty_out_is_told(
 
 def test_a_seed_over_64_bits_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["data", "build", "--seed", "9" * 20, "--out", str(tmp_path / "edition")]) == 2
-    (told,) = capsys.readouterr().err.splitlines()
-    assert told.startswith("error: Invalid value for '--seed'")
+    (printed,) = capsys.readouterr().err.splitlines()
+    assert printed.startswith("error: Invalid value for '--seed'")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -60,14 +60,14 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_wrong_arguments_are_one_line_and_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(arguments) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("error: ")
-    assert told.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("raised", "code", "told"),
+    ("raised", "code", "printed"),
     [
         (SourceError("prices.csv", "two\nlines", line=3), 2, "error: prices.csv, line 3: two lines\n"),
         (InternalError("lost"), 2, "error: lost (a bug in finskillbench: please report it)\n"),
@@ -79,7 +79,7 @@ def test_wrong_arguments_are_one_line_and_exit_code_2(arguments: list[str], caps
 def test_exit_codes(
     raised: BaseException,
     code: int,
-    told: str,
+    printed: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -89,7 +89,7 @@ def test_exit_codes(
     monkeypatch.setattr(console, "help_when_alone", fail)
     assert cli.main([]) == code
     shown = capsys.readouterr().err
-    assert shown.startswith(told)
+    assert shown.startswith(printed)
     assert shown.count("\n") == 1
 
 

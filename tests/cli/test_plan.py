@@ -23,9 +23,9 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def figures(told: str, title: str) -> list[list[str]]:
+def figures(printed: str, title: str) -> list[list[str]]:
     """Rows of the table under a title."""
-    (table,) = [part for part in told.split("\n\n") if part.startswith(f"{title}  ")]
+    (table,) = [part for part in printed.split("\n\n") if part.startswith(f"{title}  ")]
     return [line.split() for line in table.splitlines()[2:]]
 
 
@@ -34,8 +34,8 @@ def test_tables_by_model_and_condition_and_nothing_is_written(edition: Path, cap
     conditions = ["--condition", "no_skill", "--condition", "self_generated"]
     arguments = ["--edition", str(edition), "--model", "baseline/nop", "--model", "baseline/reference", *conditions]
     assert cli.main(["plan", *arguments, "--max-tokens", "1000"]) == 0
-    told = capsys.readouterr().out
-    expected, most = figures(told, "Expected"), figures(told, "At most")
+    printed = capsys.readouterr().out
+    expected, most = figures(printed, "Expected"), figures(printed, "At most")
     assert [row[:-5] for row in expected] == [
         ["baseline/nop", "no_skill"],
         ["self_generated"],
@@ -49,7 +49,7 @@ def test_tables_by_model_and_condition_and_nothing_is_written(edition: Path, cap
     assert most[0][2:4] == ["3", "36"]
     assert most[0][5:] == ["36,000", "0.00"]
     assert expected[-1][1] == "12"
-    assert "Price unknown" not in told
+    assert "Price unknown" not in printed
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -58,21 +58,21 @@ def test_finished_episodes_are_left_out(edition: Path, capsys) -> None:
     assert cli.main(["run", *some]) == 0
     capsys.readouterr()
     assert cli.main(["plan", *some]) == 0
-    told = capsys.readouterr().out
-    assert figures(told, "Expected") == [["baseline/nop", "no_skill", "0", "0", "0", "0", "0.00"]]
-    assert "Finished: 3 episodes in runs/run-" in told
+    printed = capsys.readouterr().out
+    assert figures(printed, "Expected") == [["baseline/nop", "no_skill", "0", "0", "0", "0", "0.00"]]
+    assert "Finished: 3 episodes in runs/run-" in printed
 
 
 @needs_llm
 def test_a_hosted_model_without_a_price(edition: Path, capsys) -> None:
     arguments = ["--edition", str(edition), "--model", "openai-api/nobody/knows-this", "--condition", "no_skill"]
     assert cli.main(["plan", *arguments, "--output-tokens-per-call", "1000"]) == 0
-    told = capsys.readouterr().out
-    ((*_, calls, _, output, cost),) = figures(told, "Expected")
+    printed = capsys.readouterr().out
+    ((*_, calls, _, output, cost),) = figures(printed, "Expected")
     assert cost == "unknown"
     assert int(output.replace(",", "")) > 1000 * int(calls)
-    assert "Hosted models: as baseline/reference, and 1000 output tokens per call" in told
-    assert "Price unknown: openai-api/nobody/knows-this; give it in a file with --prices." in told
+    assert "Hosted models: as baseline/reference, and 1000 output tokens per call" in printed
+    assert "Price unknown: openai-api/nobody/knows-this; give it in a file with --prices." in printed
 
 
 def test_whether_the_money_is_enough(edition: Path, capsys) -> None:

@@ -35,18 +35,18 @@ def test_a_table_of_what_moved(run: Path, capsys: pytest.CaptureFixture[str], mo
     pay(monkeypatch, "rebalancing", 0.25)
     before = (run / "rows.parquet").read_bytes()
     assert cli.main(["rescore", str(run), "--dry-run", "--list"]) == 0
-    told = capsys.readouterr().out
-    (line,) = [line for line in told.splitlines() if line.startswith("rebalancing") and " strict " in line]
+    printed = capsys.readouterr().out
+    (line,) = [line for line in printed.splitlines() if line.startswith("rebalancing") and " strict " in line]
     assert line.split() == ["rebalancing", "strict", "1", "1", "0.0000", "0.2500"]
-    assert "baseline/nop no_skill pc_rebal_1 0 strict 0.000000 -> 0.250000\n" in told
-    assert "Moved:   1 of 3 scored episodes\n" in told
-    assert "Nothing was written" in told
+    assert "baseline/nop no_skill pc_rebal_1 0 strict 0.000000 -> 0.250000\n" in printed
+    assert "Moved:   1 of 3 scored episodes\n" in printed
+    assert "Nothing was written" in printed
     assert (run / "rows.parquet").read_bytes() == before
 
     assert cli.main(["rescore", str(run)]) == 0
-    told = capsys.readouterr().out
-    assert "pc_rebal_1" not in told
-    assert f"Rows:    {run / 'rows.parquet'}\n" in told
+    printed = capsys.readouterr().out
+    assert "pc_rebal_1" not in printed
+    assert f"Rows:    {run / 'rows.parquet'}\n" in printed
     rows = pl.read_parquet(run / "rows.parquet")
     assert rows.filter(sub_task="rebalancing")["score"].to_list() == [0.25]
 
@@ -58,9 +58,9 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     assert cli.main(["rescore", *map(str, arguments)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    (*_, told) = captured.err.splitlines()
-    assert told.startswith("error: ")
-    return told
+    (*_, printed) = captured.err.splitlines()
+    assert printed.startswith("error: ")
+    return printed
 
 
 def test_what_cannot_be_judged_again_is_one_line(run: Path, edition: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,8 +58,8 @@ def test_a_named_folder_of_another_run_is_refused(edition: Path, capsys: pytest.
     assert cli.main(arguments) == 0
     capsys.readouterr()
     assert cli.main([*arguments, "--limit", "1"]) == 2
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith("error: mine: started with another limit")
+    printed = capsys.readouterr().err.splitlines()[-1]
+    assert printed.startswith("error: mine: started with another limit")
 
 
 def test_a_folder_judged_by_other_scorers_names_the_command_that_mends_it(
@@ -80,10 +80,13 @@ def test_a_missing_key_or_price_is_told_before_an_edition_is_built(
     monkeypatch.delenv("MINE_API_KEY", raising=False)
     monkeypatch.setattr("finskillbench.edition.build_edition", lambda **_: pytest.fail("an edition was built"))
     model = ["run", "--model", "openai-api/mine/m"]
-    for arguments, told in (([], "MINE_API_KEY"), (["--base-url", "http://x", "--max-cost", "1"], "needs the price")):
+    for arguments, printed in (
+        ([], "MINE_API_KEY"),
+        (["--base-url", "http://x", "--max-cost", "1"], "needs the price"),
+    ):
         assert cli.main([*model, *arguments]) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert told in line
+        assert printed in line
 
 
 @needs_llm
@@ -132,12 +135,12 @@ def test_two_first_commands_build_the_default_edition_once(monkeypatch: pytest.M
 
     monkeypatch.setattr("finskillbench.edition.build_edition", build)
 
-    def told(stage: str) -> None:
+    def notice(stage: str) -> None:
         assert stage.startswith("waiting for another process")
         waiting.set()
 
     with ThreadPoolExecutor() as pool:
-        one, two = [pool.submit(defaults.default_edition, cast(Progress, told)) for _ in range(2)]
+        one, two = [pool.submit(defaults.default_edition, cast(Progress, notice)) for _ in range(2)]
         assert one.result(30) == two.result(30)
     assert len(built) == 1
 
@@ -216,10 +219,10 @@ def test_shards_are_run_and_merged(edition: Path, capsys: pytest.CaptureFixture[
     assert rows[0].equals(rows[1])
 
     assert cli.main(["merge", "some", "part1"]) == 1
-    told = capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr().out.splitlines()
     done = pl.read_parquet("part1/rows.parquet").height
-    assert told[1] == f"Episodes:     {done} of 9"
-    assert told[2].startswith(f"Missing:      {9 - done}, the first is ")
+    assert printed[1] == f"Episodes:     {done} of 9"
+    assert printed[2].startswith(f"Missing:      {9 - done}, the first is ")
     assert cli.main(["merge", "other", "part1", "nowhere"]) == 2
     assert capsys.readouterr().err.startswith("error: nowhere/run.json: not a readable run record")
 
@@ -236,7 +239,7 @@ def result(rows: pl.DataFrame, **more: Any) -> RunResult:
 
 
 @pytest.mark.parametrize(
-    ("more", "code", "told"),
+    ("more", "code", "printed"),
     [
         ({}, 0, ["Episodes:     3 run"]),
         (
@@ -262,12 +265,12 @@ def test_the_end_says_what_became_of_every_episode(
     capsys: pytest.CaptureFixture[str],
     more: dict[str, Any],
     code: int,
-    told: list[str],
+    printed: list[str],
 ) -> None:
     rows = to_frame([])
     monkeypatch.setattr("finskillbench.runs.execute.run.run", lambda *_, **__: result(rows, **more))
     assert cli.main(["run", "--edition", str(edition), *NOP]) == code
     lines = capsys.readouterr().out.splitlines()
-    at = lines.index(told[0])
-    assert lines[at : at + len(told)] == told
-    assert (len(lines) > at + len(told)) is bool(code)
+    at = lines.index(printed[0])
+    assert lines[at : at + len(printed)] == printed
+    assert (len(lines) > at + len(printed)) is bool(code)

@@ -27,7 +27,7 @@ def run(edition: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 ONE = ["--model", "baseline/reference", "--condition", "self_generated"]
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     assert cli.main(["show", *map(str, arguments)]) == 0
     return capsys.readouterr().out
 
@@ -41,7 +41,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def test_a_conversation_with_its_verdict(run: Path, capsys) -> None:
-    text = told(capsys, run, "pc_rebal_1", *ONE)
+    text = printed(capsys, run, "pc_rebal_1", *ONE)
     lines = text.splitlines()
     assert lines[0] == "pc_rebal_1: rebalancing, easy, as of 2025-01-31"
     assert lines[1] == "baseline/reference, self_generated, repeat 0"
@@ -59,8 +59,8 @@ def test_a_conversation_with_its_verdict(run: Path, capsys) -> None:
 
 
 def test_shortened_unless_all_is_asked_for(run: Path, capsys) -> None:
-    short = told(capsys, run, "pc_rebal_1", *ONE, "--lines", 2)
-    full = told(capsys, run, "pc_rebal_1", *ONE, "--full")
+    short = printed(capsys, run, "pc_rebal_1", *ONE, "--lines", 2)
+    full = printed(capsys, run, "pc_rebal_1", *ONE, "--full")
     left_out = "one submission"
     assert "--full shows them" in short
     assert left_out not in short
@@ -70,11 +70,11 @@ def test_shortened_unless_all_is_asked_for(run: Path, capsys) -> None:
 
 def test_a_file_is_readable_alone(run: Path, tmp_path: Path, capsys) -> None:
     path = run / "trajectories" / "baseline-nop__no_skill" / "pc_rebal_1__0.json.gz"
-    assert "verdict:   scored" in told(capsys, path)
+    assert "verdict:   scored" in printed(capsys, path)
     alone = tmp_path / "a" / "b" / "alone.json.gz"
     alone.parent.mkdir(parents=True)
     alone.write_bytes(path.read_bytes())
-    text = told(capsys, alone)
+    text = printed(capsys, alone)
     assert text.startswith("pc_rebal_1: rebalancing, easy, as of 2025-01-31\nbaseline/nop, no_skill, repeat 0\n")
     assert "verdict:   not known" in text
 
@@ -110,7 +110,7 @@ def test_what_a_model_wrote_cannot_command_the_terminal(run: Path, capsys) -> No
     content = orjson.loads(gzip.decompress(path.read_bytes()))
     content["trace"]["messages"][2]["content"] = "\x1b]0;owned\x07 and\r\x1b[2Jgone"
     path.write_bytes(gzip.compress(orjson.dumps(content)))
-    text = told(capsys, path)
+    text = printed(capsys, path)
     assert "\\x1b]0;owned\\x07 and" in text
     assert not set(text) & {"\x1b", "\x07", "\r"}
 

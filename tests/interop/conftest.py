@@ -8,12 +8,12 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from tests.editions import write_edition
 from tests.scoring.examples import truth
 
 from finskillbench.domains import by_name, domain_of
 from finskillbench.edition import Edition, load_edition
-from finskillbench.edition.store import episode_row, write_lines, write_manifest
-from finskillbench.episode import Episode, Prompt
+from finskillbench.episode import Episode, Prompt, Truth
 
 SUBTASKS = ("tool_use_parameterization", "rebalancing", "normalization")
 PLANTED = ("PLANTED-LABEL", "0.51234567891", "PLANTED-VERIFICATION", "PLANTED-PROOF", "PLANTED-METADATA")
@@ -35,37 +35,15 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 @pytest.fixture(scope="session")
 def small_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
     """Three subtasks with two episodes each; labels without a proof, so nothing is judged as certified."""
-    folder = tmp_path_factory.mktemp("small") / "edition"
+    day, metadata = date(2025, 1, 31), {"planted": "PLANTED-METADATA"}
+    tasks: list[tuple[Episode, Truth]] = []
     for name in SUBTASKS:
-        subtask = by_name(name)
         example = truth(name)
         label = {**example.expected_output, "new_weights": {"AAA": 0.51234567891}, "PLANTED-LABEL": 1}
         verification = {**example.verification, "planted": "PLANTED-VERIFICATION"}
-        episodes, truths = [], []
         for number in range(2):
-            task_id = f"{subtask.prefix}_{number}"
+            task_id = f"{by_name(name).prefix}_{number}"
             prompt = Prompt(f"Do task {number}.", "Answer as JSON.")
-            metadata = {"planted": "PLANTED-METADATA"}
-            day = date(2025, 1, 31)
-            episodes.append(
-                Episode(task_id, domain_of(subtask.name).name, name, day, "easy", {"cash": 1}, prompt, metadata)
-            )
-            truths.append(replace(example, task_id=task_id, expected_output=label, verification=verification))
-        write_lines(folder / "episodes" / f"{name}.jsonl", map(episode_row, episodes))
-        write_lines(folder / "truth" / f"{name}.jsonl", truths)
-        certificates = [{"task_id": each.task_id, "certificate": {"kind": "PLANTED-PROOF"}} for each in truths]
-        write_lines(folder / "certificates" / f"{name}.jsonl", certificates)
-    write_manifest(
-        folder,
-        {
-            "source": {"kind": "synthetic", "names": 2},
-            "seed": 1,
-            "universe": ["A", "B"],
-            "as_of_dates": ["2025-01-31"],
-            "counts": dict.fromkeys(SUBTASKS, 2),
-            "parameters": {},
-            "notes": ["Made for tests."],
-            "versions": {"finskillbench": "0.1.0"},
-        },
-    )
-    return load_edition(folder)
+            episode = Episode(task_id, domain_of(name).name, name, day, "easy", {"cash": 1}, prompt, metadata)
+            tasks.append((episode, replace(example, task_id=task_id, expected_output=label, verification=verification)))
+    return load_edition(write_edition(tmp_path_factory.mktemp("small") / "edition", tasks, {"kind": "PLANTED-PROOF"}))

@@ -258,6 +258,6 @@ def test_without_the_extra_one_line_says_what_installs_it(
 ) -> None:
     monkeypatch.setattr("finskillbench.interop.find_spec", lambda name: None)
     assert cli.main(["export", str(finished.folder), "--out", str(tmp_path / "logs")]) == 2
-    (told,) = capsys.readouterr().err.splitlines()
-    assert told == "error: Inspect is not installed; run: pip install 'finskillbench[llm]' (in a checkout: make llm)"
+    (printed,) = capsys.readouterr().err.splitlines()
+    assert printed == "error: Inspect is not installed; run: pip install 'finskillbench[llm]' (in a checkout: make llm)"
     assert not (tmp_path / "logs").exists()

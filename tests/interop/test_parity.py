@@ -109,7 +109,7 @@ def test_no_log_holds_the_truth(
     paths = [Path(log.location) for log in theirs if "reference" not in log.eval.model]
     paths += [path for path in (tmp_path / "logs").iterdir() if "reference" not in path.name]
     assert len(paths) == 2 * (len(MODELS) - 1) * len(CONDITIONS)
-    told = {path.name: written_numbers(members(path)) for path in paths}
+    printed = {path.name: written_numbers(members(path)) for path in paths}
     episodes = {episode.task_id: episode for episode in synthetic_edition.episodes()}
     hidden = 0
     for task_id in ours.rows["task_id"].unique():
@@ -117,6 +117,6 @@ def test_no_log_holds_the_truth(
         known = numbers(synthetic_edition.full_input(episodes[task_id]))
         secret = numbers([truth.expected_output, truth.verification, truth.proof]) - known
         hidden += len(secret)
-        for name, said in told.items():
+        for name, said in printed.items():
             assert not secret & said, (task_id, name)
     assert hidden > 100

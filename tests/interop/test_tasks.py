@@ -14,12 +14,14 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai import score as inspect_score
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from tests.harness.programs.faulty import Faulty
 from tests.interop.conftest import PLANTED, SUBTASKS
 from tests.interop.reading import members
 
 from finskillbench.domains import domain_of, domains, subtasks
 from finskillbench.edition import Edition
 from finskillbench.errors import EditionError, InputError
+from finskillbench.harness.models import BASELINES
 from finskillbench.interop import tasks as tasks_module
 from finskillbench.interop.tasks import EVERYTHING, TASKS, verdict
 from finskillbench.runs.plan.items import choose_episodes
@@ -166,7 +168,10 @@ def test_a_provider_that_refuses_is_an_error_of_the_sample(small_edition: Editio
     assert log.status == "error"
 
 
-def test_a_limit_of_inspect_leaves_an_incomplete_submission(small_edition: Edition, tmp_path: Path) -> None:
+def test_a_limit_of_inspect_leaves_an_incomplete_submission(
+    small_edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BASELINES, Faulty.name, Faulty)
     task = TASKS["rebalancing"](edition=str(small_edition.path), limit=1)
     log = _play(task, tmp_path, "finskillbench/baseline-faulty", turn_limit=2)
     (sample,) = _samples(log)

@@ -189,7 +189,7 @@ def _other_answer(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "printed"),
     [
         (Path.unlink, "not a readable trajectory"),
         (lambda path: path.write_bytes(path.read_bytes()[:-9]), "not a readable trajectory"),
@@ -198,11 +198,11 @@ def _other_answer(path: Path) -> None:
         (_other_answer, "of another episode"),
     ],
 )
-def test_a_bad_trajectory_is_named_and_nothing_changes(folder: Path, edition, new_scorers, harm, told: str) -> None:
+def test_a_bad_trajectory_is_named_and_nothing_changes(folder: Path, edition, new_scorers, harm, printed: str) -> None:
     victim = sorted((folder / "trajectories").rglob("*.json.gz"))[7]
     harm(victim)
     before = content(folder)
-    with pytest.raises(InputError, match=told) as caught:
+    with pytest.raises(InputError, match=printed) as caught:
         rescore(folder, edition)
     assert str(victim) in str(caught.value)
     assert content(folder) == before

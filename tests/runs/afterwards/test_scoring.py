@@ -59,7 +59,7 @@ def test_null_is_no_submission_and_rubbish_is_an_invalid_one(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "printed"),
     [
         ('{"task_id": "rebalancing", "ans', "line 2: not JSON"),
         ("[1]", "line 2: not a JSON object"),
@@ -74,11 +74,11 @@ def test_null_is_no_submission_and_rubbish_is_an_invalid_one(tmp_path: Path) -> 
         (line(NAMES[0]), f"line 2: task '{NAMES[0]}' was answered in line 1"),
     ],
 )
-def test_a_bad_line_is_named_with_its_mend(tmp_path: Path, bad: object, told: str) -> None:
+def test_a_bad_line_is_named_with_its_mend(tmp_path: Path, bad: object, printed: str) -> None:
     file = write(tmp_path, line(), bad)
     with pytest.raises(InputError) as caught:
         scoring.read_submissions(file, NAMES)
-    assert str(caught.value).startswith(f"{file}, {told}")
+    assert str(caught.value).startswith(f"{file}, {printed}")
     assert "\n" not in str(caught.value)
 
 

@@ -243,14 +243,14 @@ def test_the_table_is_gone_while_episodes_are_run(edition, oracle, tmp_path) -> 
 
 
 @pytest.mark.parametrize(
-    ("models", "address", "told"),
+    ("models", "address", "printed"),
     [
         (["openai/a", "openai-api/local/b"], "http://127.0.0.1:9/v1", "not of openai, openai-api"),
         (["openai-api/local/b", "baseline/nop"], "http://me:secret@127.0.0.1:9/v1", "give keys by environment"),
     ],
 )
-def test_an_address_gets_the_keys_of_one_provider_and_holds_none(edition, models, address, told, tmp_path) -> None:
-    with pytest.raises(InputError, match=told) as caught:
+def test_an_address_gets_the_keys_of_one_provider_and_holds_none(edition, models, address, printed, tmp_path) -> None:
+    with pytest.raises(InputError, match=printed) as caught:
         run(edition, models, ["no_skill"], out=tmp_path / "run", options=ModelOptions(base_url=address))
     assert "secret" not in str(caught.value)
     assert not (tmp_path / "run").exists()
