@@ -37,7 +37,7 @@ from typing_extensions import TypeVar
 
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.examination import Subject
-from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
+from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 
 I = TypeVar("I", default=Any)  # noqa: E741 - the input of a task, as a TypedDict
@@ -134,6 +134,25 @@ class Subtask(Generic[I, O]):
     headline: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Released:
+    """How the published release carries a subtask.
+
+    Attributes
+    ----------
+    required : `input -> fields` that the answer depends on; what is absent or empty of them is reported.
+    folder : what the release calls the subtask where it abbreviates its name.
+    prompt : the words for an episode that was published without any: the published harness wrote them.
+    defined : fields that may be given by an id alone: the key of the id, and the folder below the domain's
+        `constructed` that holds what it stands for.
+    """
+
+    required: Callable[[JsonObject], tuple[str, ...]]
+    folder: str | None = None
+    prompt: Prompt | None = None
+    defined: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+
+
 DomainCheck: TypeAlias = Callable[[Subject, Findings], None]
 """A check of an edition that is not about single labels: its panels, the objects that episodes share, coverage."""
 
@@ -157,6 +176,7 @@ class Domain(Generic[O]):
     tools : tools that its episodes offer beside those of every episode.
     protocol_episodes : how many episodes of each subtask the full-run protocol takes.
     parameters : what the manifest records of a build, from the prepared objects after all subtasks were built.
+    released : how the published release carries each subtask that it has.
     warm_up : "module:function" of a script's usual work, done by the process that runs the scripts before its first
         call; the module starts no thread, and the function returns what a script's `main` might.
     """
@@ -170,6 +190,7 @@ class Domain(Generic[O]):
     protocol_episodes: int = 40
     parameters: Callable[[O], dict[str, Any]] = field(default=_no_parameters, repr=False)
     warm_up: str | None = None
+    released: Mapping[str, Released] = field(default_factory=dict[str, Released], repr=False)
 
     @property
     def spoken(self) -> str:

@@ -8,11 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
 from threadpoolctl import threadpool_limits
 
 from finskillbench.domains import domain_of, domains, subtasks
-from finskillbench.domains.building import BuildContext
+from finskillbench.domains.agreement import leaf_by_leaf
+from finskillbench.domains.base import Second
+from finskillbench.domains.building import BuildContext, Task
 from finskillbench.edition.load import Edition, load_edition
+from finskillbench.edition.references import References
 from finskillbench.edition.store import (
     LARGEST,
     digest_files,
@@ -22,7 +26,7 @@ from finskillbench.edition.store import (
     write_lines,
     write_manifest,
 )
-from finskillbench.errors import InputError
+from finskillbench.errors import InputError, InternalError
 from finskillbench.panels import build_panels, write_panels
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market import load_market
@@ -108,6 +112,7 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
     progress("building panels")
     panels = build_panels(market, filings)
     write_panels(panels, folder / "panels")
+    references = References(folder, digest_files(folder))
     context = BuildContext(panels, seed, filings)
     counts: dict[str, int] = {}
     parameters: dict[str, dict[str, Any]] = {}
@@ -123,6 +128,9 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
         tasks = subtask.build(context, prepared[domain.name])
         if not tasks:
             continue  # the collection does not support it; a note of the context says why
+        if subtask.second is not None:
+            for task in tasks:
+                _refuse_disagreement(task, subtask.second, references)
         counts[subtask.name] = len(tasks)
         file = f"{subtask.name}.jsonl"
         write_lines(folder / "episodes" / file, (episode_row(task.episode) for task in tasks))
@@ -151,6 +159,25 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
             "versions": versions(),
         },
     )
+
+
+def _refuse_disagreement(task: Task, second: Second, references: References) -> None:
+    """Derive a label again from the input as an agent will read it.
+
+    Raises
+    ------
+    InternalError : naming the task and the first leaf on which the two derivations differ.
+    """
+    task_input, expected = (
+        orjson.loads(orjson.dumps(part, option=orjson.OPT_SERIALIZE_NUMPY))
+        for part in (task.episode.input, task.truth.expected_output)
+    )
+    derived = second({name: references.resolved(value) for name, value in task_input.items()})
+    for leaf in leaf_by_leaf(expected, derived):
+        if not leaf.agrees:
+            raise InternalError(
+                f"{task.episode.task_id}: {leaf.path} is {leaf.first!r} in the label and {leaf.second!r} derived again"
+            )
 
 
 def versions() -> dict[str, str]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels.filings.query import FactStore
+from finskillbench.scoring.values import is_array, is_object
 
 FACTS = "panels/facts.parquet"
 
@@ -48,7 +49,7 @@ class References:
         ------
         EditionError : naming the file, and the symbol or date that it lacks.
         """
-        if not isinstance(value, Mapping) or not isinstance(value.get("ref"), str) or value["ref"] not in self._files:
+        if not is_object(value) or not isinstance(value.get("ref"), str) or value["ref"] not in self._files:
             return value
         key = self._key(value)
         if key in self._resolved:
@@ -85,7 +86,7 @@ class References:
 
     def _filed(self, value: Mapping[str, Any]) -> dict[str, Any]:
         path = self._folder / FACTS
-        days = []
+        days: list[date] = []
         for name in ("as_of", "since"):
             try:
                 days.append(date.fromisoformat(value[name]))
@@ -108,7 +109,7 @@ class References:
         ref, tickers = value["ref"], value.get("tickers")
         path = self._folder / ref
         sessions = value.get("sessions")
-        if not isinstance(tickers, list) or not isinstance(sessions, int) or isinstance(sessions, bool):
+        if not is_array(tickers) or not isinstance(sessions, int) or isinstance(sessions, bool):
             raise EditionError(f"{path}: referred to without tickers or a number of sessions; rebuild the edition")
         if ref not in self._returns:
             self._returns[ref] = _Returns(path)

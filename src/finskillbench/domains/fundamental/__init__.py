@@ -7,6 +7,7 @@ from pathlib import Path
 from finskillbench.domains.base import Domain
 from finskillbench.domains.fundamental import driver_decomposition, earnings_quality, normalization, objects
 from finskillbench.domains.fundamental.checks import CHECKS
+from finskillbench.domains.fundamental.released import RELEASED
 
 DOMAIN = Domain(
     name=objects.SKILL,
@@ -17,4 +18,5 @@ DOMAIN = Domain(
     tools=("query_xbrl",),
     protocol_episodes=100,
     parameters=objects.parameters,
+    released=RELEASED,
 )

@@ -16,6 +16,7 @@ from finskillbench.domains.portfolio import (
     unconstrained_optimization,
 )
 from finskillbench.domains.portfolio.checks import panel, proofs, tasks, truth
+from finskillbench.domains.portfolio.released import RELEASED
 
 
 def _prepare(context: BuildContext) -> None:
@@ -51,4 +52,5 @@ DOMAIN = Domain(
     },
     parameters=_parameters,
     warm_up="finskillbench.engines.portfolio.warm_up:solve_small",
+    released=RELEASED,
 )

@@ -11,6 +11,7 @@ from finskillbench.domains.risk import constraint_monitoring, risk_identificatio
 from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings, scenario_catalog
 from finskillbench.domains.risk.checks import data, objects
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
+from finskillbench.domains.risk.released import RELEASED
 
 
 def _prepare(context: BuildContext) -> RiskObjects:
@@ -46,4 +47,5 @@ DOMAIN: Domain[RiskObjects] = Domain(
         "planted_risks": objects.planted_risks,
     },
     parameters=_parameters,
+    released=RELEASED,
 )

@@ -10,12 +10,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from finskillbench.domains import Subtask, by_name, domain_of, subtasks
+import msgspec
+
+from finskillbench.domains import Subtask, by_name, domain_of, domains, subtasks
+from finskillbench.domains.base import Released
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.errors import InputError
+from finskillbench.scoring.values import is_object, mapping
 
-_FOLDERS = {"unconstrained": "unconstrained_optimization", "constrained": "constrained_optimization"}
-"""Folders of the release that abbreviate a subtask; the others bear its name."""
 _FIELDS = {
     "task_id": str,
     "skill": str,
@@ -25,25 +27,6 @@ _FIELDS = {
     "expected_output": dict,
     "verification": dict,
 }
-_TASKS = {
-    "constraint_monitoring": (
-        "Check the portfolio against every constraint of the mandate.",
-        "Respond with a JSON object with overall_compliant, violations_count and constraints.",
-    ),
-    "risk_identification": (
-        "Identify the portfolio's greatest risk exposures and rank them by magnitude.",
-        "Respond with a JSON object with top_risk_exposures, the greatest first.",
-    ),
-    "stress_testing": (
-        "Estimate the portfolio's profit or loss under the stress scenario and attribute it.",
-        "Respond with a JSON object with estimated_pnl_pct and attribution.",
-    ),
-    "risk_remediation": (
-        "Find the trades that bring the portfolio into compliance with the mandate at the least turnover.",
-        "Respond with a JSON object with trades, total_turnover and post_trade_compliant.",
-    ),
-}
-"""Prompts where the release has none: the published harness wrote them from the input. They state the task, no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +37,7 @@ class Published:
     digest: str
     domain: str
     subtask: Subtask
+    released: Released
     episode: Episode
     truth: Truth
     prompt_written: bool
@@ -92,63 +76,67 @@ def _read(path: Path, folder: Path) -> Published:
         nonlocal nulls
         nulls += 1
 
-    mend = "restore the file from the release"
+    remedy = "restore the file from the release"
     try:
         content = path.read_bytes()
         row = json.loads(content.decode("utf-8"), parse_constant=null)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {mend}") from None
+        raise InputError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not JSON ({error}); {mend}") from None
-    if not isinstance(row, dict):
-        raise InputError(f"{path}: not a JSON object; {mend}")
+        raise InputError(f"{path}: not JSON ({error}); {remedy}") from None
+    if not is_object(row):
+        raise InputError(f"{path}: not a JSON object; {remedy}")
     for field, kind in _FIELDS.items():
         if not isinstance(row.get(field), kind):
             state = "has no" if field not in row else f"is not {kind.__name__}:"
-            raise InputError(f"{path}: {state} {field}; {mend}")
-    subtask = _subtask(row, path)
-    metadata = row.get("metadata") or {}
-    difficulty = row.get("difficulty") or (metadata.get("difficulty") if isinstance(metadata, dict) else None)
-    if not isinstance(difficulty, str) or not isinstance(metadata, dict):
-        raise InputError(f"{path}: has no difficulty, neither of its own nor in metadata; {mend}")
+            raise InputError(f"{path}: {state} {field}; {remedy}")
+    subtask, released = _subtask(row, path)
+    metadata: object = row.get("metadata") or {}
+    difficulty = row.get("difficulty") or mapping(metadata).get("difficulty")
+    if not isinstance(difficulty, str) or not is_object(metadata):
+        raise InputError(f"{path}: has no difficulty, neither of its own nor in metadata; {remedy}")
     try:
         as_of = date.fromisoformat(row["as_of_date"])
     except ValueError:
-        raise InputError(f"{path}: as_of_date {row['as_of_date']!r} is no date; {mend}") from None
-    prompt, written = _prompt(row.get("prompt"), subtask, path)
+        raise InputError(f"{path}: as_of_date {row['as_of_date']!r} is no date; {remedy}") from None
+    prompt = _prompt(row.get("prompt"), released, path)
     task_id, name = row["task_id"], subtask.name
     return Published(
         file=path.relative_to(folder).as_posix(),
         digest=hashlib.sha256(content).hexdigest(),
         domain=path.relative_to(folder).parts[1],
         subtask=subtask,
+        released=released,
         episode=Episode(task_id, domain_of(subtask.name).name, name, as_of, difficulty, row["input"], prompt, metadata),
         truth=Truth(task_id, name, row["expected_output"], row["verification"]),
-        prompt_written=written,
+        prompt_written=row.get("prompt") is None,
         nulls=nulls,
     )
 
 
-def _subtask(row: Mapping[str, Any], path: Path) -> Subtask:
+def _subtask(row: Mapping[str, Any], path: Path) -> tuple[Subtask, Released]:
     """Our subtask of a file: by its sub_task, which must be that of its folder and belong to its skill."""
-    name = _FOLDERS.get(row["sub_task"], row["sub_task"])
+    everything = {name: one for each in domains() for name, one in each.released.items()}
+    called = {one.folder: name for name, one in everything.items() if one.folder is not None}
+    name = called.get(row["sub_task"], row["sub_task"])
     known = [subtask.name for subtask in subtasks()]
     if name not in known:
         raise InputError(f"{path}: sub_task {row['sub_task']!r} is unknown; known are {', '.join(known)}")
-    folder = _FOLDERS.get(path.parent.name, path.parent.name)
+    folder = called.get(path.parent.name, path.parent.name)
     if folder != name:
         raise InputError(f"{path}: its sub_task is {row['sub_task']} but it lies in {path.parent.name}; move it")
-    subtask = by_name(name)
-    if row["skill"] != domain_of(subtask.name).name:
-        raise InputError(f"{path}: skill {row['skill']!r} is not {domain_of(subtask.name).name}, the domain of {name}")
-    return subtask
+    skill = domain_of(name).name
+    if row["skill"] != skill:
+        raise InputError(f"{path}: skill {row['skill']!r} is not {skill}, the domain of {name}")
+    return by_name(name), everything.get(name, Released(lambda _: ()))
 
 
-def _prompt(value: Any, subtask: Subtask, path: Path) -> tuple[Prompt, bool]:
-    """The published prompt, or the plain one; and whether it had to be written."""
-    if value is None and subtask.name in _TASKS:
-        return Prompt(*_TASKS[subtask.name]), True
-    fields = ("task_description", "output_instructions")
-    if not isinstance(value, dict) or not all(isinstance(value.get(field), str) for field in fields):
-        raise InputError(f"{path}: its prompt lacks {' or '.join(fields)}; restore the file from the release")
-    return Prompt(*(value[field] for field in fields)), False
+def _prompt(value: object, released: Released, path: Path) -> Prompt:
+    """The published prompt, or the plain one where the release has none."""
+    if value is None and released.prompt is not None:
+        return released.prompt
+    try:
+        return msgspec.convert(value, Prompt)
+    except msgspec.ValidationError:
+        fields = " or ".join(Prompt.__dataclass_fields__)
+        raise InputError(f"{path}: its prompt lacks {fields}; restore the file from the release") from None

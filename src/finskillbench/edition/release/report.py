@@ -8,6 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 
 class Reason(StrEnum):
     """Why an input does not resolve."""
@@ -96,41 +98,33 @@ class ImportReport:
 
     def sentences(self) -> list[str]:
         """The summary in words, for the notes of the manifest."""
-        told = self.summary()
-        lines = [f"{told['resolve']} of {told['episodes']} episodes have all the inputs that their answers depend on."]
-        lines += [f"{count} episodes: {_WORDS[Reason(reason)]}." for reason, count in told["by_reason"].items()]
-        if told["inlined"]:
+        found = self.summary()
+        lines = [
+            f"{found['resolve']} of {found['episodes']} episodes have all the inputs that their answers depend on."
+        ]
+        lines += [f"{count} episodes: {_WORDS[Reason(reason)]}." for reason, count in found["by_reason"].items()]
+        if found["inlined"]:
             lines.append(
-                f"{told['inlined']} episodes named a mandate or scenario whose published definition was added."
+                f"{found['inlined']} episodes named a mandate or scenario whose published definition was added."
             )
-        if told["prompts_written"]:
-            lines.append(f"{told['prompts_written']} episodes had no prompt; a plain one was written.")
-        if told["nulls"]:
-            lines.append(f"{told['nulls']} numbers were NaN or infinite and are null here.")
+        if found["prompts_written"]:
+            lines.append(f"{found['prompts_written']} episodes had no prompt; a plain one was written.")
+        if found["nulls"]:
+            lines.append(f"{found['nulls']} numbers were NaN or infinite and are null here.")
         return lines
 
     def to_json(self) -> dict[str, Any]:
         """JSON values."""
         return {
             "summary": self.summary(),
-            "episodes": [
-                {
-                    "task_id": episode.task_id,
-                    "sub_task": episode.sub_task,
-                    "file": episode.file,
-                    "resolves": episode.resolves,
-                    "problems": [
-                        {"reason": each.reason.value, "field": each.field, "detail": each.detail}
-                        for each in episode.problems
-                    ],
-                    "copied": list(episode.copied),
-                    "inlined": list(episode.inlined),
-                    "prompt_written": episode.prompt_written,
-                    "nulls": episode.nulls,
-                }
-                for episode in self.episodes
-            ],
+            "episodes": [_row(episode) for episode in self.episodes],
         }
+
+
+def _row(episode: EpisodeImport) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(episode))
+    head = {name: fields.pop(name) for name in ("task_id", "sub_task", "file")}
+    return {**head, "resolves": episode.resolves, **fields}
 
 
 _WORDS = {

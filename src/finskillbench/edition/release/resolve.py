@@ -15,30 +15,10 @@ from finskillbench.edition.release.report import EpisodeImport, Problem, Reason
 from finskillbench.edition.store import digest_file
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError, InputError
-from finskillbench.scoring.values import mapping
+from finskillbench.scoring.values import array, is_object, mapping, objects
 
 INPUTS = "inputs"
 """Folder of the edition that holds files copied from the release, under their path below `data`."""
-
-_DEFINITIONS = {"mandate": ("mandate_id", "mandates"), "stress_scenario": ("scenario_id", "stress_scenarios")}
-"""Input field: the id it is given by, and the folder below the domain's `constructed` that defines it."""
-_OPTIMISATION = ("covariance_matrix", "objective")
-_REQUIRED = {
-    "unconstrained_optimization": _OPTIMISATION,
-    "constrained_optimization": (*_OPTIMISATION, "constraints"),
-    "rebalancing": (*_OPTIMISATION, "current_portfolio"),
-    "black_litterman": ("covariance_matrix", "market_cap_weights", "analyst_views"),
-    "tool_use_parameterization": ("scenario_description", "tool_documentation"),
-    "constraint_monitoring": ("portfolio", "mandate", "market_data"),
-    "risk_identification": ("portfolio", "market_data"),
-    "stress_testing": ("portfolio", "stress_scenario", "market_data"),
-    "risk_remediation": ("portfolio", "mandate", "market_data"),
-    "normalization": ("symbol", "period_end", "xbrl_ref"),
-    "earnings_quality": ("symbol", "period_end", "xbrl_ref"),
-    "driver_decomposition": ("symbol", "current_period_end", "prior_period_end", "xbrl_ref"),
-}
-"""What the answer depends on, whatever the episode; `_required` adds what its objective and limits refer to."""
-_NEEDS_RETURNS = ("max_sharpe", "max_return")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +44,24 @@ class Resolver:
 
     def resolve(self, item: Published) -> Resolved:
         """The episode with what the release can resolve, and a report of the rest."""
-        given = dict(item.episode.input)
-        needed = _required(item.subtask.name, given)
+        task_input = dict(item.episode.input)
+        needed = item.released.required(task_input)
         problems: list[Problem] = []
-        inlined = [field for field in _DEFINITIONS if self._define(item.domain, field, given, problems)]
-        copied = []
-        for field, value in given.items():
-            ref = value.get("ref") if isinstance(value, Mapping) else None
-            if isinstance(ref, str):
-                copy = self._copy(ref)
+        inlined = [field for field in item.released.defined if self._define(item, field, task_input, problems)]
+        copied: list[str] = []
+        for field, value in task_input.items():
+            table = mapping(value)
+            if isinstance(table.get("ref"), str):
+                copy = self._copy(table["ref"])
                 if isinstance(copy, str):
-                    given[field] = {**value, "ref": copy}
+                    task_input[field] = {**table, "ref": copy}
                     copied.append(copy)
                 elif field in needed:
                     problems.append(replace(copy, field=field))
             elif field in needed:
                 problems += self._paths(field, value)
-        problems += _lacking(given, needed)
-        self.symbols |= set(_symbols(given))
+        problems += _lacking(task_input, needed)
+        self.symbols |= set(_symbols(task_input))
         report = EpisodeImport(
             task_id=item.episode.task_id,
             sub_task=item.subtask.name,
@@ -92,16 +72,16 @@ class Resolver:
             prompt_written=item.prompt_written,
             nulls=item.nulls,
         )
-        return Resolved(replace(item.episode, input=given), report)
+        return Resolved(replace(item.episode, input=task_input), report)
 
-    def _define(self, domain: str, field: str, given: dict[str, Any], problems: list[Problem]) -> bool:
-        """Fill a field given by its id alone from the release's definitions; what the episode states is kept."""
-        key, folder = _DEFINITIONS[field]
-        value = given.get(field)
-        if not isinstance(value, Mapping) or set(value) != {key}:
+    def _define(self, item: Published, field: str, task_input: dict[str, Any], problems: list[Problem]) -> bool:
+        """Fill a field given by its id alone from the release's definitions; what the episode states stays."""
+        key, folder = item.released.defined[field]
+        value = mapping(task_input.get(field))
+        if set(value) != {key}:
             return False
         name = str(value[key])
-        file = f"data/{domain}/constructed/{folder}/{name}.json"
+        file = f"data/{item.domain}/constructed/{folder}/{name}.json"
         path = self._inside(file)
         if path is None or not path.is_file():
             problems.append(Problem(Reason.NO_DEFINITION, field, f"{name}: the release has no {file}"))
@@ -110,9 +90,9 @@ class Resolver:
             defined = json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
             raise InputError(f"{path}: not JSON ({error}); restore the file from the release") from None
-        if not isinstance(defined, dict) or defined.get(key) != name:
+        if not is_object(defined) or defined.get(key) != name:
             raise InputError(f"{path}: does not define {key} {name!r}; restore the file from the release")
-        given[field] = {**defined, **value}
+        task_input[field] = {**defined, **value}
         self.digests[file] = digest_file(path)
         return True
 
@@ -153,48 +133,30 @@ class Resolver:
         return path if path.is_relative_to(self._release.resolve()) else None
 
 
-def _required(sub_task: str, given: Mapping[str, Any]) -> tuple[str, ...]:
-    fields = list(_REQUIRED[sub_task])
-    if given.get("objective") in _NEEDS_RETURNS:
-        fields.append("expected_returns")
-    limits = mapping(given.get("constraints"))
-    neutral = bool(limits.get("factor_neutrality"))
-    for needed, field in (
-        (limits.get("sector_limits"), "sector_mapping"),
-        (limits.get("max_turnover") is not None, "current_portfolio"),
-        (limits.get("max_tracking_error") is not None or neutral, "benchmark_weights"),
-        (neutral, "factor_exposures"),
-    ):
-        if needed and field not in fields:
-            fields.append(field)
-    return tuple(fields)
-
-
-def _lacking(given: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator[Problem]:
+def _lacking(task_input: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator[Problem]:
     for field in needed:
-        if given.get(field) is None:
+        if task_input.get(field) is None:
             yield Problem(Reason.ABSENT_INPUT, field, "is not given")
-        elif given[field] in ({}, [], ""):
+        elif task_input[field] in ({}, [], ""):
             yield Problem(Reason.EMPTY_INPUT, field, "is empty")
 
 
-def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
+def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
     """Every text in a field with its dotted name."""
     if isinstance(value, str):
         yield name, value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _texts(f"{name}.{key}", item)
+    for key, item in mapping(value).items():
+        yield from _texts(f"{name}.{key}", item)
 
 
-def _symbols(given: Mapping[str, Any]) -> Iterator[str]:
+def _symbols(task_input: Mapping[str, Any]) -> Iterator[str]:
     """Tickers named by the fields that list names."""
-    if isinstance(given.get("symbol"), str):
-        yield given["symbol"]
+    if isinstance(task_input.get("symbol"), str):
+        yield task_input["symbol"]
     for field in ("expected_returns", "current_portfolio", "market_cap_weights", "benchmark_weights"):
-        yield from mapping(given.get(field))
-    for holding in mapping(given.get("portfolio")).get("holdings") or []:
-        if isinstance(holding, Mapping) and isinstance(holding.get("symbol"), str):
-            yield holding["symbol"]
-    tickers = mapping(given.get("covariance_matrix")).get("tickers")
-    yield from (ticker for ticker in tickers or [] if isinstance(ticker, str))
+        yield from mapping(task_input.get(field))
+    holdings = objects(mapping(task_input.get("portfolio")).get("holdings"))
+    tickers = array(mapping(task_input.get("covariance_matrix")).get("tickers"))
+    for symbol in (*(holding.get("symbol") for holding in holdings), *tickers):
+        if isinstance(symbol, str):
+            yield symbol

@@ -30,4 +30,4 @@ class ValidationReport:
     def to_json(self) -> dict[str, Any]:
         """JSON values; the same edition gives the same bytes."""
         names = ("digest", "passed", "counts", "checks")
-        return msgspec.to_builtins({name: getattr(self, name) for name in names})
+        return msgspec.json.decode(msgspec.json.encode({name: getattr(self, name) for name in names}))
