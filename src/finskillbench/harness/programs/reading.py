@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -67,13 +67,13 @@ def fields_read(messages: Sequence[Message]) -> dict[str, Any]:
     return values
 
 
-def naive_answer(naive: Naive | None, messages: Sequence[Message]) -> dict[str, Any]:
-    """The answer from the fields read so far; an empty one where there is none, or a field it needs is missing.
+def naive_answer(naive: Naive | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer from the fields read; an empty one where there is none, or a field that it needs is missing.
 
     Imported episodes may name a mandate or a scenario without its numbers.
     """
     try:
-        return dict(naive.answer(fields_read(messages))) if naive is not None else {}
+        return dict(naive.answer(fields)) if naive is not None else {}
     except KeyError:
         return {}
 

@@ -73,7 +73,7 @@ class Reference(Program):
         naive = _by_hand(messages)
         if naive is not None and naive.fields and not fields_read(messages):
             return read_fields(*naive.fields)
-        return submit(naive_answer(naive, messages))
+        return submit(naive_answer(naive, fields_read(messages)))
 
 
 def _by_hand(messages: Sequence[Message]) -> Naive | None:

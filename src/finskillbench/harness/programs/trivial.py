@@ -13,7 +13,14 @@ from typing import Any
 from finskillbench.domains import Naive
 from finskillbench.harness.model import Message, ToolSpec, Turn
 from finskillbench.harness.programs.program import Program
-from finskillbench.harness.programs.reading import naive_answer, read_fields, submit, subtask_of, turns_taken
+from finskillbench.harness.programs.reading import (
+    fields_read,
+    naive_answer,
+    read_fields,
+    submit,
+    subtask_of,
+    turns_taken,
+)
 
 _FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -34,84 +41,12 @@ _FLAGS = (
     "max_tracking_error",
     "factor_neutrality",
 )
-COMPONENTS = (
-    "roa_positive",
-    "cfo_positive",
-    "delta_roa_positive",
-    "accruals_negative",
-    "delta_leverage_negative",
-    "delta_current_ratio_positive",
-    "no_dilution",
-    "delta_gross_margin_positive",
-    "delta_asset_turnover_positive",
-)
-"""Piotroski's nine signals."""
-METRICS = (
-    "revenue",
-    "operating_income",
-    "net_income",
-    "eps_diluted",
-    "total_assets",
-    "total_liabilities",
-    "stockholders_equity",
-    "operating_cash_flow",
-    "operating_margin",
-    "ebitda",
-)
-"""The metrics of a normalised filing."""
-MONITORED = (
-    "long_only",
-    "position_limit_max",
-    "position_limit_min",
-    "sector_limit_max",
-    "tracking_error_max",
-    "beta_range",
-    "factor_exposure_max",
-    "turnover_max_monthly",
-    "cash_max",
-    "gross_exposure_max",
-    "hhi_max",
-    "name_count",
-)
-"""Every type of constraint that a risk mandate may hold."""
-_EXPOSURES = (
-    ("factor_tilt", "hml", "hml beta +0.400", 0.4),
-    ("sector_concentration", "Technology", "Technology sector 30.0%", 0.3),
-    ("single_name", "AAPL", "AAPL at 10.0%", 0.1),
-    ("concentration", "portfolio", "HHI 0.0600", 0.06),
-    ("liquidity_risk", "portfolio", "illiquid share 5.0%", 0.05),
-)
-
 _CONSTANT: Mapping[str, dict[str, Any]] = MappingProxyType(
     {
         "tool_use_parameterization": {
             "optimizer_call": {"objective": "max_sharpe", "constraints": {"long_only": True}}
         },
         "infeasibility_detection": {"feasible": True, "minimum_turnover": 0.0},
-        "constraint_monitoring": {
-            "overall_compliant": True,
-            "violations_count": 0,
-            "constraints": [{"type": name, "status": "PASS"} for name in MONITORED],
-        },
-        "risk_identification": {
-            "top_risk_exposures": [
-                {"rank": rank, "type": kind, "subject": subject, "detail": detail, "magnitude": magnitude}
-                for rank, (kind, subject, detail, magnitude) in enumerate(_EXPOSURES, start=1)
-            ]
-        },
-        "stress_testing": {"estimated_pnl_pct": 0.0, "attribution": {"by_sector": [], "by_factor": []}},
-        "risk_remediation": {"trades": [], "total_turnover": 0.0, "post_trade_compliant": True},
-        "normalization": {"metrics": dict.fromkeys(METRICS, 0.0)},
-        "earnings_quality": {
-            "piotroski_score": len(COMPONENTS),
-            "piotroski_components": dict.fromkeys(COMPONENTS, 1),
-            "beneish_m_score": -2.5,
-            "beneish_flag": False,
-            "accruals_ratio": 0.0,
-            "income_quality_ratio": 1.0,
-            "flags": [],
-        },
-        "driver_decomposition": {"revenue_delta": 0.0, "top_revenue_drivers": [], "margin_drivers": []},
     }
 )
 
@@ -127,7 +62,7 @@ class Trivial(Program):
         naive = subtask and (subtask.trivial or _table(subtask.name))
         if naive is not None and naive.fields and turns_taken(messages) == 0:
             return read_fields(*naive.fields)
-        return submit(naive_answer(naive, messages))
+        return submit(naive_answer(naive, fields_read(messages)))
 
 
 def _table(sub_task: str) -> Naive:

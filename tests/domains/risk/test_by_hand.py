@@ -2,8 +2,9 @@
 
 import pytest
 
+from finskillbench.domains import by_name
 from finskillbench.episode import JsonObject
-from finskillbench.harness.programs.arithmetic import FIELDS, by_hand
+from finskillbench.harness.programs.reading import naive_answer
 
 RISK = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")
 PORTFOLIO = {
@@ -20,6 +21,11 @@ PORTFOLIO = {
     "trades_this_month": {"AAA": 0.02},
 }
 SECTORS = {"AAA": "Technology", "BBB": "Technology", "CCC": "Energy", "DDD": "Utilities", "EEE": "Energy"}
+
+
+def by_hand(sub_task: str, data: JsonObject) -> JsonObject:
+    """What the subtask's arithmetic makes of the fields; an empty answer where there is none."""
+    return naive_answer(by_name(sub_task).by_hand, data)
 
 
 def task(*constraints: JsonObject) -> JsonObject:
@@ -137,7 +143,9 @@ def test_without_caps_nothing_is_traded() -> None:
 @pytest.mark.parametrize("sub_task", RISK)
 def test_arithmetic_reads_only_the_fields_that_it_asks_for(sub_task: str) -> None:
     data = task({"type": "hhi_max", "value": 0.1})
-    assert by_hand(sub_task, {field: data[field] for field in FIELDS[sub_task]}) == by_hand(sub_task, data)
+    assert by_hand(sub_task, {field: data[field] for field in by_name(sub_task).by_hand.fields}) == by_hand(
+        sub_task, data
+    )
 
 
 @pytest.mark.parametrize("sub_task", RISK)

@@ -1,11 +1,17 @@
 """What the programs answer to the fundamental subtasks: reading by hand."""
 
+from finskillbench.domains import by_name
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import JsonObject
-from finskillbench.harness.programs.arithmetic import FIELDS, by_hand
+from finskillbench.harness.programs.reading import naive_answer
 
 FUNDAMENTAL = ("normalization", "earnings_quality", "driver_decomposition")
 END = "2024-03-30"
+
+
+def by_hand(sub_task: str, data: JsonObject) -> JsonObject:
+    """What the subtask's arithmetic makes of the fields; an empty answer where there is none."""
+    return naive_answer(by_name(sub_task).by_hand, data)
 
 
 def row(metric: str, value: float, duration: str = "quarterly", **changes: object) -> JsonObject:
@@ -77,5 +83,5 @@ def test_an_imported_episode_has_no_facts_to_read() -> None:
 
 def test_arithmetic_reads_only_the_fields_that_it_asks_for() -> None:
     data = task(*ROWS)
-    asked = {field: data[field] for field in FIELDS["normalization"]}
+    asked = {field: data[field] for field in by_name("normalization").by_hand.fields}
     assert by_hand("normalization", asked) == by_hand("normalization", data)
