@@ -64,7 +64,7 @@ def test_covariances_are_positive_definite_and_plausible(panels: Panels) -> None
         assert least >= covariance.least_eigenvalue_bound() * (1 - 1e-9) > 0
         volatility = np.sqrt(covariance.variances())
         assert 0.14 < volatility.min() < volatility.max() < 0.75
-        benchmark = np.sqrt(covariance.quadratic(panels.weights(day)))
+        benchmark = np.sqrt(panels.weights(day) @ covariance.times(panels.weights(day)))
         assert 0.08 < benchmark < 0.25
 
 

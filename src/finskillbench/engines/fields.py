@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,16 +26,31 @@ def number(
     return float(value)
 
 
-def mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def table_of(value: object) -> Mapping[str, Any] | None:
+    """A value that is an object, else None."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
+
+
+def list_of(value: object) -> Sequence[Any] | None:
+    """A value that is a list, which text is not, else None."""
+    return cast("Sequence[Any]", value) if isinstance(value, Sequence) and not isinstance(value, str) else None
+
+
+def texts_of(value: object) -> tuple[str, ...] | None:
+    """A value that is a list of texts, else None."""
+    items = list_of(value)
+    return None if items is None or not all(isinstance(item, str) for item in items) else tuple(items)
+
+
+def mapping(data: object, key: str) -> Mapping[str, Any]:
     """The object in a field that must be there."""
-    if not isinstance(data, Mapping):
+    if (table := table_of(data)) is None:
         raise InputError("the task must be an object with the fields of the task data")
-    if data.get(key) is None:
+    if table.get(key) is None:
         raise InputError(f"{key} is missing; inject it from the task data")
-    value = data[key]
-    if not isinstance(value, Mapping):
-        raise InputError(f"{key} must be an object, not {shown(value)}")
-    return value
+    if (found := table_of(table[key])) is None:
+        raise InputError(f"{key} must be an object, not {shown(table[key])}")
+    return found
 
 
 def covered(table: Mapping[str, Any], ticker: str, field: str) -> Any:
@@ -47,40 +62,39 @@ def covered(table: Mapping[str, Any], ticker: str, field: str) -> Any:
 
 def tickers_of(data: Mapping[str, Any], field: str) -> tuple[str, ...]:
     """The list `tickers` of a field that holds an array, in the order of that array."""
-    tickers = mapping(data, field).get("tickers")
-    if not isinstance(tickers, Sequence) or not tickers or not all(isinstance(name, str) for name in tickers):
+    tickers = texts_of(mapping(data, field).get("tickers"))
+    if not tickers:
         raise InputError(f"{field}.tickers must list the names; inject the field instead of retyping it")
     if len(set(tickers)) != len(tickers):
         raise InputError(f"{field}.tickers names a ticker twice")
-    return tuple(tickers)
+    return tickers
 
 
 def exposures_from(table: Mapping[str, Any], tickers: tuple[str, ...], factors: tuple[str, ...]) -> Floats:
     """(n, k) betas of `factor_exposures`, which must cover every ticker and factor."""
-    rows = [covered(table, ticker, "factor_exposures") for ticker in tickers]
-    for ticker, row in zip(tickers, rows, strict=True):
-        if not isinstance(row, Mapping):
+    betas: list[list[float]] = []
+    for ticker in tickers:
+        if (row := table_of(covered(table, ticker, "factor_exposures"))) is None:
             raise InputError(f"factor_exposures of {ticker} must map factors to betas")
-    return np.array(
-        [[number(row, f, f"factor_exposures of {t}") for f in factors] for t, row in zip(tickers, rows, strict=True)]
-    )
+        betas.append([number(row, factor, f"factor_exposures of {ticker}") for factor in factors])
+    return np.array(betas)
 
 
-def values_from(data: Any, tickers: tuple[str, ...], field: str, largest: float = LARGEST) -> Floats:
+def values_from(data: object, tickers: tuple[str, ...], field: str, largest: float = LARGEST) -> Floats:
     """(n,) numbers of a map that must cover every ticker."""
-    if not isinstance(data, Mapping):
+    if (table := table_of(data)) is None:
         raise InputError(f"{field} must map tickers to numbers")
-    return np.array([number(data, ticker, field, largest=largest) for ticker in tickers])
+    return np.array([number(table, ticker, field, largest=largest) for ticker in tickers])
 
 
-def weights_from(data: Any, tickers: tuple[str, ...], field: str, universe: str = "the covariance") -> Floats:
+def weights_from(data: object, tickers: tuple[str, ...], field: str, universe: str = "the covariance") -> Floats:
     """(n,) weights of a map; absent names weigh nothing, a name outside the universe is an error."""
-    if not isinstance(data, Mapping):
+    if (table := table_of(data)) is None:
         raise InputError(f"{field} must map tickers to weights")
-    unknown = sorted(set(data) - set(tickers))
+    unknown = sorted(set(table) - set(tickers))
     if unknown:
         raise InputError(f"{field} names {listed(unknown[:5])}, which {universe} does not cover")
-    return np.array([number(data, ticker, field, default=0.0) for ticker in tickers])
+    return np.array([number(table, ticker, field, default=0.0) for ticker in tickers])
 
 
 def shown(value: Any) -> str:

@@ -19,10 +19,11 @@ from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.shared import by_ticker, factor_exposures, resolved_covariance, sector_mapping
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.problem import required
+from finskillbench.engines.risk.exposures import portfolio_returns
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.report import exposure_list, remedy_answer, stress_answer
 from finskillbench.engines.risk.stress import apply, scenario_from
-from finskillbench.engines.statistics.value_at_risk import portfolio_returns, value_at_risk
+from finskillbench.engines.statistics.value_at_risk import value_at_risk
 from finskillbench.episode import Episode
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")  # cvxpy on its retries

@@ -1,14 +1,12 @@
 """The factor form and Ledoit-Wolf against scikit-learn and by identities."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.covariance import LedoitWolf as Oracle
 
-from finskillbench.engines.statistics.covariance import RIDGE, Covariance, ensure_psd, ledoit_wolf
+from finskillbench.engines.statistics.covariance import Covariance, ledoit_wolf
 from finskillbench.errors import DimensionError, InputError
 
 
@@ -40,8 +38,8 @@ def test_thousands_of_names_need_no_square_matrix() -> None:
     _, covariance = ledoit_wolf(returns, _names(20_000))
     w = np.zeros(20_000)
     w[[5, 77]] = 0.5
-    part = covariance.subset(("S0005", "S0077"))
-    assert covariance.quadratic(w) == pytest.approx(np.full(2, 0.5) @ part.matrix() @ np.full(2, 0.5), rel=1e-12)
+    part = Covariance(_names(2), covariance.loadings[:, [5, 77]], covariance.specific[[5, 77]])
+    assert w @ covariance.times(w) == pytest.approx(np.full(2, 0.5) @ part.matrix() @ np.full(2, 0.5), rel=1e-12)
 
 
 @settings(max_examples=50, deadline=None)
@@ -75,8 +73,7 @@ def test_identities(seed: int, periods: int, n: int) -> None:
     assert 0 <= shrinkage <= 1
     assert (dense == dense.T).all()
     exposure = covariance.loadings @ w
-    assert covariance.quadratic(w) == pytest.approx(exposure @ exposure + covariance.specific @ w**2, rel=1e-13)
-    assert covariance.quadratic(w) == pytest.approx(w @ dense @ w, rel=1e-9)
+    assert w @ covariance.times(w) == pytest.approx(exposure @ exposure + covariance.specific @ w**2, rel=1e-9)
     np.testing.assert_allclose(covariance.times(w), dense @ w, rtol=1e-9, atol=1e-12 * np.abs(dense).max())
     np.testing.assert_allclose(covariance.times(np.eye(n)), dense, atol=1e-13 * np.abs(dense).max())
     np.testing.assert_allclose(covariance.variances(), np.diag(dense), rtol=1e-12)
@@ -85,34 +82,6 @@ def test_identities(seed: int, periods: int, n: int) -> None:
     # Shrinking towards the mean variance keeps the trace.
     sample = np.var(_returns(seed, periods, n), axis=0) * 252
     assert np.trace(dense) == pytest.approx(sample.sum(), rel=1e-10)
-
-
-def test_json_restores_every_bit() -> None:
-    covariance = ledoit_wolf(_returns(9, 30, 4), _names(4)).covariance
-    again = Covariance.from_json(json.loads(json.dumps(covariance.to_json())))
-    assert again.symbols == covariance.symbols
-    np.testing.assert_array_equal(again.loadings, covariance.loadings)
-    np.testing.assert_array_equal(again.specific, covariance.specific)
-    with pytest.raises(InputError, match="field specific"):
-        Covariance.from_json({"symbols": [], "loadings": []})
-
-
-def test_ensure_psd_adds_the_stated_ridge_and_only_when_needed() -> None:
-    good = np.array([[2.0, 1.0], [1.0, 2.0]])
-    same, none = ensure_psd(good)
-    assert same is good
-    assert none == 0.0
-    bad = np.array([[1.0, 2.0], [2.0, 1.0]])  # eigenvalues 3 and -1
-    mended, ridge = ensure_psd(bad)
-    assert ridge == pytest.approx(1.0 + RIDGE, rel=1e-14)
-    assert np.linalg.eigvalsh(mended)[0] == pytest.approx(RIDGE, rel=1e-6)
-    np.testing.assert_allclose(mended - bad, ridge * np.eye(2), atol=1e-15)
-    with pytest.raises(InputError, match="not symmetric"):
-        ensure_psd(np.array([[1.0, 0.5], [0.2, 1.0]]))
-    with pytest.raises(DimensionError, match="square"):
-        ensure_psd(np.ones((2, 3)))
-    with pytest.raises(InputError, match="not finite"):
-        ensure_psd(np.array([[np.nan]]))
 
 
 def test_refusals_name_the_trouble() -> None:
@@ -129,6 +98,4 @@ def test_refusals_name_the_trouble() -> None:
     with pytest.raises(InputError, match="twice"):
         Covariance(("A", "A"), np.ones((1, 2)), np.ones(2))
     with pytest.raises(DimensionError, match="weights have shape"):
-        Covariance(("A", "B"), np.ones((1, 2)), np.ones(2)).quadratic(np.ones(3))
-    with pytest.raises(InputError, match="no such symbol C"):
-        Covariance(("A", "B"), np.ones((1, 2)), np.ones(2)).subset(("A", "C"))
+        Covariance(("A", "B"), np.ones((1, 2)), np.ones(2)).times(np.ones(3))

@@ -17,7 +17,7 @@ from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_
 from finskillbench.engines.optimisation.uniqueness import UniquenessProof, prove_unique
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import mandate_from
-from finskillbench.engines.risk.remediation import SLACKS, budget_left, reference_turnover, remediate, solve_again
+from finskillbench.engines.risk.remediation import SLACKS, budget_left, reference_turnover, remediate, solve_stage
 from finskillbench.engines.risk.semicontinuity import SLACK
 from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.episode import JsonObject
@@ -191,7 +191,7 @@ class _Recheck(_Examination):
         name = _name(aim)
         stored = self.stages[name]
         if stored["programs_solved"] > 1:
-            again = solve_again(self.portfolio, self.mandate, self.market, aim).certified
+            again = solve_stage(self.portfolio, self.mandate, self.market, aim).certified
             value, bound = again.value, again.optimality.lower_bound
             self.findings.add("branched")
         else:

@@ -74,7 +74,10 @@ def solve_on_face(program: ConicProgram, cap: str, earlier: Floats) -> tuple[Flo
     """
     if not isinstance(program.matrix, np.ndarray):
         return None
-    equations, lifted, free, curved = [], [], [], []
+    equations: list[Integers] = []
+    lifted: list[Integers] = []
+    free: list[Integers] = []
+    curved: list[tuple[str, Cone, Integers]] = []
     for block in program.blocks:
         rows = _rows(block)
         tight = earlier[block.rows] > _POSITIVE

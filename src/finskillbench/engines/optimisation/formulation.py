@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -81,11 +82,11 @@ class FormulationBuilder(ProgramBuilder):
         self.at_most("sells", -current, (place, -ones), (trades, -ones))
         return trades
 
-    def add_turnover(self, trades: slice) -> None:
+    def add_turnover(self, trades: slice[int, int, Any]) -> None:
         """Add half the sum of the absolute trades to the objective."""
         self.add_linear(trades, np.full(trades.stop - trades.start, 0.5))
 
-    def cap_turnover(self, label: str, trades: slice, cap: float) -> None:
+    def cap_turnover(self, label: str, trades: slice[int, int, Any], cap: float) -> None:
         """Half the sum of the absolute trades is at most `cap`."""
         self.at_most(label, np.array([cap], dtype=np.float64), (trades, np.full((1, trades.stop - trades.start), 0.5)))
 
@@ -149,9 +150,9 @@ class CovarianceRoot:
     def __init__(self, risk: RiskModel, builder: FormulationBuilder) -> None:
         self._risk, self._builder = risk, builder
         self.factors: slice | None = None
-        self.count = risk.root.shape[0]
+        k = self._factor_count = len(risk.root)
+        self.count: int = k
         if not risk.is_dense:
-            k = self.count
             self.count += risk.size
             # |F w| <= max|F| Σ|w|
             bounds = np.abs(risk.root).max(axis=1) * builder.gross
@@ -164,7 +165,7 @@ class CovarianceRoot:
         if self.factors is None:
             self._builder.add_quadratic(self._builder.weights, 2 * scale * self._risk.matrix)
         else:
-            self._builder.add_quadratic(self.factors, np.full(self._risk.root.shape[0], 2 * scale))
+            self._builder.add_quadratic(self.factors, np.full(self._factor_count, 2 * scale))
             self._builder.add_quadratic(self._builder.weights, 2 * scale * self._risk.diagonal)
 
     def image(self, weights: Floats) -> Floats:
@@ -177,6 +178,6 @@ class CovarianceRoot:
         weights = self._builder.weights
         if self.factors is None:
             return [(weights, scale * self._risk.root, skip)]
-        k = self._risk.root.shape[0]
+        k = self._factor_count
         specific = scale * np.sqrt(self._risk.diagonal)
         return [(self.factors, np.full(k, scale), skip), (weights, specific, skip + k)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+from scipy import linalg as _linalg
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.program import Block, Cone, ConicProgram, Solution, dense
@@ -26,8 +26,9 @@ _ROUNDING = 2e-16
 _NEAR, _STALLED = 1e-12, 0.25
 """Below the first, a step that leaves more than the second of a residual has met the rounding of the system."""
 
-_LU: tuple[Any, Any] = tuple(get_lapack_funcs(("getrf", "getrs"), dtype=np.float64))
-_CHOLESKY: tuple[Any, Any] = tuple(get_lapack_funcs(("potrf", "potrs"), dtype=np.float64))
+linalg: Any = _linalg  # SciPy comes without types
+_LU = linalg.get_lapack_funcs(("getrf", "getrs"), dtype=np.float64)
+_CHOLESKY = linalg.get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 """LAPACK's factorisations and substitutions; the wrappers of SciPy cost as much as the work at this size."""
 
 

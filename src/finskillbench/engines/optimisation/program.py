@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import clarabel as _clarabel
 import numpy as np
-import scipy.sparse as sp
+import scipy.sparse as _sparse
 
 from finskillbench.arrays import Floats, Integers
 
@@ -46,7 +46,22 @@ class Block:
         return slice(self.start, self.stop)
 
 
-Matrix = Floats | sp.csc_matrix
+class SparseMatrix(Protocol):
+    """What is used of a SciPy matrix in compressed columns, which comes without types."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def nnz(self) -> int: ...
+    @property
+    def T(self) -> SparseMatrix: ...  # noqa: N802 - NumPy's and SciPy's name
+    def __matmul__(self, vector: Floats, /) -> Floats: ...
+    def __getitem__(self, rows: slice | Integers, /) -> SparseMatrix: ...
+    def toarray(self) -> Floats: ...
+
+
+Matrix: TypeAlias = Floats | SparseMatrix
+sparse: Any = _sparse  # SciPy's sparse matrices have no type information
 
 
 @dataclass(frozen=True)
@@ -142,9 +157,9 @@ def _assembled(pieces: list[Piece], shape: tuple[int, int]) -> Matrix:
                 target += matrix
         return result
     if not pieces:
-        return sp.csc_matrix(shape)
+        return sparse.csc_matrix(shape)
     rows, columns, values = (np.concatenate(part) for part in zip(*map(_entries_of, pieces), strict=True))
-    return sp.csc_matrix((values, (rows, columns)), shape=shape)
+    return sparse.csc_matrix((values, (rows, columns)), shape=shape)
 
 
 def _entries_of(piece: Piece) -> tuple[Integers, Integers, Floats]:
@@ -186,7 +201,7 @@ def _compressed(matrix: Matrix) -> Any:
     """The matrix in compressed columns, as Clarabel wants it."""
     if not isinstance(matrix, np.ndarray):
         return matrix
-    rows, columns = matrix.shape
+    rows, columns = len(matrix), len(matrix.T)
     values = matrix.ravel(order="F")
     places = np.flatnonzero(values)
     starts = np.searchsorted(places, np.arange(columns + 1) * rows)
@@ -233,6 +248,6 @@ def solve(program: ConicProgram, *, tolerance: float | None = None) -> Solution:
     settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-9
     cones = [_CONES[block.cone](block.stop - block.start) for block in program.blocks]
     curved = program.quadratic
-    upper = _compressed(np.triu(curved) if isinstance(curved, np.ndarray) else sp.csc_matrix(sp.triu(curved)))
+    upper = _compressed(np.triu(curved) if isinstance(curved, np.ndarray) else sparse.csc_matrix(sparse.triu(curved)))
     result = clarabel.DefaultSolver(upper, program.linear, matrix, program.rhs, cones, settings).solve()
     return Solution(str(result.status), np.asarray(result.x), np.asarray(result.z), np.asarray(result.s))

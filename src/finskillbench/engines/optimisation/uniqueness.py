@@ -7,11 +7,10 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.formulation import Formulation
-from finskillbench.engines.optimisation.program import Block, Cone, dense
+from finskillbench.engines.optimisation.program import Block, Cone, dense, sparse
 
 _POSITIVE = 1e-7
 """A multiplier above this is positive beyond the solver's noise (objectives are of order 0.01 to 1)."""
@@ -85,7 +84,7 @@ def prove_unique(formulation: Formulation, x: Floats, z: Floats) -> UniquenessPr
     rows, curved = program.matrix[tight], program.quadratic
     if isinstance(rows, np.ndarray) and isinstance(curved, np.ndarray):
         rays = [
-            _off_ray(program.matrix[block.rows], z[block.rows])
+            _off_ray(dense(program.matrix[block.rows]), z[block.rows])
             for block in curved_blocks
             if z[block.start] > 2 * slack[block.start] * gap * _RESOLVED**2
         ]
@@ -93,7 +92,7 @@ def prove_unique(formulation: Formulation, x: Floats, z: Floats) -> UniquenessPr
     elif curved_blocks:
         return UniquenessProof(Uniqueness.UNDECIDED)
     else:
-        directions = _null_space(sp.csr_matrix(sp.vstack([rows, curved])))
+        directions = _null_space(sparse.csr_matrix(sparse.vstack([rows, curved])))
     moves = directions[formulation.weights]
     if moves.size == 0 or np.abs(moves).max() < 1e-9:
         return UniquenessProof(Uniqueness.RANK)

@@ -13,10 +13,13 @@ from finskillbench.engines.fields import (
     LARGEST,
     covered,
     exposures_from,
+    list_of,
     listed,
     mapping,
     number,
     shown,
+    table_of,
+    texts_of,
     tickers_of,
     values_from,
     weights_from,
@@ -64,13 +67,14 @@ def problem_from(data: Mapping[str, Any], *, risk: RiskModel | None = None) -> P
     """
     tickers = tickers_from(data)
     risk = covariance_from(data) if risk is None else risk
-    constraints = mapping(data, "constraints") if data.get("constraints") is not None else {}
+    constraints: Mapping[str, Any] = {} if data.get("constraints") is None else mapping(data, "constraints")
     sectors: tuple[str, ...] = ()
     if any(constraints.get(field) is not None for field in ("max_sector_weight", "sector_limits", "excluded_sectors")):
         by_ticker = mapping(data, "sector_mapping")
-        sectors = tuple(covered(by_ticker, ticker, "sector_mapping") for ticker in tickers)
-        if not all(isinstance(sector, str) for sector in sectors):
+        names = texts_of([covered(by_ticker, ticker, "sector_mapping") for ticker in tickers])
+        if names is None:
             raise InputError("sector_mapping must map every ticker to the name of a sector")
+        sectors = names
     limits = limits_from(constraints, sectors)
     objective = data.get("objective", Objective.MIN_VARIANCE.value)
     if not isinstance(objective, str) or objective not in set(Objective):
@@ -113,8 +117,8 @@ def limits_from(data: Mapping[str, Any], sectors: Sequence[str]) -> Limits:
     if unknown:
         known = ", ".join(sorted(_LIMIT_FIELDS))
         raise InputError(f"constraints has unknown fields {listed(unknown)}; known: {known}")
-    neutral = data.get("neutral_factors") or ()
-    if not isinstance(neutral, Sequence) or isinstance(neutral, str) or not all(isinstance(f, str) for f in neutral):
+    neutral = texts_of(data.get("neutral_factors") or ())
+    if neutral is None:
         raise InputError("neutral_factors must be a list of factor names")
     for name in ("long_only", "factor_neutrality"):
         if not isinstance(data.get(name), bool | None):
@@ -130,15 +134,15 @@ def limits_from(data: Mapping[str, Any], sectors: Sequence[str]) -> Limits:
         max_names=_count(data, "max_names"),
         max_turnover=_optional(data, "max_turnover"),
         max_tracking_error=_optional(data, "max_tracking_error"),
-        neutral_factors=tuple(neutral) if data.get("factor_neutrality", True) else (),
+        neutral_factors=neutral if data.get("factor_neutrality", True) else (),
         neutrality_tolerance=number(data, "neutrality_tolerance", "constraints", default=0.01),
     )
 
 
 def _sector_caps(data: Mapping[str, Any], sectors: Sequence[str]) -> dict[str, float]:
-    named = {} if data.get("sector_limits") is None else mapping(data, "sector_limits")
-    excluded = data.get("excluded_sectors") or ()
-    if not isinstance(excluded, Sequence) or isinstance(excluded, str) or not all(isinstance(s, str) for s in excluded):
+    named: Mapping[str, Any] = {} if data.get("sector_limits") is None else mapping(data, "sector_limits")
+    excluded = texts_of(data.get("excluded_sectors") or ())
+    if excluded is None:
         raise InputError("excluded_sectors must be a list of sector names")
     unknown = sorted((set(named) | set(excluded)) - set(sectors))
     if unknown:
@@ -178,23 +182,19 @@ def _check_size(*arrays: Floats) -> None:
         raise InputError(f"covariance_matrix holds a number beyond {LARGEST:.0e}; inject the field, in annual decimals")
 
 
-def views_from(data: Any) -> list[View]:
+def views_from(data: object) -> list[View]:
     """Analyst views of a Black-Litterman task."""
-    if not isinstance(data, Sequence) or isinstance(data, str):
+    if (rows := list_of(data)) is None:
         raise InputError("analyst_views must be a list of objects")
-    views = []
-    for row, view in enumerate(data):
-        kind = view.get("type") if isinstance(view, Mapping) else None
+    views: list[View] = []
+    for index, row in enumerate(rows):
+        where, view = f"analyst_views[{index}]", table_of(row) or {}
+        kind, symbols = view.get("type"), texts_of(view.get("symbols"))
         if kind not in ("absolute", "relative"):
-            raise InputError(f"analyst_views[{row}].type must be absolute or relative, not {shown(kind)}")
-        where, symbols = f"analyst_views[{row}]", view.get("symbols")
-        if (
-            not isinstance(symbols, Sequence)
-            or isinstance(symbols, str)
-            or not all(isinstance(s, str) for s in symbols)
-        ):
-            raise InputError(f"{where}.symbols must be a list of tickers, not {shown(symbols)}")
-        views.append(View(kind, tuple(symbols), number(view, "return", where), number(view, "confidence", where)))
+            raise InputError(f"{where}.type must be absolute or relative, not {shown(kind)}")
+        if symbols is None:
+            raise InputError(f"{where}.symbols must be a list of tickers, not {shown(view.get('symbols'))}")
+        views.append(View(kind, symbols, number(view, "return", where), number(view, "confidence", where)))
     return views
 
 

@@ -43,7 +43,7 @@ class Limits:
     long_only: bool = True
     min_weight: float | None = None
     max_weight: float | None = None
-    sector_limits: Mapping[str, float] = field(default_factory=dict)
+    sector_limits: Mapping[str, float] = field(default_factory=dict[str, float])
     min_names: int | None = None
     max_names: int | None = None
     max_turnover: float | None = None

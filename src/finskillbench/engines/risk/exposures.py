@@ -146,6 +146,11 @@ def top(weights: Floats, k: int) -> float:
     return float(np.sort(np.abs(weights))[::-1][:k].sum())
 
 
+def portfolio_returns(portfolio: Portfolio, market: Market) -> Floats:
+    """(T,) returns per session of today's weights, held constant; cash returns 0."""
+    return required(market.returns, "returns") @ portfolio.weights
+
+
 def days_to_liquidate(portfolio: Portfolio, market: Market) -> Floats:
     """(n,) sessions to sell each position at `PARTICIPATION` of its volume; infinite for a holding nobody trades."""
     sold = PARTICIPATION * required(market.dollar_volume, "average_daily_volume_usd")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats, Integers
-from finskillbench.engines.fields import listed, number, shown
+from finskillbench.engines.fields import list_of, listed, number, shown, table_of
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.errors import InputError
 
@@ -205,7 +205,7 @@ _ZERO_ALLOWED = frozenset({Kind.CASH_MAX, Kind.TURNOVER_MAX_MONTHLY})
 """The kinds whose limit may be 0: no cash, no trade. Elsewhere a limit of 0 leaves no portfolio, or only one."""
 
 
-def mandate_from(data: Any) -> Mandate:
+def mandate_from(data: object) -> Mandate:
     """Read a mandate: `mandate_id`, `name`, and `constraints`, each a type with its numbers.
 
     Raises
@@ -213,13 +213,13 @@ def mandate_from(data: Any) -> Mandate:
     InputError : an unknown or repeated type, an unknown field or factor, a number that is missing or of the wrong kind,
         limits that exclude each other on every universe (`Mandate.check` knows the size of one).
     """
-    if not isinstance(data, Mapping):
+    if (table := table_of(data)) is None:
         raise InputError("mandate must be an object with mandate_id and constraints; inject it from the task data")
-    rows = data.get("constraints")
-    if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
+    rows = list_of(table.get("constraints"))
+    if not rows:
         raise InputError("mandate: constraints must be a list of objects, at least one")
-    identity = data.get("mandate_id", "")
-    name = data.get("name", identity)
+    identity = table.get("mandate_id", "")
+    name = table.get("name", identity)
     if not isinstance(identity, str) or not isinstance(name, str):
         raise InputError("mandate: mandate_id and name must be text")
     constraints = tuple(_constraint(row, index) for index, row in enumerate(rows))
@@ -232,19 +232,21 @@ def mandate_from(data: Any) -> Mandate:
     return mandate
 
 
-def _constraint(row: Any, index: int) -> Constraint:
-    kind = row.get("type") if isinstance(row, Mapping) else None
+def _constraint(data: object, index: int) -> Constraint:
+    row = table_of(data) or {}
+    kind = row.get("type")
     if not isinstance(kind, str) or kind not in set(Kind):
         raise InputError(
             f"mandate: constraints[{index}].type {shown(kind)} is unknown; choose one of {', '.join(Kind)}"
         )
     kind = Kind(kind)
     where = f"mandate: constraint {kind}"
-    own = {"min", "max"} if kind in RANGES else {"value"}
-    own |= {"factors"} if kind is Kind.FACTOR_EXPOSURE_MAX else set()
-    unknown = sorted(str(field) for field in set(row) - own - {"type", "definition", "description"})
+    known = {"min", "max"} if kind in RANGES else {"value"}
+    if kind is Kind.FACTOR_EXPOSURE_MAX:
+        known.add("factors")
+    unknown = sorted(str(field) for field in set(row) - known - {"type", "definition", "description"})
     if unknown:
-        raise InputError(f"{where} has unknown fields {listed(unknown)}; known: {', '.join(sorted(own))}")
+        raise InputError(f"{where} has unknown fields {listed(unknown)}; known: {', '.join(sorted(known))}")
     if kind is Kind.LONG_ONLY:
         if row.get("value") is not True:
             raise InputError(f"{where}: value must be true; leave the constraint out where shorts are allowed")
@@ -276,12 +278,12 @@ def _range(kind: Kind, row: Mapping[str, Any], where: str) -> Constraint:
     return Constraint(kind, minimum=low, maximum=high)
 
 
-def _factors(given: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+def _factors(data: object, where: str) -> tuple[str, ...]:
+    if not (factors := list_of(data)):
         raise InputError(f"{where}: factors must be a list of factor names, at least one of {', '.join(FACTORS)}")
-    for factor in given:
+    for factor in factors:
         if factor not in FACTORS:
             raise InputError(f"{where}: factor {shown(factor)} is unknown; choose from {', '.join(FACTORS)}")
-    if len(set(given)) != len(given):
+    if len(set(factors)) != len(factors):
         raise InputError(f"{where}: factors names a factor twice; name each once")
-    return tuple(given)
+    return tuple(factors)

@@ -147,7 +147,7 @@ def constraint_report(
     portfolio: Portfolio, mandate: Mandate, market: Market, tolerance: float = PASS_TOLERANCE
 ) -> dict[str, Any]:
     """The answer of constraint monitoring: verdicts, values, limits, and the distance beyond a broken limit."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for constraint, found in zip(mandate.constraints, measure(portfolio, mandate, market, tolerance), strict=True):
         whole = constraint.kind is Kind.NAME_COUNT
         row: dict[str, Any] = {"type": found.kind.value, "status": "PASS" if found.passed else "FAIL"}

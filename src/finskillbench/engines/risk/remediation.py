@@ -105,7 +105,7 @@ def remediate(portfolio: Portfolio, mandate: Mandate, market: Market) -> Remedy:
         return _remedy(
             portfolio, portfolio.weights, compliant=False, value=total_excess(portfolio, mandate, market), stages=()
         )
-    least = _solve(portfolio, mandate, market, Aim(Goal.TURNOVER))
+    least = solve_stage(portfolio, mandate, market, Aim(Goal.TURNOVER))
     if least.certified.value <= left + SLACK:
         start = least.certified.value
         aims = [Aim(Goal.TRADES, turnover_cap=max(start, min(start + slack, left))) for slack in SLACKS]
@@ -116,7 +116,7 @@ def remediate(portfolio: Portfolio, mandate: Mandate, market: Market) -> Remedy:
     if left <= SLACK:
         excess = total_excess(portfolio, mandate, market)
         return _remedy(portfolio, portfolio.weights, compliant=False, value=excess, stages=(least,))
-    best = _solve(portfolio, mandate, market, Aim(Goal.EXCESS, turnover_cap=left))
+    best = solve_stage(portfolio, mandate, market, Aim(Goal.EXCESS, turnover_cap=left))
     cap = best.certified.value
     aims = [Aim(Goal.TRADES, turnover_cap=left, excess_cap=cap + slack) for slack in SLACKS]
     stages = least, *_tied(portfolio, mandate, market, best, aims)
@@ -153,22 +153,13 @@ def nearest(mandate: Mandate, market: Market, target: Floats) -> Certified:
     InfeasibleError : no portfolio keeps the mandate.
     UndecidedError : nothing can be proved.
     """
-    return _solve(_placed(target), mandate, market, Aim(Goal.TRADES)).certified
+    return solve_stage(Portfolio(target, 1.0 - float(target.sum()), 1.0), mandate, market, Aim(Goal.TRADES)).certified
 
 
 def reference_turnover(portfolio: Portfolio, mandate: Mandate, market: Market) -> float:
     """One-way turnover to the mandate's portfolio nearest to the benchmark: the zero of the score."""
     goal = nearest(mandate, market, required(market.benchmark, "benchmark_weights"))
     return turnover_of(goal.weights - portfolio.weights)
-
-
-def solve_again(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim) -> Stage:
-    """One stage from scratch: what a check does where branching leaves no multipliers of the whole."""
-    return _solve(portfolio, mandate, market, aim)
-
-
-def _placed(target: Floats) -> Portfolio:
-    return Portfolio(target, 1.0 - float(target.sum()), 1.0)
 
 
 def _remedy(
@@ -190,7 +181,7 @@ def _tied(portfolio: Portfolio, mandate: Mandate, market: Market, first: Stage, 
         try:
             if aim is aims[0]:
                 return first, _on_face(portfolio, mandate, market, first, aim)
-            return first, _solve(portfolio, mandate, market, aim)
+            return first, solve_stage(portfolio, mandate, market, aim)
         except (InfeasibleError, UndecidedError):
             continue
     return (first,)
@@ -215,7 +206,7 @@ def _on_face(portfolio: Portfolio, mandate: Mandate, market: Market, first: Stag
     return Stage(aim, certified, None)
 
 
-def _solve(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim) -> Stage:
+def solve_stage(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim) -> Stage:
     """The relaxation at first; only if it does not keep the semicontinuous limits, a branch and bound on them."""
     rule = semicontinuity_of(mandate, len(market.tickers))
     formulation = formulate(portfolio, mandate, market, aim)

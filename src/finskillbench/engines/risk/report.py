@@ -16,6 +16,7 @@ from finskillbench.engines.risk.exposures import (
     factor_exposures,
     hhi,
     illiquid_share,
+    portfolio_returns,
     sector_weights,
     top,
 )
@@ -24,7 +25,7 @@ from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, turnover_of
 from finskillbench.engines.risk.remediation import Remedy, Stage, after
 from finskillbench.engines.risk.stress import StressResult
-from finskillbench.engines.statistics.value_at_risk import portfolio_returns, value_at_risk
+from finskillbench.engines.statistics.value_at_risk import value_at_risk
 
 LEAST_TRADE = 1e-7
 """A weight that changes by no more has not been traded: the accuracy of a solver."""

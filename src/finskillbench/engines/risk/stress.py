@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from finskillbench.arrays import FACTORS, SECTORS, Floats, Integers
-from finskillbench.engines.fields import listed, mapping, number, shown
+from finskillbench.engines.fields import listed, mapping, number, shown, table_of
 from finskillbench.engines.risk.batch import Batch
 from finskillbench.engines.risk.portfolio import Market, Portfolio
 from finskillbench.errors import InputError
@@ -50,21 +49,21 @@ class StressResult:
     by_factor: Mapping[str, float]
 
 
-def scenario_from(data: Any) -> Scenario:
+def scenario_from(data: object) -> Scenario:
     """Read a stress scenario; every one of the six factors needs a shock, 0 where there is none.
 
     Raises
     ------
     InputError : an unknown type, factor or sector, a factor without shock, a number of the wrong kind.
     """
-    if not isinstance(data, Mapping):
+    if (scenario := table_of(data)) is None:
         raise InputError("stress_scenario must be an object; inject it from the task data")
-    identity, kind, name = (data.get(field, "") for field in ("scenario_id", "type", "name"))
+    identity, kind, name = (scenario.get(field, "") for field in ("scenario_id", "type", "name"))
     if not isinstance(identity, str) or not isinstance(name, str):
         raise InputError("stress_scenario: scenario_id and name must be text")
     if kind not in KINDS:
         raise InputError(f"stress_scenario: type must be one of {', '.join(KINDS)}, not {shown(kind)}")
-    shocks, sensitivities = (mapping(data, field) for field in ("factor_shocks", "sector_sensitivities"))
+    shocks, sensitivities = (mapping(scenario, field) for field in ("factor_shocks", "sector_sensitivities"))
     for field, table, known in (
         ("factor_shocks", shocks, FACTORS),
         ("sector_sensitivities", sensitivities, SECTORS),

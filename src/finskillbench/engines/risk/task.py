@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,12 @@ from finskillbench.engines.fields import (
     LARGEST,
     covered,
     exposures_from,
+    list_of,
     listed,
     mapping,
     number,
     shown,
+    table_of,
     tickers_of,
     values_from,
     weights_from,
@@ -96,15 +98,15 @@ def portfolio_from(task_input: Mapping[str, Any], market: Market) -> Portfolio:
     return Portfolio(weights=weights, cash=cash, nav=nav, traded=turnover_of(trades))
 
 
-def _holdings(rows: Any, market: Market) -> Floats:
-    if not isinstance(rows, Sequence) or isinstance(rows, str):
+def _holdings(data: object, market: Market) -> Floats:
+    if (rows := list_of(data)) is None:
         raise InputError("portfolio: holdings must be a list of {symbol, weight} objects")
     place = {ticker: index for index, ticker in enumerate(market.tickers)}
     weights = np.zeros(len(place))
     seen: set[str] = set()
-    for index, row in enumerate(rows):
-        where = f"portfolio: holdings[{index}]"
-        symbol = row.get("symbol") if isinstance(row, Mapping) else None
+    for index, item in enumerate(rows):
+        where, row = f"portfolio: holdings[{index}]", table_of(item) or {}
+        symbol = row.get("symbol")
         if not isinstance(symbol, str):
             raise InputError(f"{where} must be an object with a symbol and a weight")
         if symbol not in place:

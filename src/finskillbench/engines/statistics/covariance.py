@@ -6,7 +6,7 @@ diagonal: `loadings' loadings + diag(specific)`. Kept so, nothing of size n x n 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from finskillbench.errors import DimensionError, InputError
 
 SESSIONS_PER_YEAR = 252
 RIDGE = 1e-8
-"""Added beyond |λmin| when a matrix is not positive semidefinite (specification: data, Panels, covariance)."""
+"""Added to the variances of an estimate that is not positive definite (specification: data, Panels, covariance)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,28 +63,14 @@ class Covariance:
 
     def times(self, w: Floats) -> Floats:
         """Σw for w (n,) or (n, j)."""
-        self._require_length(w)
+        if w.ndim not in (1, 2) or len(w) != len(self.symbols):
+            raise DimensionError(f"covariance of {len(self.symbols)} symbols: weights have shape {w.shape}")
         specific = self.specific if w.ndim == 1 else self.specific[:, None]
         return self.loadings.T @ (self.loadings @ w) + specific * w
-
-    def quadratic(self, w: Floats) -> float:
-        """w'Σw for w (n,): the annualised variance of the weights w; never negative, as a sum of squares."""
-        self._require_length(w)
-        exposure = self.loadings @ w
-        return float(exposure @ exposure + self.specific @ (w * w))
 
     def least_eigenvalue_bound(self) -> float:
         """A proved lower bound of the least eigenvalue: w'Σw >= min(specific) w'w, since ||Lw||² >= 0."""
         return float(self.specific.min())
-
-    def subset(self, symbols: Sequence[str]) -> Covariance:
-        """The covariance of some of the names, in the order given."""
-        place = {symbol: i for i, symbol in enumerate(self.symbols)}
-        unknown = [symbol for symbol in symbols if symbol not in place]
-        if unknown:
-            raise InputError(f"covariance: no such symbol {unknown[0]}")
-        chosen = [place[symbol] for symbol in symbols]
-        return Covariance(tuple(symbols), self.loadings[:, chosen], self.specific[chosen])
 
     def reduced(self, factors: int) -> Covariance:
         """The same variances by fewer factors: the leading principal components, the rest of each variance specific.
@@ -98,28 +84,6 @@ class Covariance:
         leading = lengths[:factors, None] * directions[:factors]
         left = np.einsum("kn,kn->n", self.loadings, self.loadings) - np.einsum("kn,kn->n", leading, leading)
         return Covariance(self.symbols, leading, self.specific + np.maximum(left, 0.0))
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON values that `from_json` restores bit for bit."""
-        return {
-            "symbols": list(self.symbols),
-            "loadings": self.loadings.tolist(),
-            "specific": self.specific.tolist(),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Covariance:
-        """The inverse of `to_json`; InputError names a missing field."""
-        missing = {"symbols", "loadings", "specific"} - set(value)
-        if missing:
-            raise InputError(f"covariance: field {min(missing)} is missing")
-        symbols = tuple(value["symbols"])
-        loadings = np.array(value["loadings"], dtype=np.float64).reshape(-1, len(symbols))
-        return cls(symbols, loadings, np.array(value["specific"], dtype=np.float64))
-
-    def _require_length(self, w: Floats) -> None:
-        if w.ndim not in (1, 2) or len(w) != len(self.symbols):
-            raise DimensionError(f"covariance of {len(self.symbols)} symbols: weights have shape {w.shape}")
 
 
 class LedoitWolf(NamedTuple):
@@ -149,8 +113,9 @@ def ledoit_wolf(returns: Floats, symbols: Sequence[str], *, periods_per_year: in
     exactly, without an n x n array.
     """
     # Half a second of imports that only the building of panels needs.
-    from sklearn.covariance import ledoit_wolf_shrinkage
+    from sklearn import covariance as _covariance
 
+    estimators: Any = _covariance  # scikit-learn comes without types
     returns = np.asarray(returns, dtype=np.float64)
     if returns.ndim != 2 or returns.shape[1] != len(symbols) or not len(symbols):
         raise DimensionError(f"ledoit_wolf: returns {returns.shape} must be (T, {len(symbols)}), n >= 1")
@@ -163,27 +128,7 @@ def ledoit_wolf(returns: Floats, symbols: Sequence[str], *, periods_per_year: in
     centred = returns - returns.mean(axis=0)
     mean_variance = float(np.einsum("tn,tn->", centred, centred)) / periods / n
     # Rounding can leave the intensity of constant returns a hair below zero.
-    intensity = max(0.0, float(ledoit_wolf_shrinkage(centred, assume_centered=True)))
+    intensity = max(0.0, float(estimators.ledoit_wolf_shrinkage(centred, assume_centered=True)))
     loadings = np.sqrt((1.0 - intensity) * periods_per_year / periods) * centred
     specific = np.full(n, intensity * mean_variance * periods_per_year)
     return LedoitWolf(intensity, Covariance(tuple(symbols), loadings, specific))
-
-
-def ensure_psd(matrix: Floats) -> tuple[Floats, float]:
-    """A positive semidefinite matrix and the ridge it took.
-
-    Returns the matrix itself and 0.0 if its least eigenvalue is not negative, else the matrix with
-    `|λmin| + 1e-8` added to the diagonal and that number. Raises DimensionError unless the matrix is square,
-    InputError unless it is finite and symmetric to rounding.
-    """
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise DimensionError(f"ensure_psd: a square matrix is needed, not {matrix.shape}")
-    if not np.isfinite(matrix).all():
-        raise InputError("ensure_psd: the matrix has an entry that is not finite")
-    if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=1e-14 * float(np.abs(matrix).max(initial=0.0))):
-        raise InputError("ensure_psd: the matrix is not symmetric")
-    least = float(np.linalg.eigvalsh(matrix)[0]) if len(matrix) else 0.0
-    if least >= 0:
-        return matrix, 0.0
-    ridge = abs(least) + RIDGE
-    return matrix + ridge * np.eye(len(matrix)), ridge

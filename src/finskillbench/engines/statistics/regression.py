@@ -78,12 +78,12 @@ def rolling_ols(
     y, x = np.asarray(y, dtype=np.float64), np.asarray(x, dtype=np.float64)
     if y.ndim != 2 or x.ndim != 2 or len(y) != len(x):
         raise DimensionError(f"rolling_ols: y {y.shape} and x {x.shape} must be (T, m) and (T, k) with one T")
-    (length, m), k = y.shape, x.shape[1]
+    length, m, k = len(y), len(y.T), len(x.T)
     if np.isinf(y).any() or np.isinf(x).any():
         raise InputError("rolling_ols: infinite value in y or x; mark missing observations by NaN")
     if not k + 2 <= min_obs <= window:
         raise InputError(f"rolling_ols: min_obs {min_obs} must lie between k + 2 = {k + 2} and window {window}")
-    ends = np.arange(window - 1, length) if rows is None else np.asarray(rows, dtype=np.int64)
+    ends = np.arange(window - 1, length) if rows is None else rows.astype(np.int64)
     if len(ends) and (ends[0] < window - 1 or ends[-1] >= length or (np.diff(ends) <= 0).any()):
         raise InputError(f"rolling_ols: rows must increase strictly within [{window - 1}, {length - 1}]")
 

@@ -13,7 +13,6 @@ from statistics import NormalDist
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.risk.portfolio import Market, Portfolio, required
 from finskillbench.errors import DimensionError, InputError
 
 LEVEL = 0.95
@@ -36,47 +35,36 @@ class TailRisk:
     cvar_cornish_fisher: float
 
 
-def value_at_risk(returns: Floats, level: float = LEVEL) -> TailRisk:
+def value_at_risk(returns: Floats) -> TailRisk:
     """VaR and CVaR of (T,) portfolio returns per session.
 
     Raises
     ------
     DimensionError : if the returns are not one series of at least two.
-    InputError : if a return is not finite, or the level not between 0.5 and 1.
+    InputError : if a return is not finite.
     """
-    if returns.ndim != 1:
-        raise DimensionError(f"returns have shape {returns.shape}; give one series of one portfolio")
-    return TailRisk(*tail_risks(returns[:, None], level)[0].tolist())
-
-
-def tail_risks(returns: Floats, level: float = LEVEL) -> Floats:
-    """(p, 6) in the order of `TailRisk`, of the (T, p) returns per session of p portfolios."""
-    if returns.ndim != 2 or len(returns) < 2:
-        raise DimensionError(f"returns have shape {returns.shape}; give at least two sessions")
+    if returns.ndim != 1 or len(returns) < 2:
+        raise DimensionError(f"returns have shape {returns.shape}; give one series of at least two sessions")
     if not np.isfinite(returns).all():
         raise InputError("returns hold a value that is not a finite number; give decimals per session")
-    if not 0.5 < level < 1:
-        raise InputError(f"level must be between 0.5 and 1, not {level}")
     # 0.05 x 260 must be 13, whatever binary fractions make of it.
-    count = max(1, math.ceil((1 - level) * len(returns) - 1e-9))
-    worst = -np.partition(returns, count - 1, axis=0)[:count]
-    mean, deviation = returns.mean(axis=0), returns.std(axis=0, ddof=1)
-    skew, kurtosis = _moments(returns)
-    quantile = NormalDist().inv_cdf(1 - level)
-    density = NormalDist().pdf(quantile) / (1 - level)
-    modified, beyond = cornish_fisher(quantile, density, skew, kurtosis)
-    columns = (
-        worst.min(axis=0),
-        worst.mean(axis=0),
-        -quantile * deviation - mean,
-        density * deviation - mean,
-        -modified * deviation - mean,
-        beyond * deviation - mean,
+    count = max(1, math.ceil((1 - LEVEL) * len(returns) - 1e-9))
+    worst = -np.partition(returns, count - 1)[:count]
+    mean, deviation = float(returns.mean()), float(returns.std(ddof=1))
+    quantile = NormalDist().inv_cdf(1 - LEVEL)
+    density = NormalDist().pdf(quantile) / (1 - LEVEL)
+    modified, beyond = cornish_fisher(quantile, density, *_moments(returns))
+    return TailRisk(
+        var_historical=float(worst.min()),
+        cvar_historical=float(worst.mean()),
+        var_parametric=-quantile * deviation - mean,
+        cvar_parametric=density * deviation - mean,
+        var_cornish_fisher=-modified * deviation - mean,
+        cvar_cornish_fisher=beyond * deviation - mean,
     )
-    return np.stack(columns, axis=1)
 
 
-def cornish_fisher(quantile: float, density: float, skew: Floats, kurtosis: Floats) -> tuple[Floats, Floats]:
+def cornish_fisher(quantile: float, density: float, skew: float, kurtosis: float) -> tuple[float, float]:
     """Standardised quantile and mean loss beyond it, corrected for skewness and excess kurtosis.
 
     `density` is φ(z)/(1 - level), the normal mean loss beyond z. The mean integrates the corrected quantile over the
@@ -88,16 +76,11 @@ def cornish_fisher(quantile: float, density: float, skew: Floats, kurtosis: Floa
     return corrected, beyond
 
 
-def portfolio_returns(portfolio: Portfolio, market: Market) -> Floats:
-    """(T,) returns per session of today's weights, held constant; cash returns 0."""
-    return required(market.returns, "returns") @ portfolio.weights
-
-
-def _moments(returns: Floats) -> tuple[Floats, Floats]:
-    """Skewness and excess kurtosis of each column (ddof 0); 0 for a series that does not vary."""
-    centred = returns - returns.mean(axis=0)
-    # A constant series leaves only rounding, whose moments mean nothing.
-    scale = np.sqrt((centred**2).mean(axis=0))
-    flat = scale <= 1e-14 * np.abs(returns).max(axis=0)
-    standard = centred / np.where(flat, 1.0, scale)
-    return np.where(flat, 0.0, (standard**3).mean(axis=0)), np.where(flat, 0.0, (standard**4).mean(axis=0) - 3)
+def _moments(returns: Floats) -> tuple[float, float]:
+    """Skewness and excess kurtosis (ddof 0); 0 for a series that does not vary."""
+    centred = returns - returns.mean()
+    scale = float(np.sqrt((centred**2).mean()))
+    if scale <= 1e-14 * np.abs(returns).max():  # only rounding is left, whose moments mean nothing
+        return 0.0, 0.0
+    standard = centred / scale
+    return float((standard**3).mean()), float((standard**4).mean()) - 3

@@ -17,7 +17,7 @@ from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.engines.risk.formulation import Aim, Goal
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Portfolio
-from finskillbench.engines.risk.remediation import Remedy, budget_left, remediate, solve_again
+from finskillbench.engines.risk.remediation import Remedy, budget_left, remediate, solve_stage
 
 _BRANCHING = (Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT)
 """Limits that hold or do not hold for each name, so that an optimum takes branching on names."""
@@ -147,7 +147,7 @@ def _mendable(pair: MonitoringPair, band: float) -> bool | None:
     smooth = replace(mandate, constraints=tuple(one for one in mandate.constraints if one.kind not in _BRANCHING))
     left = budget_left(portfolio, mandate)
     try:
-        least = solve_again(portfolio, smooth, pair.case.market, Aim(Goal.TURNOVER)).certified.value
+        least = solve_stage(portfolio, smooth, pair.case.market, Aim(Goal.TURNOVER)).certified.value
     except (InfeasibleError, UndecidedError):
         return None
     if abs(least - left) < band:
