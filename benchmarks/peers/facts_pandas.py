@@ -31,7 +31,7 @@ NEVER = pd.Timestamp("2200-01-01")
 def build(files: Mapping[str, Path], table: Json) -> pd.DataFrame:
     """The panel one company at a time, as its files come: one row per version of a figure, reported and derived.
 
-    files : symbol -> companyfacts JSON, plain or gzipped. table : `metrics` of catalog/metrics.json.
+    files : symbol -> companyfacts JSON, plain or gzipped. table : `metrics` of metrics.json.
     """
     return pd.concat([build_at_once({symbol: path}, table) for symbol, path in files.items()])
 

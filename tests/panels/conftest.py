@@ -1,7 +1,7 @@
 """A small seeded market of weekdays, and ways to alter it."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date, timedelta
 from types import SimpleNamespace
 
@@ -9,23 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from finskillbench.arrays import FACTORS
 from finskillbench.sources.market import MarketData, Security, Statements
-
-FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
+from finskillbench.sources.synthetic.calendar import quarter_ends
 
 
 def statement_table(rows: dict[date, float]) -> pl.DataFrame:
     """A table of figures by end of period."""
     return pl.DataFrame({"end": list(rows), "value": list(rows.values())}, schema={"end": pl.Date, "value": pl.Float64})
-
-
-def quarter_ends(start: date, end: date) -> list[date]:
-    """Calendar quarter ends within the dates."""
-    days = (date(year, month, day) for year in range(start.year, end.year + 1) for month, day in _QUARTERS)
-    return [day for day in days if start <= day <= end]
-
-
-_QUARTERS = ((3, 31), (6, 30), (9, 30), (12, 31))
 
 
 def _statements(symbol: str, start: date, end: date, rng: np.random.Generator) -> Statements:
@@ -104,15 +95,7 @@ def until(market: MarketData, last: date, lag_days: int) -> MarketData:
 
 def map_tables(statements: Statements, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Statements:
     """The statements with every table changed."""
-    names = (
-        "net_income_quarterly",
-        "eps_quarterly",
-        "equity",
-        "net_income_annual",
-        "eps_annual",
-        "diluted_shares",
-        "shares_outstanding",
-    )
+    names = [field.name for field in fields(statements) if field.name != "symbol"]
     return replace(statements, **{name: change(getattr(statements, name)) for name in names})
 
 

@@ -125,13 +125,7 @@ class InstanceReader:
             f"{_XBRLDI} explicitMember": self._end_member,
             f"{_XBRLDI} typedMember": self._end_typed,
         }
-        self._texts = frozenset(
-            {
-                *(f"{_XBRLI} {name}" for name in ("measure", "identifier", "startDate", "endDate", "instant")),
-                f"{_XBRLDI} explicitMember",
-                f"{_XBRLDI} typedMember",
-            }
-        )
+        self._texts = self._ends.keys() - {f"{_XBRLI} {name}" for name in ("context", "unit", "forever")}
         self._figures = {f"{uri} {name}" for uri in _INLINE for name in ("nonFraction", "fraction")}
         self._marked = self._figures | {f"{uri} nonNumeric" for uri in _INLINE}
 

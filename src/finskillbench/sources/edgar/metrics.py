@@ -1,4 +1,4 @@
-"""The canonical metrics and the XBRL tags that stand for them: one table, `catalog/metrics.json`, checked here."""
+"""The canonical metrics and the XBRL tags that stand for them: one table, `metrics.json`, checked here."""
 
 from pathlib import Path
 from typing import Annotated, Literal

@@ -43,13 +43,13 @@ def dividend_sessions() -> tuple[int, ...]:
 
 def quarter_ends(first: date, last: date) -> tuple[date, ...]:
     """Calendar quarter-ends from `first` to `last`, both included where they are one."""
-    ends: list[date] = []
-    for year in range(first.year, last.year + 1):
-        for month in (3, 6, 9, 12):
-            end = date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
-            if first <= end <= last:
-                ends.append(end)
-    return tuple(ends)
+    ends = (month_end(year, month) for year in range(first.year, last.year + 1) for month in (3, 6, 9, 12))
+    return tuple(end for end in ends if first <= end <= last)
+
+
+def month_end(year: int, month: int) -> date:
+    """The last day of a month."""
+    return date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
 
 
 def new_york_offset(day: date) -> str:

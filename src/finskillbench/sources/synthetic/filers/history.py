@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from finskillbench.sources.synthetic.calendar import LAST_SESSION, business_day, sessions
+from finskillbench.sources.synthetic.calendar import LAST_SESSION, business_day, month_end, sessions
 from finskillbench.sources.synthetic.filers.figures import PRODUCT, Figures, draw_figures, move_revenue
 from finskillbench.sources.synthetic.filers.filer import INCOME, SELECTED, Filer, Filing, Quirks, Vintage
 from finskillbench.sources.synthetic.filers.restatements import Plan
@@ -99,23 +99,19 @@ def _calendar(
 ) -> tuple[tuple[date, ...], tuple[date, ...]]:
     """First and last days of the quarters: calendar quarters, or 13 weeks each with a 14th in some fourth quarters."""
     nominal = facts.quarter_ends[figures.first :]
-    opening = _month_end(int(figures.fiscal[0]) - 1, month)
+    opening = month_end(int(figures.fiscal[0]) - 1, month)
     if not weeks:
         ends = nominal
     else:
         places = [figures.fiscal.tolist().index(year) for year in figures.fiscal.tolist()]
         ends = tuple(
-            _saturday(_month_end(int(year), month))
+            _saturday(month_end(int(year), month))
             if i - place == 3
-            else _saturday(_month_end(int(year) - 1, month)) + timedelta(weeks=13 * (i - place + 1))
+            else _saturday(month_end(int(year) - 1, month)) + timedelta(weeks=13 * (i - place + 1))
             for i, (year, place) in enumerate(zip(figures.fiscal.tolist(), places, strict=True))
         )
         opening = _saturday(opening)
     return tuple(end + timedelta(days=1) for end in (opening, *ends[:-1])), ends
-
-
-def _month_end(year: int, month: int) -> date:
-    return date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
 
 
 def _saturday(day: date) -> date:
