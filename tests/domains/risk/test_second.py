@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.domains.risk.test_certified import MARKET, identification, mandate, monitoring, portfolio
+from tests.domains.risk.test_certified import MARKET, mandate, portfolio
 
 from finskillbench.domains.building import conventions
 from finskillbench.domains.risk import second
@@ -15,7 +15,6 @@ from finskillbench.domains.risk.shared import UNITS, derived_again
 from finskillbench.engines.risk import stress
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import measure
-from finskillbench.engines.risk.stress import apply, scenario_from
 from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.errors import InternalError
 
@@ -163,31 +162,3 @@ def test_the_second_derivation_of_monitoring_agrees_kind_by_kind() -> None:
     }
     again = second.monitored(task_input | {"covariance_matrix": factored})
     assert again["tracking_error_max"].value == pytest.approx(derived["tracking_error_max"].value, abs=1e-12)
-
-
-def test_the_second_derivation_of_the_ranked_list_agrees() -> None:
-    for case in (identification(), identification(AAA=0.3, BBB=-0.1, DDD=0.35, FFF=0.3), identification(fifth=False)):
-        truth, task_input = case
-        expected = [(row["type"], row["subject"]) for row in truth.expected_output["top_risk_exposures"]]
-        derived = second.exposures(task_input)
-        assert [one[:2] for one in derived] == expected
-        sizes = [row["magnitude"] for row in truth.expected_output["top_risk_exposures"]]
-        assert [one[2] for one in derived] == pytest.approx(sizes, abs=1e-12)
-
-
-def test_the_second_derivation_of_stress_agrees() -> None:
-    task_input = monitoring()[1] | {
-        "stress_scenario": {
-            "scenario_id": "s",
-            "type": "hypothetical",
-            "name": "S",
-            "factor_shocks": {"mkt_rf": -0.2, "smb": -0.03, "hml": 0.01, "rmw": 0.0, "cma": 0.02, "mom": -0.05},
-            "sector_sensitivities": {"Technology": -0.01, "Energy": -0.03, "Utilities": 0.01, "Healthcare": 0.004},
-        }
-    }
-    market = market_from(task_input)
-    first = apply(portfolio_from(task_input, market), scenario_from(task_input["stress_scenario"]), market)
-    derived = second.stressed(task_input, task_input["stress_scenario"])
-    assert derived.pnl == pytest.approx(first.pnl, abs=1e-15)
-    assert derived.by_sector == pytest.approx(dict(first.by_sector), abs=1e-15)
-    assert derived.by_factor == pytest.approx(dict(first.by_factor), abs=1e-15)

@@ -11,25 +11,6 @@ Range = tuple[float, float]
 """The two ends of a uniform draw."""
 
 
-class ConcentratedSettings(TypedDict):
-    """Weight of the sector and of the name that are too large."""
-
-    sector: Range
-    name: Range
-
-
-class TiltedSettings(TypedDict):
-    """Distance of a beta from the market's."""
-
-    tilt: Range
-
-
-class IlliquidSettings(TypedDict):
-    """Share of NAV that is hard to sell."""
-
-    illiquid_share: Range
-
-
 class ViolatingSettings(TypedDict):
     """How many portfolios have short positions, how many of these and of what weight."""
 
@@ -38,20 +19,14 @@ class ViolatingSettings(TypedDict):
     short_weight: Range
 
 
-class VulnerableSettings(TypedDict):
-    """Loss beyond that of the benchmark."""
-
-    worse_than_benchmark: Range
-
-
 class PlantedSettings(TypedDict):
-    """How large the planted risks are, by type of portfolio."""
+    """How large the planted risks are, by type of portfolio and by what is measured."""
 
-    concentrated: ConcentratedSettings
-    factor_tilted: TiltedSettings
-    liquidity_stressed: IlliquidSettings
+    concentrated: dict[str, Range]
+    factor_tilted: dict[str, Range]
+    liquidity_stressed: dict[str, Range]
     mandate_violating: ViolatingSettings
-    stress_vulnerable: VulnerableSettings
+    stress_vulnerable: dict[str, Range]
 
 
 class InsideSettings(TypedDict):
