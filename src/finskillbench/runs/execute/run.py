@@ -65,6 +65,7 @@ class RunResult:
         return self.stopped.get(RUN) == INTERRUPTED
 
 
+# Longer than a screen for its arguments, each of which is named and explained once, here.
 def run(
     edition: Edition,
     models: Sequence[str | Model] = DEFAULT_MODELS,
