@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.portfolio import black_litterman, constrained_optimization, rebalancing
+from finskillbench.domains.portfolio import objects as portfolio
 from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.portfolio.mandate import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits
@@ -74,15 +75,15 @@ def inputs() -> dict[str, list[Json]]:
     with tempfile.TemporaryDirectory() as raw:
         write_collection(Path(raw), seed=1, names=30)
         context = BuildContext(build_panels(load_market(Path(raw), names=30)), 1)
+    objects = portfolio.prepare(context)
     matrices = {
         str(month.as_of): {"tickers": list(month.tickers), "matrix": month.risk.matrix.tolist()}
-        for month in context.month_ends
+        for month in objects.month_ends
     }
-    constrained = [(str(case.month.as_of), case.task_input) for case in constrained_optimization.pool(context)]
-    context.catalog["episodes_per_subtask"] = 48
-    views = [(str(task.episode.as_of_date), task.episode.input) for task in black_litterman.build(context, None)]
-    context.catalog["episodes_per_subtask"] = 40
-    trades = [(str(task.episode.as_of_date), task.episode.input) for task in rebalancing.build(context, None)]
+    constrained = [(str(case.month.as_of), case.task_input) for case in constrained_optimization.pool(context, objects)]
+    every_view = replace(objects, settings={**objects.settings, "episodes_per_subtask": 48})
+    views = [(str(task.episode.as_of_date), task.episode.input) for task in black_litterman.build(context, every_view)]
+    trades = [(str(task.episode.as_of_date), task.episode.input) for task in rebalancing.build(context, objects)]
     kinds = {"constrained": constrained, "Black-Litterman": views, "rebalancing": trades}
     return {
         name: [{**task_input, "covariance_matrix": matrices[day]} for day, task_input in rows]

@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 
 from finskillbench.domains.building import BuildContext
-from finskillbench.domains.portfolio.tiers import Tier
+from finskillbench.domains.portfolio.objects import month_ends
+from finskillbench.domains.portfolio.objects.settings import read_settings
+from finskillbench.domains.portfolio.objects.tiers import tier_at
 from finskillbench.errors import SourceError
 from finskillbench.panels import build_panels
 from finskillbench.sources.market import MarketData, load_market
@@ -83,10 +85,10 @@ def test_a_tier_nobody_can_keep_names_month_tier_and_the_jumps_of_its_window(mar
         (spoiled, 1, ("2024-02-29: no portfolio", "; check prices")),
         (market, 3, ("; check prices and shares",)),
     ):
-        context = BuildContext(build_panels(data), seed=1)
-        end = context.month_ends[month]
+        context, settings = BuildContext(build_panels(data), seed=1), read_settings()
+        end = month_ends(context, settings)[month]
         with pytest.raises(SourceError, match=f"the hard tier cannot be kept at {end.as_of}: ") as caught:
-            Tier.of(context, "hard", end)
+            tier_at(context, settings, "hard", end)
         message = str(caught.value)
         assert all(word in message for word in words), message
         assert "N004" not in message

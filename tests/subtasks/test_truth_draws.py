@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from finskillbench.domains.building import load_catalog
+from finskillbench.domains.portfolio.definitions import OBJECTIVE_TEXT
+from finskillbench.domains.portfolio.objects.settings import read_settings
 from finskillbench.domains.portfolio.rebalancing import TWO_STAGES
-from finskillbench.domains.portfolio.tiers import OBJECTIVE_TEXT
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import check_limits, violations
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode
 
-CATALOG = load_catalog("portfolio.json")
+SETTINGS = read_settings()
 PORTFOLIO = (
     "unconstrained_optimization",
     "constrained_optimization",
@@ -65,11 +65,11 @@ def test_month_ends_are_all_used(edition: Edition) -> None:
 def test_infeasibility_is_half_and_half_and_clear_of_the_grey_band(edition: Edition) -> None:
     truths = [edition.truth(e.task_id).expected_output for e in edition.episodes(["infeasibility_detection"])]
     assert sum(truth["feasible"] for truth in truths) == 20
-    low, high = CATALOG["tiers"]["hard"]["legacy"]["infeasible"]
+    low, high = SETTINGS["tiers"]["hard"]["legacy"]["infeasible"]
     for episode, truth in zip(edition.episodes(["infeasibility_detection"]), truths, strict=True):
         limit, least = episode.input["constraints"]["max_turnover"], truth["minimum_turnover"]
         assert truth["feasible"] is (least <= limit)
-        assert abs(least - limit) >= CATALOG["grey_band"]
+        assert abs(least - limit) >= SETTINGS["grey_band"]
         if not truth["feasible"]:
             assert low - 0.01 <= least <= high + 0.01
     proofs = edition.certificates("infeasibility_detection")

@@ -115,7 +115,7 @@ class Subtask(Generic[I, O]):
     proof : rechecks what leaf-by-leaf agreement cannot say: optima, ties, certificates.
     by_hand : arithmetic without a skill, the no-skill side of `baseline/reference`; None where there is none.
     trivial : the best answer that needs no thought, `baseline/trivial`.
-    definitions : the exact `conventions` of every episode; None where they vary and `proof` looks at them.
+    definitions : the exact `conventions` of every episode, or a function that gives those of a task input.
     headline : whether it counts towards headline tables.
     """
 
@@ -130,7 +130,7 @@ class Subtask(Generic[I, O]):
     by_hand: Naive | None = field(default=None, repr=False)
     trivial: Naive | None = field(default=None, repr=False)
     input: type[I] | None = field(default=None, repr=False)
-    definitions: Mapping[str, str] | None = field(default=None, repr=False)
+    definitions: Mapping[str, str] | Callable[[I], Mapping[str, str]] | None = field(default=None, repr=False)
     headline: bool = True
 
 

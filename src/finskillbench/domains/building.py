@@ -1,4 +1,4 @@
-"""What subtasks build their episodes from: the panels at a month-end, reproducible draws, the triple they return."""
+"""What subtasks build their episodes from: reproducible draws, the catalogs, the triple they return."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date
-from functools import cached_property
 from importlib import resources
 from typing import Any, TypeVar
 
 import numpy as np
 
-from finskillbench.arrays import FACTORS, Floats
-from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import InternalError
 from finskillbench.panels import Panels
 from finskillbench.sources.edgar.collection import FilingsData
 
 T = TypeVar("T")
-_PORTFOLIO = frozenset({"portfolio.json", "tool_use.json", "optimizer_api.md"})
 _FUNDAMENTAL = frozenset({"fundamental.json"})
 
 
@@ -32,34 +27,6 @@ class Task:
     episode: Episode
     truth: Truth
     certificate: JsonObject
-
-
-@dataclass(frozen=True)
-class MonthEnd:
-    """The panels at one month-end, as arrays over the same n tickers.
-
-    expected_returns (n,) and risk: annualised decimals; benchmark (n,) weights; exposures {factor: (n,) betas}.
-    """
-
-    as_of: date
-    tickers: tuple[str, ...]
-    sectors: tuple[str, ...]
-    expected_returns: Floats
-    risk: RiskModel
-    benchmark: Floats
-    exposures: dict[str, Floats]
-    risk_free_rate: float
-    growth: Floats
-    """(n,) gross growth of each name over the drift window."""
-
-    def by_ticker(self, values: Floats) -> dict[str, float]:
-        """Ticker to number, in ticker order."""
-        return {ticker: float(value) for ticker, value in zip(self.tickers, values, strict=True)}
-
-    def drifted(self, weights: Floats) -> Floats:
-        """Weights after the returns of the drift window, renormalised."""
-        grown = weights * self.growth
-        return grown / grown.sum()
 
 
 @dataclass(frozen=True)
@@ -79,17 +46,6 @@ class BuildContext:
         if name not in self._shared:
             self._shared[name] = build()
         return self._shared[name]
-
-    @cached_property
-    def catalog(self) -> dict[str, Any]:
-        """The configuration of the portfolio subtasks."""
-        return load_catalog("portfolio.json")
-
-    @cached_property
-    def month_ends(self) -> tuple[MonthEnd, ...]:
-        """The twelve month-ends of the edition."""
-        sessions = int(self.catalog["legacy_drift_sessions"])
-        return tuple(_month_end(self.panels, as_of, sessions) for as_of in self.panels.month_ends)
 
     def generator(self, *labels: object) -> np.random.Generator:
         """A stream of random numbers that depends on seed, universe and labels only, never on the order of calls.
@@ -120,30 +76,12 @@ def load_catalog(name: str) -> Any:
 
 def catalog_text(name: str) -> str:
     """A text file of the catalog."""
-    room = "portfolio" if name in _PORTFOLIO else "fundamental" if name in _FUNDAMENTAL else "risk"
+    room = "fundamental" if name in _FUNDAMENTAL else "risk"
     if name == "metrics.json":
         return resources.files("finskillbench.sources.edgar").joinpath(name).read_text(encoding="utf-8")
     if name == "universe.json":
         return resources.files("finskillbench.sources").joinpath(name).read_text(encoding="utf-8")
     return resources.files(f"finskillbench.domains.{room}").joinpath("catalog", name).read_text(encoding="utf-8")
-
-
-def _month_end(panels: Panels, as_of: date, drift_sessions: int) -> MonthEnd:
-    tickers = panels.symbols
-    covariance = panels.covariance[as_of]
-    if tuple(covariance.symbols) != tuple(tickers):
-        raise InternalError(f"covariance of {as_of} covers other tickers than the panels")
-    return MonthEnd(
-        as_of=as_of,
-        tickers=tickers,
-        sectors=tuple(panels.sectors[ticker] for ticker in tickers),
-        expected_returns=panels.expected_returns(as_of),
-        risk=RiskModel.from_factors(covariance.loadings, covariance.specific),
-        benchmark=panels.weights(as_of),
-        exposures=dict(zip(FACTORS, panels.exposures(as_of).T, strict=True)),
-        risk_free_rate=panels.risk_free[as_of],
-        growth=np.prod(1.0 + np.nan_to_num(panels.window_returns(as_of, drift_sessions)[1]), axis=0),
-    )
 
 
 def conventions(*parts: Mapping[str, str]) -> dict[str, str]:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from finskillbench.domains.building import load_catalog
 from finskillbench.domains.portfolio.optimizer_call import effective_parameters, fill, render
+from finskillbench.domains.portfolio.tool_use_parameterization import mandate_texts
 from finskillbench.engines.portfolio.mandate_text import read_mandate
 
 SECTORS = tuple(load_catalog("universe.json")["sectors"])
-MANDATES = {mandate["id"]: mandate for mandate in load_catalog("tool_use.json")["mandates"]}
+MANDATES = {mandate["id"]: mandate for mandate in mandate_texts()}
 
 
 @pytest.mark.parametrize("mandate", MANDATES.values(), ids=list(MANDATES))

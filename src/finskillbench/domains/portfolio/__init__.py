@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from finskillbench.domains.base import Domain
-from finskillbench.domains.building import BuildContext, load_catalog
 from finskillbench.domains.portfolio import (
     black_litterman,
     constrained_optimization,
@@ -15,16 +14,13 @@ from finskillbench.domains.portfolio import (
     tool_use_parameterization,
     unconstrained_optimization,
 )
-from finskillbench.domains.portfolio.checks import panel, proofs, tasks, truth
+from finskillbench.domains.portfolio.checks import panels, tasks
+from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare
 from finskillbench.domains.portfolio.released import RELEASED
 
 
-def _prepare(context: BuildContext) -> None:
-    del context
-
-
-def _parameters(objects: Any) -> dict[str, Any]:
-    return {"portfolio": load_catalog("portfolio.json")}
+def _parameters(objects: PortfolioObjects) -> dict[str, Any]:
+    return {"portfolio": objects.settings}
 
 
 DOMAIN = Domain(
@@ -38,17 +34,15 @@ DOMAIN = Domain(
         black_litterman.SUBTASK,
         infeasibility_detection.SUBTASK,
     ),
-    prepare=_prepare,
+    prepare=prepare,
     checks={
         "coverage": tasks.coverage,
-        "prices": panel.prices,
-        "trading_days": panel.trading_days,
-        "point_in_time": panel.point_in_time,
-        "covariance": panel.covariance,
-        "benchmark": panel.benchmark,
+        "prices": panels.prices,
+        "trading_days": panels.trading_days,
+        "point_in_time": panels.point_in_time,
+        "covariance": panels.covariance,
+        "benchmark": panels.benchmark,
         "taxonomy": tasks.taxonomy,
-        "truth": truth.truth,
-        "certificates": proofs.certificates,
     },
     parameters=_parameters,
     warm_up="finskillbench.engines.portfolio.warm_up:solve_small",

@@ -8,30 +8,24 @@ from typing import Any
 
 from pydantic import Field
 
-from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Subtask
-from finskillbench.domains.building import BuildContext, MonthEnd, Task
+from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
-from finskillbench.domains.portfolio.legacy import legacy_portfolio
+from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.inputs import ConstrainedInput
 from finskillbench.domains.portfolio.merit import (
     LEAST_SPREAD,
     agreement,
     judge_weights,
     submitted_weights,
     trivial_value,
+    weight_score,
 )
-from finskillbench.domains.portfolio.tiers import (
-    METADATA,
-    OBJECTIVE_NAME,
-    PRECISION,
-    SKILL,
-    Tier,
-    constraint_fields,
-    conventions,
-    market_fields,
-    month_problem,
-)
-from finskillbench.domains.portfolio.weights import weight_score
+from finskillbench.domains.portfolio.naive import equal_weights
+from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, Tier
+from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio
+from finskillbench.domains.portfolio.objects.tiers import mandate_fields, market_fields, month_problem
+from finskillbench.domains.portfolio.proofs import EXACT, Recheck
 from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandate import problem_from
@@ -39,14 +33,14 @@ from finskillbench.engines.portfolio.measures import check_limits, clean
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.errors import SourceError
+from finskillbench.errors import InternalError, SourceError
+from finskillbench.findings import Findings
 from finskillbench.scoring.values import json_equal, mapping, numbers, parameter
 
 NAME = "constrained_optimization"
 METHOD = "constraint_satisfaction_and_objective"
 _ATTEMPTS = 25
 """Legacy portfolios drawn for one case before the build gives up."""
-_CONVENTION_ORDER = ("long_only", "sector_limits", "names", "max_turnover", "max_tracking_error", "factor_neutrality")
 
 
 class ConstraintSatisfaction(Answer):
@@ -84,45 +78,13 @@ class ConstrainedOptimization(Answer):
     )
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """constraint_satisfaction_and_objective: every expected flag present and equal, else 0; then the weights.
-
-    Weights as in unconstrained optimisation: clip(1 - L2/(4θ)), θ default 0.05. Extra flags are ignored; an empty
-    expected map leaves L2 alone.
-    """
-    del task_input
-    flags = mapping(answer.get("constraint_satisfaction"))
-    wanted = mapping(truth.expected_output.get("constraint_satisfaction"))
-    wrong = sorted(key for key in wanted if key not in flags or not json_equal(flags[key], wanted[key]))
-    expected = numbers(truth.expected_output.get("weights"))
-    threshold = parameter(truth.verification, "weight_l2_threshold", 0.05)
-    weights = weight_score(numbers(answer.get("weights")), expected, threshold)
-    return Score(0.0 if wrong else weights, {"weights": weights, "wrong_flags": wrong})
-
-
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """Feasibility gates the objective gap; the share of constraint flags that agree with the weights multiplies it.
-
-    The flags are checked on the submitted weights themselves; a flag left out disagrees.
-    """
-    problem = problem_from(task_input)
-    weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
-    if weights is None:
-        return Score(0.0, {"weights": "absent or outside the universe"})
-    known = truth.verification
-    merit = judge_weights(problem, weights, known["optimal_value"], known["trivial_value"])
-    expected = tuple(mapping(truth.expected_output.get("constraint_satisfaction")))
-    flags = agreement(problem, weights, mapping(answer.get("constraint_satisfaction")), expected)
-    return Score(merit.value * flags, {**merit.details, "weights": merit.value, "flags": flags})
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """One problem of the pool: its input, the least turnover that its limit has to allow, its optimum or refutation."""
 
     month: MonthEnd
     tier: Tier
-    task_input: Mapping[str, Any]
+    task_input: ConstrainedInput
     problem: PortfolioProblem
     least_turnover: Certified | None
     outcome: Certified | InfeasibleError
@@ -133,31 +95,54 @@ class Case:
         return f"{self.month.as_of}_{self.tier.name}_{self.problem.objective}"
 
 
-def pool(context: BuildContext) -> list[Case]:
+def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
+    """Feasible cases of the pool whose optimum is unique and discriminates, drawn by tier and objective."""
+    tasks = [task for case in pool(context, objects) if (task := _task(case)) is not None]
+    count, rng = objects.settings["episodes_per_subtask"], context.generator(NAME, "draw")
+    return stratified(tasks, lambda task: (task.episode.difficulty, task.episode.input["objective"]), count, rng)
+
+
+def pool(context: BuildContext, objects: PortfolioObjects) -> list[Case]:
     """The 144 problems, 12 month-ends x 3 tiers x 4 objectives, solved."""
-    cases = []
-    for tier_name in context.catalog["tiers"]:
-        slots = [(month, objective) for month in context.month_ends for objective in Objective]
-        far = round(context.catalog["tiers"][tier_name]["legacy"]["infeasible_share"] * len(slots))
-        beyond = set(context.generator(NAME, tier_name, "far").permutation(len(slots))[:far].tolist())
-        for index, (month, objective) in enumerate(slots):
-            tier = Tier.of(context, tier_name, month)
-            cases.append(_case(context, month, tier, objective, too_far=index in beyond))
+    cases: list[Case] = []
+    for name, published in objects.settings["tiers"].items():
+        cells = [(month, objective) for month in objects.month_ends for objective in Objective]
+        infeasible = round(published["legacy"]["infeasible_share"] * len(cells))
+        beyond = set(context.generator(NAME, name, "far").permutation(len(cells))[:infeasible].tolist())
+        cases += [
+            _case(context, objects, month, objects.tier(name, month), objective, too_far=index in beyond)
+            for index, (month, objective) in enumerate(cells)
+        ]
     return cases
 
 
-def _case(context: BuildContext, month: MonthEnd, tier: Tier, objective: Objective, *, too_far: bool) -> Case:
+def _case(
+    context: BuildContext,
+    objects: PortfolioObjects,
+    month: MonthEnd,
+    tier: Tier,
+    objective: Objective,
+    *,
+    too_far: bool,
+) -> Case:
     """Draw a legacy portfolio until the case lies clear of the grey band around the turnover limit."""
-    low, high = tier.legacy["infeasible" if too_far else "least_turnover"]
+    bounds = tier.legacy["infeasible"] if too_far else tier.legacy["least_turnover"]
+    if bounds is None:
+        raise InternalError(f"the {tier.name} tier has a share of infeasible cases but no turnovers to draw them from")
     for attempt in range(_ATTEMPTS):
         rng = context.generator(NAME, month.as_of, tier.name, objective, attempt)
         try:
-            current, least = legacy_portfolio(month, tier, float(rng.uniform(low, high)), rng)
+            current, least = legacy_portfolio(month, tier, float(rng.uniform(*bounds)), rng)
         except (InfeasibleError, UndecidedError):
             continue
-        if least is not None and abs(least.value - tier.constraints["max_turnover"]) < context.catalog["grey_band"]:
+        limit = tier.max_turnover
+        if least is not None and limit is not None and abs(least.value - limit) < objects.settings["grey_band"]:
             continue
-        task_input = case_input(month, tier, objective, current)
+        task_input: ConstrainedInput = {
+            **market_fields(month, objective, tier.risk_aversion),
+            **mandate_fields(month, tier.constraints, current),
+        }
+        task_input["conventions"] = conventions(task_input)
         problem = month_problem(month, task_input)
         try:
             outcome = optimise(problem)
@@ -174,28 +159,6 @@ def _case(context: BuildContext, month: MonthEnd, tier: Tier, objective: Objecti
         f"no legacy portfolio makes the {tier.name} tier {'infeasible' if too_far else 'feasible'}",
         remedy="loosen the tier in catalog/portfolio.json or use a larger universe",
     )
-
-
-def case_input(month: MonthEnd, tier: Tier, objective: Objective, current: Floats) -> dict[str, Any]:
-    """The input of one problem as the agent gets it."""
-    set_limits = [name for name in _CONVENTION_ORDER if _is_set(tier.constraints, name)]
-    return (
-        market_fields(month, objective, tier.risk_aversion)
-        | constraint_fields(month, tier.constraints, current)
-        | {"conventions": conventions(objective, *set_limits)}
-    )
-
-
-def _is_set(constraints: Mapping[str, Any], name: str) -> bool:
-    return name == "names" or bool(constraints[name])
-
-
-def build(context: BuildContext, objects: object) -> list[Task]:
-    """Feasible cases of the pool whose optimum is unique and discriminates, drawn by tier and objective."""
-    tasks = [task for case in pool(context) if (task := _task(case)) is not None]
-    count = context.catalog["episodes_per_subtask"]
-    rng = context.generator(NAME, "draw")
-    return stratified(tasks, lambda task: (task.episode.difficulty, task.episode.input["objective"]), count, rng)
 
 
 def _task(case: Case) -> Task | None:
@@ -242,7 +205,7 @@ def _task(case: Case) -> Task | None:
     )
 
 
-def _summary(limits: Mapping[str, Any]) -> str:
+def _summary(limits: JsonObject) -> str:
     """The limits in words, rendered from the values that the truth uses."""
     cap = next(iter(limits["sector_limits"].values()))
     parts = [
@@ -255,9 +218,88 @@ def _summary(limits: Mapping[str, Any]) -> str:
         parts.append(f"one-way turnover at most {limits['max_turnover']:.0%}")
     if limits["max_tracking_error"] is not None:
         parts.append(f"tracking error at most {limits['max_tracking_error']:.1%} a year")
-    if limits["factor_neutrality"]:
+    if limits["neutral_factors"]:
         parts.append(f"neutral on {', '.join(limits['neutral_factors'])}")
     return "; ".join(parts)
+
+
+def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """constraint_satisfaction_and_objective: every expected flag present and equal, else 0; then the weights.
+
+    Weights as in unconstrained optimisation: clip(1 - L2/(4θ)), θ default 0.05. Extra flags are ignored; an empty
+    expected map leaves L2 alone.
+    """
+    del task_input
+    flags = mapping(answer.get("constraint_satisfaction"))
+    wanted = mapping(truth.expected_output.get("constraint_satisfaction"))
+    wrong = sorted(key for key in wanted if key not in flags or not json_equal(flags[key], wanted[key]))
+    expected = numbers(truth.expected_output.get("weights"))
+    threshold = parameter(truth.verification, "weight_l2_threshold", 0.05)
+    weights = weight_score(numbers(answer.get("weights")), expected, threshold)
+    return Score(0.0 if wrong else weights, {"weights": weights, "wrong_flags": wrong})
+
+
+def certified(answer: JsonObject, truth: Truth, task_input: ConstrainedInput) -> Score:
+    """Feasibility gates the objective gap; the share of constraint flags that agree with the weights multiplies it.
+
+    The flags are checked on the submitted weights themselves; a flag left out disagrees.
+    """
+    problem = problem_from(task_input)
+    weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
+    if weights is None:
+        return Score(0.0, {"weights": "absent or outside the universe"})
+    known = truth.verification
+    merit = judge_weights(problem, weights, known["optimal_value"], known["trivial_value"])
+    expected = tuple(mapping(truth.expected_output.get("constraint_satisfaction")))
+    flags = agreement(problem, weights, mapping(answer.get("constraint_satisfaction")), expected)
+    return Score(merit.value * flags, {**merit.details, "weights": merit.value, "flags": flags})
+
+
+def proof(label: Label[ConstrainedInput], findings: Findings) -> None:
+    """As for unconstrained weights; and one flag for each limit that is set, by the weights themselves."""
+    recheck = Recheck(label, findings)
+    weights = recheck.vector(label.truth.expected_output["weights"])
+    over = recheck.within_limits(weights)
+    over.pop("fully_invested")
+    flags = label.truth.expected_output["constraint_satisfaction"]
+    recheck.expect(set(flags) == set(over), "its flags are not one for each limit that is set")
+    for name in over.keys() & set(flags):
+        recheck.expect(flags[name] is (over[name] <= EXACT), f"its flag {name} is {flags[name]}")
+    problem = problem_from(label.task_input)
+    value = recheck.optimum(problem, weights)
+    if "trivial_value" in label.truth.verification:
+        recheck.trivial_value(trivial_value(problem), value)
+
+
+def by_hand(data: Mapping[str, Any]) -> JsonObject:
+    """The benchmark, cut to the cap; every limit is hoped to hold."""
+    limits = data["constraints"]
+    settings = ("neutral_factors", "neutrality_tolerance")
+    flags = {name: True for name, limit in limits.items() if limit and name not in settings}
+    return {
+        "weights": _capped(data["benchmark_weights"], limits.get("max_weight") or 1.0),
+        "constraint_satisfaction": flags,
+    }
+
+
+def _capped(weights: Mapping[str, float], cap: float) -> dict[str, float]:
+    """Cut to the cap and spread the excess over the names below it in proportion, until none is above."""
+    result = dict(weights)
+    for _ in range(len(result)):
+        excess = sum(max(0.0, weight - cap) for weight in result.values())
+        room = sum(weight for weight in result.values() if weight < cap)
+        if excess <= 1e-12 or room <= 0:
+            break
+        result = {name: cap if weight >= cap else weight * (1 + excess / room) for name, weight in result.items()}
+    return result
+
+
+def trivial(data: Mapping[str, Any]) -> JsonObject:
+    """Equal weights, and every limit that is set said to hold."""
+    limits = mapping(data.get("constraints"))
+    limits_set = {name for name, limit in limits.items() if limit is not None and limit is not False}
+    flags = {name: True for name in ConstraintSatisfaction.model_fields if name in limits_set}
+    return {"weights": equal_weights(data.get("expected_returns")), "constraint_satisfaction": flags}
 
 
 SUBTASK = Subtask(
@@ -265,6 +307,11 @@ SUBTASK = Subtask(
     prefix="pc_con",
     method=METHOD,
     answer=ConstrainedOptimization,
+    input=ConstrainedInput,
+    definitions=conventions,
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
+    proof=proof,
+    by_hand=Naive(("constraints", "benchmark_weights"), by_hand),
+    trivial=Naive(("expected_returns", "constraints"), trivial),
 )

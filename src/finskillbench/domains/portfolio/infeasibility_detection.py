@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Subtask
-from finskillbench.domains.building import BuildContext, MonthEnd, Task
-from finskillbench.domains.portfolio.legacy import legacy_portfolio
-from finskillbench.domains.portfolio.tiers import (
-    METADATA,
-    PRECISION,
-    SKILL,
-    Tier,
-    constraint_fields,
-    conventions,
-    covariance_field,
-    month_problem,
-)
+from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.inputs import InfeasibilityInput
+from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, Tier
+from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio
+from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_problem
+from finskillbench.domains.portfolio.proofs import EXACT, Recheck
 from finskillbench.domains.proofs import certificate_of, farkas_of, proof_of
-from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
+from finskillbench.engines.optimisation.certificate import prove_infeasible
+from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION, Certified, InfeasibleError, UndecidedError
+from finskillbench.engines.portfolio.feasibility import least_turnover
+from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
+from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.errors import SourceError
+from finskillbench.errors import InternalError, SourceError
+from finskillbench.findings import Findings
 from finskillbench.scoring.measures import ramp
 from finskillbench.scoring.values import boolean, number
 
@@ -50,55 +52,38 @@ class InfeasibilityDetection(Answer):
     )
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """infeasibility_detection: 1 if the feasibility verdicts agree, else 0."""
-    del task_input
-    given, wanted = boolean(answer.get("feasible")), boolean(truth.expected_output.get("feasible"))
-    value = float(given is not None and given == wanted)
-    return Score(value, {"feasible": value})
-
-
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """The verdict gates; its evidence, the least turnover, earns the score by a ramp of 2 % relative error.
-
-    A bare verdict is a coin toss, so it earns nothing: the number that decides it must be right.
-    """
-    verdict = paper(answer, truth, task_input).value
-    expected = truth.expected_output["minimum_turnover"]
-    given = number(answer.get("minimum_turnover"))
-    evidence = ramp(given, expected, tolerance=TURNOVER_TOLERANCE)
-    full = given is not None and abs(given - expected) <= TURNOVER_TOLERANCE * expected / 20
-    return Score(verdict * (1.0 if full else evidence), {"feasible": verdict, "minimum_turnover": evidence})
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """A mandate with a current portfolio, its certified least turnover, and the proof that it cannot be kept, if so."""
 
     month: MonthEnd
     tier: Tier
-    task_input: Mapping[str, Any]
+    task_input: InfeasibilityInput
     least_turnover: Certified
     refutation: InfeasibleError | None
 
 
-def build(context: BuildContext, objects: object) -> list[Task]:
+def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """Half feasible, half infeasible cases of the hard tier, none inside the grey band around the turnover limit.
 
     Current portfolios are drawn for this subtask alone, close to the limit on both sides of it: no other episode gives
     a verdict away, and neither do the distance to the benchmark, the order or the name of an episode.
     """
-    count = context.catalog["episodes_per_subtask"]
+    count = objects.settings["episodes_per_subtask"]
     verdicts = context.generator(NAME, "verdicts").permutation(count) < count // 2
-    months = context.month_ends
-    return [_task(_case(context, months[i % len(months)], i, bool(verdicts[i])), i) for i in range(count)]
+    months = objects.month_ends
+    return [
+        _task(_case(context, objects, months[i % len(months)], i, too_far=bool(verdicts[i])), i) for i in range(count)
+    ]
 
 
-def _case(context: BuildContext, month: MonthEnd, index: int, too_far: bool) -> Case:
+def _case(context: BuildContext, objects: PortfolioObjects, month: MonthEnd, index: int, *, too_far: bool) -> Case:
     """Draw current portfolios until one lies clear of the grey band on the wanted side."""
-    settings = context.catalog["infeasibility"]
-    tier = Tier.of(context, settings["tier"], month)
-    limit = tier.constraints["max_turnover"]
+    settings, grey_band = objects.settings["infeasibility"], objects.settings["grey_band"]
+    tier = objects.tier(settings["tier"], month)
+    limit = tier.max_turnover
+    if limit is None:
+        raise InternalError(f"infeasibility detection needs a turnover limit, which the {tier.name} tier does not set")
     low, high = settings["beyond" if too_far else "within"]
     for attempt in range(_ATTEMPTS):
         rng = context.generator(NAME, month.as_of, index, attempt)
@@ -106,11 +91,13 @@ def _case(context: BuildContext, month: MonthEnd, index: int, too_far: bool) -> 
             current, least = legacy_portfolio(month, tier, limit + float(rng.uniform(low, high)), rng, _CLOSE)
         except (InfeasibleError, UndecidedError):
             continue
-        if least is None or abs(least.value - limit) < context.catalog["grey_band"] or (least.value > limit) != too_far:
+        if least is None or abs(least.value - limit) < grey_band or (least.value > limit) != too_far:
             continue
-        task_input = {"covariance_matrix": covariance_field(month)} | constraint_fields(
-            month, tier.constraints, current
-        )
+        task_input: InfeasibilityInput = {
+            "covariance_matrix": month.covariance_table,
+            **mandate_fields(month, tier.constraints, current),
+        }
+        task_input["conventions"] = conventions(task_input)
         refutation = _refuted(month_problem(month, task_input)) if too_far else None
         if too_far == (refutation is not None):
             return Case(month, tier, task_input, least, refutation)
@@ -133,14 +120,12 @@ def _refuted(problem: PortfolioProblem) -> InfeasibleError | None:
 
 
 def _task(case: Case, index: int) -> Task:
-    month, limits, least = case.month, case.tier.constraints, case.least_turnover
+    month, least = case.month, case.least_turnover
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{index:02d}"
-    names = ("long_only", "sector_limits", "names", "max_turnover", "max_tracking_error", "factor_neutrality")
-    task_input = dict(case.task_input) | {"conventions": conventions(None, *names)}
     feasible = case.refutation is None
     prompt = Prompt(
         f"As of {month.as_of}, decide whether any fully invested portfolio keeps every limit in constraints at once, "
-        f"given the current portfolio and a one-way turnover limit of {limits['max_turnover']:.0%}. "
+        f"given the current portfolio and a one-way turnover limit of {case.tier.max_turnover:.0%}. "
         "Find the least one-way turnover from the current portfolio to a portfolio that keeps all the other limits: "
         "it decides the question. conventions defines every limit exactly.",
         f"Submit a JSON object with feasible (boolean) and minimum_turnover (fraction of NAV). {PRECISION}",
@@ -153,7 +138,7 @@ def _task(case: Case, index: int) -> Task:
         certificate["farkas"] = farkas_of(case.refutation)
         proof |= {"kind": "infeasible", "farkas_margin": certificate["farkas"]["margin"]}
     return Task(
-        Episode(task_id, SKILL, NAME, month.as_of, case.tier.name, task_input, prompt, dict(METADATA)),
+        Episode(task_id, SKILL, NAME, month.as_of, case.tier.name, case.task_input, prompt, dict(METADATA)),
         Truth(
             task_id,
             NAME,
@@ -165,12 +150,105 @@ def _task(case: Case, index: int) -> Task:
     )
 
 
+def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """infeasibility_detection: 1 if the feasibility verdicts agree, else 0."""
+    del task_input
+    given, wanted = boolean(answer.get("feasible")), boolean(truth.expected_output.get("feasible"))
+    value = float(given is not None and given == wanted)
+    return Score(value, {"feasible": value})
+
+
+def certified(answer: JsonObject, truth: Truth, task_input: InfeasibilityInput) -> Score:
+    """The verdict gates; its evidence, the least turnover, earns the score by a ramp of 2 % relative error.
+
+    A bare verdict is a coin toss, so it earns nothing: the number that decides it must be right.
+    """
+    verdict = paper(answer, truth, task_input).value
+    expected = truth.expected_output["minimum_turnover"]
+    given = number(answer.get("minimum_turnover"))
+    evidence = ramp(given, expected, tolerance=TURNOVER_TOLERANCE)
+    full = given is not None and abs(given - expected) <= TURNOVER_TOLERANCE * expected / 20
+    return Score(verdict * (1.0 if full else evidence), {"feasible": verdict, "minimum_turnover": evidence})
+
+
+def proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
+    """The least turnover is certified and decides the verdict, which has a witness or a refutation of its own."""
+    recheck = Recheck(label, findings)
+    task_input, output = recheck.task_input, label.truth.expected_output
+    problem = problem_from(task_input)
+    least = least_turnover(problem)
+    recheck.close(output["minimum_turnover"], least.value, "minimum turnover", 1e-8)
+    others = {**task_input, "constraints": {**task_input["constraints"], "max_turnover": None}}
+    name, excess = _worst(others, recheck, least.weights)
+    recheck.expect(excess <= EXACT, f"the portfolio of least turnover breaks {name}")
+    recheck.close(second.turnover(task_input, least.weights), least.value, "its turnover", 1e-8)
+    try:
+        optimise(problem)
+        feasible = True
+    except InfeasibleError:
+        feasible = False
+    recheck.expect(output["feasible"] is feasible, f"is labelled feasible: {output['feasible']}")
+    limit = task_input["constraints"]["max_turnover"]
+    recheck.expect((least.value <= limit) is feasible, "the least turnover contradicts the verdict")
+    figures, distance = findings.figures, abs(least.value - limit)
+    figures["least_distance_from_limit"] = min(figures.get("least_distance_from_limit", 1.0), distance)
+    if not label.certificate:
+        return
+    free = replace(problem, limits=replace(problem.limits, max_turnover=None))
+    stored, summary = label.certificate["least_turnover"], label.truth.proof
+    recheck.certificate(free, Aim(Goal.TURNOVER), stored, summary, least, unique=False)
+    if summary["kind"] == "feasible":
+        name, excess = _worst(task_input, recheck, np.array(label.certificate["witness"], dtype=float))
+        recheck.expect(excess <= ACCEPTED_VIOLATION, f"its witness breaks {name} by {excess:.1e}")
+        findings.add("witnesses")
+    else:
+        _recheck_refutation(recheck, problem, feasible=feasible)
+
+
+def _worst(task_input: JsonObject, recheck: Recheck, weights: second.Floats) -> tuple[str, float]:
+    """The limit that weights exceed most, and by how much."""
+    over = second.excesses(task_input, recheck.covariance, weights)
+    return max(over.items(), key=lambda limit: limit[1])
+
+
+def _recheck_refutation(recheck: Recheck, problem: PortfolioProblem, *, feasible: bool) -> None:
+    """The stored ray proves that the program of the input has no solution."""
+    farkas, findings = recheck.label.certificate["farkas"], recheck.findings
+    stated = recheck.label.truth.proof["farkas_margin"]
+    recheck.expect(stated == farkas["margin"], "the truth's margin is not the certificate's")
+    ray = np.array(farkas["ray"], dtype=float)
+    program = formulate(problem, Aim()).program
+    if len(ray) != len(program.rhs):
+        # A ray of a branch on the counts of names refutes that branch only; the problem was solved again as a whole.
+        recheck.expect(not feasible, "is called infeasible but a portfolio keeps all limits")
+        findings.add("branched")
+        return
+    again = prove_infeasible(program, ray)
+    recheck.expect(again.margin > 0, f"its Farkas ray proves nothing: margin {again.margin:.1e}")
+    recheck.states(farkas["margin"], again.margin, "margin from the ray")
+    smallest = min(findings.figures.get("least_farkas_margin", np.inf), again.margin)
+    findings.figures["least_farkas_margin"] = float(smallest)
+    findings.add("refuted")
+
+
+def by_hand(data: Mapping[str, Any]) -> JsonObject:
+    """Turnover needed for the name caps alone, which bounds the least turnover from below."""
+    limits, current = data["constraints"], data["current_portfolio"]
+    needed = sum(max(0.0, weight - limits["max_weight"]) for weight in current.values())
+    return {"feasible": needed <= limits["max_turnover"], "minimum_turnover": needed}
+
+
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_infeas",
     method=METHOD,
     answer=InfeasibilityDetection,
+    input=InfeasibilityInput,
+    definitions=conventions,
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
-    headline=False,
     build=build,
+    proof=proof,
+    by_hand=Naive(("constraints", "current_portfolio"), by_hand),
+    trivial=Naive((), lambda data: {"feasible": True, "minimum_turnover": 0.0}),
+    headline=False,
 )

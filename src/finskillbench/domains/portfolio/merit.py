@@ -1,4 +1,4 @@
-"""What submitted weights are worth under `certified`: feasibility first, then the distance to the proved optimum."""
+"""What submitted weights are worth: their distance to the label, and, under `certified`, to the proved optimum."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, chec
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Score
-from finskillbench.scoring.measures import clip
+from finskillbench.scoring.measures import clip, l2
 
 DEAD_ZONE = 1e-3
 """Share of the distance from the trivial to the optimal objective that rounding may cost without losing marks."""
@@ -30,6 +30,16 @@ _LONG = 60
 """Longest list of calm names that is tried, all of them apart."""
 _SPREAD = 500
 """Names of equal weight at most: thinner ones would not count as holdings, and no limit on names could be kept."""
+
+
+def weight_score(predicted: Mapping[str, float], expected: Mapping[str, float], threshold: float) -> float:
+    """What all optimisation subtasks share under `paper`: the distance to the labelled weights.
+
+    clip(1 - L2/(4θ)) over the union of tickers, θ = `threshold` (fraction of NAV); 0 without any weight.
+    """
+    if not predicted:
+        return 0.0
+    return clip(1.0 - l2(predicted, expected) / (4.0 * threshold))
 
 
 def trivial_value(problem: PortfolioProblem, *anchors: Floats) -> float:
@@ -57,7 +67,7 @@ def trivial_value(problem: PortfolioProblem, *anchors: Floats) -> float:
 def _calmest(problem: PortfolioProblem) -> list[Floats]:
     """Inverse-variance weights of the k names of least variance, and of all: the best hand-made low-risk answers."""
     order = np.argsort(problem.risk.variances, kind="stable")
-    lists = []
+    lists: list[Floats] = []
     for count in {*range(1, min(problem.size, _LONG) + 1), problem.size}:
         weights = np.zeros(problem.size)
         weights[order[:count]] = 1.0 / problem.risk.variances[order[:count]]
@@ -100,6 +110,5 @@ def _forgiven(names: int) -> float:
 
 def agreement(problem: PortfolioProblem, weights: Floats, flags: Mapping[str, Any], expected: Sequence[str]) -> float:
     """Share of the expected constraint flags whose submitted value is what the weights themselves say."""
-    checks = check_limits(problem, weights)
-    kept = {name: checks[name].excess <= FEASIBILITY_TOLERANCE for name in checks}
-    return sum(flags.get(name) is kept.get(name, True) for name in expected) / len(expected)
+    satisfied = {name: check.excess <= FEASIBILITY_TOLERANCE for name, check in check_limits(problem, weights).items()}
+    return sum(flags.get(name) is satisfied.get(name, True) for name in expected) / len(expected)

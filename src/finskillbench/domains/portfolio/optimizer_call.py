@@ -79,9 +79,10 @@ def agreement(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
     return total / len(names) if names else 0.0
 
 
-def _same(given: Any, wanted: Any) -> float:
+def _same(given: object, wanted: object) -> float:
+    one, other = mapping(given), mapping(wanted)
     if isinstance(given, Mapping) and isinstance(wanted, Mapping):
-        return agreement(given, wanted)
+        return agreement(one, other)
     if isinstance(given, float) and isinstance(wanted, float):
         return float(abs(given - wanted) <= _ROUNDING * max(abs(wanted), 1.0))
     return float(given == wanted)
@@ -102,8 +103,13 @@ def _styled(value: float, style: str) -> str:
     return f"{value:g}"
 
 
-def fill(call: Any, drawn: Mapping[str, float]) -> Any:
+def fill(call: Mapping[str, Any], drawn: Mapping[str, float]) -> dict[str, Any]:
     """The authored call with drawn numbers in place of their names."""
-    if isinstance(call, Mapping):
-        return {key: fill(value, drawn) for key, value in call.items()}
-    return drawn[call] if isinstance(call, str) and call in drawn else call
+    return {key: _filled(value, drawn) for key, value in call.items()}
+
+
+def _filled(value: object, drawn: Mapping[str, float]) -> object:
+    inner = mapping(value)
+    if isinstance(value, Mapping):
+        return fill(inner, drawn)
+    return drawn.get(value, value) if isinstance(value, str) else value

@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Subtask
-from finskillbench.domains.building import BuildContext, MonthEnd, Task
+from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
+from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.inputs import RebalancingInput
 from finskillbench.domains.portfolio.merit import (
     LEAST_SPREAD,
     ROUNDING,
     judge_weights,
     submitted_weights,
     trivial_value,
+    weight_score,
 )
-from finskillbench.domains.portfolio.tiers import (
-    METADATA,
-    OBJECTIVE_NAME,
-    PRECISION,
-    SKILL,
-    Tier,
-    conventions,
-    market_fields,
-    month_problem,
-)
-from finskillbench.domains.portfolio.weights import weight_score
+from finskillbench.domains.portfolio.naive import rule_of_thumb
+from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
+from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem
+from finskillbench.domains.portfolio.proofs import EXACT, WEIGHT_TOLERANCE, Recheck
 from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.optimisation.certified import UndecidedError
+from finskillbench.engines.portfolio.formulation import Aim, Goal
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, clean, turnover
-from finskillbench.engines.portfolio.problem import Objective
+from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import OBJECTIVE_TOLERANCE, rebalance
+from finskillbench.engines.portfolio.rebalance import Rebalancing as Solved
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InternalError
+from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, ramp
 from finskillbench.scoring.values import first_numbers, number, numbers
 
@@ -71,99 +74,57 @@ class Rebalancing(Answer):
     turnover: float = Field(description="One-way turnover: half the sum of absolute changes of weight; >= 0.")
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """turnover_compliance_and_objective: 0.5 clip(1 - L2/0.2) + 0.25 t + 0.25 r; no weights: 0.
-
-    Weights from `new_weights`, else `weights`. t = 1 - min(1, |T̂-T|/max(|T|, 1e-9)), 0 if absent. r = mean over
-    the expected tickers of the same ramp on the signed trade, 0 for an absent ticker, 1 if none is expected.
-    """
-    del task_input
-    expected = truth.expected_output
-    predicted = first_numbers(answer, "new_weights", "weights")
-    if not predicted:
-        return Score(0.0, {"weights": 0.0, "turnover": 0.0, "trades": 0.0})
-    weights = weight_score(predicted, first_numbers(expected, "new_weights", "weights"), _L2_THRESHOLD)
-    traded = number(expected.get("turnover"))
-    t = 0.0 if traded is None else ramp(number(answer.get("turnover")), traded, floor=_FLOOR)
-    given, wanted = numbers(answer.get("trade_list")), numbers(expected.get("trade_list"))
-    ramps = [ramp(given.get(ticker), trade, floor=_FLOOR) for ticker, trade in wanted.items()]
-    r = mean(ramps) if ramps else 1.0
-    return Score(0.5 * weights + 0.25 * t + 0.25 * r, {"weights": weights, "turnover": t, "trades": r})
+def definitions(task_input: JsonObject) -> dict[str, str]:
+    """What an input of this subtask states; turnover is defined although the mandate does not limit it."""
+    return conventions(task_input, "max_turnover") | {"two_stages": TWO_STAGES}
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """Objective merit x trading merit x agreement of the reported turnover and trades with the weights.
-
-    The objective is judged beyond the tolerance of stage 2, scaled so that not trading, and trading to equal or to
-    inverse-variance weights, scores 0. Half of the trading merit has to be earned by stage 2: it falls from the
-    certified least turnover to 0 at the turnover of stage 1. Each report that is missing or disagrees costs half.
-    """
-    problem = problem_from(task_input)
-    current = problem.current
-    if current is None:
-        raise InternalError(f"{truth.task_id}: a rebalancing task without a current portfolio")
-    weights = submitted_weights(first_numbers(answer, "new_weights", "weights"), problem.tickers)
-    if weights is None:
-        return Score(0.0, {"weights": "absent or outside the universe"})
-    known = truth.verification
-    merit = judge_weights(problem, weights, known["accepted_value"], known["trivial_value"])
-    traded, least = turnover(weights, current), known["least_turnover"]
-    excess = max(0.0, traded - least - 2 * ROUNDING) / (known["stage_1_turnover"] - least)
-    trading = 0.5 + 0.5 * clip(1.0 - excess)
-    reported = number(answer.get("turnover"))
-    agrees = float(reported is not None and abs(reported - traded) <= FEASIBILITY_TOLERANCE)
-    trades = _trades_agree(numbers(answer.get("trade_list")), weights - current, problem.tickers)
-    value = merit.value * trading * (agrees + trades) / 2
-    return Score(value, {**merit.details, "trading": trading, "turnover_agrees": agrees, "trades_agree": trades})
-
-
-def _trades_agree(trades: dict[str, float], changes: Floats, tickers: tuple[str, ...]) -> float:
-    """1 if the list is there, stays in the universe and gives every change of weight within the tolerance."""
-    if not trades or set(trades) - set(tickers):
-        return 0.0
-    given = np.array([trades.get(ticker, 0.0) for ticker in tickers])
-    return float(np.abs(given - changes).max() <= FEASIBILITY_TOLERANCE)
-
-
-def build(context: BuildContext, objects: object) -> list[Task]:
+def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """12 month-ends x 3 tiers x 4 objectives; 40 drawn by tier and objective.
 
     One that does not discriminate is replaced by another month-end of its own stratum while there is one.
     """
-    slots: list[tuple[MonthEnd, str, Objective]] = [
+    cells: list[tuple[MonthEnd, str, Objective]] = [
         (month, tier, objective)
-        for month in context.month_ends
-        for tier in context.catalog["tiers"]
+        for month in objects.month_ends
+        for tier in objects.settings["tiers"]
         for objective in Objective
     ]
-    count = context.catalog["episodes_per_subtask"]
+    count = objects.settings["episodes_per_subtask"]
     rng = context.generator(NAME, "draw")
-    places = stratified(range(len(slots)), lambda place: slots[place][1:], count, rng)
-    spare = [place for place in rng.permutation(len(slots)).tolist() if place not in set(places)]
-    tasks = []
+    places = stratified(range(len(cells)), lambda place: cells[place][1:], count, rng)
+    spare: list[int] = [place for place in rng.permutation(len(cells)).tolist() if place not in set(places)]
+    tasks: list[Task] = []
     for place in places:
-        task = _task(context, *slots[place])
+        stratum = cells[place][1:]
+        task = _task(context, objects, *cells[place])
         while task is None and spare:
-            spare.sort(key=lambda other: slots[other][1:] != slots[place][1:])  # stable: the drawn order stays
-            task = _task(context, *slots[spare.pop(0)])
+            spare.sort(key=lambda other: cells[other][1:] != stratum)  # stable: the drawn order stays
+            task = _task(context, objects, *cells[spare.pop(0)])
         if task is not None:
             tasks.append(task)
     return sorted(tasks, key=lambda task: task.episode.task_id)
 
 
-def _task(context: BuildContext, month: MonthEnd, tier_name: str, objective: Objective) -> Task | None:
-    tier = Tier.of(context, tier_name, month)
-    current = _drifted_book(context, month, tier_name, objective)
-    kept = ("long_only", "max_weight", "sector_limits")
-    task_input = market_fields(month, objective, tier.risk_aversion) | {
+def _task(
+    context: BuildContext, objects: PortfolioObjects, month: MonthEnd, tier_name: str, objective: Objective
+) -> Task | None:
+    tier = objects.tier(tier_name, month)
+    current = _drifted_portfolio(context, month, tier_name, objective)
+    limits = tier.constraints
+    task_input: RebalancingInput = {
+        **market_fields(month, objective, tier.risk_aversion),
         "current_portfolio": month.by_ticker(current),
         "current_portfolio_date": str(month.as_of),
-        "constraints": {name: tier.constraints[name] for name in kept},
-        "sector_mapping": dict(zip(month.tickers, month.sectors, strict=True)),
+        "constraints": {
+            "long_only": limits.get("long_only"),
+            "max_weight": limits.get("max_weight"),
+            "sector_limits": limits.get("sector_limits"),
+        },
+        "sector_mapping": month.sector_mapping,
         "objective_tolerance": OBJECTIVE_TOLERANCE,
-        "conventions": conventions(objective, "long_only", "sector_limits", "max_turnover")
-        | {"two_stages": TWO_STAGES},
     }
+    task_input["conventions"] = definitions(task_input)
     problem = month_problem(month, task_input)
     try:
         result = rebalance(problem)
@@ -210,12 +171,144 @@ def _task(context: BuildContext, month: MonthEnd, tier_name: str, objective: Obj
     )
 
 
-def _drifted_book(context: BuildContext, month: MonthEnd, tier_name: str, objective: Objective) -> Floats:
-    """A diversified book of random tilts around the benchmark, drifted by the market since it was bought."""
+def _drifted_portfolio(context: BuildContext, month: MonthEnd, tier_name: str, objective: Objective) -> Floats:
+    """A diversified portfolio of random tilts around the benchmark, drifted by the market since it was bought."""
     rng = context.generator(NAME, month.as_of, tier_name, objective)
     share = float(rng.uniform(0.4, 0.8))
-    book = share * rng.dirichlet(np.full(len(month.tickers), 2.0)) + (1 - share) * month.benchmark
-    return month.drifted(book)
+    bought = share * rng.dirichlet(np.full(len(month.tickers), 2.0)) + (1 - share) * month.benchmark
+    return month.drifted(bought)
+
+
+def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """turnover_compliance_and_objective: 0.5 clip(1 - L2/0.2) + 0.25 t + 0.25 r; no weights: 0.
+
+    Weights from `new_weights`, else `weights`. t = 1 - min(1, |T̂-T|/max(|T|, 1e-9)), 0 if absent. r = mean over
+    the expected tickers of the same ramp on the signed trade, 0 for an absent ticker, 1 if none is expected.
+    """
+    del task_input
+    expected = truth.expected_output
+    predicted = first_numbers(answer, "new_weights", "weights")
+    if not predicted:
+        return Score(0.0, {"weights": 0.0, "turnover": 0.0, "trades": 0.0})
+    weights = weight_score(predicted, first_numbers(expected, "new_weights", "weights"), _L2_THRESHOLD)
+    traded = number(expected.get("turnover"))
+    t = 0.0 if traded is None else ramp(number(answer.get("turnover")), traded, floor=_FLOOR)
+    given, wanted = numbers(answer.get("trade_list")), numbers(expected.get("trade_list"))
+    ramps = [ramp(given.get(ticker), trade, floor=_FLOOR) for ticker, trade in wanted.items()]
+    r = mean(ramps) if ramps else 1.0
+    return Score(0.5 * weights + 0.25 * t + 0.25 * r, {"weights": weights, "turnover": t, "trades": r})
+
+
+def certified(answer: JsonObject, truth: Truth, task_input: RebalancingInput) -> Score:
+    """Objective merit x trading merit x agreement of the reported turnover and trades with the weights.
+
+    The objective is judged beyond the tolerance of stage 2, scaled so that not trading, and trading to equal or to
+    inverse-variance weights, scores 0. Half of the trading merit has to be earned by stage 2: it falls from the
+    certified least turnover to 0 at the turnover of stage 1. Each report that is missing or disagrees costs half.
+    """
+    problem = problem_from(task_input)
+    current = problem.current
+    if current is None:
+        raise InternalError(f"{truth.task_id}: a rebalancing task without a current portfolio")
+    weights = submitted_weights(first_numbers(answer, "new_weights", "weights"), problem.tickers)
+    if weights is None:
+        return Score(0.0, {"weights": "absent or outside the universe"})
+    known = truth.verification
+    merit = judge_weights(problem, weights, known["accepted_value"], known["trivial_value"])
+    traded, least = turnover(weights, current), known["least_turnover"]
+    excess = max(0.0, traded - least - 2 * ROUNDING) / (known["stage_1_turnover"] - least)
+    trading = 0.5 + 0.5 * clip(1.0 - excess)
+    reported = number(answer.get("turnover"))
+    agrees = float(reported is not None and abs(reported - traded) <= FEASIBILITY_TOLERANCE)
+    trades = _trades_agree(numbers(answer.get("trade_list")), weights - current, problem.tickers)
+    value = merit.value * trading * (agrees + trades) / 2
+    return Score(value, {**merit.details, "trading": trading, "turnover_agrees": agrees, "trades_agree": trades})
+
+
+def _trades_agree(trades: dict[str, float], changes: Floats, tickers: tuple[str, ...]) -> float:
+    """1 if the list is there, stays in the universe and gives every change of weight within the tolerance."""
+    if not trades or set(trades) - set(tickers):
+        return 0.0
+    given = np.array([trades.get(ticker, 0.0) for ticker in tickers])
+    return float(np.abs(given - changes).max() <= FEASIBILITY_TOLERANCE)
+
+
+def proof(label: Label[RebalancingInput], findings: Findings) -> None:
+    """Trades lead from the current to the new weights, which are the certified optimum of both stages."""
+    recheck = Recheck(label, findings)
+    truth, task_input = label.truth, recheck.task_input
+    tolerance = task_input["objective_tolerance"]
+    recheck.expect(
+        tolerance == OBJECTIVE_TOLERANCE,
+        f"objective_tolerance is not {OBJECTIVE_TOLERANCE:g}, by which the truth is made",
+    )
+    weights = recheck.vector(truth.expected_output["new_weights"])
+    recheck.within_limits(weights)
+    _recheck_trades(recheck, weights)
+    traded = second.turnover(task_input, weights)
+    recheck.close(truth.expected_output["turnover"], traded, "turnover")
+    problem = problem_from(task_input)
+    solved = rebalance(problem, tolerance)
+    accepted = solved.target.value + tolerance * abs(solved.target.value)
+    value = second.objective(task_input, recheck.covariance, weights)
+    recheck.expect(value <= accepted + EXACT, f"its objective {value:.9g} is beyond the accepted {accepted:.9g}")
+    recheck.close(traded, solved.turnover, "least turnover", 1e-8)
+    recheck.same_weights(weights, solved.weights)
+    known = truth.verification
+    if "accepted_value" in known:
+        recheck.close(known["accepted_value"], accepted, "accepted value")
+        current = recheck.vector(task_input["current_portfolio"])
+        unmoved = second.objective(task_input, recheck.covariance, current)
+        trivial = min(unmoved, trivial_value(problem, problem.inverse_variance))
+        recheck.trivial_value(trivial, accepted)
+        direct = second.turnover(task_input, solved.target.weights)
+        recheck.close(known["stage_1_turnover"], direct, "turnover of stage 1", WEIGHT_TOLERANCE)
+        recheck.close(known["least_turnover"], traded, "stated least turnover")
+    if label.certificate:
+        _recheck_stages(recheck, problem, solved, tolerance)
+
+
+def _recheck_trades(recheck: Recheck, weights: Floats) -> None:
+    current = recheck.vector(recheck.task_input["current_portfolio"])
+    listed: dict[str, float] = recheck.label.truth.expected_output["trade_list"]
+    trades = recheck.vector({**dict.fromkeys(recheck.tickers, 0.0), **listed})
+    missed = np.abs(current + trades - weights)
+    for ticker, difference in zip(recheck.tickers, missed.tolist(), strict=True):
+        allowed = EXACT if ticker in listed else LEAST_TRADE
+        recheck.expect(
+            difference <= allowed, f"{ticker}: current weight and trade miss the new weight by {difference:.1e}"
+        )
+
+
+def _recheck_stages(recheck: Recheck, problem: PortfolioProblem, solved: Solved, tolerance: float) -> None:
+    """The certificates of both stages; where several portfolios trade as little, the label is the nearest of them."""
+    first, stage_2, summary = (
+        *(recheck.label.certificate[name] for name in ("stage_1", "stage_2")),
+        recheck.label.truth.proof,
+    )
+    recheck.certificate(problem, Aim(), first, summary["stage_1"], solved.target, unique=False)
+    cap = first["objective"] + tolerance * abs(first["objective"])
+    proved = recheck.certificate(problem, Aim(Goal.TURNOVER, cap), stage_2, summary, solved.least_trading)
+    if not proved and stage_2["programs_solved"] == 1:
+        # The nearest is unique by a program of its own.
+        difference = float(np.abs(solved.weights - np.array(stage_2["weights"])).max())
+        recheck.expect(
+            difference <= WEIGHT_TOLERANCE,
+            f"is not the nearest of several portfolios of least turnover, by {difference:.1e}",
+        )
+        recheck.findings.add("ties_broken")
+
+
+def by_hand(data: Mapping[str, Any]) -> JsonObject:
+    """All the way to the rule of thumb, limits and turnover aside."""
+    weights, current = rule_of_thumb(data), data["current_portfolio"]
+    trades = {name: weights[name] - current.get(name, 0.0) for name in weights}
+    return {"trade_list": trades, "new_weights": weights, "turnover": sum(map(abs, trades.values())) / 2}
+
+
+def trivial(data: Mapping[str, Any]) -> JsonObject:
+    """The portfolio left as it is."""
+    return {"trade_list": {}, "new_weights": data.get("current_portfolio") or {}, "turnover": 0.0}
 
 
 SUBTASK = Subtask(
@@ -223,6 +316,11 @@ SUBTASK = Subtask(
     prefix="pc_rebal",
     method=METHOD,
     answer=Rebalancing,
+    input=RebalancingInput,
+    definitions=definitions,
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
+    proof=proof,
+    by_hand=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), by_hand),
+    trivial=Naive(("current_portfolio",), trivial),
 )

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
+import msgspec
 from pydantic import Field, JsonValue
 
-from finskillbench.domains.base import Answer, Subtask
-from finskillbench.domains.building import BuildContext, Task, catalog_text, load_catalog
+from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task, read_catalog, read_catalog_text
 from finskillbench.domains.draws import stratified
+from finskillbench.domains.portfolio.definitions import SKILL
+from finskillbench.domains.portfolio.inputs import ToolUseInput
+from finskillbench.domains.portfolio.objects import PortfolioObjects
 from finskillbench.domains.portfolio.optimizer_call import agreement, effective_parameters, fill, render
-from finskillbench.domains.portfolio.tiers import SKILL
+from finskillbench.engines.portfolio.mandate_text import read_mandate
+from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, relative_error, share
 from finskillbench.scoring.values import json_equal, mapping, number
 
@@ -43,96 +49,44 @@ class ToolUseParameterization(Answer):
     optimizer_call: OptimizerCall = Field(description="The optimiser call, by the API in tool_documentation.")
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """parameter_match: matching leaves over leaves of the union of both JSON trees.
+class AuthoredMandate(TypedDict):
+    """A text with drawn numbers, `{name:style}`, the numbers to draw, and the call that the text implies."""
 
-    Numbers match if |p - e| / max(|e|, 1e-6) < 0.2; anything else must be equal; a leaf against a subtree is one
-    mismatch; two empty objects are one match. The walk starts at the top level of the answer.
-    """
-    del task_input
-    matches, leaves = _match(answer, truth.expected_output)
-    return Score(share(matches, leaves), {"matches": matches, "leaves": leaves})
-
-
-def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any]) -> tuple[int, int]:
-    matches = leaves = 0
-    pending: list[tuple[Any, Any]] = [(predicted, expected)]
-    while pending:
-        left, right = pending.pop()
-        if not (isinstance(left, Mapping) and isinstance(right, Mapping)):
-            leaves += 1
-            matches += _leaf_matches(left, right)
-        elif not left and not right:
-            leaves += 1
-            matches += 1
-        else:
-            for key in left.keys() | right.keys():
-                if key in left and key in right:
-                    pending.append((left[key], right[key]))
-                else:
-                    leaves += _count_leaves(left[key] if key in left else right[key])
-    return matches, leaves
+    id: str
+    difficulty: str
+    text: str
+    draw: dict[str, list[int | float]]
+    call: dict[str, Any]
 
 
-def _leaf_matches(predicted: object, expected: object) -> bool:
-    p, e = number(predicted), number(expected)
-    if p is not None and e is not None:
-        return relative_error(p, e, 1e-6) < 0.2
-    return json_equal(predicted, expected)
+def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
+    """Two draws of numbers for each authored mandate, 40 taken by difficulty; the call follows from the text alone."""
+    mandates = mandate_texts()
+    tasks = [_task(context, objects, mandate, draw) for draw in range(2) for mandate in mandates]
+    count, rng = objects.settings["episodes_per_subtask"], context.generator(NAME, "draw")
+    return stratified(tasks, lambda task: task.episode.difficulty, count, rng)
 
 
-def _count_leaves(tree: object) -> int:
-    """Leaves of a tree that one side lacks; an empty object counts as one, like the match it would have been."""
-    leaves = 0
-    pending = [tree]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Mapping) and node:
-            pending.extend(node.values())
-        else:
-            leaves += 1
-    return leaves
+def mandate_texts() -> list[AuthoredMandate]:
+    """The authored mandates that ship with the benchmark."""
+    return msgspec.convert(read_catalog(__package__, "tool_use.json")["mandates"], list[AuthoredMandate])
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """Agreement of the parameters that change the feasible set or the objective, both ways, above the trivial call's.
-
-    Numbers must be equal within rounding. A parameter at its default, or implied by another, does not count; one that
-    is missing or added does.
-    """
-    sectors, size = task_input["sectors"], task_input["universe_size"]
-    wanted = effective_parameters(mapping(truth.expected_output["optimizer_call"]), sectors, size)
-    given = effective_parameters(mapping(answer.get("optimizer_call")), sectors, size)
-    floor = agreement(effective_parameters(TRIVIAL_CALL, sectors, size), wanted)
-    raw = agreement(given, wanted)
-    details = {
-        "agreement": raw,
-        "missing": sorted(wanted.keys() - given.keys()),
-        "added": sorted(given.keys() - wanted.keys()),
-    }
-    return Score(clip((raw - floor) / (1.0 - floor)), details)
-
-
-def build(context: BuildContext, objects: object) -> list[Task]:
-    """Two draws of numbers for each authored mandate, 40 kept by difficulty; the call follows from the text alone."""
-    mandates = load_catalog("tool_use.json")["mandates"]
-    tasks = [_task(context, mandate, draw) for draw in range(2) for mandate in mandates]
-    rng = context.generator(NAME, "draw")
-    return stratified(tasks, lambda task: task.episode.difficulty, context.catalog["episodes_per_subtask"], rng)
-
-
-def _task(context: BuildContext, mandate: Mapping[str, Any], draw: int) -> Task:
+def _task(context: BuildContext, objects: PortfolioObjects, mandate: AuthoredMandate, draw: int) -> Task:
     rng = context.generator(NAME, mandate["id"])
     # Both draws come from one stream, so that the second can avoid the first one's numbers.
-    orders = {name: rng.permutation(len(values)) for name, values in mandate["draw"].items()}
+    orders: dict[str, list[int]] = {
+        name: rng.permutation(len(values)).tolist() for name, values in mandate["draw"].items()
+    }
     drawn = {name: mandate["draw"][name][order[draw % len(order)]] for name, order in orders.items()}
-    month = context.month_ends[int(rng.integers(len(context.month_ends))) - draw]
+    months = objects.month_ends
+    month = months[int(rng.integers(len(months))) - draw]
     text, call = render(mandate["text"], drawn), fill(mandate["call"], drawn)
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{mandate['id']}"
     sectors = sorted(set(month.sectors))
-    task_input = {
+    task_input: ToolUseInput = {
         "scenario_description": text,
-        "tool_documentation": catalog_text("optimizer_api.md"),
+        "tool_documentation": read_catalog_text(__package__, "optimizer_api.md"),
         "sectors": sectors,
         "universe_size": len(month.tickers),
     }
@@ -166,11 +120,124 @@ def _task(context: BuildContext, mandate: Mapping[str, Any], draw: int) -> Task:
     )
 
 
+def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """parameter_match: matching leaves over leaves of the union of both JSON trees.
+
+    Numbers match if |p - e| / max(|e|, 1e-6) < 0.2; anything else must be equal; a leaf against a subtree is one
+    mismatch; two empty objects are one match. The walk starts at the top level of the answer.
+    """
+    del task_input
+    matches, leaves = _match(answer, truth.expected_output)
+    return Score(share(matches, leaves), {"matches": matches, "leaves": leaves})
+
+
+def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any]) -> tuple[int, int]:
+    matches = leaves = 0
+    pending: list[tuple[object, object]] = [(predicted, expected)]
+    while pending:
+        pair = pending.pop()
+        left, right = map(mapping, pair)
+        if not all(isinstance(side, Mapping) for side in pair):
+            leaves += 1
+            matches += _leaf_matches(*pair)
+        elif not left and not right:
+            leaves += 1
+            matches += 1
+        else:
+            for key in left.keys() | right.keys():
+                if key in left and key in right:
+                    pending.append((left[key], right[key]))
+                else:
+                    leaves += _count_leaves(left[key] if key in left else right[key])
+    return matches, leaves
+
+
+def _leaf_matches(predicted: object, expected: object) -> bool:
+    p, e = number(predicted), number(expected)
+    if p is not None and e is not None:
+        return relative_error(p, e, 1e-6) < 0.2
+    return json_equal(predicted, expected)
+
+
+def _count_leaves(tree: object) -> int:
+    """Leaves of a tree that one side lacks; an empty object counts as one, like the match it would have been."""
+    leaves = 0
+    pending = [tree]
+    while pending:
+        inner = mapping(pending.pop())
+        pending.extend(inner.values())
+        leaves += not inner
+    return leaves
+
+
+def certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Score:
+    """Agreement of the parameters that change the feasible set or the objective, both ways, above the trivial call's.
+
+    Numbers must be equal within rounding. A parameter at its default, or implied by another, does not count; one that
+    is missing or added does.
+    """
+    sectors, size = _universe(task_input)
+    wanted = effective_parameters(mapping(truth.expected_output["optimizer_call"]), sectors, size)
+    given = effective_parameters(mapping(answer.get("optimizer_call")), sectors, size)
+    floor = agreement(effective_parameters(TRIVIAL_CALL, sectors, size), wanted)
+    raw = agreement(given, wanted)
+    details = {
+        "agreement": raw,
+        "missing": sorted(wanted.keys() - given.keys()),
+        "added": sorted(given.keys() - wanted.keys()),
+    }
+    return Score(clip((raw - floor) / (1.0 - floor)), details)
+
+
+def _universe(task_input: JsonObject) -> tuple[list[str], int]:
+    """The sectors and the number of names that a call is read for."""
+    return task_input["sectors"], task_input["universe_size"]
+
+
+def proof(label: Label[ToolUseInput], findings: Findings) -> None:
+    """The call has only parameters that matter, and is what the text says to a reader that never saw the call."""
+    where, call = label.truth.task_id, label.truth.expected_output["optimizer_call"]
+    sectors, size = _universe(label.task_input)
+    wanted = effective_parameters(call, sectors, size)
+    findings.expect(call["objective"] in set(Objective), where, f"objective {call['objective']} is unknown")
+    for name in sorted(set(call["constraints"]) - {"long_only"}):
+        rest = {key: value for key, value in call["constraints"].items() if key != name}
+        less = effective_parameters({**call, "constraints": rest}, sectors, size)
+        findings.expect(less != wanted, where, f"{name} changes nothing")
+    reading = read_mandate(label.task_input["scenario_description"], sectors)
+    findings.expect(not reading.unread, where, f"the text states something no parameter takes: {reading.unread}")
+    read = effective_parameters(reading.call(), sectors, size)
+    differ = sorted(name for name in wanted.keys() | read.keys() if wanted.get(name) != read.get(name))
+    findings.expect(agreement(read, wanted) > 1 - 1e-9, where, f"the text and the call differ on {', '.join(differ)}")
+    trivial = agreement(effective_parameters(TRIVIAL_CALL, sectors, size), wanted)
+    findings.expect(trivial < 1, where, "the call that needs no reading is right")
+    if label.certificate:
+        stored = label.certificate
+        same = stored["effective_parameters"] == read
+        findings.expect(same, where, "its parameters are not those that the text states")
+        for name in ("template", "drawn"):
+            same = label.truth.proof[name] == stored[name]
+            findings.expect(same, where, f"the truth's {name} is not the certificate's")
+
+
+def by_hand(data: Mapping[str, Any]) -> JsonObject:
+    """The objective by its most telling word; no limit is read."""
+    words = data["scenario_description"].lower()
+    cues = (("risk aversion", "max_sharpe"), ("inverse-variance", "risk_parity"), ("expected return", "max_return"))
+    objective = next((name for cue, name in cues if cue in words), "min_variance")
+    return {"optimizer_call": {"objective": objective, "constraints": {"long_only": True}}}
+
+
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_tool",
     method=METHOD,
     answer=ToolUseParameterization,
+    input=ToolUseInput,
+    definitions={},  # its texts say everything themselves
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
+    proof=proof,
+    by_hand=Naive(("scenario_description",), by_hand),
+    trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),
 )

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Subtask
-from finskillbench.domains.building import BuildContext, MonthEnd, Task
+from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
-from finskillbench.domains.portfolio.merit import LEAST_SPREAD, judge_weights, submitted_weights, trivial_value
-from finskillbench.domains.portfolio.tiers import (
-    METADATA,
-    OBJECTIVE_NAME,
-    PRECISION,
-    SKILL,
-    conventions,
-    market_fields,
-    month_problem,
+from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.inputs import UnconstrainedInput
+from finskillbench.domains.portfolio.merit import (
+    LEAST_SPREAD,
+    judge_weights,
+    submitted_weights,
+    trivial_value,
+    weight_score,
 )
-from finskillbench.domains.portfolio.weights import weight_score
+from finskillbench.domains.portfolio.naive import equal_weights, rule_of_thumb
+from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
+from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem
+from finskillbench.domains.portfolio.proofs import Recheck
 from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.findings import Findings
 from finskillbench.scoring.values import numbers, parameter
 
 NAME = "unconstrained_optimization"
@@ -39,41 +42,24 @@ class UnconstrainedOptimization(Answer):
     )
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """l2_distance_and_objective: clip(1 - L2/(4θ)), θ = `weight_l2_threshold`, default 0.05; no weights: 0."""
-    del task_input
-    expected = numbers(truth.expected_output.get("weights"))
-    threshold = parameter(truth.verification, "weight_l2_threshold", 0.05)
-    value = weight_score(numbers(answer.get("weights")), expected, threshold)
-    return Score(value, {"weights": value})
-
-
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """Feasibility gates the objective gap, scaled so that equal weights score 0; every optimal answer scores 1."""
-    problem = problem_from(task_input)
-    weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
-    if weights is None:
-        return Score(0.0, {"weights": "absent or outside the universe"})
-    known = truth.verification
-    return judge_weights(problem, weights, known["optimal_value"], known["trivial_value"])
-
-
-def build(context: BuildContext, objects: object) -> list[Task]:
+def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """48 problems, 12 month-ends x 4 objectives; those that are unique and discriminate are drawn by objective."""
+    aversion, count = objects.settings["unconstrained_risk_aversion"], objects.settings["episodes_per_subtask"]
     pool = [
-        task for month in context.month_ends for objective in Objective if (task := _task(context, month, objective))
+        task
+        for month in objects.month_ends
+        for objective in Objective
+        if (task := _task(month, objective, aversion)) is not None
     ]
-    rng = context.generator(NAME, "draw")
-    count = context.catalog["episodes_per_subtask"]
-    return stratified(pool, lambda task: task.episode.input["objective"], count, rng)
+    return stratified(pool, lambda task: task.episode.input["objective"], count, context.generator(NAME, "draw"))
 
 
-def _task(context: BuildContext, month: MonthEnd, objective: Objective) -> Task | None:
-    aversion = context.catalog["unconstrained_risk_aversion"]
-    task_input = market_fields(month, objective, aversion) | {
+def _task(month: MonthEnd, objective: Objective, aversion: float) -> Task | None:
+    task_input: UnconstrainedInput = {
+        **market_fields(month, objective, aversion),
         "constraints": {"long_only": True},
-        "conventions": conventions(objective, "long_only"),
     }
+    task_input["conventions"] = conventions(task_input)
     problem = month_problem(month, task_input)
     best = optimise(problem)
     trivial = trivial_value(problem)
@@ -105,11 +91,48 @@ def _task(context: BuildContext, month: MonthEnd, objective: Objective) -> Task 
     )
 
 
+def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+    """l2_distance_and_objective: clip(1 - L2/(4θ)), θ = `weight_l2_threshold`, default 0.05; no weights: 0."""
+    del task_input
+    expected = numbers(truth.expected_output.get("weights"))
+    threshold = parameter(truth.verification, "weight_l2_threshold", 0.05)
+    value = weight_score(numbers(answer.get("weights")), expected, threshold)
+    return Score(value, {"weights": value})
+
+
+def certified(answer: JsonObject, truth: Truth, task_input: UnconstrainedInput) -> Score:
+    """Feasibility gates the objective gap, scaled so that equal weights score 0; every optimal answer scores 1."""
+    problem = problem_from(task_input)
+    weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
+    if weights is None:
+        return Score(0.0, {"weights": "absent or outside the universe"})
+    known = truth.verification
+    return judge_weights(problem, weights, known["optimal_value"], known["trivial_value"])
+
+
+def proof(label: Label[UnconstrainedInput], findings: Findings) -> None:
+    """The weights keep the limits and are the certified optimum; the zero of `certified` is the trivial answer's."""
+    recheck = Recheck(label, findings)
+    weights = recheck.vector(label.truth.expected_output["weights"])
+    recheck.within_limits(weights)
+    problem = problem_from(label.task_input)
+    value = recheck.optimum(problem, weights)
+    if "trivial_value" in label.truth.verification:
+        recheck.trivial_value(trivial_value(problem), value)
+
+
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_uncon",
     method=METHOD,
     answer=UnconstrainedOptimization,
+    input=UnconstrainedInput,
+    definitions=conventions,
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
+    proof=proof,
+    by_hand=Naive(
+        ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": rule_of_thumb(data)}
+    ),
+    trivial=Naive(("expected_returns",), lambda data: {"weights": equal_weights(data.get("expected_returns"))}),
 )

@@ -89,8 +89,11 @@ def _label(subject: Subject, episode: Episode, certificate: JsonObject) -> Label
 
 def _examine(subtask: Subtask, subject: Subject, label: Label, findings: Findings) -> None:
     task_id, truth = label.truth.task_id, label.truth
+    if subject.edition.has_certificates:
+        findings.expect(label.certificate, task_id, "has no certificate")
     if subtask.definitions is not None:
-        examine_definitions(label.episode, subtask.definitions, findings, needed=None if subject.built else ())
+        definitions = subtask.definitions(label.task_input) if callable(subtask.definitions) else subtask.definitions
+        examine_definitions(label.episode, definitions, findings, needed=None if subject.built else ())
     findings.expect(truth.verification.get("method") == subtask.method, task_id, f"is not judged by {subtask.method}")
     before = findings.expectations, len(findings.found)
     if subtask.second is not None:

@@ -6,9 +6,9 @@ from collections import Counter
 
 import polars as pl
 
+from finskillbench.domains.coverage import episodes_and_files
 from finskillbench.domains.examination import Subject, examining
 from finskillbench.domains.fundamental.second.definitions import FORMS
-from finskillbench.domains.portfolio.checks.tasks import episodes_and_files
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import mapping
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from finskillbench.domains.coverage import episodes_and_files
 from finskillbench.domains.examination import Subject, examining
-from finskillbench.domains.portfolio.checks.panel import best_shift, nyse, simple_returns
-from finskillbench.domains.portfolio.checks.tasks import episodes_and_files
+from finskillbench.domains.market import best_shift, nyse, simple_returns
 from finskillbench.domains.risk.inputs import HoldingsInput
 from finskillbench.domains.risk.objects.recipes import TYPES
 from finskillbench.domains.risk.second import FACTORS, turnover, weights

@@ -4,7 +4,7 @@ Payload: scenario_description (English), sectors (the universe's sector names).
 Result: optimizer_call, evidence (the words behind each limit), unread (clauses with a number that no rule took).
 """
 
-from typing import Any
+from typing import Any, cast
 
 from finskillbench.engines.portfolio.mandate_text import read_mandate
 from finskillbench.errors import InputError
@@ -16,7 +16,7 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     text, sectors = payload.get("scenario_description"), payload.get("sectors", [])
     if not isinstance(text, str) or not isinstance(sectors, list):
         raise InputError("scenario_description must be a text and sectors a list; inject both from the task data")
-    reading = read_mandate(text, [str(name) for name in sectors])
+    reading = read_mandate(text, [str(name) for name in cast("list[object]", sectors)])
     return {"optimizer_call": reading.call(), "evidence": reading.evidence, "unread": reading.unread}
 
 

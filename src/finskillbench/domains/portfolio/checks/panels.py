@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date, timedelta
-from functools import cache
+from datetime import date
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +12,7 @@ import polars as pl
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.market import best_shift, columns_of, nyse, simple_returns
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
@@ -22,6 +22,7 @@ from finskillbench.panels.market.factor_exposures import MIN_OBSERVATIONS
 from finskillbench.panels.market.prices import MAX_FILLED_SESSIONS
 from finskillbench.panels.market.returns import JUMP_LIMIT
 from finskillbench.panels.store import DENSE_LIMIT
+from finskillbench.scoring.values import mapping
 
 _ROUNDING = 1e-9
 _RESIDUE = 1e-12
@@ -30,8 +31,6 @@ _VOLATILITY = (0.02, 2.0)
 """Annual volatilities of listed companies; a daily covariance taken for an annual one lies below, percents above."""
 _LARGEST_WEIGHT = 0.25
 """A benchmark weight above this leaves tracking-error limits little room."""
-_SHIFTS = (-21, -5, -1, 1, 5, 21)
-"""Sessions by which the window of a covariance is moved to see whether another one fits better."""
 
 
 def prices(subject: Subject, findings: Findings) -> None:
@@ -82,7 +81,8 @@ def prices(subject: Subject, findings: Findings) -> None:
 
 
 def _not_positive(panels: Panels) -> list[tuple[str, date, int]]:
-    found = []
+    """Symbol, first date and number of dates of every price field that is not positive throughout."""
+    found: list[tuple[str, date, int]] = []
     for field in ("open", "high", "low", "close", "adj_close"):
         table = panels.prices_of(field)
         bad = table.drop("date").to_numpy() <= 0
@@ -115,11 +115,11 @@ def _check_jumps(panels: Panels, simple: np.ndarray, days: list[date], findings:
     reported = {(jump.symbol, jump.date) for jump in panels.report.jumps}
     with np.errstate(invalid="ignore"):
         places = np.argwhere(np.abs(simple) > JUMP_LIMIT)
-    for row, place in places:
+    for row, place in places.tolist():
         symbol, day = panels.symbols[place], days[row + 1]
         state = findings.warn if (symbol, day) in reported else findings.fail
-        told = "" if (symbol, day) in reported else ", which the report does not tell"
-        state(f"{symbol} {day}", f"moves {simple[row, place]:+.1%} in a session{told}")
+        unreported = "" if (symbol, day) in reported else ", which the report does not tell"
+        state(f"{symbol} {day}", f"moves {simple[row, place]:+.1%} in a session{unreported}")
     findings.figures["jumps"] = len(places)
 
 
@@ -152,17 +152,6 @@ def trading_days(subject: Subject, findings: Findings) -> None:
     findings.figures |= {"as_of_dates": len(stated), "sessions": len(days), "episodes": len(subject.episodes)}
 
 
-@cache
-def nyse(first: date, last: date) -> frozenset[date]:
-    """Sessions of the exchange from a month before the first date to a month after the last."""
-    # Imported here: the calendar library costs half a second that loading an edition need not pay.
-    import exchange_calendars
-
-    month = timedelta(days=31)
-    calendar = exchange_calendars.get_calendar("XNYS", start=str(first - month), end=str(last + month))
-    return frozenset(date(day.year, day.month, day.day) for day in calendar.sessions)
-
-
 def point_in_time(subject: Subject, findings: Findings) -> None:
     """Nothing an input holds was known, or happened, after its date."""
     panels = subject.panels(findings)
@@ -178,53 +167,22 @@ def point_in_time(subject: Subject, findings: Findings) -> None:
     days, simple = simple_returns(panels)
     for day, estimate in panels.covariance.items():
         with examining(f"covariance {day}", findings):
-            shift = best_shift(simple[:, _places(panels, estimate)], days.index(day), estimate)
+            shift = best_shift(simple[:, columns_of(panels, estimate)], days.index(day), estimate)
             later = "looks ahead" if shift > 0 else "is stale"
             findings.expect(shift == 0, f"covariance {day}", f"its window ends {shift:+d} sessions off: it {later}")
     at: dict[date, dict[str, Any]] = {}
     for episode in subject.episodes:
         day = episode.as_of_date
         for name, value in episode.input.items():
-            if isinstance(value, dict) and isinstance(value.get("ref"), str):
-                dated = value["ref"].rsplit("/", 1)[-1].removesuffix(".npz")
+            reference = mapping(value).get("ref")
+            if isinstance(reference, str):
+                dated = reference.rsplit("/", 1)[-1].removesuffix(".npz")
                 findings.expect(dated <= str(day), episode.task_id, f"{name} is of {dated}, after {day}")
         if day in panels.month_ends:
             if day not in at:
                 at[day] = _seen(panels, day)
             _compare(episode.task_id, episode.input, at[day], findings)
     findings.figures |= {"reporting_lag_days": REPORTING_LAG_DAYS, "episodes": len(subject.episodes)}
-
-
-def simple_returns(panels: Panels) -> tuple[list[date], np.ndarray]:
-    """Sessions and simple returns (T, n) by the prices; NaN where undefined."""
-    adjusted = panels.prices_of("adj_close").drop("date").to_numpy()
-    simple = np.full_like(adjusted, np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        simple[1:] = adjusted[1:] / adjusted[:-1] - 1
-    return panels.prices["date"].to_list(), simple
-
-
-def _places(panels: Panels, estimate: Covariance) -> list[int]:
-    """Where the names of a covariance stand among those of the panels."""
-    at = {symbol: place for place, symbol in enumerate(panels.symbols)}
-    return [at[symbol] for symbol in estimate.symbols]
-
-
-def best_shift(simple: np.ndarray, end: int, estimate: Covariance) -> int:
-    """By how many sessions the window that fits the estimate best ends after the row `end`.
-
-    Shrinkage and a ridge change the diagonal and the scale, so the off-diagonal row sums are compared, normalised.
-    """
-    sums = estimate.times(np.ones(len(estimate.symbols))) - estimate.variances()
-    wanted = sums / np.linalg.norm(sums)
-    errors = {}
-    for shift in (0, *_SHIFTS):
-        window = simple[max(end + shift - WINDOW + 1, 0) : end + shift + 1]
-        if len(window) == WINDOW and end + shift < len(simple) and np.isfinite(window).all():
-            centred = window - window.mean(axis=0)
-            sums = centred.T @ centred.sum(axis=1) - np.einsum("tn,tn->n", centred, centred)
-            errors[shift] = float(np.abs(wanted - sums / np.linalg.norm(sums)).max())
-    return min(errors, key=lambda shift: (errors[shift], abs(shift)))
 
 
 def _seen(panels: Panels, day: date) -> dict[str, Any]:
@@ -279,7 +237,7 @@ def _check_estimate(subject: Subject, panels: Panels, day: date, where: str, fin
     findings.widest("greatest_volatility", most)
     days, simple = simple_returns(panels)
     end = days.index(day)
-    expected = _ledoit_wolf(simple[end - WINDOW + 1 : end + 1, _places(panels, estimate)])
+    expected = _ledoit_wolf(simple[end - WINDOW + 1 : end + 1, columns_of(panels, estimate)])
     scale = float(expected[:, 0].max())
     off = float(np.abs(_probed(estimate) - expected).max()) / scale
     findings.widest("greatest_relative_difference", off)
@@ -290,8 +248,10 @@ def _check_estimate(subject: Subject, panels: Panels, day: date, where: str, fin
         with np.load(path, allow_pickle=False) as arrays:
             dense = arrays["cov"]
         findings.expect(np.array_equal(dense, dense.T), where, "the dense matrix is not symmetric")
-        apart = float(np.abs(dense - estimate.matrix()).max()) / scale
-        findings.expect(apart <= 1e-12, where, f"the dense matrix and its factors differ by {apart:.1e} of the scale")
+        difference = float(np.abs(dense - estimate.matrix()).max()) / scale
+        findings.expect(
+            difference <= 1e-12, where, f"the dense matrix and its factors differ by {difference:.1e} of the scale"
+        )
         bound = float(np.linalg.eigvalsh((dense + dense.T) / 2)[0])
     findings.expect(bound > 0, where, f"is not positive definite: least eigenvalue {bound:.1e}")
     findings.figures["least_eigenvalue"] = min(findings.figures.get("least_eigenvalue", math.inf), bound)

@@ -1,4 +1,4 @@
-"""Limits and objectives as plain arithmetic on the JSON of an input, independent of the engine that made the labels.
+"""The independent derivation: limits, objectives and posteriors as plain arithmetic on the JSON of an input.
 
 A second derivation is worth having only if it shares no code with the first: nothing here is imported from engines.
 """
@@ -6,10 +6,11 @@ A second derivation is worth having only if it shares no code with the first: no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from finskillbench.episode import JsonObject
 
 Floats = NDArray[np.float64]
 
@@ -17,7 +18,7 @@ HOLDING = 0.001
 """A holding is a weight of at least so much (specification: data, constraint tiers)."""
 
 
-def covariance(task_input: Mapping[str, Any]) -> tuple[tuple[str, ...], Floats]:
+def covariance(task_input: JsonObject) -> tuple[tuple[str, ...], Floats]:
     """Tickers and the dense (n, n) covariance of an input whose references are resolved.
 
     Raises KeyError if it was not resolved.
@@ -35,22 +36,27 @@ def vector(table: Mapping[str, float], tickers: Sequence[str]) -> Floats:
 
     Raises KeyError naming a ticker that is missing, ValueError naming one that is unknown.
     """
-    strangers = set(table) - set(tickers)
-    if strangers:
-        raise ValueError(f"{min(strangers)} is not among the tickers")
+    unknown = set(table) - set(tickers)
+    if unknown:
+        raise ValueError(f"{min(unknown)} is not among the tickers")
     return np.array([table[ticker] for ticker in tickers], dtype=float)
 
 
-def objective(task_input: Mapping[str, Any], sigma: Floats, weights: Floats, mean: Floats | None = None) -> float:
+def inverse_variance(sigma: Floats) -> Floats:
+    """(n,) weights in inverse proportion to the variances."""
+    inverse = 1 / sigma.diagonal()
+    return inverse / inverse.sum()
+
+
+def objective(task_input: JsonObject, sigma: Floats, weights: Floats, mean: Floats | None = None) -> float:
     """The objective in its minimisation form, without the risk-free constant (specification: data, Truth)."""
     name = task_input["objective"]
     variance = float(weights @ sigma @ weights)
     if name == "min_variance":
         return variance
     if name == "risk_parity":
-        anchor = 1 / np.diag(sigma)
-        away = weights - anchor / anchor.sum()
-        return float(away @ away) + variance / 2
+        difference = weights - inverse_variance(sigma)
+        return float(difference @ difference) + variance / 2
     if mean is None:
         mean = vector(task_input["expected_returns"], task_input["covariance_matrix"]["tickers"])
     reward = float(mean @ weights)
@@ -61,8 +67,8 @@ def objective(task_input: Mapping[str, Any], sigma: Floats, weights: Floats, mea
     raise ValueError(f"objective {name!r} is unknown")
 
 
-def excesses(task_input: Mapping[str, Any], sigma: Floats, weights: Floats) -> dict[str, float]:
-    """By how much weights (n,) exceed each limit that the input sets; none is positive where all are kept."""
+def excesses(task_input: JsonObject, sigma: Floats, weights: Floats) -> dict[str, float]:
+    """By how much weights (n,) exceed each limit that the input sets; none is positive where they meet them all."""
     limits = task_input["constraints"]
     tickers = task_input["covariance_matrix"]["tickers"]
     over = {"fully_invested": abs(float(weights.sum()) - 1)}
@@ -78,11 +84,11 @@ def excesses(task_input: Mapping[str, Any], sigma: Floats, weights: Floats) -> d
             sum(weight for weight, of in zip(weights.tolist(), sectors, strict=True) if of == sector) - cap
             for sector, cap in limits["sector_limits"].items()
         )
-    held = int((weights >= HOLDING - 1e-9).sum())
+    holdings = int((weights >= HOLDING - 1e-9).sum())
     if limits.get("min_names") is not None:
-        over["min_names"] = limits["min_names"] - held
+        over["min_names"] = limits["min_names"] - holdings
     if limits.get("max_names") is not None:
-        over["max_names"] = held - limits["max_names"]
+        over["max_names"] = holdings - limits["max_names"]
     if limits.get("max_turnover") is not None:
         over["max_turnover"] = turnover(task_input, weights) - limits["max_turnover"]
     if limits.get("max_tracking_error") is not None:
@@ -96,28 +102,28 @@ def excesses(task_input: Mapping[str, Any], sigma: Floats, weights: Floats) -> d
     return over
 
 
-def turnover(task_input: Mapping[str, Any], weights: Floats) -> float:
+def turnover(task_input: JsonObject, weights: Floats) -> float:
     """One-way turnover from the input's current portfolio."""
     current = vector(task_input["current_portfolio"], task_input["covariance_matrix"]["tickers"])
     return float(np.abs(weights - current).sum()) / 2
 
 
-def posterior(task_input: Mapping[str, Any], sigma: Floats) -> Floats:
+def posterior(task_input: JsonObject, sigma: Floats) -> Floats:
     """Black-Litterman posterior mean (n,) by the textbook's double inverse.
 
     [(τΣ)^-1 + P'Ω^-1P]^-1 [(τΣ)^-1 π + P'Ω^-1 Q], π = δΣw, Ω_kk = (1 − c_k) τ p_kΣp_k'.
     """
     tickers = list(task_input["covariance_matrix"]["tickers"])
-    delta, tau = task_input["risk_aversion"], task_input["tau"]
+    delta, tau = float(task_input["risk_aversion"]), float(task_input["tau"])
     views = task_input["analyst_views"]
     picks = np.zeros((len(views), len(tickers)))
     for row, view in enumerate(views):
         picks[row, tickers.index(view["symbols"][0])] = 1
         if view["type"] == "relative":
             picks[row, tickers.index(view["symbols"][1])] = -1
-    said = np.array([view["return"] for view in views], dtype=float)
-    doubt = np.array([1 - view["confidence"] for view in views]) * tau * np.diag(picks @ sigma @ picks.T)
+    view_returns = np.array([view["return"] for view in views], dtype=float)
+    uncertainty = np.array([1 - view["confidence"] for view in views]) * tau * (picks @ sigma @ picks.T).diagonal()
     precision = np.linalg.inv(tau * sigma)
     prior = delta * sigma @ vector(task_input["market_cap_weights"], tickers)
-    belief = picks.T @ np.diag(1 / doubt)
-    return np.linalg.inv(precision + belief @ picks) @ (precision @ prior + belief @ said)
+    belief = picks.T @ np.diag(1 / uncertainty)
+    return np.linalg.inv(precision + belief @ picks) @ (precision @ prior + belief @ view_returns)

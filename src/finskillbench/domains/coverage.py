@@ -1,0 +1,86 @@
+"""What every domain promises of its episodes: those that the manifest counts, and files of the same tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from finskillbench.domains.base import Subtask
+from finskillbench.domains.examination import Subject, examining
+from finskillbench.episode import Episode
+from finskillbench.findings import Findings
+
+_OF_THE_TRUTH = frozenset({"expected_output", "verification", "proof", "certificate", "ground_truth"})
+
+
+def episodes_and_files(subject: Subject, findings: Findings, settings: str) -> None:
+    """What every domain promises: the episodes that the manifest counts, and files of the same tasks.
+
+    `settings` names the part of the manifest's parameters that says how many episodes a subtask should have.
+    """
+    counts = subject.edition.manifest["counts"]
+    wanted = subject.edition.manifest["parameters"].get(settings, {}).get("episodes_per_subtask")
+    seen = Counter(episode.task_id for episode in subject.episodes)
+    for task_id, count in seen.items():
+        findings.expect(count == 1, task_id, f"is the id of {count} episodes")
+    for subtask in subject.domain.subtasks:
+        if subtask.name not in counts:
+            (findings.fail if subject.built else findings.warn)(subtask.name, "has no episodes")
+            continue
+        episodes = subject.of(subtask.name)
+        findings.expect(
+            len(episodes) == counts[subtask.name],
+            subtask.name,
+            f"{len(episodes)} episodes where the manifest counts {counts[subtask.name]}",
+        )
+        if wanted is not None and len(episodes) < wanted:
+            findings.warn(subtask.name, f"{len(episodes)} episodes of {wanted}: the pool has no more that discriminate")
+        for episode in episodes:
+            _check_identity(subject, subtask, episode, findings)
+        _check_files(subject, subtask, episodes, findings)
+        findings.figures[subtask.name] = _figures(episodes)
+
+
+def _figures(episodes: tuple[Episode, ...]) -> dict[str, Any]:
+    objectives = Counter(str(e.input["objective"]) for e in episodes if "objective" in e.input)
+    return {
+        "episodes": len(episodes),
+        "dates": len({episode.as_of_date for episode in episodes}),
+        "difficulties": dict(sorted(Counter(episode.difficulty for episode in episodes).items())),
+        **({"objectives": dict(sorted(objectives.items()))} if objectives else {}),
+    }
+
+
+def _check_identity(subject: Subject, subtask: Subtask, episode: Episode, findings: Findings) -> None:
+    task_id = episode.task_id
+    findings.expect(task_id.startswith(f"{subtask.prefix}_"), task_id, f"does not begin with {subtask.prefix}_")
+    findings.expect(episode.skill == subject.domain.name, task_id, f"is of the skill {episode.skill}")
+    worded = bool(episode.prompt.task_description and episode.prompt.output_instructions)
+    findings.expect(worded, task_id, "has no task description or no output instructions")
+
+
+def _check_files(subject: Subject, subtask: Subtask, episodes: tuple[Episode, ...], findings: Findings) -> None:
+    """The files of one subtask, line by line: truth and certificates of the same tasks, and no truth in episodes."""
+    folder, name = subject.edition.path, subtask.name
+    for row in subject.edition.lines("episodes", name):
+        found = sorted(set(_keys(row)) & _OF_THE_TRUTH)
+        findings.expect(not found, row.get("task_id", name), f"an episode carries {', '.join(found)}")
+        findings.expect(row.get("sub_task") == name, row.get("task_id", name), f"is of {row.get('sub_task')}")
+    expected = [episode.task_id for episode in episodes]
+    for part in ("truth", "certificates"):
+        if (folder / part).is_dir():
+            with examining(f"{part}/{name}.jsonl", findings):
+                given = [row["task_id"] for row in subject.edition.lines(part, name)]
+                findings.expect(given == expected, f"{part}/{name}.jsonl", "has other tasks than the episodes")
+
+
+def _keys(value: object) -> Iterator[str]:
+    """Every key of a JSON value, at any depth."""
+    if isinstance(value, Mapping):
+        for key, item in cast("Mapping[str, object]", value).items():
+            yield key
+            yield from _keys(item)
+    elif isinstance(value, list):
+        for item in cast("list[object]", value):
+            yield from _keys(item)

@@ -1,0 +1,61 @@
+"""Legacy portfolios: where a mandate starts from, and how far it must trade at the least."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from finskillbench.arrays import Floats
+from finskillbench.domains.portfolio.objects.month_end import MonthEnd
+from finskillbench.domains.portfolio.objects.tiers import Tier, mandate_fields, month_problem
+from finskillbench.engines.optimisation.certified import Certified, UndecidedError
+from finskillbench.engines.portfolio.feasibility import least_turnover
+from finskillbench.engines.portfolio.measures import clean
+
+CLOSE_ENOUGH = 0.01
+"""How near the least turnover must come to the wanted one; the wanted one is random anyway."""
+_STEPS = 6
+_CONCENTRATED_NAMES = (15, 21)
+"""Names of a concentrated portfolio, half to two thirds of the published universe; larger ones get no more."""
+
+
+def legacy_portfolio(
+    month: MonthEnd, tier: Tier, target: float, rng: np.random.Generator, tolerance: float = CLOSE_ENOUGH
+) -> tuple[Floats, Certified | None]:
+    """A drifted portfolio whose least turnover into the tier's other limits is close to `target`.
+
+    It blends the closest portfolio that keeps the tier's limits with a concentrated one of random names, then drifts
+    with the market; the blend is found by false position. Returns the weights and the certified least turnover; where
+    the tier limits no turnover, `target` is the share of the concentrated one and nothing has to be certified.
+
+    Raises
+    ------
+    UndecidedError : when no blend comes near the target; the caller draws again.
+    """
+    n = len(month.tickers)
+    names = rng.permutation(n)[: int(rng.integers(*_CONCENTRATED_NAMES))]
+    concentrated = np.zeros(n)
+    concentrated[names] = rng.dirichlet(np.full(len(names), 4.0))
+
+    def blend(share: float) -> Floats:
+        return clean(month.drifted((1 - share) * tier.closest + share * concentrated))
+
+    def tried(share: float) -> tuple[Floats, Certified]:
+        weights = blend(share)
+        task_input = mandate_fields(month, tier.constraints, weights)
+        problem = month_problem(month, {**task_input, "covariance_matrix": month.covariance_table})
+        return weights, least_turnover(problem)
+
+    if tier.max_turnover is None:
+        return blend(target), None
+
+    # The least turnover grows almost linearly with the share of the concentrated portfolio.
+    low, high = (0.0, 0.0), (1.0, tried(1.0)[1].value)
+    if high[1] < target:
+        raise UndecidedError("the concentrated portfolio drawn lies too near to the tier's limits")
+    for _ in range(_STEPS):
+        share = low[0] + (high[0] - low[0]) * (target - low[1]) / (high[1] - low[1])
+        weights, least = tried(share)
+        if abs(least.value - target) < tolerance:
+            return weights, least
+        low, high = ((share, least.value), high) if least.value < target else (low, (share, least.value))
+    raise UndecidedError("no blend of the closest and the concentrated portfolio comes near the wanted turnover")

@@ -1,0 +1,71 @@
+"""The panels at one month-end, as arrays over the same tickers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+
+from finskillbench.arrays import FACTORS, Floats
+from finskillbench.domains.inputs import CovarianceTable
+from finskillbench.engines.statistics.risk_model import RiskModel
+from finskillbench.errors import InternalError
+from finskillbench.panels import Panels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MonthEnd:
+    """The panels at one month-end, as arrays over the same n tickers.
+
+    expected_returns (n,) and risk: annualised decimals; benchmark (n,) weights; exposures {factor: (n,) betas}.
+    """
+
+    as_of: date
+    tickers: tuple[str, ...]
+    sectors: tuple[str, ...]
+    expected_returns: Floats
+    risk: RiskModel
+    benchmark: Floats
+    exposures: dict[str, Floats]
+    risk_free_rate: float
+    growth: Floats
+    """(n,) gross growth of each name over the drift window."""
+
+    @classmethod
+    def of(cls, panels: Panels, as_of: date, drift_sessions: int) -> MonthEnd:
+        """Read a month-end; portfolios drift with the returns of the last `drift_sessions` sessions before it."""
+        tickers = panels.symbols
+        covariance = panels.covariance[as_of]
+        if tuple(covariance.symbols) != tuple(tickers):
+            raise InternalError(f"covariance of {as_of} covers other tickers than the panels")
+        return cls(
+            as_of=as_of,
+            tickers=tickers,
+            sectors=tuple(panels.sectors[ticker] for ticker in tickers),
+            expected_returns=panels.expected_returns(as_of),
+            risk=RiskModel.from_factors(covariance.loadings, covariance.specific),
+            benchmark=panels.weights(as_of),
+            exposures=dict(zip(FACTORS, panels.exposures(as_of).T, strict=True)),
+            risk_free_rate=panels.risk_free[as_of],
+            growth=np.prod(1.0 + np.nan_to_num(panels.window_returns(as_of, drift_sessions)[1]), axis=0),
+        )
+
+    def by_ticker(self, values: Floats) -> dict[str, float]:
+        """Ticker to number, in ticker order."""
+        return {ticker: float(value) for ticker, value in zip(self.tickers, values, strict=True)}
+
+    @property
+    def sector_mapping(self) -> dict[str, str]:
+        """Ticker to sector."""
+        return dict(zip(self.tickers, self.sectors, strict=True))
+
+    @property
+    def covariance_table(self) -> CovarianceTable:
+        """The covariance by reference, as the edition stores it."""
+        return {"tickers": list(self.tickers), "ref": f"panels/covariance/{self.as_of}.npz"}
+
+    def drifted(self, weights: Floats) -> Floats:
+        """Weights after the returns of the drift window, renormalised."""
+        grown = weights * self.growth
+        return grown / grown.sum()
