@@ -10,8 +10,8 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.domains.portfolio.attacks import ATTACKS
 from tests.scoring.strategies import hostile_answers, wrong_types
-from tests.subtasks.attacks import ATTACKS
 
 from finskillbench.domains import by_name
 from finskillbench.domains.portfolio.constrained_optimization import ConstraintSatisfaction

@@ -1,4 +1,4 @@
-"""`certified` over whole editions against answers that know less than they claim."""
+"""`certified` over whole editions of portfolio tasks, against answers that know less than they claim."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.subtasks.attacks import (
+from tests.domains.portfolio.attacks import (
     ATTACKS,
     EVERYTHING,
-    FLOOR,
     NEEDS_AN_OPTIMISER,
     named,
     other_questions,
-    right_answer,
-    scored,
     stretched,
     traded,
 )
+from tests.subtasks.attacks import FLOOR, right_answer, scored
 
 from finskillbench.domains import by_name
 from finskillbench.edition import Edition

@@ -16,6 +16,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from finskillbench.domains.portfolio import second
+
 HOLDING = 0.001
 """Least weight that counts as a holding."""
 UNHELD = HOLDING - 1e-7
@@ -267,35 +269,15 @@ def rebalance(task_input: Json) -> Solution:
 
 
 def black_litterman(task_input: Json) -> Solution:
-    """Posterior returns by the formula with explicit inverses, and the long-only optimum at λ = δ/2."""
+    """The long-only optimum at λ = δ/2 under the posterior of the domain's second derivation."""
     universe = Universe.of(task_input)
-    sigma, tau, delta = universe.covariance, float(task_input["tau"]), float(task_input["risk_aversion"])
-    pi = delta * sigma @ universe.vector(task_input["market_cap_weights"])
-    position = {t: i for i, t in enumerate(universe.tickers)}
-    rows, q, omega = [], [], []
-    for view in task_input["analyst_views"]:
-        row = np.zeros(len(universe.tickers))
-        row[position[view["symbols"][0]]] = 1.0
-        if view["type"] == "relative":
-            row[position[view["symbols"][1]]] = -1.0
-        elif view["type"] != "absolute":
-            raise ValueError(f"view type {view['type']!r} is neither absolute nor relative")
-        rows.append(row)
-        q.append(float(view["return"]))
-        omega.append((1.0 - float(view["confidence"])) * tau * row @ sigma @ row)
-    prior = np.linalg.inv(tau * sigma)
-    if rows:
-        p, certain = np.array(rows), np.linalg.inv(np.diag(omega))
-        left = np.linalg.inv(prior + p.T @ certain @ p)
-        posterior = left @ (prior @ pi + p.T @ certain @ np.array(q))
-    else:
-        left, posterior = np.linalg.inv(prior), pi
+    posterior = second.posterior(task_input, universe.covariance)
     w = cp.Variable(len(universe.tickers))
-    _, value = _minimise(0.5 * delta * universe.variance(w) - posterior @ w, [cp.sum(w) == 1.0, w >= 0.0])
+    risk = 0.5 * float(task_input["risk_aversion"]) * universe.variance(w)
+    _, value = _minimise(risk - posterior @ w, [cp.sum(w) == 1.0, w >= 0.0])
     return {
         "status": "optimal",
         "objective": value,
         "posterior_returns": universe.named(posterior),
-        "posterior_std": universe.named(np.sqrt(np.diag(left))),
         "weights": universe.named(w.value),
     }

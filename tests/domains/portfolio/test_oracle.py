@@ -1,4 +1,4 @@
-"""The portfolio oracle itself, against enumeration and closed forms, so that it may be believed elsewhere."""
+"""The oracle and the second derivation, against enumeration and closed forms, so that they may be believed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.domains.portfolio import oracle
 
-from . import portfolio as oracle
+from finskillbench.domains.portfolio import second
 
 TICKERS = ["A", "B", "C", "D", "E"]
 
@@ -94,13 +95,11 @@ def test_posterior_equals_the_form_without_inverses_of_the_prior(task_input: dic
         {"type": "absolute", "symbols": ["B"], "return": 0.11, "confidence": 0.4},
         {"type": "relative", "symbols": ["C", "D"], "return": 0.02, "confidence": 0.8},
     ]
-    found = oracle.black_litterman(task_input | {"analyst_views": views, "tau": 0.05, "risk_aversion": 2.5})
     sigma = np.array(task_input["covariance_matrix"]["matrix"])
+    found = second.posterior(task_input | {"analyst_views": views, "tau": 0.05, "risk_aversion": 2.5}, sigma)
     picks = np.array([[0, 1, 0, 0, 0], [0, 0, 1, -1, 0]], dtype=float)
     spread = 0.05 * picks @ sigma @ picks.T
     omega = np.diag([0.6 * spread[0, 0], 0.2 * spread[1, 1]])
     pi = 2.5 * sigma @ np.full(5, 0.2)
     gap = np.array([0.11, 0.02]) - picks @ pi
-    assert list(found["posterior_returns"].values()) == pytest.approx(
-        pi + 0.05 * sigma @ picks.T @ np.linalg.solve(spread + omega, gap), abs=1e-10
-    )
+    assert found == pytest.approx(pi + 0.05 * sigma @ picks.T @ np.linalg.solve(spread + omega, gap), abs=1e-10)

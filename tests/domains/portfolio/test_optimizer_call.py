@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from finskillbench.domains.portfolio.optimizer_call import agreement, effective_parameters, fill, render
@@ -119,6 +119,7 @@ def test_sector_caps_agree_by_the_share_of_sectors() -> None:
     assert agreement(_effective(sector_limits={"Financials": 0.2}), wanted) == 0.5
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # of the machine, not of the function
 @given(st.dictionaries(st.sampled_from(["objective", "constraints", "risk_aversion"]), st.recursive(
     st.one_of(st.none(), st.booleans(), st.floats(allow_nan=False), st.integers(), st.text(max_size=4)),
     lambda inner: st.one_of(
