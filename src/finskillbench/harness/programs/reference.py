@@ -14,9 +14,7 @@ from typing import Any
 
 import orjson
 
-from finskillbench.domains import Naive
 from finskillbench.harness.model import Message, ToolSpec, Turn
-from finskillbench.harness.programs.arithmetic import BY_HAND
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.programs.reading import (
     appended_of,
@@ -70,17 +68,11 @@ class Reference(Program):
         turn = _use_skill(sub_task, appended, offered, results)
         if turn is not None:
             return turn
-        naive = _by_hand(messages)
+        subtask = subtask_of(messages)
+        naive = subtask.by_hand if subtask is not None else None
         if naive is not None and naive.fields and not fields_read(messages):
             return read_fields(*naive.fields)
         return submit(naive_answer(naive, fields_read(messages)))
-
-
-def _by_hand(messages: Sequence[Message]) -> Naive | None:
-    subtask = subtask_of(messages)
-    if subtask is None:
-        return None
-    return subtask.by_hand or BY_HAND.get(subtask.name)
 
 
 def _use_skill(
