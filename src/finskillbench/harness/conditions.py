@@ -37,7 +37,12 @@ class Condition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What one condition grants; everything else is the same in every condition."""
+    """What one condition grants; everything else is the same in every condition.
+
+    `documents` can be loaded, `scripts` can be run, `inline` documents stand in the prompt, `placebo` packages take the
+    place of the curated ones, the agent writes its `own` skills, and they are `kept` from one episode to the next. The
+    names enter the digest of a mount.
+    """
 
     condition: Condition
     documents: bool = False
@@ -190,5 +195,5 @@ def prove_mount(mounted: Mount, tools: Sequence[ToolSpec], domain: str, memory: 
     if mounted.packages and not mounted.arm.mounts_packages:
         raise InternalError(f"condition {condition}: packages {sorted(mounted.packages)} are mounted, none may be")
     if (memory.skills or memory.verdicts) and not mounted.arm.kept:
-        held = f"skills {sorted(memory.skills)} and {len(memory.verdicts)} verdicts"
-        raise InternalError(f"condition {condition}: {held} are remembered, nothing may be")
+        remembered = f"skills {sorted(memory.skills)} and {len(memory.verdicts)} verdicts"
+        raise InternalError(f"condition {condition}: {remembered} are remembered, nothing may be")

@@ -146,12 +146,12 @@ def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -
 
 def _persistent(memory: Memory) -> str:
     """The instruction of the persistent arm. Answers are counted, not named: an episode's id is never shown."""
-    said = [
+    numbered = [
         f"{number}. {each.status}, " + ("no score" if each.score is None else f"{each.score:.3f} of 1")
         for number, each in enumerate(memory.verdicts, start=1)
     ]
     return PERSISTENT_INSTRUCTION.format(
-        skills=", ".join(sorted(memory.skills)) or NONE_YET, verdicts="; ".join(said[-VERDICTS_SHOWN:]) or NONE_YET
+        skills=", ".join(sorted(memory.skills)) or NONE_YET, verdicts="; ".join(numbered[-VERDICTS_SHOWN:]) or NONE_YET
     )
 
 

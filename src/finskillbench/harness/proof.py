@@ -1,9 +1,9 @@
 """The proof, before a run's first model call, that each arm shows what it grants and nothing else.
 
 What an agent could see is computed from the very parts that episodes are made of: the tools as they go over the wire,
-what the arm puts behind the prompt, the packages that can be loaded, the scripts that can be run. It is held against
+what the arm puts behind the prompt, the packages that can be loaded, the scripts that can be run. It is compared with
 the arm's switches, and what is left after taking away the texts that the arm grants is searched for the marks of every
-known package. So a leak is found whether it comes through a mount or through somebody's words.
+known package. So a leak is found whether it comes through a mount or through a fixed text.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _prove_view(condition: Condition, mounted: Mount, domain: str, view: _View, 
 
 
 def _runnable(mounted: Mount, domain: str) -> list[tuple[str, SkillPackage]]:
-    """Packages whose scripts this arm may run before anything is loaded, told from the switches alone."""
+    """Packages whose scripts this arm may run before anything is loaded, by its switches alone."""
     arm = mounted.arm
     if not arm.scripts or arm.documents:
         return []

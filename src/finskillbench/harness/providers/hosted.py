@@ -10,7 +10,7 @@ Inspect and its 80 packages are imported when the first model is made, never wit
 environment; Inspect's `.env` file is not read, since only its own commands do that.
 
 Inspect reads tool calls leniently: it mends broken JSON and takes a bare word for the first parameter. Here the agent
-gets its own text back, taken from the provider's raw answer, so that an error is told to it and an answer is scored
+gets its own text back, taken from the provider's raw answer, so that it hears of an error and an answer is scored
 as it was written.
 """
 
