@@ -2,7 +2,7 @@
 
 The public API in one screen; each name is imported when it is first used.
 
-    from finskillbench import load_edition, report, run, score
+    from finskillbench import load_edition, report, run, score, Submission
 
     edition = load_edition(Path("editions/mine"))
     result = run(edition, ["baseline/reference"], ["no_skill", "curated"], limit=5, out=Path("runs/mine"))
@@ -10,42 +10,81 @@ The public API in one screen; each name is imported when it is first used.
         print(line.sub_task, [cell.mean for cell in line.cells])
     rows = list(score(edition, [Submission("pc_uncon_001", '{"weights": {"A": 1.0}}')]))
 
-- `load_edition(path)`: one build of the benchmark, checked against its manifest.
+What is done with an edition:
+
+- `build_edition(source=..., seed=..., out=...)`: a build of the benchmark from synthetic or from your own raw files.
+- `load_edition(path)`: an `Edition` from disk, checked against its manifest.
+- `validate_edition(edition)`: every check, and every label derived again.
 - `run(edition, models, conditions, subtasks, ...)`: every model under every condition; resumes where it stopped.
-- `score(edition, submissions)`: verdicts on answers that come from elsewhere (`finskillbench.episode.Submission`).
+- `score(edition, submissions)`: verdicts on answers (`Submission`) that come from elsewhere.
 - `report(rows)`: mean per subtask and condition, difference and 95 % paired interval.
+
+What can be handed in:
+
+- `Model`: whoever answers; a class with a `name` and an async `generate`.
+- `Domain`, `Subtask`, `Extension`: a field of work, a kind of episode, or more of them for a domain that exists, by the
+  entry point `finskillbench.domains`; `finskillbench.domains.base` says how to write one, `examples/` has one.
+
+What these work with: `Episode` is what an agent sees of a task, `Truth` what it does not, `Verdict` the judgement of
+one submission. Every error that is raised on purpose is a `FinSkillBenchError`.
 """
 
 from __future__ import annotations
 
-import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from finskillbench.analysis.summary import summary_table as report
-    from finskillbench.edition import load_edition
+    from finskillbench.domains.base import Domain, Extension, Subtask
+    from finskillbench.edition.build import build_edition
+    from finskillbench.edition.load import Edition, load_edition
+    from finskillbench.edition.validation import validate_edition
+    from finskillbench.episode import Episode, Submission, Truth, Verdict
+    from finskillbench.errors import FinSkillBenchError
+    from finskillbench.harness.model import Model
     from finskillbench.runs.afterwards.scoring import score
     from finskillbench.runs.execute.run import run
 
-# A library writes no log of its own accord; `finskillbench -v` and whoever imports it may listen.
-logging.getLogger(__name__).addHandler(logging.NullHandler())
+__all__ = [
+    "Domain",
+    "Edition",
+    "Episode",
+    "Extension",
+    "FinSkillBenchError",
+    "Model",
+    "Submission",
+    "Subtask",
+    "Truth",
+    "Verdict",
+    "build_edition",
+    "load_edition",
+    "report",
+    "run",
+    "score",
+    "validate_edition",
+]
 
-__all__ = ["load_edition", "report", "run", "score"]
-
-_HOME = {
-    "load_edition": ("finskillbench.edition", "load_edition"),
-    "report": ("finskillbench.analysis.summary", "summary_table"),
-    "run": ("finskillbench.runs.execute.run", "run"),
-    "score": ("finskillbench.runs.afterwards.scoring", "score"),
+_HOMES = {
+    "analysis.summary": ("report",),
+    "domains.base": ("Domain", "Extension", "Subtask"),
+    "edition.build": ("build_edition",),
+    "edition.load": ("Edition", "load_edition"),
+    "edition.validation": ("validate_edition",),
+    "episode": ("Episode", "Submission", "Truth", "Verdict"),
+    "errors": ("FinSkillBenchError",),
+    "harness.model": ("Model",),
+    "runs.afterwards.scoring": ("score",),
+    "runs.execute.run": ("run",),
 }
+_NAMED_OTHERWISE = {"report": "summary_table"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _HOME[name]
-    return getattr(import_module(module), attribute)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), _NAMED_OTHERWISE.get(name, name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,45 @@
+"""Labels that no check looks at, and inputs of another type than their subtask's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from finskillbench.domains import domains
+from finskillbench.edition import Edition, validation
+from finskillbench.edition.validation import State, validate_edition
+from finskillbench.edition.validation.labels import every_label_touched
+from finskillbench.findings import Findings
+
+
+def test_a_label_that_no_check_looks_at_fails_the_edition(slim: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = next(one for one in domains() if "risk_identification" in {each.name for each in one.subtasks})
+    silent = tuple(
+        replace(one, second=None, proof=lambda label, findings: None) if one.name == "risk_identification" else one
+        for one in known.subtasks
+    )
+    registry = tuple(replace(one, subtasks=silent, checks={}) if one is known else one for one in domains())
+    monkeypatch.setattr(validation, "domains", lambda: registry)
+    monkeypatch.setattr(validation, "subtasks", lambda: silent)
+    check = validate_edition(slim).checks[-1]
+    assert (check.domain, check.name, check.state) == ("edition", "labels", State.FAIL)
+    named = {finding.where for finding in check.findings}
+    assert {episode.task_id for episode in slim.episodes(["risk_identification"])} <= named
+    assert not named & {episode.task_id for episode in slim.episodes(["stress_testing", "normalization"])}
+
+
+def test_a_subtask_that_no_domain_knows_is_unchecked(slim: Edition) -> None:
+    findings = Findings()
+    every_label_touched(slim, set(), True, findings)
+    assert {finding.where for finding in findings.found} == {episode.task_id for episode in slim.episodes()}
+
+
+def test_an_input_of_another_type_is_named(workshop: Any) -> None:
+    workshop.edit("episodes", "stress_testing", lambda row: row["input"]["portfolio"].update(total_nav="much"), index=1)
+    task_id = workshop.rows("episodes", "stress_testing")[1]["task_id"]
+    report = workshop.validated("risk_management")
+    found = [f for check in report.checks if check.name == "stress_testing" for f in check.findings]
+    assert [finding.where for finding in found] == [task_id]
+    assert "portfolio.total_nav" in found[0].message

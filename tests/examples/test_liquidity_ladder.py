@@ -1,0 +1,111 @@
+"""The example package, installed beside ours: every command knows its subtask, and nothing of ours was changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import polars as pl
+import pytest
+
+from finskillbench.edition.store import read_lines, write_lines, write_manifest
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "liquidity-ladder"
+NAME = "liquidity_ladder"
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """The command line in a process that finds the package as if pip had installed it."""
+    site = tmp_path_factory.mktemp("site")
+    shutil.copytree(EXAMPLE / NAME, site / NAME, ignore=shutil.ignore_patterns("__pycache__"))
+    info = site / "finskillbench_liquidity_ladder-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: finskillbench-liquidity-ladder\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text(f"[finskillbench.domains]\nliquidity-ladder = {NAME}:EXTENSION\n")
+    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+    def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        driver = Path(__file__).with_name("driver.py")
+        done = subprocess.run(
+            [sys.executable, driver, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": path},
+            cwd=site,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr[-2000:] + done.stdout[-2000:]
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def built(command: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An edition with the ladder and one of our own subtasks."""
+    folder = tmp_path_factory.mktemp("ladder") / "edition"
+    command("data", "build", "--out", folder)
+    return folder
+
+
+def _checks(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, object]]:
+    return {check["check"]: check for check in orjson.loads(done.stdout)["checks"]}
+
+
+def test_its_labels_are_built_and_derived_again(command: Command, built: Path) -> None:
+    assert len(list(read_lines(built / "episodes" / f"{NAME}.jsonl"))) == 40
+    checks = _checks(command("data", "validate", built, "--json"))
+    assert checks[NAME]["state"] == "PASS"
+    assert checks[NAME]["figures"]["labels"] == 40  # type: ignore[index]
+
+
+def test_labels_that_are_all_999_days_fail_the_edition(command: Command, built: Path, tmp_path: Path) -> None:
+    altered = tmp_path / "altered"
+    shutil.copytree(built, altered)
+    file = altered / "truth" / f"{NAME}.jsonl"
+    rows = list(read_lines(file))
+    for row in rows:
+        row["expected_output"]["days_to_liquidate"] = dict.fromkeys(row["expected_output"]["days_to_liquidate"], 999.0)
+    write_lines(file, rows)
+    manifest = orjson.loads((altered / "manifest.json").read_bytes())
+    derived = ("format", "digest", "files", "seal")
+    write_manifest(altered, {name: value for name, value in manifest.items() if name not in derived})
+    checks = _checks(command("data", "validate", altered, "--json", code=1))
+    assert [name for name, check in checks.items() if check["state"] == "FAIL"] == [NAME]
+    assert {finding["where"] for finding in checks[NAME]["findings"]} == {row["task_id"] for row in rows}  # type: ignore[index, attr-defined]
+
+
+def test_a_run_judges_it_and_the_tables_know_it(command: Command, built: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    table = command("run", "--edition", built, "--subtask", NAME, "--limit", 4, "--out", out).stdout
+    assert f"Not in the headline: {NAME}" in table
+    rows = pl.read_parquet(out / "rows.parquet").unnest("scores")
+    means = dict(rows.group_by("model", "condition").agg(pl.col("certified").mean()).map_rows(_pair).iter_rows())
+    assert means.pop("baseline/reference curated") == pytest.approx(1.0)
+    assert means
+    assert max(means.values()) < 0.05
+
+
+def _pair(row: tuple[str, str, float]) -> tuple[str, float]:
+    return f"{row[0]} {row[1]}", row[2]
+
+
+def test_answers_from_elsewhere_are_scored(command: Command, built: Path, tmp_path: Path) -> None:
+    labels = list(read_lines(built / "truth" / f"{NAME}.jsonl"))[:3]
+    answers = [{"task_id": row["task_id"], "answer": orjson.dumps(row["expected_output"]).decode()} for row in labels]
+    write_lines(tmp_path / "answers.jsonl", answers)
+    command("score", built, tmp_path / "answers.jsonl", "--out", tmp_path / "scored.jsonl")
+    judged = list(read_lines(tmp_path / "scored.jsonl"))
+    assert [(row["sub_task"], row["scores"]["certified"]) for row in judged] == [(NAME, pytest.approx(1.0))] * 3
+
+
+def test_its_skill_package_is_listed_and_clean(command: Command) -> None:
+    assert "liquidity-ladder (" in command("skills", "list").stdout
+    assert "liquidity-ladder: clean" in command("skills", "lint").stdout
