@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from finskillbench.domains import domains
+from finskillbench.domains import by_name, domains
 from finskillbench.edition import Edition, validation
 from finskillbench.edition.validation import State, validate_edition
 from finskillbench.edition.validation.labels import every_label_touched
+from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
 
 
@@ -22,7 +23,6 @@ def test_a_label_that_no_check_looks_at_fails_the_edition(slim: Edition, monkeyp
     )
     registry = tuple(replace(one, subtasks=silent, checks={}) if one is known else one for one in domains())
     monkeypatch.setattr(validation, "domains", lambda: registry)
-    monkeypatch.setattr(validation, "subtasks", lambda: silent)
     check = validate_edition(slim).checks[-1]
     assert (check.domain, check.name, check.state) == ("edition", "labels", State.FAIL)
     named = {finding.where for finding in check.findings}
@@ -43,3 +43,8 @@ def test_an_input_of_another_type_is_named(workshop: Any) -> None:
     found = [f for check in report.checks if check.name == "stress_testing" for f in check.findings]
     assert [finding.where for finding in found] == [task_id]
     assert "portfolio.total_nav" in found[0].message
+
+
+def test_a_subtask_without_a_second_derivation_or_a_proof_is_refused() -> None:
+    with pytest.raises(InternalError, match=r"subtask stress_testing has neither `second` nor `proof`.*; give it"):
+        replace(by_name("stress_testing"), second=None, proof=None)

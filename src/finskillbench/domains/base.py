@@ -38,6 +38,7 @@ from typing_extensions import TypeVar
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.examination import Subject
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
 
 I = TypeVar("I", default=Any)  # noqa: E741 - the input of a task, as a TypedDict
@@ -132,6 +133,14 @@ class Subtask(Generic[I, O]):
     input: type[I] | None = field(default=None, repr=False)
     definitions: Mapping[str, str] | Callable[[I], Mapping[str, str]] | None = field(default=None, repr=False)
     headline: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse a subtask whose labels nothing could check: InternalError says what to add."""
+        if self.second is None and self.proof is None:
+            raise InternalError(
+                f"subtask {self.name} has neither `second` nor `proof`, so that no check would look at its labels; "
+                "give it a second derivation"
+            )
 
 
 @dataclass(frozen=True, slots=True)

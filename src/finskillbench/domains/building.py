@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import InternalError
 from finskillbench.panels import Panels
 from finskillbench.sources.edgar.collection import FilingsData
-
-T = TypeVar("T")
-_FUNDAMENTAL = frozenset({"fundamental.json"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +28,14 @@ class Task:
 
 @dataclass(frozen=True)
 class BuildContext:
-    """The panels, the seed, and the caches that let subtasks share what is costly."""
+    """What every domain is built from: the panels, the seed, and the notes that the manifest will hold."""
 
     panels: Panels
     seed: int
     filings: FilingsData | None = None
     """The raw EDGAR files, for the second derivation of the fundamental labels; None where a collection has none."""
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list[str])
     """What the build could not take as configured, one sentence each; kept in the manifest."""
-    _shared: dict[str, Any] = field(default_factory=dict, repr=False)
-
-    def shared(self, name: str, build: Callable[[], T]) -> T:
-        """What two subtasks draw from, built once."""
-        if name not in self._shared:
-            self._shared[name] = build()
-        return self._shared[name]
 
     def generator(self, *labels: object) -> np.random.Generator:
         """A stream of random numbers that depends on seed, universe and labels only, never on the order of calls.
@@ -67,21 +57,6 @@ def read_catalog_text(package: str | None, name: str) -> str:
     if package is None:
         raise InternalError(f"catalog/{name}: asked for by a file that is in no package")
     return resources.files(package).joinpath("catalog", name).read_text(encoding="utf-8")
-
-
-def load_catalog(name: str) -> Any:
-    """A JSON file of the catalog."""
-    return json.loads(catalog_text(name))
-
-
-def catalog_text(name: str) -> str:
-    """A text file of the catalog."""
-    room = "fundamental" if name in _FUNDAMENTAL else "risk"
-    if name == "metrics.json":
-        return resources.files("finskillbench.sources.edgar").joinpath(name).read_text(encoding="utf-8")
-    if name == "universe.json":
-        return resources.files("finskillbench.sources").joinpath(name).read_text(encoding="utf-8")
-    return resources.files(f"finskillbench.domains.{room}").joinpath("catalog", name).read_text(encoding="utf-8")
 
 
 def conventions(*parts: Mapping[str, str]) -> dict[str, str]:

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finskillbench.domains.building import load_catalog
+from finskillbench.arrays import SECTORS
 from finskillbench.domains.portfolio.optimizer_call import effective_parameters, fill, render
 from finskillbench.domains.portfolio.tool_use_parameterization import mandate_texts
 from finskillbench.engines.portfolio.mandate_text import read_mandate
 
-SECTORS = tuple(load_catalog("universe.json")["sectors"])
 MANDATES = {mandate["id"]: mandate for mandate in mandate_texts()}
 
 
