@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.domains.fundamental.attacks import ATTACKS
-from tests.subtasks.attacks import FLOOR, right_answer, sample, scored
+from tests.domains.shared.attacks import FLOOR, right_answer, sample, scored
 
 from finskillbench.edition import Edition
 

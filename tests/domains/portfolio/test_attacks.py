@@ -17,7 +17,7 @@ from tests.domains.portfolio.attacks import (
     stretched,
     traded,
 )
-from tests.subtasks.attacks import FLOOR, right_answer, scored
+from tests.domains.shared.attacks import FLOOR, right_answer, scored
 
 from finskillbench.domains import by_name
 from finskillbench.edition import Edition

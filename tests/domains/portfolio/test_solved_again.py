@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.domains.portfolio import oracle
+from tests.domains.shared.attacks import scored
 from tests.oracles.ceilings import published_ceiling
-from tests.subtasks.attacks import scored
 
 from finskillbench.domains.portfolio import second
 from finskillbench.edition import Edition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from tests.subtasks.attacks import Json, right_answer, scored
+from tests.domains.shared.attacks import Json, right_answer, scored
 
 from finskillbench.edition import Edition
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.domains.risk import oracle
-from tests.subtasks.attacks import scored
+from tests.domains.shared.attacks import scored
 
 from finskillbench.domains.agreement import leaf_by_leaf
 from finskillbench.domains.risk import second

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.domains.fundamental import attacks as fundamental_attacks
 from tests.domains.risk import attacks as risk_attacks
-from tests.subtasks.attacks import FLOOR, Json, right_answer, sample, scored
+from tests.domains.shared.attacks import FLOOR, Json, right_answer, sample, scored
 
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Submission, Verdict
