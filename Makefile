@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
-.PHONY: help run llm test lint types layers bench lock clean
+.PHONY: help run llm check test test-fast lint types layers bench lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 
@@ -16,16 +16,22 @@ DEV_STAMP := $(VENV)/.installed-dev-$(call key,requirements/dev.txt)
 
 help: ## Show this list
 	@echo "FinSkillBench: make run, make test, or one of"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 run: $(RUN_STAMP) ## Build the default edition if it is missing, run the baselines on it, print the table (ARGS="--limit 2")
 	@$(VENV)/bin/finskillbench run $(ARGS)
 
 llm: $(LLM_STAMP) ## Set up .venv for hosted models
 
+check: ## What continuous integration runs: tests, format and style, types, layers
+	@.ci/run
+
 # Work stealing gives each process a half in the order of the files, so that what a file sets up is set up once.
 test: $(DEV_STAMP) ## Run all tests on two processes (ARGS="tests/cli" for some of them)
 	@$(PY) -m pytest -n 2 --dist worksteal $(ARGS)
+
+test-fast: $(DEV_STAMP) ## The tests to run while you work: without those marked slow (under two minutes)
+	@$(PY) -m pytest -n 2 --dist worksteal -q -m "not slow" $(ARGS)
 
 lint: $(DEV_STAMP) ## Check format and style
 	@$(PY) -m ruff format --check

@@ -1,4 +1,4 @@
-"""What the README shows must work: its Python runs, its commands exist."""
+"""What the README and the pages of docs/ show must work: their Python runs, their commands and links exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from finskillbench.edition import Edition
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.failures import OTHERS, PROVIDER
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+RUNNING = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+PAGES = {path.relative_to(ROOT).as_posix(): path for path in sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))}
 
 
 def test_its_python_runs(edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
@@ -28,35 +31,50 @@ def test_its_python_runs(edition: Edition, tmp_path: Path, monkeypatch: pytest.M
     assert "curated - no_skill" in printed
 
 
-def test_its_commands_exist() -> None:
-    """Each `finskillbench ...` line of the README names a command that has a help page."""
-    commands = set(re.findall(r"^    finskillbench (data \w+|skills \w+|run|plan|score)", README, re.MULTILINE))
-    assert len(commands) >= 8
+def test_commands_exist() -> None:
+    """Each `finskillbench ...` line of a page names a command that has a help page."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES.values())
+    commands = set(re.findall(r"^    finskillbench ((?:data|skills) \w+|\w+)", text, re.MULTILINE))
+    assert {"run", "plan", "score", "data build", "data validate", "skills lint"} <= commands
     for command in sorted(commands):
         result = CliRunner().invoke(app, [*command.split(), "--help"])
         assert result.exit_code == 0, command
 
 
-def test_its_make_targets_exist() -> None:
-    """Each `make ...` that the README mentions is a target of the Makefile."""
-    makefile = (Path(__file__).resolve().parents[1] / "Makefile").read_text(encoding="utf-8")
-    for target in set(re.findall(r"(?:`|^    )make (\w+)", README, re.MULTILINE)):
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_names_is_there(page: str) -> None:
+    """Every relative link and every `make ...` of a page leads somewhere."""
+    text = PAGES[page].read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"(?:`|^    )make ([\w-]+)", text, re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for link in set(re.findall(r"\]\((?!https?:)([^)#]+)", text)):
+        assert (PAGES[page].parent / link).exists(), link
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_paths_of_the_house_exist(page: str) -> None:
+    """A page that says where things are names files and folders that are there."""
+    text = PAGES[page].read_text(encoding="utf-8")
+    for path in set(re.findall(r"`((?:src|tests|docs|examples|benchmarks|requirements)/[\w./-]+)`", text)):
+        assert (ROOT / path).exists(), path
+    for path in set(re.findall(r"`((?:domains|edition|engines|harness|panels|runs|sandbox|sources)/[\w./-]+)`", text)):
+        assert (ROOT / "src" / "finskillbench" / path).exists(), path
 
 
 def test_its_table_of_failures_is_the_table() -> None:
-    """Every row of the failure policy stands in the README as the code has it, and no other."""
+    """Every row of the failure policy stands in the page as the code has it, and no other."""
     yes = {True: "yes", False: "no"}
     wanted = [
         f"| {name} | {each.meaning} | {yes[each.retried]} | {yes[each.graded]} | {each.stops} | {each.shown} |"
         for name, each in {**PROVIDER, **OTHERS}.items()
     ]
-    start = README.index("| cause | what it is |")
-    assert README[start:].split("\n\n")[0].splitlines()[2:] == wanted
+    start = RUNNING.index("| cause | what it is |")
+    assert RUNNING[start:].split("\n\n")[0].splitlines()[2:] == wanted
 
 
 def test_its_conditions_are_the_conditions() -> None:
     """The table of arms names each of them once."""
     assert re.findall(
-        r"^\| `(\w+)` \| .*\|$", README[README.index("### Conditions") :].split("### Runs")[0], re.MULTILINE
+        r"^\| `(\w+)` \| .*\|$", RUNNING[RUNNING.index("## Conditions") :].split("## Runs")[0], re.MULTILINE
     ) == [condition.value for condition in Condition]
