@@ -8,7 +8,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.scoring.examples import EXPECTED, truth
+from tests.scoring.examples import EXPECTED, truth, unproved
 from tests.scoring.strategies import HOSTILE_TEXTS
 
 from finskillbench.domains import Scorer, by_name, subtasks
@@ -18,14 +18,13 @@ from finskillbench.runs import verdicts
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
 NAMES = [subtask.name for subtask in subtasks()]
-UNPROVED = {Profile.PAPER, Profile.STRICT}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_right_answer_is_scored_under_every_profile(name: str) -> None:
     verdict = verdicts.judge(Submission("t1", json.dumps(EXPECTED[name])), truth(name), {})
     assert (verdict.status, verdict.valid_json, verdict.sub_task) == (Status.SCORED, True, name)
-    assert set(verdict.scores) == UNPROVED
+    assert set(verdict.scores) == set(unproved(name)) >= {Profile.STRICT}
     assert verdict.scores[Profile.STRICT] == pytest.approx(1.0)
     assert set(verdict.details) == {profile.value for profile in by_name(name).scorers}
     assert orjson.dumps(verdict.details)
@@ -36,7 +35,7 @@ def test_hostile_texts_are_invalid_and_earn_nothing(name: str) -> None:
     for text in ("", '{"weights": NaN}', "[1]", '{"feasible": true, "feasible": true}', '{"turnover": 1e999}'):
         verdict = verdicts.judge(Submission("t1", text), truth(name), {})
         assert (verdict.status, verdict.valid_json) == (Status.INVALID_SUBMISSION, False)
-        assert verdict.scores == dict.fromkeys(UNPROVED, 0.0)
+        assert verdict.scores == dict.fromkeys(unproved(name), 0.0)
         assert verdict.details["reason"]
 
 
@@ -133,7 +132,9 @@ def test_certified_is_left_out_where_the_label_has_no_proof(monkeypatch: pytest.
     with_certified = replace(subtask, scorers={**subtask.scorers, Profile.CERTIFIED: _crash})
     monkeypatch.setattr(verdicts, "by_name", lambda name: with_certified)
     verdict = verdicts.judge(Submission("t1", "{}"), truth("normalization"), {})
-    assert set(verdict.scores) == UNPROVED
+    assert set(verdict.scores) == {Profile.PAPER, Profile.STRICT}
     assert verdict.details["certified"] == {"not_judged": "the label carries no proof"}
     for text in (None, "nonsense"):
-        assert set(verdicts.judge(Submission("t1", text), truth("normalization"), {}).scores) == UNPROVED
+        assert set(verdicts.judge(Submission("t1", text), truth("normalization"), {}).scores) == set(
+            unproved("normalization")
+        )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
-from finskillbench.domains import by_name
+from pydantic import BaseModel
+from typing_extensions import is_typeddict
+
+from finskillbench.domains import by_name, subtasks
 from finskillbench.episode import JsonObject, Profile, Score, Truth
 
 _COMPONENTS = {
@@ -101,7 +104,32 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "infeasibility_detection": {"feasible": True, "minimum_turnover": 0.1},
 }
 
+
+def example_of(kind: Any) -> Any:
+    """A value of a type that inputs and answers are made of."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return {name: example_of(field.annotation) for name, field in kind.model_fields.items()}
+    if is_typeddict(kind):
+        return {name: example_of(member) for name, member in get_type_hints(kind).items()}
+    if origin is dict:
+        return {"AAA": example_of(parts[1])}
+    if origin is list:
+        return [example_of(parts[0])]
+    if parts:  # of a union its first member, of a Literal its first value
+        return example_of(parts[0]) if isinstance(parts[0], type) or get_origin(parts[0]) else parts[0]
+    return {bool: True, int: 1, float: 0.5, str: "AAA"}[kind]
+
+
+EXPECTED |= {subtask.name: example_of(subtask.answer) for subtask in subtasks() if subtask.name not in EXPECTED}
+"""A subtask that has no example above gets one from its answer type."""
+
 VERIFICATION: dict[str, dict[str, Any]] = {"stress_testing": {"metrics": ["sector_attribution_mae"]}}
+
+
+def unproved(sub_task: str) -> list[Profile]:
+    """The profiles of a subtask that judge an answer without a proof of its label."""
+    return [profile for profile in by_name(sub_task).scorers if profile is not Profile.CERTIFIED]
 
 
 def truth(sub_task: str, expected: JsonObject | None = None, **verification: Any) -> Truth:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains import domains
+from finskillbench.domains import domains, subtasks
 from finskillbench.domains.risk import second
 from finskillbench.domains.risk.objects.recipes import LEAST, TYPES
 from finskillbench.edition import Edition
@@ -360,6 +360,26 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
     ),
 }
 """What is planted: the check that must fail, alone, and how."""
+
+
+def _another_figure(label: Row) -> None:
+    """Add 1 to the first number of a label's expected output."""
+    inside: Any = label[OUTPUT]
+    while True:
+        places = inside.items() if isinstance(inside, dict) else enumerate(inside)
+        place, value = next((key, value) for key, value in places if isinstance(value, float | dict | list))
+        if isinstance(value, float):
+            inside[place] += 1.0
+            return
+        inside = value
+
+
+DEFECTS |= {
+    f"{name}: another figure": (name, _at("truth", name, _another_figure))
+    for name in CHECKS[RISK].keys()
+    & {subtask.name for subtask in subtasks()} - {check for check, _ in DEFECTS.values()}
+}
+"""A subtask for which nothing is planted above has at least a label altered."""
 
 
 FIRST = {check: name for name, (check, _) in reversed(DEFECTS.items())}

@@ -2,11 +2,13 @@
 
 import dataclasses
 from contextlib import nullcontext, suppress
+from typing import get_type_hints
 
 import orjson
 import pytest
 from tests.harness.programs.cheat import EXPLOITS, PARSED, REFUSED, Cheat
 from tests.harness.programs.faulty import Faulty
+from tests.scoring.examples import example_of
 
 from finskillbench.domains import by_name, domain_of, subtasks
 from finskillbench.errors import InputError
@@ -35,14 +37,10 @@ def solve(play, episode):
 
     def go(model: Model, sub_task: str, condition=Condition.NO_SKILL, *, salt: int = 0, **more):
         subtask = by_name(sub_task)
-        task_input = {
-            **episode.input,
-            "current_portfolio": {"AAA": 1.0},
-            "market_cap_weights": {"AAA": 0.5, "BBB": 0.5},
-        }
-        other = dataclasses.replace(
-            episode, sub_task=sub_task, skill=domain_of(subtask.name).name, input={**task_input, "salt": salt, **more}
-        )
+        read = subtask.trivial.fields if subtask.trivial is not None else ()
+        types = get_type_hints(subtask.input) if read else {}
+        task_input = {**{field: example_of(types[field]) for field in read}, **episode.input, "salt": salt, **more}
+        other = dataclasses.replace(episode, sub_task=sub_task, skill=domain_of(subtask.name).name, input=task_input)
         return play(model, condition, episode=other, base_prompt=task_prompt(other, subtask.answer))
 
     return go
