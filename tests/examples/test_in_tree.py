@@ -23,6 +23,8 @@ EDITS = {
     PACKAGE / "SKILL.md",
     PACKAGE / "scripts" / f"{NAME}.py",
 }
+FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", "requirements")
+CACHES = ("__pycache__", "*.egg-info")
 TESTS = (
     "tests/domains/risk/test_checks.py",
     "tests/domains/shared",
@@ -47,10 +49,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the checkout into which the subtask was written, verbatim."""
     home = tmp_path_factory.mktemp("in-tree")
     copy = home / "checkout"
-    for folder in ("src", "tests"):
-        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    for file in ("pyproject.toml", "README.md", "Makefile"):
-        shutil.copy(ROOT / file, copy / file)
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns(*CACHES))
+    for file in (path for path in ROOT.iterdir() if path.is_file()):
+        shutil.copy(file, copy)
     if (ROOT.parent / "shared").is_dir():  # real inputs, for the tests of the published release
         (home / "shared").symlink_to(ROOT.parent / "shared")
     shutil.copy(EXAMPLE / "subtask.py", copy / RISK / f"{NAME}.py")
@@ -85,12 +87,12 @@ def _python(tree: Path, *arguments: str) -> str:
 
 def test_four_files_differ_and_no_other(tree: Path) -> None:
     differing: set[Path] = set()
-    for folder in ("src", "tests"):
+    for folder in FOLDERS:
         sides = [
             {
                 path.relative_to(root): path.read_bytes()
                 for path in (root / folder).rglob("*")
-                if path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in str(path)
+                if path.is_file() and not any(path.match(f"{cache}/*") for cache in CACHES)
             }
             for root in (ROOT, tree)
         ]

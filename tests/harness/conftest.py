@@ -160,7 +160,9 @@ def play(
 
         around = Surroundings(runner=runner, scratch_root=tmp_path, clock=lambda: float(next(ticks)), sleep=sleep)
         return asyncio.run(
-            run_episode(model, episode, base_prompt, lambda: {**episode.input, **full_input}, mounts[condition], around, memory)
+            run_episode(
+                model, episode, base_prompt, lambda: {**episode.input, **full_input}, mounts[condition], around, memory
+            )
         )
 
     return go

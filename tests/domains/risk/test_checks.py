@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains import domains, subtasks
+from finskillbench.domains import domain, domains, subtasks
 from finskillbench.domains.risk import second
 from finskillbench.domains.risk.objects.recipes import LEAST, TYPES
 from finskillbench.edition import Edition
@@ -465,7 +465,7 @@ def test_malformed_inputs_are_findings(workshop: Any) -> None:
 
 
 def test_an_edition_without_the_domain_skips_its_checks(workshop: Any) -> None:
-    for sub_task in ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation"):
+    for sub_task in (subtask.name for subtask in domain(RISK).subtasks):
         for part in ("episodes", "truth", "certificates"):
             (workshop.folder / part / f"{sub_task}.jsonl").unlink()
         workshop.edit_json("manifest.json", lambda m, name=sub_task: m["counts"].pop(name))
