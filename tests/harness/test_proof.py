@@ -8,9 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
+from finskillbench.domains import domain as registered
 from finskillbench.domains import domains
 from finskillbench.errors import InputError, InternalError
-from finskillbench.harness import prompts, proof, tools
+from finskillbench.harness import conditions, prompts, proof, tools
 from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, mount
 from finskillbench.harness.proof import prove_arms, wire_json
 from finskillbench.harness.skills.loader import SkillPackage, curated
@@ -65,11 +66,11 @@ def test_a_record_is_the_same_again_and_tells_what_it_was_made_of(shipped, mount
     }
 
 
-def refused(mounts: dict[Condition, Mount], condition: Condition, *words: str) -> None:
+def refused(mounts: dict[Condition, Mount], condition: Condition, *words: str, domain: str = DOMAIN) -> None:
     """The arm alone, and among all others, is refused with its name and what could be seen."""
     for table in ({condition: mounts[condition]}, mounts):
         with pytest.raises(InternalError) as caught:
-            prove_arms(table, (DOMAIN,))
+            prove_arms(table, (domain,))
         message = str(caught.value)
         assert message.startswith(f"condition {condition.value}: an agent could see ")
         for word in words:
@@ -221,6 +222,32 @@ def test_an_arm_that_hides_what_it_grants_is_refused(mounts, monkeypatch) -> Non
 def test_an_inline_arm_without_the_domains_package_is_refused_before_the_first_call(mounts) -> None:
     with pytest.raises(InputError, match="none is named 'risk-management'"):
         prove_arms({Condition.INLINE: mounts[Condition.INLINE]}, ("risk_management",))
+
+
+def test_the_package_of_an_extension_stands_behind_the_prompt_of_its_domain_and_of_no_other(
+    shipped, monkeypatch, tmp_path
+) -> None:
+    """Behind the domain's own, with its scripts; what the other domains show stays to the letter."""
+    mounted = shipped[Condition.INLINE]
+    before = prove_arms({Condition.INLINE: mounted}, DOMAINS)["inline"]["prompt_appended_digest"]
+    root = tmp_path / "tax-lots"
+    (root / "scripts").mkdir(parents=True)
+    (root / "scripts" / "lots.py").write_text('"""Chooses the lots to sell."""\n')
+    body = "Sell the lots of the highest cost first, unless the task says otherwise."
+    extension = dataclasses.replace(
+        REAL["risk-management"], name=root.name, root=root, body=body, references={}, scripts=("scripts/lots.py",)
+    )
+    base = registered("risk_management")
+    extended = dataclasses.replace(base, skills=(*base.skills, root))
+    monkeypatch.setattr(conditions, "registered", lambda name: extended if name == base.name else registered(name))
+    more = mount(Condition.INLINE, {root.name: extension, **REAL}, {})
+    after = prove_arms({Condition.INLINE: more}, DOMAINS)["inline"]["prompt_appended_digest"]
+    assert {domain for domain in DOMAINS if before[domain] != after[domain]} == {base.name}
+    text = prompts.arm_prompt("", more, base.name)
+    assert text == prompts.arm_prompt("", mounted, base.name) + "\n\n" + body
+    assert list(more.preloaded(base.name)) == ["risk-management", "tax-lots"]
+    monkeypatch.setattr(proof, "arm_prompt", lambda *args: prompts.arm_prompt(*args).replace(body, ""))
+    refused({Condition.INLINE: more}, Condition.INLINE, "no sign of what it grants: 'Sell the lots", domain=base.name)
 
 
 def test_the_wire_is_digested_to_the_last_letter(mounts) -> None:

@@ -113,23 +113,29 @@ class Mount:
     def preloaded(self, domain: str) -> dict[str, SkillPackage]:
         """The packages whose scripts can be run without loading a skill first, as nothing can be loaded."""
         if self.arm.inline:
-            package = self.package_of(domain)
-            return {package.name: package}
+            return self.packages_of(domain)
         return dict(self.packages) if self.arm.indexes_scripts else {}
 
-    def package_of(self, domain: str) -> SkillPackage:
-        """The package that is named after a domain: "portfolio-construction" for `portfolio_construction`.
+    def packages_of(self, domain: str) -> dict[str, SkillPackage]:
+        """The packages of a domain that are mounted, its own before those of extensions, by name.
 
         Raises
         ------
         InputError : there is none.
         """
-        name = domain.replace("_", "-")
-        if name not in self.packages:
+        names = package_names(domain)
+        found = {name: self.packages[name] for name in names if name in self.packages}
+        if not found:
             raise InputError(
-                f"condition {self.arm.condition.value!r} shows each domain its own skill, and none is named {name!r}"
+                f"condition {self.arm.condition.value!r} shows each domain its own skill, "
+                f"and none is named {' or '.join(map(repr, names)) or repr(domain)}"
             )
-        return self.packages[name]
+        return found
+
+
+def package_names(domain: str) -> tuple[str, ...]:
+    """Names of the skill packages of a domain, its own before those of extensions; a folder bears its skill's name."""
+    return tuple(folder.name for folder in registered(domain).skills)
 
 
 def parse_condition(name: str) -> Condition:

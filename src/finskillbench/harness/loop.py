@@ -82,7 +82,7 @@ async def run_episode(
     Raises
     ------
     InternalError : the tools on offer are not those of the arm, or it remembers what it may not.
-    InputError : the arm shows documents in the prompt, and no package is named after the episode's domain.
+    InputError : the arm shows documents in the prompt, and none of the packages of the episode's domain is mounted.
     SkillError : somebody altered the scratch space, so that what the agent saved is lost.
     RunStoppedError : the model takes no further call, by order of whoever runs it; the episode counts as not begun.
     """

@@ -132,12 +132,13 @@ def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -
 
     Raises
     ------
-    InputError : the arm shows documents in the prompt, and none is named after `domain`.
+    InputError : the arm shows documents in the prompt, and no package of `domain` is mounted.
     """
     arm = mounted.arm
     if arm.inline:
-        package = mounted.package_of(domain)
-        documents = [package.body, *(f"## {name}\n\n{text}" for name, text in sorted(package.references.items()))]
+        documents: list[str] = []
+        for package in mounted.packages_of(domain).values():
+            documents += [package.body, *(f"## {name}\n\n{text}" for name, text in sorted(package.references.items()))]
         return base + APPENDIX + INLINE_INSTRUCTION + "\n\n".join(documents)
     if arm.kept:
         return base + APPENDIX + _persistent(memory)

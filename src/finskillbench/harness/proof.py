@@ -18,7 +18,7 @@ import orjson
 
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import InternalError
-from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, script_index
+from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, package_names, script_index
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, arm_prompt
 from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
@@ -47,7 +47,7 @@ def prove_arms(mounts: Mapping[Condition, Mount], domains: Sequence[str]) -> dic
     Raises
     ------
     InternalError : an arm could see what it must not, or could not see what it grants; the message says what.
-    InputError : the inline arm has no package named after one of the domains.
+    InputError : the inline arm has no package of one of the domains.
     """
     shipped = (curated(), placebo())
     known = {
@@ -137,8 +137,8 @@ def _runnable(mounted: Mount, domain: str) -> list[tuple[str, SkillPackage]]:
     arm = mounted.arm
     if not arm.scripts or arm.documents:
         return []
-    own = domain.replace("_", "-")
-    return [(name, package) for name, package in mounted.packages.items() if name == own or not arm.inline]
+    names = package_names(domain) if arm.inline else mounted.packages
+    return [(name, mounted.packages[name]) for name in names if name in mounted.packages]
 
 
 def _granted(mounted: Mount, domain: str) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _granted(mounted: Mount, domain: str) -> Iterator[str]:
     for name, package in sorted(mounted.packages.items()):
         if arm.documents:
             yield f"\n- {name}: {package.description}"
-        if arm.inline and name == domain.replace("_", "-"):
+        if arm.inline and name in package_names(domain):
             yield package.body
             yield from package.references.values()
     if arm.indexes_scripts:
