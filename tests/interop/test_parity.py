@@ -109,6 +109,14 @@ def test_so_are_the_conversations(ours: RunResult, theirs: list[EvalLog], tmp_pa
                 assert sample.metadata[key] == same.metadata[key], key
 
 
+def _said(logs: list[EvalLog], task_id: str) -> set[str]:
+    """Numbers in the tool calls of those agents that do not compute the labels; one may be right by chance."""
+    samples = [each for log in logs if "reference" not in log.eval.model for each in log.samples or ()]
+    messages = [message for each in samples if each.id == task_id for message in each.messages]
+    calls = [call for message in messages if message.role == "assistant" for call in message.tool_calls or ()]
+    return set().union(*(written_numbers(str(call.arguments)) for call in calls), set())
+
+
 def test_no_log_holds_the_truth(
     ours: RunResult, theirs: list[EvalLog], synthetic_edition: Edition, tmp_path: Path
 ) -> None:
@@ -125,6 +133,7 @@ def test_no_log_holds_the_truth(
         truth = synthetic_edition.truth(task_id)
         known = numbers(synthetic_edition.full_input(episodes[task_id]))
         secret = numbers([truth.expected_output, truth.verification, truth.proof]) - known
+        secret -= _said(theirs, task_id)
         hidden += len(secret)
         for name, said in printed.items():
             assert not secret & said, (task_id, name)
