@@ -13,8 +13,8 @@ from finskillbench.errors import InputError
 from finskillbench.runs.afterwards.merge import merge
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.streams import Shard
-from finskillbench.runs.store.events import Rescored
-from finskillbench.runs.store.journal import Journal, read_events, read_history
+from finskillbench.runs.store.events import Finished, Rescored
+from finskillbench.runs.store.journal import JOURNAL, Journal, read_events, read_history
 from finskillbench.runs.store.rows import TIMINGS
 from finskillbench.runs.store.trajectories import Trajectory, read_trajectory
 
@@ -85,6 +85,26 @@ def test_the_same_rows_twice_count_once(halves, tmp_path) -> None:
     merged = merge(tmp_path / "all", [*halves, twin, halves[0]])
     assert (merged.rows.height, merged.rows.n_unique("task_id")) == (12, 12)
     assert len(read_events(tmp_path / "all")) == 12
+
+
+def test_what_was_run_twice_was_paid_twice(halves, tmp_path) -> None:
+    """A copied line was paid once; a line of the same row with another amount is of another try."""
+    twin = tmp_path / "twin"
+    shutil.copytree(halves[0], twin)
+    row = next(iter(read_history(twin).rows.values()))
+    with Journal(twin) as journal:
+        journal.append(Finished(row, lost_usd=0.5))
+    merge(tmp_path / "all", [*halves, twin])
+    paid = sum(read_history(folder).spent({}) for folder in halves)
+    assert read_history(tmp_path / "all").spent({}) == pytest.approx(paid + row.usage.cost_usd + 0.5)
+
+
+def test_shards_of_an_earlier_version_are_refused(halves, tmp_path) -> None:
+    (halves[1] / "journal").mkdir()
+    (halves[1] / JOURNAL).rename(halves[1] / "journal" / "no_skill.jsonl")
+    with pytest.raises(InputError, match="b: written by an earlier version"):
+        merge(tmp_path / "all", halves)
+    assert not (tmp_path / "all").exists()
 
 
 def test_two_rows_of_an_item_are_refused_and_both_files_named(halves, tmp_path) -> None:

@@ -241,3 +241,14 @@ def test_a_scorer_that_fails_changes_nothing(folder: Path, edition, new_scorers,
     with pytest.raises(InternalError, match="boom"):
         rescore(folder, edition)
     assert content(folder) == before
+
+
+def test_a_run_of_an_earlier_version_is_left_as_it_is(folder: Path, edition, oracle) -> None:
+    """Its journals were a folder of files: read as none, they would leave an empty table."""
+    (folder / "journal").mkdir()
+    (folder / JOURNAL).rename(folder / "journal" / "no_skill.jsonl")
+    before = content(folder)
+    for again in (lambda: rescore(folder, edition), lambda: run(edition, [oracle()], ARMS, out=folder)):
+        with pytest.raises(InputError, match="written by an earlier version"):
+            again()
+    assert content(folder) == before

@@ -239,3 +239,9 @@ def test_rows_make_a_table_and_a_table_rows() -> None:
     assert frame.schema == pl.Schema(SCHEMA)
     assert from_frame(frame) == rows
     assert from_frame(to_frame([])) == []
+
+
+def test_journals_of_an_earlier_version_are_refused(tmp_path) -> None:
+    (tmp_path / "journal").mkdir()
+    with pytest.raises(InputError, match=r"written by an earlier version, .* choose another --out"):
+        read_history(tmp_path)

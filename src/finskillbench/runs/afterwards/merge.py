@@ -13,11 +13,14 @@ import polars as pl
 from finskillbench.edition.store import new_folder
 from finskillbench.errors import InputError
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import AnyEvent, Call, Dropped, Finished, History, Rescored, history
+from finskillbench.runs.store.events import AnyEvent, Call, Dropped, Expense, Finished, History, Rescored, history
 from finskillbench.runs.store.files import make_folder, remedy
 from finskillbench.runs.store.journal import JOURNAL, exclusive, read_events, write_events
 from finskillbench.runs.store.record import RunRecord, differences, read_record, write_record
 from finskillbench.runs.store.rows import ROWS, TIMINGS, Row, to_frame, write_rows
+
+RAN_TWICE = "another shard ran it too"
+"""Why the event of an item whose row is taken from another shard is among the dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +126,14 @@ def _merged_events(
     planned: Collection[Item], parts: Sequence[_Part], owners: Mapping[Item, _Part]
 ) -> Iterator[AnyEvent]:
     """Every row of an item from the part it is taken from, also of tries that failed, and all that was dropped: they
-    were paid for.
+    were paid for. So was an item that two parts ran; only a copy of the same line was paid once.
     """
     for part in parts:
         for event in part.events:
             match event:
+                case Finished(row=row) if owners[row.item] is not part:
+                    if event not in owners[row.item].events:
+                        yield Dropped(row.item, RAN_TWICE, Expense(row.episodes, row.usage, event.lost_usd))
                 case Finished(row=row) | Rescored(row=row):
                     if row.item in planned and owners[row.item] is part:
                         yield event

@@ -123,7 +123,12 @@ def read_events(folder: Path) -> list[AnyEvent]:
     Raises
     ------
     InputError : a line is no event; the message names it. Only a last line that is not even JSON is taken for torn.
+        Or the folder was written by a version that kept a folder of journals, which would look like no journal at all.
     """
+    if (folder / "journal").is_dir():
+        raise InputError(
+            f"{folder}: written by an earlier version, whose journals this one cannot read; choose another --out"
+        )
     path = folder / JOURNAL
     data = _read(path)
     events: list[AnyEvent] = []
