@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -12,6 +14,8 @@ from finskillbench.findings import Findings
 
 AGREEMENT = 1e-9
 """Largest difference of two derivations of one number, relative to the larger of the number and 1."""
+_PLAIN = re.compile(r'[^.\[\]"]+')
+"""A key that a path can hold as it is; any other is quoted, so that different places never have one path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +84,22 @@ def _shown(value: object) -> str:
 
 
 def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Path to leaf; an empty object or list is a leaf, so that its absence shows."""
+    """Path to leaf, `.key` into an object and `[name or place]` into a list; an empty one of either is a leaf."""
     if isinstance(value, Mapping) and value:
         for key, item in cast("Mapping[str, object]", value).items():
-            yield from _leaves(item, f"{path}.{key}" if path else str(key))
+            yield from _leaves(item, f"{path}.{_quoted(key)}" if path else _quoted(key))
     elif isinstance(value, list | tuple) and value:
         entries = cast("Sequence[object]", value)
         names = _names(entries)
         for place, item in enumerate(entries):
-            yield from _leaves(item, f"{path}[{place}]" if names is None else f"{path}.{names[place]}")
+            name = place if names is None else _quoted(names[place])
+            yield from _leaves(item, f"{path}[{name}]")
     else:
         yield path, list(cast("tuple[object]", value)) if isinstance(value, tuple) else value
+
+
+def _quoted(key: str) -> str:
+    return key if _PLAIN.fullmatch(key) else json.dumps(key)
 
 
 def _names(entries: Sequence[object]) -> list[str] | None:
