@@ -70,13 +70,15 @@ class Answer(BaseModel):
 class Label(Generic[I]):
     """One label under examination: the episode, its input at full precision, the truth and its certificate.
 
-    `certificate` is empty where the edition was handed out without certificates.
+    `certificate` is empty where the edition was handed out without certificates. `built` is whether the edition was
+    built here: a label of an imported release need not state what only a build writes.
     """
 
     episode: Episode
     task_input: I
     truth: Truth
     certificate: JsonObject
+    built: bool = True
 
 
 Proof: TypeAlias = Callable[[Label[I], Findings], None]

@@ -236,6 +236,24 @@ DEFECTS = {
         "constrained_optimization",
         _row("truth", "constrained_optimization", lambda row: row["verification"].update(trivial_value=9.0)),
     ),
+    **{
+        f"{name}: certified's zero is missing": (
+            name,
+            _row("truth", name, lambda row: row["verification"].pop("trivial_value")),
+        )
+        for name in ("unconstrained_optimization", "constrained_optimization", "black_litterman", "rebalancing")
+    },
+    **{
+        f"{name}: optimal value is missing": (
+            name,
+            _row("truth", name, lambda row: row["verification"].pop("optimal_value")),
+        )
+        for name in ("unconstrained_optimization", "constrained_optimization", "black_litterman")
+    },
+    "rebalancing: accepted value is missing": (
+        "rebalancing",
+        _row("truth", "rebalancing", lambda row: row["verification"].pop("accepted_value")),
+    ),
     "black_litterman: judged by another method": (
         "black_litterman",
         _row("truth", "black_litterman", lambda row: row["verification"].update(method="exact_match")),

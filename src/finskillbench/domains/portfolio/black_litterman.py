@@ -236,7 +236,7 @@ def proof(label: Label[BlackLittermanInput], findings: Findings) -> None:
     weights = recheck.vector(label.truth.expected_output["optimal_weights"])
     recheck.within_limits(weights)
     value = recheck.optimum(black_litterman_from(label.task_input)[0], weights, expected)
-    if "trivial_value" in label.truth.verification:
+    if recheck.states_value("trivial_value"):
         equal = np.full(len(weights), 1 / len(weights))
         market = recheck.vector(label.task_input["market_cap_weights"])
         trivial = min(

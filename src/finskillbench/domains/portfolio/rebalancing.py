@@ -255,7 +255,7 @@ def proof(label: Label[RebalancingInput], findings: Findings) -> None:
     recheck.close(traded, solved.turnover, "least turnover", 1e-8)
     recheck.same_weights(weights, solved.weights)
     known = truth.verification
-    if "accepted_value" in known:
+    if recheck.states_value("accepted_value"):
         recheck.close(known["accepted_value"], accepted, "accepted value")
         current = recheck.vector(task_input["current_portfolio"])
         unmoved = second.objective(task_input, recheck.covariance, current)

@@ -35,6 +35,7 @@ def label_check(subtask: Subtask) -> DomainCheck:
             findings.touched.add(episode.task_id)  # whatever goes wrong below is a finding about it
             with examining(episode.task_id, findings, fatal=subject.built):
                 _refuse_untyped(subtask, episode)
+                _examine_definitions(subtask, subject, episode, findings)
                 if with_truth:
                     label = _label(subject, episode, certificates.get(episode.task_id, {}))
                     _examine(subtask, subject, label, findings)
@@ -78,22 +79,25 @@ def _refuse_untyped(subtask: Subtask, episode: Episode) -> None:
         raise EditionError(f"its input is none of {subtask.name}: {error}") from None
 
 
+def _examine_definitions(subtask: Subtask, subject: Subject, episode: Episode, findings: Findings) -> None:
+    if subtask.definitions is not None:
+        definitions = subtask.definitions(episode.input) if callable(subtask.definitions) else subtask.definitions
+        examine_definitions(episode, definitions, findings, needed=None if subject.built else ())
+
+
 def _label(subject: Subject, episode: Episode, certificate: JsonObject) -> Label:
     """An episode with its resolved input, truth and certificate."""
     task_input = subject.input_of(episode)
     for name, value in task_input.items():
         if is_object(value) and "ref" in value:
             raise EditionError(f"cannot be derived: {name} refers to {value['ref']}, which the edition does not hold")
-    return Label(episode, task_input, subject.edition.truth(episode.task_id), certificate)
+    return Label(episode, task_input, subject.edition.truth(episode.task_id), certificate, subject.built)
 
 
 def _examine(subtask: Subtask, subject: Subject, label: Label, findings: Findings) -> None:
     task_id, truth = label.truth.task_id, label.truth
     if subject.edition.has_certificates:
         findings.expect(label.certificate, task_id, "has no certificate")
-    if subtask.definitions is not None:
-        definitions = subtask.definitions(label.task_input) if callable(subtask.definitions) else subtask.definitions
-        examine_definitions(label.episode, definitions, findings, needed=None if subject.built else ())
     findings.expect(truth.verification.get("method") == subtask.method, task_id, f"is not judged by {subtask.method}")
     before = findings.expectations, len(findings.found)
     if subtask.second is not None:
