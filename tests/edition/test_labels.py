@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from finskillbench.domains import by_name, domains
+from finskillbench.domains import by_name, domain, domains
 from finskillbench.edition import Edition, validation
-from finskillbench.edition.validation import State, validate_edition
+from finskillbench.edition.validation import State, checks_of, validate_edition
 from finskillbench.edition.validation.labels import every_label_touched
-from finskillbench.errors import InternalError
+from finskillbench.errors import InputError, InternalError
 from finskillbench.findings import Findings
 
 
@@ -43,6 +44,23 @@ def test_an_input_of_another_type_is_named(workshop: Any) -> None:
     found = [f for check in report.checks if check.name == "stress_testing" for f in check.findings]
     assert [finding.where for finding in found] == [task_id]
     assert "portfolio.total_nav" in found[0].message
+
+
+def test_definitions_are_checked_in_an_edition_without_truth(workshop: Any) -> None:
+    workshop.edit("episodes", "stress_testing", lambda row: row["input"]["conventions"].update(units="thousands"))
+    task_id = workshop.rows("episodes", "stress_testing")[0]["task_id"]
+    for part in ("truth", "certificates"):
+        shutil.rmtree(workshop.folder / part)
+    report = workshop.validated("risk_management")
+    found = [(check.name, f.where, f.message) for check in report.checks for f in check.findings]
+    assert found == [("stress_testing", task_id, "conventions: units is not defined as the engine computes it")]
+
+
+def test_a_check_that_is_called_like_a_subtask_is_refused() -> None:
+    known = domain("risk_management")
+    taken = replace(known, checks={**known.checks, "stress_testing": lambda subject, findings: None})
+    with pytest.raises(InputError, match=r"domain risk_management: its check stress_testing .* rename the check"):
+        checks_of(taken)
 
 
 def test_a_subtask_without_a_second_derivation_or_a_proof_is_refused() -> None:

@@ -16,6 +16,7 @@ from finskillbench.domains.examination import Shared, Subject, examining
 from finskillbench.edition.load import Edition
 from finskillbench.edition.validation.labels import every_label_touched, label_check
 from finskillbench.edition.validation.report import ValidationReport
+from finskillbench.errors import InputError
 from finskillbench.findings import Check, Finding, Findings, State
 
 __all__ = ["Check", "Finding", "State", "ValidationReport", "checks_of", "validate_edition"]
@@ -25,7 +26,18 @@ WHOLE = "edition"
 
 
 def checks_of(domain: Domain) -> dict[str, DomainCheck]:
-    """The checks of a domain in their order: its own, then the labels of each of its subtasks."""
+    """The checks of a domain in their order: its own, then the labels of each of its subtasks.
+
+    Raises
+    ------
+    InputError : a check of the domain is called like one of its subtasks, so that one would take the other's place.
+    """
+    for subtask in domain.subtasks:
+        if subtask.name in domain.checks:
+            raise InputError(
+                f"domain {domain.name}: its check {subtask.name} is called like its subtask {subtask.name}, whose "
+                "labels would take its place; rename the check"
+            )
     return {**domain.checks, **{one.name: label_check(one) for one in domain.subtasks}}
 
 
