@@ -30,8 +30,8 @@ check: ## What continuous integration runs: tests, format and style, types, laye
 test: $(DEV_STAMP) ## Run all tests on two processes (ARGS="tests/cli" for some of them)
 	@$(PY) -m pytest -n 2 --dist worksteal $(ARGS)
 
-test-fast: $(DEV_STAMP) ## The tests to run while you work: without those marked slow (under two minutes)
-	@$(PY) -m pytest -n 2 --dist worksteal -q -m "not slow" $(ARGS)
+test-fast: $(DEV_STAMP) ## The tests to run while you work: none that are slow or need a whole edition (under two minutes)
+	@$(PY) -m pytest -n 2 --dist worksteal -q -m "not slow and not edition" $(ARGS)
 
 lint: $(DEV_STAMP) ## Check format and style
 	@$(PY) -m ruff format --check

@@ -27,6 +27,17 @@ T = TypeVar("T")
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 
+WHOLE_EDITIONS = frozenset({"synthetic_edition", "real_edition", "synthetic_raw"})
+"""Fixtures that build a whole edition, or write what one is built from."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need a whole edition, which `make test-fast` leaves out: building one takes half a minute."""
+    for item in items:
+        if isinstance(item, pytest.Function) and WHOLE_EDITIONS & set(item.fixturenames):
+            item.add_marker(pytest.mark.edition)
+
+
 def _folder(name: str) -> Path:
     folder = SHARED / name
     if not folder.is_dir():
