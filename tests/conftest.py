@@ -34,7 +34,10 @@ WHOLE_EDITIONS = frozenset({"synthetic_edition", "real_edition", "synthetic_raw"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need a whole edition, which `make test-fast` leaves out: building one takes half a minute."""
     for item in items:
-        if isinstance(item, pytest.Function) and WHOLE_EDITIONS & set(item.fixturenames):
+        if not isinstance(item, pytest.Function):
+            continue
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if WHOLE_EDITIONS & {*item.fixturenames, *(f"{name}_edition" for name in parameters if isinstance(name, str))}:
             item.add_marker(pytest.mark.edition)
 
 

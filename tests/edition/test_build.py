@@ -36,6 +36,7 @@ def test_every_subtask_has_the_episodes_of_the_specification(edition: Edition) -
     assert len({episode.task_id for episode in edition.episodes()}) == sum(counts.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step", ["writing synthetic raw files", "building panels", "proving unconstrained_optimization"]
 )

@@ -17,6 +17,7 @@ from finskillbench.edition.store import read_lines, write_lines, write_manifest
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "liquidity-ladder"
 NAME = "liquidity_ladder"
+pytestmark = pytest.mark.slow
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

@@ -40,6 +40,7 @@ def test_scratch_folders_of_any_shape_go(tmp_path: Path) -> None:
     scratch.remove(folder)
 
 
+@pytest.mark.slow
 def test_removing_gives_up_in_time_and_the_bin_goes_on(tmp_path: Path) -> None:
     """Every level counts: a runner's folder holds scripts' folders, which hold what the scripts made."""
     root = tmp_path / "root"

@@ -58,6 +58,7 @@ def test_no_real_return_is_left_absurd(real: MarketData) -> None:
     assert np.abs(moves.drop_nulls().to_numpy()).max() < 0.5
 
 
+@pytest.mark.slow
 def test_more_names_come_from_alternates_fewer_in_proportion(realdata: Path, collection: Path) -> None:
     assert len(load_market(realdata, names=34).securities) == 34
     with pytest.raises(SourceError, match=r"supplies \d+ of \d+ names"):

@@ -123,6 +123,7 @@ def _counted(weights: dict[str, float]) -> set[str]:
     return {s for s, w in weights.items() if abs(w) > oracle.COUNTED + 1e-5}
 
 
+@pytest.mark.slow
 def test_every_remedy_of_the_edition_is_that_of_the_oracle(edition: Edition) -> None:
     rows = _rows(edition, "risk_remediation")
     _none({e.task_id: remediation_differences(task_input, labelled)[1] for e, task_input, labelled in rows})

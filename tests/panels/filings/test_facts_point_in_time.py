@@ -67,6 +67,7 @@ def test_every_company_has_facts(files: Mapping[str, Path], frame: pl.DataFrame)
     assert set(files) - set(frame["symbol"].unique()) <= {"ASML-F"}
 
 
+@pytest.mark.slow
 def test_nothing_public_was_filed_after_the_day(store: FactStore) -> None:
     """Every company, 200 random days, all that a query and an episode's input show of them."""
     seen = 0
@@ -126,6 +127,7 @@ def _shown(store: FactStore, row: Mapping[str, Any], day: dt.date) -> float | No
     return values[0]
 
 
+@pytest.mark.slow
 def test_what_is_public_is_what_the_second_derivation_says(
     companies: Mapping[str, CompanyFacts], store: FactStore
 ) -> None:

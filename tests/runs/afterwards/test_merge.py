@@ -29,6 +29,7 @@ def timeless(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, trace=replace(trajectory.trace, latency_seconds=0.0, tool_calls=(), model_calls=()))
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(of=st.integers(1, 9), count=st.integers(1, 4), epochs=st.integers(1, 2), models=st.integers(1, 2))
 def test_sharded_and_merged_equals_unsharded(

@@ -92,6 +92,7 @@ def finished(out: Path) -> dict:
     return read_history(out).rows
 
 
+@pytest.mark.slow
 def test_kill_and_resume(tmp_path) -> None:
     out, log = tmp_path / "run", tmp_path / "log"
     rng = random.Random(SEED)

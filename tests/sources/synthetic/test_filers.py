@@ -296,6 +296,7 @@ def test_nothing_is_known_before_it_is_filed(truth: SyntheticMarket) -> None:
                 assert true_value(filer, metric, start, filer.ends[quarter], eve) is None
 
 
+@pytest.mark.slow
 def test_the_facts_panel_of_the_files_says_what_the_truth_says(
     collection: Path, truth: SyntheticMarket, filers: list[Filer]
 ) -> None:

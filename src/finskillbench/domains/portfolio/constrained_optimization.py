@@ -157,7 +157,7 @@ def _case(
     raise SourceError(
         f"panels at {month.as_of}",
         f"no legacy portfolio makes the {tier.name} tier {'infeasible' if too_far else 'feasible'}",
-        remedy="loosen the tier in catalog/portfolio.json or use a larger universe",
+        remedy="loosen the tier in domains/portfolio/catalog/portfolio.json or use a larger universe",
     )
 
 

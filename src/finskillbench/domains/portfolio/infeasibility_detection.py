@@ -104,7 +104,7 @@ def _case(context: BuildContext, objects: PortfolioObjects, month: MonthEnd, ind
     raise SourceError(
         f"panels at {month.as_of}",
         f"no current portfolio comes near the turnover limit of the {tier.name} tier",
-        remedy="loosen the tier in catalog/portfolio.json or use a larger universe",
+        remedy="loosen the tier in domains/portfolio/catalog/portfolio.json or use a larger universe",
     )
 
 

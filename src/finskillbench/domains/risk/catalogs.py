@@ -37,7 +37,7 @@ class InsideSettings(TypedDict):
 
 
 class RiskSettings(TypedDict):
-    """How the pools are drawn; `catalog/risk.json` says what each number is."""
+    """How the pools are drawn; `domains/risk/catalog/risk.json` says what each number is."""
 
     portfolios_per_type: int
     scenarios_per_portfolio: int

@@ -1,0 +1,1 @@
+"""Statistics of returns: covariance, regressions, value at risk."""

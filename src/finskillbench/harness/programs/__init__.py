@@ -1,0 +1,1 @@
+"""Programs that answer through the loop like a model: reference, trivial, nop."""

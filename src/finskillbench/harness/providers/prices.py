@@ -1,4 +1,4 @@
-"""What hosted models cost: a dated table in the catalog, which a user's own file overrides entry by entry.
+"""What hosted models cost: a dated table beside this module, which a user's own file overrides entry by entry.
 
 A name is priced by its exact entry, else by the longest entry that ends in `*` and matches its beginning; a name
 without either has no known price. There is no rule that guesses: `openai/gpt-5` says nothing about `openai/gpt-5.9`.
@@ -50,7 +50,7 @@ _FIELDS = tuple(field.name for field in fields(Price))
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """Prices by name or by `beginning*`; `as_of` is the day of the catalog's figures."""
+    """Prices by name or by `beginning*`; `as_of` is the day of the table's figures."""
 
     prices: Mapping[str, Price]
     as_of: str

@@ -1,0 +1,1 @@
+"""Skill packages: read, linted, written by an agent, kept between episodes."""

@@ -1,0 +1,1 @@
+"""Panels of what companies filed: facts, reports, segments, and what was public on a day."""

@@ -1,0 +1,1 @@
+"""Panels of the market: prices, returns, covariances, factors, rates, benchmark weights."""

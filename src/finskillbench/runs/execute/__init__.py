@@ -1,0 +1,1 @@
+"""Working off a plan: concurrency, budget, limits of providers, interrupts."""

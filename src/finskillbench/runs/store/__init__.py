@@ -1,0 +1,1 @@
+"""What a run folder holds: its record, the journal, rows and trajectories."""

@@ -1,0 +1,1 @@
+"""What is checked of portfolio construction beside its labels: panels, and the tasks as a whole."""

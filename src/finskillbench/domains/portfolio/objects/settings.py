@@ -1,4 +1,4 @@
-"""Settings of the portfolio subtasks, as `catalog/portfolio.json` states them; fractions of NAV, annual decimals."""
+"""Settings of the portfolio subtasks (catalog/portfolio.json beside them); fractions of NAV, annual decimals."""
 
 from __future__ import annotations
 

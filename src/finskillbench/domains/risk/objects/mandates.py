@@ -80,7 +80,7 @@ def fit(entry: MandateEntry, as_of: date, market: Market, rules: WideningRules) 
     raise SourceError(
         f"panels at {as_of}",
         f"no portfolio of the {len(market.tickers)} names keeps the mandate {mandate.mandate_id}, widened or not",
-        remedy="add names to the universe, or loosen the mandate in catalog/mandates.json",
+        remedy="add names to the universe, or loosen the mandate in domains/risk/catalog/mandates.json",
     )
 
 

@@ -142,7 +142,7 @@ def draw(
         f"panels at {plan.as_of}",
         f"the {len(dates[plan.as_of].market.tickers)} names allow no {plan.type} portfolio, there or elsewhere in the "
         f"regime {plan.regime}",
-        remedy="add names to the universe, or change what is planted in catalog/risk.json",
+        remedy="add names to the universe, or change what is planted in domains/risk/catalog/risk.json",
     )
 
 

@@ -71,7 +71,7 @@ def _refuse_unknown_sectors(panels: Panels, catalog: ScenarioCatalog) -> None:
             raise SourceError(
                 "universe",
                 f"the sector {unknown[0]} has no sensitivity in the scenario {entry['scenario_id']}",
-                remedy="use the sectors of catalog/universe.json",
+                remedy="use the sectors of sources/universe.json",
             )
 
 

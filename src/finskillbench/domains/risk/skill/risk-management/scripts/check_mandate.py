@@ -17,10 +17,10 @@ from finskillbench.sandbox.script import cli
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Check the portfolio as it stands."""
     market = market_from(payload)
-    book = portfolio_from(payload, market)
+    portfolio = portfolio_from(payload, market)
     mandate = mandate_from(payload.get("mandate"))
     mandate.check(len(market.tickers))
-    return constraint_report(book, mandate, market)
+    return constraint_report(portfolio, mandate, market)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ from finskillbench.sandbox.script import cli
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Trade as little as possible; where the mandate is out of reach, come as near as the turnover budget allows."""
     market = market_from(payload)
-    book = portfolio_from(payload, market)
+    portfolio = portfolio_from(payload, market)
     mandate = mandate_from(payload.get("mandate"))
     mandate.check(len(market.tickers))
-    return remedy_answer(remediate(book, mandate, market), book, mandate, market)
+    return remedy_answer(remediate(portfolio, mandate, market), portfolio, mandate, market)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from finskillbench.sandbox.script import cli
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Look at one portfolio from every side."""
     market = market_from(payload)
-    book = portfolio_from(payload, market)
-    return {"top_risk_exposures": exposure_list(ranked(book, market)), **risk_figures(book, market)}
+    portfolio = portfolio_from(payload, market)
+    return {"top_risk_exposures": exposure_list(ranked(portfolio, market)), **risk_figures(portfolio, market)}
 
 
 if __name__ == "__main__":

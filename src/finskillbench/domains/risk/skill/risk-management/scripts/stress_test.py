@@ -15,8 +15,8 @@ from finskillbench.sandbox.script import cli
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Apply the scenario to the weights as they stand."""
     market = market_from(payload)
-    book = portfolio_from(payload, market)
-    return stress_answer(apply(book, scenario_from(payload.get("stress_scenario")), market))
+    portfolio = portfolio_from(payload, market)
+    return stress_answer(apply(portfolio, scenario_from(payload.get("stress_scenario")), market))
 
 
 if __name__ == "__main__":
