@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from finskillbench.runs.store.journal import JOURNAL, read_history
 from finskillbench.runs.store.rows import TIMINGS
