@@ -154,6 +154,7 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
             "universe": list(panels.symbols),
             "as_of_dates": [day.isoformat() for day in panels.month_ends],
             "counts": counts,
+            "subtasks": [subtask.name for subtask in subtasks()],
             "parameters": parameters,
             "notes": [*panels.report.notes, *context.notes],
             "versions": versions(),

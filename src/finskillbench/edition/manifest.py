@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NotRequired, cast
 
 import orjson
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -39,7 +39,10 @@ class Source(TypedDict):
 
 
 class Manifest(TypedDict):
-    """The fields that readers rely on; others (`import`) may be there."""
+    """The fields that readers rely on; others (`import`) may be there.
+
+    `subtasks` are those that were registered at the build, whether or not the edition has episodes of them.
+    """
 
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
@@ -50,6 +53,7 @@ class Manifest(TypedDict):
     universe: list[str]
     as_of_dates: list[Annotated[str, AfterValidator(_day)]]
     counts: Annotated[dict[str, Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    subtasks: NotRequired[list[str]]
     parameters: dict[str, dict[str, Any]]
     notes: list[str]
     versions: dict[str, str]
