@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from finskillbench.domains import by_name, domain, domains
+from finskillbench.domains import Answer, Subtask, by_name, domain, domain_of, domains, subtasks
 from finskillbench.edition import Edition, validation
 from finskillbench.edition.validation import State, checks_of, validate_edition
 from finskillbench.edition.validation.labels import every_label_touched
@@ -54,6 +55,89 @@ def test_definitions_are_checked_in_an_edition_without_truth(workshop: Any) -> N
     report = workshop.validated("risk_management")
     found = [(check.name, f.where, f.message) for check in report.checks for f in check.findings]
     assert found == [("stress_testing", task_id, "conventions: units is not defined as the engine computes it")]
+
+
+class _Foreign(Answer):
+    """An answer type of a package that is not ours."""
+
+
+@pytest.mark.parametrize(
+    ("registered", "change", "missing"),
+    [
+        ((), {}, False),
+        ((), {"build": None}, False),
+        (("later",), {}, True),
+        (("later",), {"build": None}, False),
+        (None, {}, True),
+        (None, {"answer": _Foreign}, False),
+    ],
+)
+def test_a_subtask_that_the_build_did_not_know_is_not_missing(
+    registered: tuple[str, ...] | None,
+    change: dict[str, Any],
+    missing: bool,
+    workshop: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def state(manifest: dict[str, Any]) -> None:
+        manifest.pop("subtasks", None)
+        if registered is not None:
+            manifest["subtasks"] = [
+                *manifest["counts"],
+                *(f"{name} {one.name}" for name in registered for one in known),
+            ]
+
+    known = domains()
+    workshop.edit_json("manifest.json", state)
+    later = [replace(one.subtasks[0], name=f"later {one.name}", prefix="later", **change) for one in known]
+    registry = tuple(
+        replace(one, subtasks=(*one.subtasks, more), checks={"coverage": one.checks["coverage"]})
+        for one, more in zip(known, later, strict=True)
+    )
+    monkeypatch.setattr(validation, "domains", lambda: registry)
+    monkeypatch.setattr(validation, "label_check", lambda subtask: lambda subject, findings: None)
+    report = validate_edition(workshop.reload(), only=[one.name for one in known])
+    found = [(f.where, f.message) for check in report.checks for f in check.findings if f.state is State.FAIL]
+    assert found == [(one.name, "has no episodes") for one in later if missing]
+
+
+@pytest.mark.parametrize(
+    "subtask",
+    [one for one in subtasks() if one.second is not None or one.name == "risk_identification"],
+    ids=lambda subtask: subtask.name,
+)
+def test_a_proof_that_was_taken_away_fails_its_label(subtask: Subtask, workshop: Any) -> None:
+    workshop.edit("truth", subtask.name, lambda row: row.update(proof={}))
+    task_id = workshop.rows("truth", subtask.name)[0]["task_id"]
+    report = workshop.validated(domain_of(subtask.name).name)
+    found = [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
+    assert found == [(subtask.name, task_id, "its proof does not state a second derivation that agreed")]
+
+
+def _nudge(name: str) -> Callable[[dict[str, Any]], None]:
+    return lambda row: row["input"].update({name: row["input"][name] * (1 + 1e-14)})
+
+
+@pytest.mark.parametrize("built", [True, False])
+@pytest.mark.parametrize(
+    ("part", "subtask", "change"),
+    [
+        ("truth", "stress_testing", lambda row: row.update(proof={})),
+        ("truth", "risk_identification", lambda row: row.update(proof={})),
+        ("episodes", "rebalancing", _nudge("objective_tolerance")),
+        ("episodes", "black_litterman", _nudge("tau")),
+        ("episodes", "black_litterman", _nudge("risk_aversion")),
+    ],
+)
+def test_an_imported_label_need_not_state_what_only_a_build_writes(
+    built: bool, part: str, subtask: str, change: Callable[[dict[str, Any]], None], workshop: Any
+) -> None:
+    workshop.edit(part, subtask, change)
+    if not built:
+        workshop.edit_json("manifest.json", lambda manifest: manifest["source"].update(kind="release"))
+    report = workshop.validated(domain_of(subtask).name)
+    found = [f for check in report.checks if check.name == subtask for f in check.findings if f.state is State.FAIL]
+    assert len(found) == built, found
 
 
 def test_a_check_that_is_called_like_a_subtask_is_refused() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from finskillbench.domains.base import Label
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError
+from finskillbench.findings import Findings
+from finskillbench.scoring.values import number
 
 
 def proof_of(certified: Certified) -> dict[str, Any]:
@@ -47,3 +50,14 @@ def rederived(difference: float, tolerance: float, numbers: int, second: str) ->
         "numbers": numbers,
         "second": second,
     }
+
+
+def expect_agreement(label: Label[Any], findings: Findings) -> None:
+    """The proof of a label that was built here states a second derivation that agreed, as `rederived` writes it."""
+    if not label.built:
+        return
+    proof = label.truth.proof
+    difference, tolerance = number(proof.get("difference")), number(proof.get("tolerance"))
+    agreed = difference is not None and tolerance is not None and 0 <= difference <= tolerance
+    message = "its proof does not state a second derivation that agreed"
+    findings.expect(proof.get("kind") == "rederived" and agreed, label.truth.task_id, message)

@@ -8,7 +8,6 @@ from datetime import date
 from typing import Any
 
 from finskillbench.domains.agreement import AGREEMENT, leaf_by_leaf
-from finskillbench.domains.base import Label
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.fundamental.conventions import CONVENTIONS
@@ -16,8 +15,6 @@ from finskillbench.domains.fundamental.objects import SKILL, FundamentalObjects
 from finskillbench.domains.fundamental.reports import Case, Report
 from finskillbench.domains.proofs import rederived
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
-from finskillbench.findings import Findings
-from finskillbench.scoring.values import mapping, number
 
 FACTS_REFERENCE = "panels/facts.parquet"
 
@@ -173,12 +170,3 @@ def finished(
         Truth(task_id, name, label.expected, verification, proof),
         {"kind": "rederived", "accession": report.accession, "second": label.second},
     )
-
-
-def expect_agreement(label: Label[Any], findings: Findings) -> None:
-    """The proof that `finished` wrote states a second derivation that agreed with the label."""
-    proof = mapping(label.truth.proof)
-    difference, tolerance = number(proof.get("difference")), number(proof.get("tolerance"))
-    agreed = difference is not None and tolerance is not None and 0 <= difference <= tolerance
-    message = "its proof does not state a second derivation that agreed"
-    findings.expect(proof.get("kind") == "rederived" and agreed, label.truth.task_id, message)

@@ -228,8 +228,9 @@ def _distance(returns: Floats, after: Posterior) -> float:
 def proof(label: Label[BlackLittermanInput], findings: Findings) -> None:
     """The posterior is that of the textbook's formula, the weights the certified optimum under it."""
     recheck = Recheck(label, findings, _as_optimisation(label.task_input))
-    for name, value in (("risk_aversion", RISK_AVERSION), ("tau", TAU)):
-        recheck.expect(label.task_input.get(name) == value, f"{name} is not {value:g}, by which the truth is made")
+    if label.built:
+        for name, value in (("risk_aversion", RISK_AVERSION), ("tau", TAU)):
+            recheck.expect(label.task_input.get(name) == value, f"{name} is not {value:g}, by which the truth is made")
     expected = second.posterior(label.task_input, recheck.covariance)
     difference = recheck.vector(label.truth.expected_output["posterior_returns"]) - expected
     recheck.close(float(np.abs(difference).max()), 0.0, "posterior error")

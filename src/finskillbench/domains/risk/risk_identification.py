@@ -14,6 +14,7 @@ from finskillbench.domains.agreement import compare
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
+from finskillbench.domains.proofs import expect_agreement
 from finskillbench.domains.risk import by_hand, second
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import IdentificationInput
@@ -332,6 +333,7 @@ def _without_words(label: JsonObject) -> JsonObject:
 
 def _examine(label: Label[IdentificationInput], findings: Findings) -> None:
     """The listed exposures are those that the second derivation lists, in its order; `detail` is there for people."""
+    expect_agreement(label, findings)
     expected = label.truth.expected_output
     derived = second.identification_answer(label.task_input)
     compare(_without_words(expected), derived, label.truth.task_id, findings)

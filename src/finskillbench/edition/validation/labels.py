@@ -10,6 +10,7 @@ from finskillbench.domains.agreement import compare
 from finskillbench.domains.base import DomainCheck, Label, Subtask
 from finskillbench.domains.definitions import examine_definitions
 from finskillbench.domains.examination import ExaminedEdition, Subject, examining
+from finskillbench.domains.proofs import expect_agreement
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import EditionError
 from finskillbench.findings import Findings
@@ -101,6 +102,7 @@ def _examine(subtask: Subtask, subject: Subject, label: Label, findings: Finding
     findings.expect(truth.verification.get("method") == subtask.method, task_id, f"is not judged by {subtask.method}")
     before = findings.expectations, len(findings.found)
     if subtask.second is not None:
+        expect_agreement(label, findings)
         compare(truth.expected_output, subtask.second(label.task_input), task_id, findings)
     if subtask.proof is not None:
         subtask.proof(label, findings)
