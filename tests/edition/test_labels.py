@@ -13,7 +13,7 @@ from finskillbench.domains import Answer, Subtask, by_name, domain, domain_of, d
 from finskillbench.edition import Edition, validation
 from finskillbench.edition.validation import State, checks_of, validate_edition
 from finskillbench.edition.validation.labels import every_label_touched
-from finskillbench.errors import InputError, InternalError
+from finskillbench.errors import InputError
 from finskillbench.findings import Findings
 
 
@@ -148,5 +148,5 @@ def test_a_check_that_is_called_like_a_subtask_is_refused() -> None:
 
 
 def test_a_subtask_without_a_second_derivation_or_a_proof_is_refused() -> None:
-    with pytest.raises(InternalError, match=r"subtask stress_testing has neither `second` nor `proof`.*; give it"):
+    with pytest.raises(InputError, match=r"subtask stress_testing has neither `second` nor `proof`.*; give it"):
         replace(by_name("stress_testing"), second=None, proof=None)

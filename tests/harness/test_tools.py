@@ -3,13 +3,16 @@
 import asyncio
 import json
 import math
+from dataclasses import replace
 
 import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from finskillbench.harness.conditions import Condition
+from finskillbench import domains
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import ARMS, Condition, Mount
 from finskillbench.harness.model import ToolCall
 from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, MAX_SKILL_CHARS
 from finskillbench.harness.toolbox import Toolbox
@@ -250,3 +253,11 @@ def test_a_fault_in_a_tool_itself_is_an_error_result_and_in_the_log(episode, mou
     assert (outcome, orjson.loads(text)) == ("tool_failed", {"error": "ZeroDivisionError: division by zero"})
     assert "ZeroDivisionError" in caplog.text
     assert "in broken" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["calculator", "save_skill"])
+def test_a_domain_names_tools_that_there_are(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    outside = replace(domains.domain(DOMAIN), name="outside", tools=(name,))
+    monkeypatch.setattr(domains, "domains", lambda: (outside,))
+    with pytest.raises(InputError, match=f"domain outside names the tool '{name}'; those of a domain are query_xbrl"):
+        tool_specs(Mount(ARMS[Condition.NO_SKILL]), "outside")

@@ -29,7 +29,7 @@ def rescore(
 ) -> None:
     """Judge every finished episode of a run again with today's scorers, from its trajectories alone.
 
-    Says which scores moved, and writes rows and journals anew; no model is asked.
+    Says which scores moved, appends what changed to the journal and writes the rows anew; no model is asked.
     """
     from finskillbench.cli.display.tables import render_table
     from finskillbench.edition import load_edition

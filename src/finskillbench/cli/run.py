@@ -36,14 +36,14 @@ def run(options: RunOptions) -> None:
     part = options.part
     options.check_names()
     # A missing key or price is reported before an edition is built.
-    cast = runs.make_cast(options.models, options.called, options.max_cost)
+    models = runs.make_models(options.models, options.called, options.max_cost)
     with Progress() as progress:
         loaded = options.open_edition(progress)
     folder = options.folder(loaded)
     with Display() as display:
         result = runs.run(
             loaded,
-            list(cast.values()),
+            list(models.values()),
             options.conditions,
             options.subtask or None,
             limit=options.limit,

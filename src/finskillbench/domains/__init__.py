@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from finskillbench.domains.base import Answer, Domain, Extension, Label, Naive, Scorer, Subtask
 from finskillbench.errors import InputError
@@ -38,20 +38,20 @@ _OURS = ("portfolio", "risk", "fundamental")
 
 @cache
 def domains() -> tuple[Domain, ...]:
-    """Every domain: ours first, then those from outside by the name of their entry point.
+    """Every domain: ours first, then those from outside by the name of their entry point; both with their extensions.
 
     Raises
     ------
-    InputError : an entry point that is neither a Domain nor an Extension, extends a domain that does not exist, or
-        brings a name, prefix or method that is taken.
+    InputError : an entry point that cannot be loaded, is neither a Domain nor an Extension, extends a domain that does
+        not exist, or brings a name, prefix or method that is taken.
     """
     known: dict[str, Domain] = {}
     for name in _OURS:
         ours: Domain = import_module(f"{__name__}.{name}").DOMAIN
         known[ours.name] = ours
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        where = f"entry point {entry.name} ({entry.value})"
-        handed_in = entry.load()
+    found = [_load(entry) for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
+    # Domains before extensions, which may be of any of them.
+    for where, handed_in in sorted(found, key=lambda one: isinstance(one[1], Extension)):
         if isinstance(handed_in, Domain):
             if handed_in.name in known:
                 raise InputError(f"{where}: domain {handed_in.name} exists; hand in an Extension of it")
@@ -64,6 +64,16 @@ def domains() -> tuple[Domain, ...]:
             raise InputError(f"{where} is a {type(handed_in).__name__}; it must be a Domain or an Extension")
     _refuse_twice(known)
     return tuple(known.values())
+
+
+def _load(entry: EntryPoint) -> tuple[str, object]:
+    """Where an entry point stands, for messages, and what it hands in."""
+    where = f"entry point {entry.name} ({entry.value})"
+    try:
+        return where, entry.load()
+    except Exception as error:  # the code of others, which may fail in any way
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"{where}: cannot be loaded ({what}); fix or uninstall the package") from error
 
 
 def _extended(base: Domain, more: Extension, where: str) -> Domain:

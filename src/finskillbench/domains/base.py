@@ -38,7 +38,7 @@ from typing_extensions import TypeVar
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.examination import Subject
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.errors import InternalError
+from finskillbench.errors import InputError
 from finskillbench.findings import Findings
 
 I = TypeVar("I", default=Any)  # noqa: E741 - the input of a task, as a TypedDict
@@ -137,9 +137,9 @@ class Subtask(Generic[I, O]):
     headline: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse a subtask whose labels nothing could check: InternalError says what to add."""
+        """Refuse a subtask whose labels nothing could check: InputError says what to add."""
         if self.second is None and self.proof is None:
-            raise InternalError(
+            raise InputError(
                 f"subtask {self.name} has neither `second` nor `proof`, so that no check would look at its labels; "
                 "give it a second derivation"
             )
@@ -184,7 +184,8 @@ class Domain(Generic[O]):
     subtasks : in the order of tables.
     prepare : `context -> objects`, what its subtasks share, built once per edition and handed to each `build`.
     checks : name to check, in the order in which `data validate` runs and prints them, before the labels.
-    tools : tools that its episodes offer beside those of every episode.
+    tools : tools that its episodes offer beside those of every episode; `query_xbrl` is the only one there is, and
+        any other name is refused.
     protocol_episodes : how many episodes of each subtask the full-run protocol takes.
     parameters : what the manifest records of a build, from the prepared objects after all subtasks were built.
     released : how the published release carries each subtask that it has.
@@ -204,7 +205,7 @@ class Domain(Generic[O]):
     released: Mapping[str, Released] = field(default_factory=dict[str, Released], repr=False)
 
     @property
-    def spoken(self) -> str:
+    def title(self) -> str:
         """The name as words."""
         return self.name.replace("_", " ")
 

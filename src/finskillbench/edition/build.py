@@ -122,7 +122,7 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
             continue
         domain = domain_of(subtask.name)
         if domain.name not in prepared:
-            progress(f"preparing {domain.spoken}")
+            progress(f"preparing {domain.title}")
             prepared[domain.name] = domain.prepare(context)
         progress(f"proving {subtask.name}")
         tasks = subtask.build(context, prepared[domain.name])

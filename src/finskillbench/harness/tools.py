@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from finskillbench.domains import domain as registered
+from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Arm, Mount, expected_tools
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.skills.memory import MAX_NAME_CHARS, MAX_SAVED_SKILLS
@@ -109,11 +111,18 @@ SAVE_SKILL = ToolSpec(
         content=_text("The text of SKILL.md."),
     ),
 )
-_FIXED = {spec.name: spec for spec in (SUBMIT_ANSWER, LOAD_REFERENCES, GET_TASK_DATA, QUERY_XBRL, SAVE_SKILL)}
+_OF_DOMAINS = {QUERY_XBRL.name: QUERY_XBRL}
+"""The tools that a domain may name."""
+_FIXED = {spec.name: spec for spec in (SUBMIT_ANSWER, LOAD_REFERENCES, GET_TASK_DATA, SAVE_SKILL)} | _OF_DOMAINS
 
 
 def tool_specs(mounted: Mount, domain: str) -> tuple[ToolSpec, ...]:
-    """The tools on offer for an episode of `domain` under a mounted arm, in wire order."""
+    """The tools on offer for an episode of `domain` under a mounted arm, in wire order.
+
+    Raises
+    ------
+    InputError : the domain names a tool that there is not.
+    """
     index = tuple((name, package.description) for name, package in sorted(mounted.loadable.items()))
     return _specs(mounted.arm, domain, index, mounted.script_index)
 
@@ -122,6 +131,9 @@ def tool_specs(mounted: Mount, domain: str) -> tuple[ToolSpec, ...]:
 def _specs(
     arm: Arm, domain: str, skills: tuple[tuple[str, str], ...], scripts: tuple[tuple[str, str], ...]
 ) -> tuple[ToolSpec, ...]:
+    for name in registered(domain).tools:
+        if name not in _OF_DOMAINS:
+            raise InputError(f"domain {domain} names the tool {name!r}; those of a domain are {', '.join(_OF_DOMAINS)}")
     indexed = {"load_skill": _load_skill(skills), "run_skill_script": _run_skill_script(scripts)}
     return tuple(indexed.get(name) or _FIXED[name] for name in expected_tools(arm, domain))
 

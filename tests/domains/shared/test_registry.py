@@ -1,12 +1,17 @@
 """The registry and what an agent is shown of each answer."""
 
 import json
+import sys
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from types import ModuleType
 from typing import Any
 
 import pytest
 from tests.scoring.examples import EXPECTED
 
-from finskillbench.domains import Subtask, by_method, by_name, domain_of, subtasks
+from finskillbench import domains as registry
+from finskillbench.domains import Domain, Extension, Subtask, by_method, by_name, domain_of, subtasks
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 
@@ -88,3 +93,33 @@ def test_every_key_of_an_answer_is_described(subtask: Subtask) -> None:
 )
 def test_right_answers_fit_their_answer_type(name: str) -> None:
     assert by_name(name).answer.model_validate(EXPECTED[name]).model_dump(exclude_unset=True) == EXPECTED[name]
+
+
+def _registered(monkeypatch: pytest.MonkeyPatch, **handed_in: str) -> tuple[Domain, ...]:
+    """The domains there are with packages installed: entry point to the name in the module `from_outside`."""
+    points = [EntryPoint(name, f"from_outside:{value}", registry.GROUP) for name, value in handed_in.items()]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    return registry.domains.__wrapped__()
+
+
+@pytest.fixture
+def outside(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    module = ModuleType("from_outside")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module
+
+
+def test_an_extension_may_come_before_its_domain(outside: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = by_name("stress_testing")
+    more = [replace(known, name=name, prefix=f"x_{name}", method=name) for name in ("first", "second")]
+    outside.domain = replace(domain_of("stress_testing"), name="outside", subtasks=(more[0],), skills=())
+    outside.extension = Extension("outside", subtasks=(more[1],))
+    *_, last = _registered(monkeypatch, a="extension", b="domain")
+    assert (last.name, [one.name for one in last.subtasks]) == ("outside", ["first", "second"])
+
+
+def test_a_package_that_cannot_be_loaded_is_named(outside: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        InputError, match=r"^entry point a \(from_outside:gone\): cannot be loaded \(AttributeError: .*gone.*uninstall"
+    ):
+        _registered(monkeypatch, a="gone")

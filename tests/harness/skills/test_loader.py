@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from finskillbench.domains import domains
-from finskillbench.errors import SkillError
+from finskillbench.errors import InputError, SkillError
 from finskillbench.harness.skills import loader
 from finskillbench.harness.skills.loader import SkillPackage, curated, digest, load_package, script_path
 
@@ -244,3 +244,10 @@ def test_curated_packages_are_listed_by_name(tmp_path: Path, monkeypatch: pytest
     assert list(curated()) == ["bond-ladder"]
     monkeypatch.setattr(loader, "domains", tuple)
     assert curated() == {}
+
+
+def test_two_packages_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    roots = (make(tmp_path / "one"), make(tmp_path / "two"))
+    monkeypatch.setattr(loader, "domains", lambda: tuple(replace(domains()[0], skills=(root,)) for root in roots))
+    with pytest.raises(InputError, match=r"one/bond-ladder and .*two/bond-ladder are both named bond-ladder; rename"):
+        curated()

@@ -71,11 +71,11 @@ def validate_edition(
             for name, run in checks_of(domain).items():
                 findings = Findings()
                 if subject.episodes:
-                    progress(f"checking {domain.spoken}: {name}")
+                    progress(f"checking {domain.title}: {name}")
                     with examining(name, findings):
                         run(subject, findings)
                 else:
-                    findings.skip(f"the edition has no episodes of {domain.spoken}")
+                    findings.skip(f"the edition has no episodes of {domain.title}")
                 found.append(findings.as_check(domain.name, name))
                 touched |= findings.touched
     if only is None:

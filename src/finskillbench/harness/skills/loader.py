@@ -16,7 +16,7 @@ from types import MappingProxyType
 import skills_ref
 
 from finskillbench.domains import domains
-from finskillbench.errors import SkillError
+from finskillbench.errors import InputError, SkillError
 
 PLACEBO = Path(__file__).parent / "placebo"
 SKILL_FILE = "SKILL.md"
@@ -72,12 +72,22 @@ def load_package(path: Path) -> SkillPackage:
 
 
 def curated() -> dict[str, SkillPackage]:
-    """The packages that ship with this library, by name in sorted order."""
-    return dict(sorted((package.name, package) for one in domains() for package in map(load_package, one.skills)))
+    """The packages of all domains, by name in sorted order.
+
+    Raises
+    ------
+    InputError : two packages have the same name.
+    """
+    found: dict[str, SkillPackage] = {}
+    for package in (load_package(folder) for one in domains() for folder in one.skills):
+        other = found.setdefault(package.name, package)
+        if other is not package:
+            raise InputError(f"{other.root} and {package.root} are both named {package.name}; rename one")
+    return dict(sorted(found.items()))
 
 
 def placebo() -> dict[str, SkillPackage]:
-    """Irrelevant packages of like number and size, by name in sorted order; they have no scripts."""
+    """Irrelevant packages of like size, by name in sorted order; they have no scripts."""
     return _packages(PLACEBO)
 
 

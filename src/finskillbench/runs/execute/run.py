@@ -120,17 +120,17 @@ def run(
     _check_numbers(limit=limit, epochs=epochs, seed=seed, max_concurrency=max_concurrency, max_cost=max_cost)
     refuse_inside_edition(out)
     options = options or ModelOptions(seed=seed)
-    cast = make_cast(models, options, max_cost)
+    models_by_name = make_models(models, options, max_cost)
     arms = [parse_condition(name) for name in conditions]
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
-    plan = make_plan(edition.episodes(wanted), list(cast), arms, limit=limit, epochs=epochs)
+    plan = make_plan(edition.episodes(wanted), list(models_by_name), arms, limit=limit, epochs=epochs)
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
     packages, placebos = curated(), placebo()
     mounts = {condition: mount(condition, packages, placebos) for condition in arms}
     proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
     record = RunRecord(
         arguments=Arguments(
-            models=tuple(cast),
+            models=tuple(models_by_name),
             conditions=tuple(arms),
             subtasks=wanted,
             limit=limit,
@@ -152,8 +152,8 @@ def run(
     make_folder(out)
     with exclusive(out):
         settle_record(out, record)
-        work = Work(edition, plan, streams, cast, mounts, out, limits, progress, sleep)
-        asyncio.run(_finish(work, cast.values()))
+        work = Work(edition, plan, streams, models_by_name, mounts, out, limits, progress, sleep)
+        asyncio.run(_finish(work, models_by_name.values()))
         frame = to_frame([work.rows[item] for item in work.planned if item in work.rows])
         write_rows(out / ROWS, frame)
     return RunResult(
@@ -201,7 +201,9 @@ def _check_address(models: Sequence[str | Model], options: ModelOptions) -> None
         raise InputError(f"base_url is the address of one provider, not of {named}: it would get all their keys")
 
 
-def make_cast(models: Sequence[str | Model], options: ModelOptions, max_cost: float | None = None) -> dict[str, Model]:
+def make_models(
+    models: Sequence[str | Model], options: ModelOptions, max_cost: float | None = None
+) -> dict[str, Model]:
     """Make the models of a run, by name in the given order; an object stands for itself. Nothing is sent.
 
     Raises
@@ -211,13 +213,13 @@ def make_cast(models: Sequence[str | Model], options: ModelOptions, max_cost: fl
     """
     _check_address(models, options)
     objects = [get_model(model, options) if isinstance(model, str) else model for model in models]
-    cast = {model.name: model for model in objects}
-    if len(cast) < len(objects):
+    models_by_name = {model.name: model for model in objects}
+    if len(models_by_name) < len(objects):
         raise InputError(f"a model was given twice: {', '.join(model.name for model in objects)}")
     if max_cost is not None:
-        for name, model in cast.items():
+        for name, model in models_by_name.items():
             if price_of(model) is None:
                 raise InputError(
                     f"--max-cost needs the price of {name}, which is not known; name it in a --prices file"
                 )
-    return cast
+    return models_by_name

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cache
+import inspect
+import sys
+from collections.abc import Collection
+from functools import cache, partial
 from importlib import resources
 from importlib.metadata import version
 from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from finskillbench.domains import Scorer, subtasks
 
 SCORERS = ("arrays.py", "domains", "engines", "episode.py", "runs/verdicts.py", "scoring")
 """What decides a score, given an answer and its truth."""
+_NOT_SCORING = ("catalog", "checks", "released.py", "skill")
+"""Files and folders of a domain that decide no score: a word mended in a SKILL.md leaves a run as it is."""
 
 
 def code_version() -> str:
@@ -19,22 +27,50 @@ def code_version() -> str:
 
 @cache
 def scorer_version() -> str:
-    """First 12 hex digits of the digest over `SCORERS`: two rows with the same one were judged by the same code."""
-    return code_digest(SCORERS)[:12]
+    """First 12 hex digits of the digest over `SCORERS` and the modules of scorers from other packages.
+
+    Two rows with the same one were judged by the same code.
+    """
+    digest = code_digest(SCORERS, _NOT_SCORING)
+    outside = _outside_scorers()
+    if outside:
+        digest = hashlib.sha256(digest.encode() + b"".join(outside)).hexdigest()
+    return digest[:12]
 
 
-def code_digest(names: tuple[str, ...]) -> str:
-    """SHA-256 over the files of this package below `names`: their paths and bytes."""
+def _outside_scorers() -> list[bytes]:
+    """The digest of each module of another package in which a registered scorer is written, by the module's name."""
+    scorers = {_written(scorer) for subtask in subtasks() for scorer in subtask.scorers.values()}
+    modules = sorted(name for name in scorers if name.partition(".")[0] != "finskillbench")
+    sources = [(name, inspect.getsourcefile(sys.modules[name])) for name in modules]
+    return [
+        hashlib.sha256(f"{name}\0".encode() + Path(source).read_bytes()).digest() for name, source in sources if source
+    ]
+
+
+def _written(scorer: Scorer) -> str:
+    """The module in which a scorer is written: of a function, of a class with `__call__`, or below a `partial`."""
+    while isinstance(scorer, partial):
+        scorer = scorer.func
+    return scorer.__module__
+
+
+def code_digest(names: tuple[str, ...], without: Collection[str] = ()) -> str:
+    """SHA-256 over the paths and bytes of the files of this package below `names`.
+
+    Files and folders with a name of `without` are left out.
+    """
     digest = hashlib.sha256()
     package = resources.files("finskillbench")
     for name in names:
-        for path, content in _files(package / name, name):
+        for path, content in _files(package / name, name, without):
             digest.update(f"{path}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 
-def _files(entry: Traversable, path: str) -> list[tuple[str, bytes]]:
+def _files(entry: Traversable, path: str, without: Collection[str]) -> list[tuple[str, bytes]]:
     if not entry.is_dir():
         return [(path, entry.read_bytes())]
-    children = sorted((child for child in entry.iterdir() if child.name != "__pycache__"), key=lambda child: child.name)
-    return [found for child in children for found in _files(child, f"{path}/{child.name}")]
+    left_out = {"__pycache__", *without}
+    children = sorted((child for child in entry.iterdir() if child.name not in left_out), key=lambda child: child.name)
+    return [found for child in children for found in _files(child, f"{path}/{child.name}", without)]
