@@ -13,8 +13,9 @@ How to write a subtask. It is one file, read from top to bottom:
    randomness comes from `context.generator(name, ...)` and from nowhere else;
 4. `second(task_input)`, which derives the expected output again from what the agent sees, from the definitions and
    without the code that `build` used. The build refuses a task on which the two differ by more than rounding, and
-   `data validate` checks every label of an edition with it. Where an answer is an optimum, and many answers may be as
-   good, `proof(label, findings)` takes its place: it rechecks the label's certificate. A subtask has at least one;
+   `data validate` checks every label of an edition with it; the truth's proof, `proofs.rederived(...)`, must say that
+   the two agreed. Where an answer is an optimum, and many answers may be as good, `proof(label, findings)` takes its
+   place: it rechecks the label's certificate. A subtask has at least one;
 5. a scorer for each profile, `(answer, truth, task_input) -> Score`. It takes any JSON object for an answer, however
    absurd, never raises on one, and returns a finite value between 0 and 1;
 6. `trivial`, the best answer that needs no thought, and `by_hand`, what arithmetic without a skill answers: the two
