@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
-from finskillbench.domains.base import Answer, Domain, Extension, Label, Naive, Scorer, Subtask
+from finskillbench.domains.base import Answer, Domain, Extension, Label, Naive, Rung, Scorer, Subtask
 from finskillbench.errors import InputError
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Extension",
     "Label",
     "Naive",
+    "Rung",
     "Scorer",
     "Subtask",
     "by_method",
@@ -77,7 +78,7 @@ def _load(entry: EntryPoint) -> tuple[str, object]:
 
 
 def _extended(base: Domain, more: Extension, where: str) -> Domain:
-    twice = sorted(base.checks.keys() & more.checks.keys())
+    twice = sorted((base.checks.keys() & more.checks.keys()) | (base.audits.keys() & more.audits.keys()))
     if twice:
         raise InputError(f"{where}: {base.name} has a check {twice[0]} already; rename it")
     return replace(
@@ -85,6 +86,7 @@ def _extended(base: Domain, more: Extension, where: str) -> Domain:
         subtasks=base.subtasks + more.subtasks,
         skills=base.skills + more.skills,
         checks={**base.checks, **more.checks},
+        audits={**base.audits, **more.audits},
     )
 
 

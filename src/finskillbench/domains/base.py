@@ -28,7 +28,7 @@ in the table of a skill package's SKILL.md, and the script that the row names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeAlias
@@ -102,6 +102,27 @@ class Naive:
 
 
 @dataclass(frozen=True, slots=True)
+class Rung:
+    """One answer of a ladder: what a professional would call it, and the band its certified score must lie in."""
+
+    name: str
+    answer: JsonObject
+    least: float
+    most: float
+
+
+Ladder: TypeAlias = Callable[[Label[I]], Sequence[Rung]]
+"""Answers to one label from right to wrong as a professional ranks them.
+
+Their certified scores must not rise along the ladder, and each must lie in its band. A rung that an episode cannot
+have (a missed breach where nothing is breached) is left out.
+"""
+
+Exploits: TypeAlias = Callable[[I], Mapping[str, JsonObject]]
+"""`task_input -> name -> answer`: answers that cheat, made without the truth and without doing the work."""
+
+
+@dataclass(frozen=True, slots=True)
 class Subtask(Generic[I, O]):
     """One subtask of the benchmark.
 
@@ -121,6 +142,8 @@ class Subtask(Generic[I, O]):
     trivial : the best answer that needs no thought, `baseline/trivial`.
     definitions : the exact `conventions` of every episode, or a function that gives those of a task input.
     headline : whether it counts towards headline tables.
+    ladder : answers from right to wrong whose scores `audit` checks for order.
+    exploits : cheating answers that `audit` holds down to the floor.
     """
 
     name: str
@@ -136,6 +159,8 @@ class Subtask(Generic[I, O]):
     input: type[I] | None = field(default=None, repr=False)
     definitions: Mapping[str, str] | Callable[[I], Mapping[str, str]] | None = field(default=None, repr=False)
     headline: bool = True
+    ladder: Ladder[I] | None = field(default=None, repr=False)
+    exploits: Exploits[I] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a subtask whose labels nothing could check: InputError says what to add."""
@@ -185,6 +210,7 @@ class Domain(Generic[O]):
     subtasks : in the order of tables.
     prepare : `context -> objects`, what its subtasks share, built once per edition and handed to each `build`.
     checks : name to check, in the order in which `data validate` runs and prints them, before the labels.
+    audits : name to check, what `audit` asks of this domain beside what it asks of every domain.
     tools : tools that its episodes offer beside those of every episode; `query_xbrl` is the only one there is, and
         any other name is refused.
     protocol_episodes : how many episodes of each subtask the full-run protocol takes.
@@ -204,6 +230,7 @@ class Domain(Generic[O]):
     parameters: Callable[[O], dict[str, Any]] = field(default=_no_parameters, repr=False)
     warm_up: str | None = None
     released: Mapping[str, Released] = field(default_factory=dict[str, Released], repr=False)
+    audits: Mapping[str, DomainCheck] = field(default_factory=dict[str, DomainCheck], repr=False)
 
     @property
     def title(self) -> str:
@@ -213,9 +240,10 @@ class Domain(Generic[O]):
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What a package adds to a domain that exists: subtasks, the skill packages they need, checks."""
+    """What a package adds to a domain that exists: subtasks, the skill packages they need, checks, audits."""
 
     domain: str
     subtasks: tuple[Subtask, ...] = ()
     skills: tuple[Path, ...] = ()
     checks: Mapping[str, DomainCheck] = field(default_factory=dict[str, DomainCheck], repr=False)
+    audits: Mapping[str, DomainCheck] = field(default_factory=dict[str, DomainCheck], repr=False)
