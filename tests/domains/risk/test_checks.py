@@ -17,7 +17,7 @@ from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, ValidationReport, checks_of
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.engines.risk import exposures, mandate, monitor
-from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
+from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE
 
 RISK = "risk_management"
 Row = dict[str, Any]
@@ -63,8 +63,8 @@ def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
     assert second.LARGE == exposures.LEAST_TILT == exposures.LEAST_SECTOR
     assert (second.ILLIQUID, second.LISTED) == (exposures.LEAST_ILLIQUID, exposures.LIST_LENGTH)
     assert (second.DAYS, second.PARTICIPATION) == (exposures.HORIZON, exposures.PARTICIPATION)
-    assert (second.HOLDING, second.COUNTED) == (ZERO_WEIGHT, HOLDING_THRESHOLD)
-    assert (second.PASS_TOLERANCE, second.LEAST_SCALE) == (monitor.PASS_TOLERANCE, monitor.LEAST_SCALE)
+    assert (second.HOLDING, second.COUNTED) == (COMPLIANCE_TOLERANCE, HOLDING_THRESHOLD)
+    assert (second.COMPLIANCE_TOLERANCE, second.LEAST_SCALE) == (COMPLIANCE_TOLERANCE, monitor.LEAST_SCALE)
     assert second.NEVER_GIVEN_UP == monitor.HARD_KINDS
     assert LEAST["tilt"] >= second.LARGE
     assert LEAST["illiquid"] >= second.ILLIQUID

@@ -12,7 +12,7 @@ from tests.engines.risk.cases import books, mandate_json, market, permuted, samp
 
 from finskillbench.arrays import FACTORS
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
-from finskillbench.engines.risk.mandate import Kind, Mandate, mandate_from
+from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, Kind, Mandate, mandate_from
 from finskillbench.engines.risk.monitor import LEAST_SCALE, constraint_report, measure, measure_all, relative_excess
 from finskillbench.engines.risk.portfolio import Market, Portfolio
 from finskillbench.engines.statistics.risk_model import RiskModel
@@ -26,7 +26,7 @@ def _plain(book: Portfolio, mandate: Mandate, universe: Market) -> list[tuple[fl
     assert universe.risk is not None
     assert universe.benchmark is not None
     weights = dict(zip(universe.tickers, book.weights.tolist(), strict=True))
-    held = {name: weight for name, weight in weights.items() if abs(weight) > 1e-9}
+    held = {name: weight for name, weight in weights.items() if abs(weight) > COMPLIANCE_TOLERANCE}
     sectors: dict[str, float] = {}
     for name, sector in zip(universe.tickers, universe.sectors, strict=True):
         sectors[sector] = sectors.get(sector, 0.0) + weights[name]
@@ -73,7 +73,9 @@ def test_agrees_with_the_definitions(book: Portfolio) -> None:
     universe = market()
     found = measure(book, _MANDATE, universe)
     np.testing.assert_allclose([(one.value, one.excess) for one in found], _plain(book, _MANDATE, universe), atol=1e-12)
-    assert [one.passed for one in found] == [excess <= 1e-9 for _, excess in _plain(book, _MANDATE, universe)]
+    assert [one.passed for one in found] == [
+        excess <= COMPLIANCE_TOLERANCE for _, excess in _plain(book, _MANDATE, universe)
+    ]
 
 
 @settings(max_examples=50, deadline=None)
@@ -182,11 +184,16 @@ def test_the_published_concentrated_portfolio() -> None:
                 assert row[field] == published[field]
 
 
-def test_limits_met_exactly_pass_and_the_tolerance_forgives() -> None:
+def test_limits_met_to_a_tenth_of_a_basis_point_pass() -> None:
     universe = market(5)
     only = dict.fromkeys(kind.value for kind in Kind)
     mandate = mandate_from(mandate_json(**(only | {"position_limit_max": {"value": 0.3}})))
-    for weight, strictly, submitted in ((0.3, True, True), (0.3003, False, True), (0.3006, False, False)):
+    for weight, strictly, submitted in (
+        (0.3, True, True),
+        (0.300009, True, True),
+        (0.300011, False, True),
+        (0.3006, False, False),
+    ):
         book = Portfolio(np.array([weight, 0.2, 0.2, 0.2, 0.8 - 0.4 - weight]), 0.0, 1e6)
         assert measure(book, mandate, universe)[0].passed is strictly
         assert measure(book, mandate, universe, FEASIBILITY_TOLERANCE)[0].passed is submitted

@@ -26,7 +26,7 @@ from finskillbench.domains.risk.shared import (
     resolved_covariance,
 )
 from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
-from finskillbench.engines.risk.monitor import PASS_TOLERANCE, constraint_report
+from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import closeness, mean, share
@@ -37,7 +37,7 @@ METHOD = "exact_match"
 TIE = 1e-9
 """Names, or sectors, whose weights differ by no more are equally the worst."""
 MONITORING = {
-    "status": f"FAIL where the measured value lies beyond the limit by more than {PASS_TOLERANCE:.0e}, else PASS",
+    "status": "FAIL where the measured value lies beyond the limit by more than the tolerance, else PASS",
     "value": "the measured value of the definition, signed; for a range the value compared with both ends; for "
     "long_only the least weight of a holding; of a maximum over names, sectors or factors that maximum",
     "violation_magnitude": "how far the value lies beyond the limit, in the unit of the limit (whole names for "

@@ -35,7 +35,7 @@ from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
 from finskillbench.engines.risk.monitor import HARD_KINDS, LEAST_SCALE, Measure, limit_scales, measure
 from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.risk.remediation import after, budget_left, reference_turnover, total_excess
-from finskillbench.engines.risk.report import SOLVER_TOLERANCE, trade_list, traded
+from finskillbench.engines.risk.report import trade_list, traded
 from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InternalError
@@ -330,7 +330,7 @@ def _proof(episode: Episode, pair: RemediationPair, trades: Floats) -> dict[str,
     remedy, market = pair.remedy, pair.case.market
     task_input = cast("RemediationInput", {**episode.input, "covariance_matrix": resolved_covariance(market)})
     found = monitored_after(task_input, dict(zip(market.tickers, trades.tolist(), strict=True)))
-    complies = all(one.excess <= SOLVER_TOLERANCE for one in found.values())
+    complies = all(one.status == "PASS" for one in found.values())
     if complies is not remedy.compliant:
         raise InternalError(
             f"{episode.task_id}: post_trade_compliant is {remedy.compliant} by the engine and {complies} derived a "

@@ -25,11 +25,11 @@ from finskillbench.episode import JsonObject
 
 AGREEMENT = 1e-9
 """Largest difference between the two derivations of one number, in its own unit."""
-PASS_TOLERANCE = 1e-9
+COMPLIANCE_TOLERANCE = 1e-5
 """An excess of no more than this keeps a limit."""
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
 TYPES = ("factor_tilt", "sector_concentration", "single_name", "concentration", "liquidity_risk")
-HOLDING, COUNTED = 1e-9, 0.001
+HOLDING, COUNTED = 1e-5, 0.001
 """A holding is a weight of more than the first in size; name_count counts those of at least the second."""
 LARGE, ILLIQUID, LISTED = 0.30, 0.05, 5
 """A tilt or sector, and an illiquid share, are listed from these magnitudes on; no more exposures than the last."""
@@ -57,7 +57,7 @@ class Measured:
     @property
     def status(self) -> str:
         """PASS or FAIL."""
-        return "PASS" if self.excess <= PASS_TOLERANCE else "FAIL"
+        return "PASS" if self.excess <= COMPLIANCE_TOLERANCE else "FAIL"
 
 
 def monitored(task_input: MonitoringInput) -> dict[str, Measured]:
@@ -85,7 +85,7 @@ def monitoring_answer(task_input: MonitoringInput) -> JsonObject:
     return {"overall_compliant": failed == 0, "violations_count": failed, "constraints": rows}
 
 
-def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = 0.0) -> Measured:
+def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = COMPLIANCE_TOLERANCE) -> Measured:
     """One constraint of a mandate on the portfolio; a weight within `slack` of counting as a name counts as it suits.
 
     Raises ValueError for an unknown type.

@@ -16,6 +16,7 @@ from finskillbench.domains.risk.inputs import CovarianceInput, MandateInput, Mon
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.second import AGREEMENT
+from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, required
 from finskillbench.episode import Episode, JsonObject, Prompt
 from finskillbench.errors import InternalError
@@ -31,9 +32,10 @@ UNITS = (
 CONVENTIONS = {
     "units": UNITS,
     "portfolio": f"weights are signed (a short position is negative) and sum with cash_weight to 1; a holding is a "
-    f"name whose |weight| exceeds {ZERO_WEIGHT:.0e}; holdings and "
+    f"name whose |weight| exceeds {COMPLIANCE_TOLERANCE:.5f}; holdings and "
     "cash_weight are after trades_this_month; cash carries no risk, no beta and no P&L",
-    "constraints": "each constraint of the mandate carries its own definition",
+    "constraints": "each constraint of the mandate carries its own definition; a limit is kept where the measured "
+    f"value lies beyond it by no more than the tolerance of {COMPLIANCE_TOLERANCE:.5f}, in the unit of the limit",
 }
 """What every task that holds a portfolio against a mandate says, beside the definitions of the constraints."""
 

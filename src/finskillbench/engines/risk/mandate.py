@@ -36,6 +36,12 @@ class Kind(StrEnum):
 
 COLUMN: Mapping[Kind, int] = {kind: column for column, kind in enumerate(Kind)}
 """Place of each kind in an array over all kinds."""
+COMPLIANCE_TOLERANCE = 1e-5
+"""A limit is kept where the measured value lies beyond it by no more than this, in the unit of the limit.
+
+A tenth of a basis point of NAV: what rounding to six decimals leaves in a sum over a portfolio, and a solver in an
+optimum. It is the one definition of compliance: of what is monitored, of what is remedied, and of every check.
+"""
 RANGES = frozenset({Kind.BETA_RANGE, Kind.NAME_COUNT})
 """The kinds that have two ends."""
 

@@ -11,11 +11,9 @@ import numpy as np
 from finskillbench.arrays import FACTORS, Booleans, Floats, Integers
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.engines.risk.batch import Batch
-from finskillbench.engines.risk.mandate import COLUMN, RANGES, Constraint, Kind, Mandate
+from finskillbench.engines.risk.mandate import COLUMN, COMPLIANCE_TOLERANCE, RANGES, Constraint, Kind, Mandate
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio
 
-PASS_TOLERANCE = 1e-9
-"""Excess that is rounding of the arithmetic: a limit met exactly is kept."""
 HARD_KINDS = frozenset({Kind.LONG_ONLY, Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT, Kind.TURNOVER_MAX_MONTHLY})
 """The constraints that remediation never gives up; all others count in `relative_excess`."""
 LEAST_SCALE = 0.01
@@ -38,7 +36,7 @@ class Measure:
 
 
 def measure(
-    portfolio: Portfolio, mandate: Mandate, market: Market, tolerance: float = PASS_TOLERANCE
+    portfolio: Portfolio, mandate: Mandate, market: Market, tolerance: float = COMPLIANCE_TOLERANCE
 ) -> tuple[Measure, ...]:
     """Check every constraint of the mandate, in its order.
 
@@ -65,7 +63,12 @@ def measure(
 
 
 def measure_all(
-    weights: Floats, cash: Floats, traded: Floats, mandate: Mandate, market: Market, tolerance: float = PASS_TOLERANCE
+    weights: Floats,
+    cash: Floats,
+    traded: Floats,
+    mandate: Mandate,
+    market: Market,
+    tolerance: float = COMPLIANCE_TOLERANCE,
 ) -> tuple[Floats, Floats]:
     """Measure p portfolios of one market against one mandate of c constraints.
 
@@ -83,7 +86,7 @@ def measure_all(
 
 
 def measure_pairs(
-    batch: Batch, rows: Integers, mandates: Sequence[Mandate], tolerance: float = PASS_TOLERANCE
+    batch: Batch, rows: Integers, mandates: Sequence[Mandate], tolerance: float = COMPLIANCE_TOLERANCE
 ) -> tuple[Floats, Floats]:
     """Measure m pairs, each of a portfolio of the batch and a mandate: every portfolio once, then limits by lookup.
 
@@ -144,7 +147,7 @@ def limit_scales(constraint: Constraint) -> tuple[float, float]:
 
 
 def constraint_report(
-    portfolio: Portfolio, mandate: Mandate, market: Market, tolerance: float = PASS_TOLERANCE
+    portfolio: Portfolio, mandate: Mandate, market: Market, tolerance: float = COMPLIANCE_TOLERANCE
 ) -> dict[str, Any]:
     """The answer of constraint monitoring: verdicts, values, limits, and the distance beyond a broken limit."""
     rows: list[dict[str, Any]] = []

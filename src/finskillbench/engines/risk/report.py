@@ -29,8 +29,6 @@ from finskillbench.engines.statistics.value_at_risk import value_at_risk
 
 LEAST_TRADE = 1e-7
 """A weight that changes by no more has not been traded: the accuracy of a solver."""
-SOLVER_TOLERANCE = 1e-6
-"""Excess over a limit, or weight of a name given up, that an optimal portfolio may be left with."""
 
 
 def exposure_list(exposures: Sequence[Exposure]) -> list[dict[str, Any]]:
@@ -109,7 +107,7 @@ def remedy_answer(remedy: Remedy, portfolio: Portfolio, mandate: Mandate, market
         "trades": trade_list(portfolio, trades, market),
         "total_turnover": turnover_of(trades),
         "post_trade_compliant": remedy.compliant,
-        "checks": constraint_report(after(portfolio, trades), mandate, market, SOLVER_TOLERANCE)["constraints"],
+        "checks": constraint_report(after(portfolio, trades), mandate, market)["constraints"],
         "proof": {
             "unique": not remedy.stages or remedy.stages[-1].certified.uniqueness.outcome.proved,
             "stages": [_proof(stage) for stage in remedy.stages],

@@ -15,8 +15,8 @@ from scipy.optimize import linprog  # pyright: ignore[reportUnknownVariableType]
 from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.domains.risk.catalogs import MandateEntry, WideningRules
 from finskillbench.domains.risk.objects.placement import place, tightened
-from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate, mandate_from
-from finskillbench.engines.risk.monitor import PASS_TOLERANCE, measure_all
+from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, Constraint, Kind, Mandate, mandate_from
+from finskillbench.engines.risk.monitor import measure_all
 from finskillbench.engines.risk.portfolio import Market
 from finskillbench.errors import InternalError, SourceError
 
@@ -73,7 +73,7 @@ def fit(entry: MandateEntry, as_of: date, market: Market, rules: WideningRules) 
         mandate = _widen_tracking_error(mandate, market, witness, rules)
         mandate.check(len(market.tickers))
         excess = measure_all(witness[None], 1 - witness.sum(keepdims=True), np.zeros(1), mandate, market)[1]
-        if (excess <= PASS_TOLERANCE).all():
+        if (excess <= COMPLIANCE_TOLERANCE).all():
             changes = zip(stated.constraints, mandate.constraints, strict=True)
             widened = tuple(Widening(a.kind, _limit(a), _limit(b)) for a, b in changes if a != b)
             return FittedMandate(mandate, entry["tier"], witness, widened)

@@ -15,8 +15,8 @@ from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.objects.mandates import TIERS
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, batched
 from finskillbench.domains.risk.objects.recipes import RiskDate
-from finskillbench.engines.risk.mandate import COLUMN, Kind, Mandate
-from finskillbench.engines.risk.monitor import PASS_TOLERANCE, measure_pairs
+from finskillbench.engines.risk.mandate import COLUMN, COMPLIANCE_TOLERANCE, Kind, Mandate
+from finskillbench.engines.risk.monitor import measure_pairs
 
 GREY_BAND = 1e-5
 """A status that hangs on less than this, in the unit of its limit, is a test of rounding and no episode."""
@@ -66,7 +66,7 @@ def against_mandates(
     pairs = [(case, name, one) for case in cases for name, one in dates[case.as_of].mandates.items()]
     excess = measured([case for case, _, _ in pairs], [one.mandate for _, _, one in pairs])[1]
     margins = np.nanmin(np.abs(np.delete(excess, COLUMN[Kind.NAME_COUNT], axis=1)), axis=1).tolist()
-    failing = excess > PASS_TOLERANCE
+    failing = excess > COMPLIANCE_TOLERANCE
     found: dict[str, dict[str, MonitoringPair]] = {case.portfolio_id: {} for case in cases}
     for (case, name, one), fails, margin in zip(pairs, failing, margins, strict=True):
         kinds = tuple(limit.kind for limit in one.mandate.constraints if fails[COLUMN[limit.kind]])
