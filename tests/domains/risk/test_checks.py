@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.edition.conftest import Workshop
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains import domain, domains, subtasks
@@ -72,10 +73,10 @@ def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
 
 def _at(
     part: str, sub_task: str, change: Change, which: Callable[[Row], Any] = lambda episode: True
-) -> Callable[[Any], None]:
+) -> Callable[[Workshop], None]:
     """Change a row of a part: that of the first episode of the subtask for which `which` holds."""
 
-    def plant(workshop: Any) -> None:
+    def plant(workshop: Workshop) -> None:
         rows = [
             label | episode
             for label, episode in zip(
@@ -88,7 +89,7 @@ def _at(
     return plant
 
 
-def _rename(workshop: Any) -> None:
+def _rename(workshop: Workshop) -> None:
     for part in ("episodes", "truth", "certificates"):
         workshop.edit(part, "stress_testing", lambda row: row.update(task_id="pc_con_1"))
 
@@ -161,7 +162,7 @@ def _define_otherwise(row: Row) -> None:
     row["input"]["mandate"]["constraints"][0]["definition"] = "no more than most"
 
 
-def _of_equal_turnover(change: Callable[[Row, Row], Any]) -> Callable[[Any], None]:
+def _of_equal_turnover(change: Callable[[Row, Row], Any]) -> Callable[[Workshop], None]:
     """The label becomes the trades of its first stage, which tie with those of least squares; then `change` on both."""
 
     def tied(stages: Row) -> bool:
@@ -171,7 +172,7 @@ def _of_equal_turnover(change: Callable[[Row, Row], Any]) -> Callable[[Any], Non
         first, last = (np.array(stage["weights"]) for stage in stages.values())
         return bool(np.abs(first - last).max() > 1e-3)
 
-    def plant(workshop: Any) -> None:
+    def plant(workshop: Workshop) -> None:
         parts = [workshop.rows(part, "risk_remediation") for part in ("truth", "certificates", "episodes")]
         place, (label, kept, episode) = next(
             (i, rows) for i, rows in enumerate(zip(*parts, strict=True)) if tied(rows[1]["certificate"])
@@ -214,7 +215,7 @@ def _put_its_weights_last(proof: Row, stages: Row) -> None:
 
 
 OUTPUT = "expected_output"
-DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
+DEFECTS: dict[str, tuple[str, Callable[[Workshop], None]]] = {
     "coverage: truth inside an episode": (
         "coverage",
         _at("episodes", "stress_testing", lambda row: row["input"].update(expected_output={"estimated_pnl_pct": 0.1})),
@@ -366,19 +367,21 @@ def _another_figure(label: Row) -> None:
     """Add 1 to the first number of a label's expected output."""
     inside: Any = label[OUTPUT]
     while True:
-        places = inside.items() if isinstance(inside, dict) else enumerate(inside)
-        place, value = next((key, value) for key, value in places if isinstance(value, float | dict | list))
-        if isinstance(value, float):
+        keys: Iterable[Any] = inside if hasattr(inside, "keys") else range(len(inside))
+        place = next(key for key in keys if type(inside[key]) in (float, dict, list))
+        if type(inside[place]) is float:
             inside[place] += 1.0
             return
-        inside = value
+        inside = inside[place]
 
 
-DEFECTS |= {
-    f"{name}: another figure": (name, _at("truth", name, _another_figure))
-    for name in CHECKS[RISK].keys()
-    & {subtask.name for subtask in subtasks()} - {check for check, _ in DEFECTS.values()}
-}
+DEFECTS.update(
+    {
+        f"{name}: another figure": (name, _at("truth", name, _another_figure))
+        for name in CHECKS[RISK].keys()
+        & {subtask.name for subtask in subtasks()} - {check for check, _ in DEFECTS.values()}
+    }
+)
 """A subtask for which nothing is planted above has at least a label altered."""
 
 
@@ -387,7 +390,7 @@ FIRST = {check: name for name, (check, _) in reversed(DEFECTS.items())}
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-def test_a_planted_defect_fails_its_check_alone(name: str, workshop: Any) -> None:
+def test_a_planted_defect_fails_its_check_alone(name: str, workshop: Workshop) -> None:
     check, plant = DEFECTS[name]
     plant(workshop)
     report = workshop.validated(*(() if FIRST[check] == name else (RISK,)))
@@ -404,7 +407,7 @@ def test_every_check_has_its_defect() -> None:
     assert {check for check, _ in DEFECTS.values()} == set(CHECKS[RISK])
 
 
-def _messages(workshop: Any, check: str) -> list[str]:
+def _messages(workshop: Workshop, check: str) -> list[str]:
     report = workshop.validated(RISK)
     return [message for name, _, message in told(report) if name == check]
 
@@ -419,7 +422,7 @@ def test_a_replay_of_what_is_still_to_come(whole: Any) -> None:
     assert any("replays up to" in message for message in _messages(whole, "dates"))
 
 
-def test_a_mandate_that_nobody_can_keep(workshop: Any) -> None:
+def test_a_mandate_that_nobody_can_keep(workshop: Workshop) -> None:
     def tighten(row: Row) -> None:
         row["input"]["mandate"]["constraints"] = [
             {"type": "hhi_max", "value": 0.001, "definition": mandate.DEFINITIONS[mandate.Kind.HHI_MAX]},
@@ -437,7 +440,7 @@ def test_a_replay_that_the_panels_do_not_show(whole: Any) -> None:
     assert any("the shock to smb" in message for message in _messages(whole, "scenarios"))
 
 
-def test_a_wider_spread_that_pays(workshop: Any) -> None:
+def test_a_wider_spread_that_pays(workshop: Workshop) -> None:
     def widen(row: Row) -> None:
         row["input"]["stress_scenario"]["market_shocks"]["credit_spread_change_bp"] = 400.0
         row["input"]["stress_scenario"]["sector_sensitivities"] = dict.fromkeys(
@@ -449,7 +452,7 @@ def test_a_wider_spread_that_pays(workshop: Any) -> None:
 
 
 @pytest.mark.parametrize("sub_task", ["constraint_monitoring", "risk_identification", "stress_testing"])
-def test_a_malformed_label_is_a_finding(sub_task: str, workshop: Any) -> None:
+def test_a_malformed_label_is_a_finding(sub_task: str, workshop: Workshop) -> None:
     workshop.edit("truth", sub_task, lambda row: row[OUTPUT].clear())
     report = workshop.validated()
     assert not report.passed
@@ -457,14 +460,14 @@ def test_a_malformed_label_is_a_finding(sub_task: str, workshop: Any) -> None:
     assert all(finding[1] == where for finding in told(report))
 
 
-def test_malformed_inputs_are_findings(workshop: Any) -> None:
+def test_malformed_inputs_are_findings(workshop: Workshop) -> None:
     for sub_task in ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation"):
         workshop.edit("episodes", sub_task, lambda row: row["input"].clear())
     report = workshop.validated(RISK)
     assert {name for domain, name in failed(report) if domain == RISK} >= {"portfolios", "stress_testing"}
 
 
-def test_an_edition_without_the_domain_skips_its_checks(workshop: Any) -> None:
+def test_an_edition_without_the_domain_skips_its_checks(workshop: Workshop) -> None:
     for sub_task in (subtask.name for subtask in domain(RISK).subtasks):
         for part in ("episodes", "truth", "certificates"):
             (workshop.folder / part / f"{sub_task}.jsonl").unlink()

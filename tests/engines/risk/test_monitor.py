@@ -38,7 +38,7 @@ def _plain(book: Portfolio, mandate: Mandate, universe: Market) -> list[tuple[fl
     betas = {f: sum(w * b for w, b in zip(weights.values(), universe.betas[:, k].tolist(), strict=True))
              for k, f in enumerate(FACTORS)}  # fmt: skip
     counted = sum(abs(weight) >= 0.001 - 1e-9 for weight in weights.values())
-    found = []
+    found: list[tuple[float, float]] = []
     for row in mandate.to_json()["constraints"]:
         limit = row.get("value", 0.0)
         match row["type"]:
@@ -82,8 +82,9 @@ def test_agrees_with_the_definitions(book: Portfolio) -> None:
 @given(many=st.lists(books(), min_size=1, max_size=6))
 def test_many_portfolios_at_once_are_the_same_as_one_by_one(many: list[Portfolio]) -> None:
     universe = market()
-    batch = (np.array([getattr(book, name) for book in many]) for name in ("weights", "cash", "traded"))
-    values, excess = measure_all(*batch, _MANDATE, universe)
+    weights = np.array([book.weights for book in many])
+    cash, traded = np.array([book.cash for book in many]), np.array([book.traded for book in many])
+    values, excess = measure_all(weights, cash, traded, _MANDATE, universe)
     for book, value, over in zip(many, values, excess, strict=True):
         single = measure(book, _MANDATE, universe)
         np.testing.assert_allclose(value, [one.value for one in single], atol=1e-13)
