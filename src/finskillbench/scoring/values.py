@@ -93,6 +93,19 @@ def parameter(verification: Mapping[str, Any], key: str, default: float, *, posi
     return value
 
 
+def weighted(
+    parts: Mapping[str, float], weights: Mapping[str, tuple[str, float]], verification: Mapping[str, Any]
+) -> float:
+    """Sum the parts of a published score, each at the weight that the verification names for it, else at its default.
+
+    `weights` gives, per part, the key of the verification and the default.
+    """
+    total = sum(
+        parameter(verification, key, default, positive=False) * parts[part] for part, (key, default) in weights.items()
+    )
+    return max(0.0, min(1.0, total))
+
+
 def json_equal(left: object, right: object) -> bool:
     """Compare two JSON values: 1 equals 1.0, but true never equals 1. Iterative, so depth cannot overflow a stack."""
     pending: list[tuple[object, object]] = [(left, right)]

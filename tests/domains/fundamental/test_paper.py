@@ -65,7 +65,7 @@ def test_earnings_quality_weights_the_active_terms() -> None:
 
 def test_earnings_quality_of_nothing_is_paid_as_published() -> None:
     assert judged(EQ, {}).value == 0.4286  # 0.3 / 0.7, rounded to 4 decimals
-    assert judged(EQ, {}, profile=STRICT).value == 0.3
+    assert judged(EQ, {}, profile=STRICT).value == 0.4286  # ratios that the answer lacks drop out as well
     flagged = EXPECTED[EQ] | {"flags": ["low_piotroski"]}
     assert judged(EQ, {}, flagged).value == 0.0
 
@@ -94,17 +94,20 @@ def test_earnings_quality_takes_booleans_as_binary_signals() -> None:
     assert judged(EQ, EXPECTED[EQ] | {"piotroski_components": texts}).value == 0.6
 
 
-def test_earnings_quality_does_not_score_what_the_label_could_not_compute() -> None:
-    unknown = EXPECTED[EQ]["piotroski_components"] | {"no_dilution": None}
-    expected = EXPECTED[EQ] | {"piotroski_components": unknown, "beneish_m_score": None}
-    assert judged(EQ, EXPECTED[EQ], expected).value == 1.0
-    assert judged(EQ, EXPECTED[EQ], expected, STRICT).value == 1.0
+def test_earnings_quality_matches_an_unknown_signal_by_null_or_absence() -> None:
+    signals = EXPECTED[EQ]["piotroski_components"]
+    expected = EXPECTED[EQ] | {"piotroski_components": signals | {"no_dilution": None}, "beneish_m_score": None}
+    for right in (expected, expected | {"piotroski_components": signals}):
+        assert judged(EQ, right, expected).value == judged(EQ, right, expected, STRICT).value == 1.0
+    invented = expected | {"piotroski_components": signals | {"no_dilution": 1}}  # 5 of 6
+    assert judged(EQ, invented, expected).value == pytest.approx(0.6 + 0.4 * 5 / 6, abs=5e-5)
 
 
 def test_earnings_quality_component_weight_may_be_set() -> None:
     answer = EXPECTED[EQ] | {"piotroski_components": {}}
     assert judged(EQ, answer, component_weight=0.2).value == 0.75
     assert judged(EQ, answer, component_weight=0.2, piotroski_weight=0.6).value == 0.5
+    assert judged(EQ, answer, flag_f1_weight=0.6, beneish_flag_weight=0.0).value == 0.6
 
 
 def test_earnings_quality_ratios_count_on_request_and_under_strict() -> None:
@@ -117,7 +120,9 @@ def test_earnings_quality_ratios_count_on_request_and_under_strict() -> None:
     near = EXPECTED[EQ] | {"accruals_ratio": -0.0075 - 1e-12, "income_quality_ratio": 1.23}  # 0 and 1/2
     assert judged(EQ, near, numeric_ratio_weight=1.0).value == 0.75
     lacking = {key: value for key, value in EXPECTED[EQ].items() if key != "income_quality_ratio"}
-    assert judged(EQ, lacking, numeric_ratio_weight=0.5).value == round((1.0 + 0.5 * 2 / 3) / 1.5, 4)
+    assert judged(EQ, lacking, numeric_ratio_weight=0.5).value == 1.0  # only ratios that both sides give
+    wide = {"beneish_m_score": 0.1, "accruals_ratio": 0.5}  # 3/4, 1/2 and 1
+    assert judged(EQ, answer, numeric_ratio_weight=1.0, numeric_tolerances=wide).value == 0.875
 
 
 # --- driver decomposition --------------------------------------------------------------------------------------
@@ -184,11 +189,22 @@ def test_drivers_names_are_sets_but_each_matched_item_is_judged() -> None:
     assert details["revenue_direction"] == pytest.approx(2 / 3)
 
 
-def test_drivers_without_a_name_take_a_place_but_are_no_name() -> None:
+def test_drivers_without_a_name_share_the_empty_name() -> None:
     nameless = [{"direction": "decrease"}, {"driver": 1}, "Europe"]
     details = judged(DD, {"top_revenue_drivers": [*nameless, EUROPE]}).details
-    assert details["revenue_drivers"] == pytest.approx(0.5 * 1 / 2 + 0.5)
+    assert details["revenue_drivers"] == pytest.approx(0.5 * 1 / 2 + 0.5 * 1 / 2)
     assert details["revenue_direction"] == 1.0
+
+
+def test_drivers_sizes_may_be_judged_otherwise_or_left_out() -> None:
+    off = {"top_revenue_drivers": [EUROPE | {"magnitude_usd": 1.3 * EUROPE["magnitude_usd"]}]}  # 30 % and 0 % off
+    assert judged(DD, off).details["revenue_magnitude"] == 0.5
+    assert judged(DD, off, revenue_magnitude_rel_tol=0.6).details["revenue_magnitude"] == pytest.approx(0.75)
+    assert "revenue_magnitude" not in judged(DD, off, include_driver_numeric_terms=False).details
+    wide = {"margin_drivers": [MARGIN | {"delta_pp": 1.3 * MARGIN["delta_pp"]}]}
+    assert judged(DD, wide).details["margin_delta"] == 0.0
+    assert judged(DD, wide, margin_delta_pp_tol=0.6).details["margin_delta"] == pytest.approx(0.5)
+    assert "margin_delta" not in judged(DD, wide, include_driver_numeric_terms=False).details
 
 
 def test_drivers_a_huge_revenue_delta_scores_zero() -> None:

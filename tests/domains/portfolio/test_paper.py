@@ -65,11 +65,27 @@ def test_parameters_count_the_leaves_of_the_union() -> None:
     call = {"objective": "max_sharpe", "constraints": {"long_only": True, "max_weight_per_name": 0.05, "x": 1}}
     # objective, long_only and cap match; min_names is missing and x is extra: 3 of 5
     assert judged("tool_use_parameterization", {"optimizer_call": call}).value == pytest.approx(3 / 5)
-    # a missing subtree counts all its leaves: objective alone is 1 of 4
-    assert judged("tool_use_parameterization", {"optimizer_call": {"objective": "max_sharpe"}}).value == 0.25
+    # a missing or an extra subtree is one mismatch, however large: 1 of 2, then 4 of 5
+    assert judged("tool_use_parameterization", {"optimizer_call": {"objective": "max_sharpe"}}).value == 0.5
+    extra = EXPECTED["tool_use_parameterization"] | {"note": {"a": 1, "b": {"c": 2, "d": 3}}}
+    assert judged("tool_use_parameterization", extra).value == 0.8
     # a leaf against a subtree is one mismatch: 1 of 2
     flat = {"optimizer_call": {"objective": "max_sharpe", "constraints": "none"}}
     assert judged("tool_use_parameterization", flat).value == 0.5
+
+
+def test_parameters_match_within_the_tolerance_that_the_truth_names() -> None:
+    assert judged("tool_use_parameterization", {"a": 6}, {"a": 5}, relative_tolerance=0.3).value == 1.0
+    assert judged("tool_use_parameterization", {"a": 5.5}, {"a": 5}, relative_tolerance=0.05).value == 0.0
+
+
+def test_rebalancing_weighs_its_parts_as_the_truth_names_them() -> None:
+    weights = {"new_weights": EXPECTED["rebalancing"]["new_weights"]}
+    assert judged("rebalancing", weights).value == 0.5
+    assert judged("rebalancing", weights, weight_l2_component_weight=0.8).value == 0.8
+    settings = {"weight_l2_component_weight": 0, "turnover_component_weight": 0.4, "trade_list_component_weight": 0.6}
+    assert judged("rebalancing", weights, **settings).value == 0.0
+    assert judged("rebalancing", EXPECTED["rebalancing"], **settings).value == 1.0
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,8 @@ def _pnl(value: object) -> dict[str, object]:
     [(-0.1, 1.0), (-0.101, 1.0), (-0.116, 0.5), (-0.131, 0.0), (-0.2, 0.0), (0.1, 0.0), ("-0.1", 0.0), (None, 0.0)],
 )
 def test_stress_pnl_is_full_within_a_tenth_of_tolerance_and_gone_at_three(pnl: object, s: float) -> None:
-    assert judged(ST, _pnl(pnl)).value == pytest.approx(0.7 * s + 0.3)
+    given = isinstance(pnl, float)
+    assert judged(ST, _pnl(pnl)).value == pytest.approx(0.7 * s + 0.3 if given else 0.0)
     alone = {"estimated_pnl_pct": -0.1}
     assert judged(ST, {"estimated_pnl_pct": pnl}, alone).value == pytest.approx(s)
 
@@ -165,6 +166,13 @@ def test_stress_tolerance_is_in_percent() -> None:
     assert judged(ST, {"estimated_pnl_pct": -0.132}, {"estimated_pnl_pct": -0.1}, tolerance_pct=2).value == (
         pytest.approx(0.5)
     )
+
+
+def test_stress_weights_and_attribution_tolerance_may_be_set() -> None:
+    answer = _sectors(Energy=-0.066, Utilities=-0.04)  # 10 % off, exact
+    assert judged(ST, answer).value == pytest.approx(0.7 + 0.3 * 0.5)
+    assert judged(ST, answer, attribution_tolerance_pct=20).value == pytest.approx(0.7 + 0.3 * 0.75)
+    assert judged(ST, answer, pnl_score_weight=0.4, attribution_score_weight=0.6).value == pytest.approx(0.7)
 
 
 def _sectors(**contributions: object) -> dict[str, object]:

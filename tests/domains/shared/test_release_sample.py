@@ -54,16 +54,12 @@ def test_published_methods_are_those_of_the_registry(published: dict[str, dict[s
 
 
 def test_what_an_empty_object_earns(published: dict[str, dict[str, Any]]) -> None:
-    """Row 12 of the defects: 0.43 where no flag is expected; strict stress credit for predicting all sectors flat."""
+    """Row 12 of the defects: 0.43 where no flag is expected, since what the answer omits drops out of the mean."""
     paid = {task_id: _scores(episode, {}) for task_id, episode in published.items()}
-    assert {task_id: scores[Profile.PAPER] for task_id, scores in paid.items() if scores[Profile.PAPER]} == {
-        "fa_eq_AAPL_2022-09-24": 0.4286
-    }
-    strict = {task_id: scores[Profile.STRICT] for task_id, scores in paid.items() if scores[Profile.STRICT]}
-    assert strict == {
-        "fa_eq_AAPL_2022-09-24": 0.3,
-        "rm_st_portfolio_concentrated_2023_24_rebound_000_stress_rates_down_100": pytest.approx(0.22341, abs=1e-4),
-    }
+    for profile in (Profile.PAPER, Profile.STRICT):
+        assert {task_id: scores[profile] for task_id, scores in paid.items() if scores[profile]} == {
+            "fa_eq_AAPL_2022-09-24": 0.4286
+        }
 
 
 def test_everything_fails_earns_four_tenths_and_more(published: dict[str, dict[str, Any]]) -> None:

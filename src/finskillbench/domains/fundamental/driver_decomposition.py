@@ -25,7 +25,7 @@ from finskillbench.engines.accounting import drivers as engine
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, ramp, share
-from finskillbench.scoring.values import number, objects, text
+from finskillbench.scoring.values import number, objects, parameter, text
 
 NAME = "driver_decomposition"
 METHOD = "driver_f1_and_direction"
@@ -44,7 +44,13 @@ DECOMPOSITION = {
 """What driver decomposition adds to the conventions, with the limits of the engine."""
 
 _TOP = 5
-_TOLERANCE = 0.15
+_SIZES = ("magnitude_usd", "contribution_pct")
+_TOLERANCES = {
+    "magnitude_usd": "revenue_magnitude_rel_tol",
+    "contribution_pct": "revenue_contribution_rel_tol",
+    "delta_pp": "margin_delta_pp_tol",
+}
+"""By which key a verification may set the tolerance of a size's ramp, 0.15 by default."""
 
 _LISTS: tuple[tuple[str, float, Mapping[str, Unit]], ...] = (
     ("top_revenue_drivers", 0.4, {"magnitude_usd": "usd", "contribution_pct": "percent"}),
@@ -100,24 +106,26 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """driver_f1_and_direction: mean of the active terms, k = 5.
 
     (a) half recall, half precision of revenue-driver names among the first k, 0 if none is expected; (b) share of
-    right directions over matched drivers, if any; (c) mean ramp (0.15) of `magnitude_usd` and `contribution_pct` of
-    matched drivers, if any; (d) half margin-driver recall, half directions of matched ones, if any is expected;
-    (e) mean ramp (0.15) of matched `delta_pp`, if any; (f) max(0, 1 - relerr) of `revenue_delta`, if both give one
-    and the expected is not 0. Names are lower-cased and stripped.
+    right directions over matched drivers, if any; (c) mean ramp of `magnitude_usd` and `contribution_pct` of matched
+    drivers, if any; (d) half margin-driver recall, half directions of matched ones, if any is expected; (e) mean ramp
+    of matched `delta_pp`, if any; (f) max(0, 1 - relerr) of `revenue_delta`, if both give one and the expected is not
+    0. Names are lower-cased and stripped; a driver without a name is the name "". The verification may name other
+    tolerances than 0.15 for the ramps, and leave (c) and (e) out by `include_driver_numeric_terms`.
     """
     del task_input
     expected = truth.expected_output
     terms: dict[str, float] = {}
 
     predicted, labelled = _drivers(answer, "top_revenue_drivers")[:_TOP], _by_name(_top(expected))
-    names = {_name(driver) for driver in predicted} - {None}
+    names = {_name(driver) for driver in predicted}
+    sized = truth.verification.get("include_driver_numeric_terms") is not False
     matched = [(driver, labelled[_name(driver)]) for driver in predicted if _name(driver) in labelled]
     shared = len(names & labelled.keys())
     terms["revenue_drivers"] = 0.5 * share(shared, len(labelled)) + 0.5 * share(shared, len(names))
     if matched:
         terms["revenue_direction"] = _direction_accuracy(matched)
-        sizes = _ramps(matched, "magnitude_usd") + _ramps(matched, "contribution_pct")
-        if sizes:
+        sizes = [size for field in _SIZES for size in _ramps(matched, field, truth)]
+        if sizes and sized:
             terms["revenue_magnitude"] = mean(sizes)
 
     ratios = _by_name(_drivers(expected, "margin_drivers"))
@@ -126,8 +134,8 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
         found = [(driver, ratios[_name(driver)]) for driver in given if _name(driver) in ratios]
         recall = share(len({_name(driver) for driver, _ in found}), len(ratios))
         terms["margin_drivers"] = 0.5 * recall + 0.5 * _direction_accuracy(found)
-        changes = _ramps(found, "delta_pp")
-        if changes:
+        changes = _ramps(found, "delta_pp", truth)
+        if changes and sized:
             terms["margin_delta"] = mean(changes)
 
     delta, wanted = number(answer.get("revenue_delta")), number(expected.get("revenue_delta"))
@@ -164,7 +172,7 @@ def _listed(given: Sequence[_Driver], wanted: Sequence[_Driver], sizes: Mapping[
     A driver counts when its name (in any case), its type and its direction are right, by the mean credit of its sizes,
     which must have the expected sign. Of a name given more than once the worst entry counts.
     """
-    entries: dict[str | None, list[_Driver]] = {}
+    entries: dict[str, list[_Driver]] = {}
     for driver in given:
         entries.setdefault(_name(driver), []).append(driver)
     earned = sum(
@@ -195,14 +203,13 @@ def _top(expected: JsonObject) -> list[_Driver]:
     return _drivers(expected, "top_revenue_drivers")[:_TOP]
 
 
-def _name(driver: _Driver) -> str | None:
-    name = text(driver.get("driver"))
-    return None if name is None else name.lower().strip()
+def _name(driver: _Driver) -> str:
+    return (text(driver.get("driver")) or "").lower().strip()
 
 
-def _by_name(drivers: Sequence[_Driver]) -> dict[str | None, _Driver]:
+def _by_name(drivers: Sequence[_Driver]) -> dict[str, _Driver]:
     """Labelled drivers by name; of equal names the last one counts."""
-    return {name: driver for driver in drivers if (name := _name(driver)) is not None}
+    return {_name(driver): driver for driver in drivers}
 
 
 def _direction_accuracy(matched: Sequence[tuple[_Driver, _Driver]]) -> float:
@@ -213,10 +220,11 @@ def _direction_accuracy(matched: Sequence[tuple[_Driver, _Driver]]) -> float:
     return share(right, len(matched))
 
 
-def _ramps(matched: Sequence[tuple[_Driver, _Driver]], field: str) -> list[float]:
+def _ramps(matched: Sequence[tuple[_Driver, _Driver]], field: str, truth: Truth) -> list[float]:
     """Ramps of one field over the matched drivers whose label has it; absent from the answer is 0."""
+    tolerance = parameter(truth.verification, _TOLERANCES[field], 0.15)
     return [
-        ramp(number(given.get(field)), amount, tolerance=_TOLERANCE)
+        ramp(number(given.get(field)), amount, tolerance=tolerance)
         for given, wanted in matched
         if (amount := number(wanted.get(field))) is not None
     ]

@@ -101,10 +101,11 @@ class EarningsQuality(Answer):
 def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """earnings_quality_composite: weighted mean over the active terms, rounded to 4 decimals.
 
-    Share of the expected components equal (weight `piotroski_weight`, else `component_weight`, 0.4); `beneish_flag`
-    equal (0.3), only if both sides give one; F1 of the sets of flags (0.3), 1 if both are empty; mean ratio ramp,
-    only if `numeric_ratio_weight` > 0. What the label leaves null could not be computed and is not scored. Terms
-    that an answer omits drop out too, so an empty answer can earn 0.43: as published.
+    Share of the expected components equal, an expected null being matched by null or absence (weight
+    `piotroski_weight`, else `component_weight`, 0.4); `beneish_flag` equal (`beneish_flag_weight`, 0.3), only if both
+    sides give one; F1 of the sets of flags (`flag_f1_weight`, 0.3), 1 if both are empty; mean ramp of the ratios that
+    both sides give, only if `numeric_ratio_weight` > 0. Terms that an answer omits drop out, so an empty answer can
+    earn 0.43: as published.
     """
     del task_input
     return _score(answer, truth, parameter(truth.verification, "numeric_ratio_weight", 0.0, positive=False))
@@ -172,31 +173,36 @@ def _score(answer: JsonObject, truth: Truth, ratio_weight: float) -> Score:
     expected = truth.expected_output
     terms: dict[str, tuple[float, float]] = {}
     labels = mapping(expected.get("piotroski_components"))
-    components = {key: value for key, value in labels.items() if value is not None}
-    if components:
+    if labels:
         weight = parameter(truth.verification, "component_weight", 0.4, positive=False)
         weight = parameter(truth.verification, "piotroski_weight", weight, positive=False)
-        given = mapping(answer.get("piotroski_components"))
-        right = sum(key in given and _same_signal(given[key], value) for key, value in components.items())
-        terms["components"] = (weight, share(right, len(components)))
+        signals = mapping(answer.get("piotroski_components"))
+        right = sum(_same_signal(signals.get(key), value) for key, value in labels.items())
+        terms["components"] = (weight, share(right, len(labels)))
     flag, wanted = boolean(answer.get("beneish_flag")), boolean(expected.get("beneish_flag"))
     if flag is not None and wanted is not None:
-        terms["beneish_flag"] = (_BENEISH_WEIGHT, float(flag == wanted))
-    terms["flags"] = (_FLAG_WEIGHT, set_f1(_flags(answer), _flags(expected)))
+        weight = parameter(truth.verification, "beneish_flag_weight", _BENEISH_WEIGHT, positive=False)
+        terms["beneish_flag"] = (weight, float(flag == wanted))
+    weight = parameter(truth.verification, "flag_f1_weight", _FLAG_WEIGHT, positive=False)
+    terms["flags"] = (weight, set_f1(_flags(answer), _flags(expected)))
+    tolerances = mapping(truth.verification.get("numeric_tolerances"))
     ramps = [
-        ramp(number(answer.get(key)), value, tolerance=tolerance)
+        ramp(given, value, tolerance=parameter(tolerances, key, tolerance))
         for key, tolerance in _RATIO_TOLERANCES.items()
-        if (value := number(expected.get(key))) is not None
+        if (value := number(expected.get(key))) is not None and (given := number(answer.get(key))) is not None
     ]
     if ratio_weight > 0 and ramps:
         terms["ratios"] = (ratio_weight, mean(ramps))
     total = sum(weight for weight, _ in terms.values())
-    value = sum(weight / total * term for weight, term in terms.values())
+    value = sum(weight * term for weight, term in terms.values()) / total if total else 0.0
     return Score(round(value, 4), {name: term for name, (_, term) in terms.items()})
 
 
 def _same_signal(given: object, wanted: object) -> bool:
-    """Equality of JSON values where the truth's 0/1 or false/true is a binary signal in either spelling."""
+    """Equality of JSON values where the truth's 0/1 or false/true is a binary signal in either spelling.
+
+    None stands for null and for an absent key alike.
+    """
     signal = _binary(wanted)
     return json_equal(given, wanted) if signal is None else _binary(given) == signal
 

@@ -39,7 +39,7 @@ from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, T
 from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, ramp
-from finskillbench.scoring.values import first_numbers, number, numbers
+from finskillbench.scoring.values import first_numbers, number, numbers, weighted
 
 NAME = "rebalancing"
 METHOD = "turnover_compliance_and_objective"
@@ -59,6 +59,12 @@ TWO_STAGES = (
 
 _FLOOR = 1e-9
 _L2_THRESHOLD = 0.05  # 4θ = 0.2
+_WEIGHTS = {
+    "weights": ("weight_l2_component_weight", 0.5),
+    "turnover": ("turnover_component_weight", 0.25),
+    "trades": ("trade_list_component_weight", 0.25),
+}
+"""Each part of the published score, the key by which a verification may set its weight, and the default."""
 
 
 class Rebalancing(Answer):
@@ -183,7 +189,8 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """turnover_compliance_and_objective: 0.5 clip(1 - L2/0.2) + 0.25 t + 0.25 r; no weights: 0.
 
     Weights from `new_weights`, else `weights`. t = 1 - min(1, |T̂-T|/max(|T|, 1e-9)), 0 if absent. r = mean over
-    the expected tickers of the same ramp on the signed trade, 0 for an absent ticker, 1 if none is expected.
+    the expected tickers of the same ramp on the signed trade, 0 for an absent ticker, 1 if none is expected. The
+    verification may name other weights of the three parts.
     """
     del task_input
     expected = truth.expected_output
@@ -196,7 +203,8 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     given, wanted = numbers(answer.get("trade_list")), numbers(expected.get("trade_list"))
     ramps = [ramp(given.get(ticker), trade, floor=_FLOOR) for ticker, trade in wanted.items()]
     r = mean(ramps) if ramps else 1.0
-    return Score(0.5 * weights + 0.25 * t + 0.25 * r, {"weights": weights, "turnover": t, "trades": r})
+    parts = {"weights": weights, "turnover": t, "trades": r}
+    return Score(weighted(parts, _WEIGHTS, truth.verification), parts)
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: RebalancingInput) -> Score:

@@ -20,7 +20,7 @@ from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, relative_error, share
-from finskillbench.scoring.values import json_equal, mapping, number
+from finskillbench.scoring.values import json_equal, mapping, number, parameter
 
 NAME = "tool_use_parameterization"
 METHOD = "parameter_match"
@@ -123,15 +123,17 @@ def _task(context: BuildContext, objects: PortfolioObjects, mandate: AuthoredMan
 def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """parameter_match: matching leaves over leaves of the union of both JSON trees.
 
-    Numbers match if |p - e| / max(|e|, 1e-6) < 0.2; anything else must be equal; a leaf against a subtree is one
-    mismatch; two empty objects are one match. The walk starts at the top level of the answer.
+    Numbers match if |p - e| / max(|e|, 1e-6) is under `relative_tolerance`, default 0.2; anything else must be equal.
+    A leaf against a subtree is one mismatch, and so is a key that one side lacks, however large its subtree; two empty
+    objects are one match. The walk starts at the top level of the answer.
     """
     del task_input
-    matches, leaves = _match(answer, truth.expected_output)
+    tolerance = parameter(truth.verification, "relative_tolerance", 0.2)
+    matches, leaves = _match(answer, truth.expected_output, tolerance)
     return Score(share(matches, leaves), {"matches": matches, "leaves": leaves})
 
 
-def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any]) -> tuple[int, int]:
+def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any], tolerance: float) -> tuple[int, int]:
     matches = leaves = 0
     pending: list[tuple[object, object]] = [(predicted, expected)]
     while pending:
@@ -139,7 +141,7 @@ def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any]) -> tuple[i
         left, right = map(mapping, pair)
         if not all(isinstance(side, Mapping) for side in pair):
             leaves += 1
-            matches += _leaf_matches(*pair)
+            matches += _leaf_matches(*pair, tolerance)
         elif not left and not right:
             leaves += 1
             matches += 1
@@ -148,26 +150,15 @@ def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any]) -> tuple[i
                 if key in left and key in right:
                     pending.append((left[key], right[key]))
                 else:
-                    leaves += _count_leaves(left[key] if key in left else right[key])
+                    leaves += 1
     return matches, leaves
 
 
-def _leaf_matches(predicted: object, expected: object) -> bool:
+def _leaf_matches(predicted: object, expected: object, tolerance: float) -> bool:
     p, e = number(predicted), number(expected)
     if p is not None and e is not None:
-        return relative_error(p, e, 1e-6) < 0.2
+        return relative_error(p, e, 1e-6) < tolerance
     return json_equal(predicted, expected)
-
-
-def _count_leaves(tree: object) -> int:
-    """Leaves of a tree that one side lacks; an empty object counts as one, like the match it would have been."""
-    leaves = 0
-    pending = [tree]
-    while pending:
-        inner = mapping(pending.pop())
-        pending.extend(inner.values())
-        leaves += not inner
-    return leaves
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Score:

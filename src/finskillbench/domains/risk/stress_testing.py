@@ -33,10 +33,12 @@ from finskillbench.engines.risk.report import stress_answer
 from finskillbench.engines.risk.stress import CONVENTIONS, apply, scenario_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import clip, closeness, mean, mean_absolute_error, ramp
-from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, parameter, text
+from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, parameter, text, weighted
 
 NAME = "stress_testing"
 METHOD = "absolute_error"
+_WEIGHTS = {"pnl": ("pnl_score_weight", 0.7), "by_sector": ("attribution_score_weight", 0.3)}
+"""Each part of the published score, the key by which a verification may set its weight, and the default."""
 FEW = 21
 """Most holdings of an easy episode: about half of the portfolios."""
 
@@ -81,30 +83,39 @@ class StressTesting(Answer):
 
 
 def paper(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
-    """absolute_error: s = clip(1 - (|ŷ-y| - 0.1τ)/(3τ)), τ = `tolerance_pct`/100, default 1 %; absent: 0.
+    """absolute_error: s = clip(1 - (|ŷ-y| - 0.1τ)/(3τ)), τ = `tolerance_pct`/100, default 1 %.
 
     Where expected sector attribution exists: 0.7 s + 0.3 mean over expected sectors of (1 - min(1, relerr/0.05)),
-    denominators floored at 1e-8, an absent sector 0, extra ones ignored.
+    denominators floored at 1e-8, an absent sector 0, extra ones ignored. Without a P&L the whole score is 0. The
+    verification may name other weights, and another tolerance of the attribution (`attribution_tolerance_pct`).
     """
     del task_input
-    pnl = _pnl_score(answer, truth)
     given, wanted = _by_sector(answer), _by_sector(truth.expected_output)
-    if not wanted:
-        return Score(pnl, {"pnl": pnl})
-    sectors = mean([ramp(given.get(name), amount, tolerance=0.05) for name, amount in wanted.items()])
-    return Score(0.7 * pnl + 0.3 * sectors, {"pnl": pnl, "by_sector": sectors})
+    tolerance = parameter(truth.verification, "attribution_tolerance_pct", 5.0) / 100.0
+    sectors = mean([ramp(given.get(name), amount, tolerance=tolerance) for name, amount in wanted.items()])
+    return _published(answer, truth, sectors if wanted else None)
 
 
 def strict(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
     """As `paper`, but sectors by max(0, 1 - MAE/τ) over the union, if `sector_attribution_mae` is a metric."""
     del task_input
-    pnl = _pnl_score(answer, truth)
     wanted = _by_sector(truth.expected_output)
     if not wanted or "sector_attribution_mae" not in array(truth.verification.get("metrics")):
-        return Score(pnl, {"pnl": pnl})
+        return _published(answer, truth, None)
     error = mean_absolute_error(_by_sector(answer), wanted)
-    sectors = max(0.0, 1.0 - error / _tolerance(truth))
-    return Score(0.7 * pnl + 0.3 * sectors, {"pnl": pnl, "by_sector": sectors})
+    return _published(answer, truth, max(0.0, 1.0 - error / _tolerance(truth)))
+
+
+def _published(answer: JsonObject, truth: Truth, sectors: float | None) -> Score:
+    """P&L and attribution at their weights; the P&L alone where no attribution is judged; 0 without a P&L."""
+    given = number(answer.get("estimated_pnl_pct"))
+    if given is None:
+        return Score(0.0, {"pnl": 0.0})
+    pnl = _pnl_score(given, truth)
+    if sectors is None:
+        return Score(pnl, {"pnl": pnl})
+    parts = {"pnl": pnl, "by_sector": sectors}
+    return Score(weighted(parts, _WEIGHTS, truth.verification), parts)
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
@@ -168,9 +179,9 @@ def _tolerance(truth: Truth) -> float:
     return parameter(truth.verification, "tolerance_pct", 1.0) / 100.0
 
 
-def _pnl_score(answer: JsonObject, truth: Truth) -> float:
-    given, wanted = number(answer.get("estimated_pnl_pct")), number(truth.expected_output.get("estimated_pnl_pct"))
-    if given is None or wanted is None:
+def _pnl_score(given: float, truth: Truth) -> float:
+    wanted = number(truth.expected_output.get("estimated_pnl_pct"))
+    if wanted is None:
         return 0.0
     tolerance = _tolerance(truth)
     return clip(1.0 - (abs(given - wanted) - 0.1 * tolerance) / (3.0 * tolerance))
