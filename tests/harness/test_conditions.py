@@ -63,14 +63,18 @@ def test_tools_are_the_same_in_every_arm_but_for_the_indexes(mounts) -> None:
         if name not in ("load_skill", "run_skill_script"):
             assert len({spec.description for spec in specs.values()}) == 1
     load = {c: table["load_skill"].description for c, table in tables.items()}
-    bare = load[Condition.NO_SKILL]
+    bare = load[Condition.SELF_GENERATED]
+    assert "skills" not in bare  # the agent is about to write some
     index = f"{bare} Available skills:\n- "
+    nothing = f"{bare} No skills available."
     documents = {
         Condition.CURATED: f"{index}portfolio-construction: Builds portfolios.",
         Condition.DOCS_ONLY: f"{index}portfolio-construction: Builds portfolios.",
         Condition.PLACEBO: f"{index}bee-keeping: Keeps bees.",
+        Condition.SELF_GENERATED_PERSISTENT: bare,
+        Condition.SELF_GENERATED: bare,
     }
-    assert load == {c: documents.get(c, bare) for c in Condition}
+    assert load == {c: documents.get(c, nothing) for c in Condition}
     run = {c: table["run_skill_script"].description for c, table in tables.items() if "run_skill_script" in table}
     assert run[Condition.CURATED] == run[Condition.INLINE]
     assert run[Condition.SCRIPTS_ONLY] == (

@@ -7,9 +7,9 @@ import pytest
 
 from finskillbench.episode import Status, Truth
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
-from finskillbench.harness.conditions import Condition
+from finskillbench.harness.conditions import MAX_TURNS, Condition
 from finskillbench.harness.failures import OTHERS, PROVIDER, Incident, Policy
-from finskillbench.harness.loop import LONGEST_WAIT_SECONDS, MAX_CALLS_PER_TURN, MAX_RETRIES, MAX_TURNS
+from finskillbench.harness.loop import LONGEST_WAIT_SECONDS, MAX_CALLS_PER_TURN, MAX_RETRIES
 from finskillbench.harness.model import Stop, ToolCall, Turn
 from finskillbench.harness.prompts import REMINDER
 from finskillbench.harness.trace import CallOutcome, Trace

@@ -3,7 +3,7 @@
 import orjson
 
 from finskillbench.errors import Cause, ProviderError
-from finskillbench.harness.loop import MAX_TURNS
+from finskillbench.harness.conditions import MAX_TURNS
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.harness.prompts import LAST_TURN, REMINDER
 

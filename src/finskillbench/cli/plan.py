@@ -39,8 +39,7 @@ def plan(options: PlanOptions) -> None:
     Baselines play a sample of the episodes in memory: nothing is written and no provider is asked. Episodes that the
     run folder already holds are left out.
     """
-    from finskillbench.harness.conditions import parse_condition
-    from finskillbench.harness.loop import MAX_TURNS
+    from finskillbench.harness.conditions import MAX_TURNS, parse_condition
     from finskillbench.runs.plan.estimate import OUTPUT_TOKENS_PER_CALL, STAND_IN, estimate, left_to_run
     from finskillbench.runs.plan.items import make_plan
     from finskillbench.runs.store.journal import read_history

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from finskillbench.episode import Episode
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
-from finskillbench.harness.conditions import Mount, prove_mount
+from finskillbench.harness.conditions import MAX_TURNS, Mount, prove_mount
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.model import AUTO, FREE, Message, Model, ToolSpec, Turn, clean_turn
 from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, arm_prompt, prompt_digest
@@ -29,7 +29,6 @@ from finskillbench.harness.trace import CallOutcome, CallRecord, Ended, ToolReco
 
 _LOG = logging.getLogger(__name__)
 
-MAX_TURNS = 12
 MAX_RETRIES = 3
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 120.0

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError
 from finskillbench.harness.compaction import compact_input
-from finskillbench.harness.conditions import Mount
+from finskillbench.harness.conditions import MAX_TURNS, Mount
 from finskillbench.harness.schema import render_schema
 from finskillbench.harness.skills.memory import EMPTY, Memory
 
@@ -21,16 +21,16 @@ MAX_TASK_PROMPT = 12_000
 """Characters of a task prompt in any condition, apart from what an arm puts behind it that differs from episode to
 episode: documents, names of saved skills and verdicts."""
 
-SYSTEM_PROMPT = """\
+SYSTEM_PROMPT = f"""\
 You are an investment analyst taking part in a controlled benchmark. Each task gives you financial data as it was \
-known on one date and asks for one structured answer. Tools let you fetch data and compute; use them where they help.
+known on one date and asks for one structured answer. Each tool says what it does; use them where they help.
 
 Rules
 - Work only with data that the task and its tools provide. Do not use anything that became known after `as_of_date`.
 - If skills are available, load one that fits the task and follow its guidance. If none fits or there are none, \
 start right away.
-- Hand in your answer by calling `submit_answer` with JSON that follows the task's answer schema. You have a limited \
-number of turns and one submission.
+- Hand in your answer by calling `submit_answer` with JSON that follows the task's answer schema. You have \
+{MAX_TURNS} turns, each one message of yours with any number of tool calls, and one submission.
 - Do not reply in plain text and do not decline the task. Give null for a value that cannot be determined."""
 
 APPENDIX = "\n\n# Skills\n"

@@ -19,7 +19,7 @@ from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, Memory,
 from finskillbench.harness.skills.own import OwnSkills
 from finskillbench.harness.tools import (
     MAX_RESULT_CHARS,
-    NO_SKILLS,
+    NoSkillsError,
     ToolError,
     UnknownToolError,
     parse_arguments,
@@ -186,7 +186,7 @@ class Toolbox:
     def _find(self, name: str) -> SkillPackage | None:
         """The mounted package called `name`, or None for a skill the agent wrote."""
         if not self.loadable:
-            raise ToolError(NO_SKILLS)
+            raise NoSkillsError
         if name not in self.loadable:
             raise ToolError(f"skill {shorten(name)!r} not found", available=self.loadable)
         return self._mounted.loadable.get(name)

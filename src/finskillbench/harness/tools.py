@@ -36,6 +36,15 @@ class ToolError(Exception):
         self.payload: dict[str, Any] = {"error": message, **details}
 
 
+class NoSkillsError(ToolError):
+    """A skill was asked for where none is mounted or saved: an obedient call, and no incident."""
+
+    outcome = "ok"
+
+    def __init__(self) -> None:
+        super().__init__(NO_SKILLS)
+
+
 class UnknownToolError(ToolError):
     """A call of a tool that is not on offer."""
 
@@ -134,13 +143,15 @@ def _specs(
     for name in registered(domain).tools:
         if name not in _OF_DOMAINS:
             raise InputError(f"domain {domain} names the tool {name!r}; those of a domain are {', '.join(_OF_DOMAINS)}")
-    indexed = {"load_skill": _load_skill(skills), "run_skill_script": _run_skill_script(scripts)}
+    indexed = {"load_skill": _load_skill(arm, skills), "run_skill_script": _run_skill_script(scripts)}
     return tuple(indexed.get(name) or _FIXED[name] for name in expected_tools(arm, domain))
 
 
-def _load_skill(index: tuple[tuple[str, str], ...]) -> ToolSpec:
+def _load_skill(arm: Arm, index: tuple[tuple[str, str], ...]) -> ToolSpec:
     description = _LOAD_SKILL
-    if index:
+    if not index and not arm.own:
+        description += f" {NO_SKILLS}"
+    elif index:
         description += " Available skills:\n" + "\n".join(f"- {name}: {text}" for name, text in index)
     return ToolSpec("load_skill", description, _object(["skill_name"], skill_name=_text("Name of the skill.")))
 

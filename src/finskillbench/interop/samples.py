@@ -8,7 +8,7 @@ import msgspec
 from inspect_ai.log import EvalError, EvalSample, EvalSampleLimit
 from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
 
-from finskillbench.harness.loop import MAX_TURNS
+from finskillbench.harness.conditions import MAX_TURNS
 from finskillbench.harness.providers.inspect_words import to_chat, to_usage
 from finskillbench.harness.trace import Trace
 from finskillbench.interop.verdict_scores import SCORER, to_score

@@ -83,9 +83,9 @@ def test_rebalancing_weighs_its_parts_as_the_truth_names_them() -> None:
     weights = {"new_weights": EXPECTED["rebalancing"]["new_weights"]}
     assert judged("rebalancing", weights).value == 0.5
     assert judged("rebalancing", weights, weight_l2_component_weight=0.8).value == 0.8
-    settings = {"weight_l2_component_weight": 0, "turnover_component_weight": 0.4, "trade_list_component_weight": 0.6}
-    assert judged("rebalancing", weights, **settings).value == 0.0
-    assert judged("rebalancing", EXPECTED["rebalancing"], **settings).value == 1.0
+    only_trades = {"weight_l2_component_weight": 0, "turnover_component_weight": 0, "trade_list_component_weight": 1}
+    assert judged("rebalancing", weights, **only_trades).value == 0.0
+    assert judged("rebalancing", EXPECTED["rebalancing"], **only_trades).value == 1.0
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ from tests.faults.server import (
     Request,
 )
 
-from finskillbench.harness.loop import MAX_RETRIES, MAX_TURNS
+from finskillbench.harness.conditions import MAX_TURNS
+from finskillbench.harness.loop import MAX_RETRIES
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.runs.execute.run import run
 

@@ -19,8 +19,7 @@ from statistics import fmean, variance
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Condition
-from finskillbench.harness.loop import MAX_TURNS
+from finskillbench.harness.conditions import MAX_TURNS, Condition
 from finskillbench.harness.model import Usage
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.prompts import VERDICTS_SHOWN
