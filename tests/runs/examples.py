@@ -16,6 +16,7 @@ ROW = Row(
     task_id="t0",
     sub_task="rebalancing",
     difficulty="easy",
+    cluster="2025-01-31",
     as_of_date=date(2025, 1, 31),
     run_idx=0,
     score=0.5,

@@ -22,7 +22,7 @@ REFERENCE = Condition.NO_SKILL.value
 HEADLINE = "headline"
 ABSENT = "-"
 _FALLBACK = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
-_NEEDED = ("model", "condition", "task_id", "sub_task", "status", "scores")
+_NEEDED = ("model", "condition", "task_id", "sub_task", "cluster", "status", "scores")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Summary:
     notes: tuple[str, ...]
 
 
-def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, *, seed: int = 0) -> Summary:
+def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED) -> Summary:
     """Summarise the rows of a run.
 
     Parameters
@@ -69,7 +69,6 @@ def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, *, s
     rows : as in `rows.parquet`.
     profile : the wanted headline profile. A subtask that does not define it is shown in the next one of certified,
         strict, paper that it has, and labelled so.
-    seed : of the bootstrap; the same seed gives the same table.
 
     Raises
     ------
@@ -92,9 +91,7 @@ def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, *, s
         of_model = shown.filter(pl.col("model") == model)
         parts = [(name, profiles[name].value, of_model.filter(pl.col("sub_task") == name)) for name in names]
         parts.append((HEADLINE, headline, of_model.filter(~pl.col("sub_task").is_in(list(excluded)))))
-        lines += [
-            _line(part, model, name, label, conditions, seed) for name, label, part in parts if not part.is_empty()
-        ]
+        lines += [_line(part, model, name, label, conditions) for name, label, part in parts if not part.is_empty()]
     return Summary(profile, conditions, tuple(lines), _notes(rows, profile, profiles, excluded))
 
 
@@ -124,7 +121,8 @@ def _with_shown_score(rows: pl.DataFrame, profiles: dict[str, Profile]) -> pl.Da
     return rows.with_columns(pl.when(failed).then(None).otherwise(shown).alias("shown"), failed.alias("failed"))
 
 
-def _line(part: pl.DataFrame, model: str, name: str, profile: str, conditions: Sequence[str], seed: int) -> Line:
+def _line(part: pl.DataFrame, model: str, name: str, profile: str, conditions: Sequence[str]) -> Line:
+    cluster_of = dict(zip(part["task_id"].to_list(), part["cluster"].to_list(), strict=True))
     means = {condition: _episode_means(part, condition) for condition in conditions}
     cells: list[Cell] = []
     for condition in conditions:
@@ -136,9 +134,7 @@ def _line(part: pl.DataFrame, model: str, name: str, profile: str, conditions: S
         if condition == REFERENCE or REFERENCE not in means:
             differences.append(None)
             continue
-        # A fresh generator for each: a line's numbers must not depend on which other lines stand in the table.
-        rng = np.random.default_rng(seed)
-        differences.append(paired_difference(means[condition], means[REFERENCE], rng))
+        differences.append(paired_difference(means[condition], means[REFERENCE], cluster_of))
     return Line(model, is_program(model), name, profile, tuple(cells), tuple(differences))
 
 
@@ -166,5 +162,9 @@ def _notes(rows: pl.DataFrame, wanted: Profile, profiles: dict[str, Profile], ex
     failed = rows.filter(pl.col("status") == Status.ERROR.value).height
     if failed:
         notes.append(f"{failed} of {rows.height} rows ended in an error and are in no mean; run again to repeat them.")
-    notes.append(f"Differences are against {REFERENCE}, with 95 % paired bootstrap intervals over episodes.")
+    notes.append(
+        f"Differences are against {REFERENCE}, paired by episode, with 95 % intervals that count what episodes share "
+        "(market date, mandate, scenario, company) once; no interval where fewer than three such clusters were run or "
+        "nothing varies."
+    )
     return tuple(notes)

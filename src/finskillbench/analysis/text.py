@@ -32,10 +32,13 @@ def format_cell(cell: Cell) -> str:
 
 
 def format_difference(difference: Difference | None) -> str:
-    """The difference with its interval, "-" where it cannot be said."""
+    """The difference with its interval, "-" where either cannot be said."""
     if difference is None:
         return ABSENT
-    return f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
+    if difference.interval is None:
+        return f"{difference.mean:+.3f} {ABSENT}"
+    low, high = difference.interval
+    return f"{difference.mean:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def render_text(summary: Summary, *, differences: bool = True) -> str:

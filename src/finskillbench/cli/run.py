@@ -58,9 +58,9 @@ def run(options: RunOptions) -> None:
             progress=display,
         )
     if result.rows.height:
-        typer.echo(render_text(summary_table(result.rows, seed=options.seed)))
+        typer.echo(render_text(summary_table(result.rows)))
         # The published scorers pay trivial answers: their floors belong beside every score read under them.
-        typer.echo(render_text(summary_table(result.rows, Profile.PAPER, seed=options.seed), differences=False))
+        typer.echo(render_text(summary_table(result.rows, Profile.PAPER), differences=False))
     typer.echo(f"Edition:      {loaded.path}")
     typer.echo(f"Rows:         {folder / ROWS}")
     typer.echo(f"Trajectories: {folder / 'trajectories'}")

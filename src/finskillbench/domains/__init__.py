@@ -11,7 +11,8 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
-from finskillbench.domains.base import Answer, Domain, Extension, Label, Naive, Rung, Scorer, Subtask
+from finskillbench.domains.base import Answer, Domain, Extension, Label, Naive, Rung, Scorer, Subtask, by_date
+from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Subtask",
     "by_method",
     "by_name",
+    "cluster_of",
     "domain",
     "domain_of",
     "domains",
@@ -121,6 +123,12 @@ def by_name(name: str) -> Subtask:
 @cache
 def _by_name() -> dict[str, Subtask]:
     return {subtask.name: subtask for subtask in subtasks()}
+
+
+def cluster_of(episode: Episode) -> str:
+    """What an episode shares with others of its subtask; the market date where the subtask is not known here."""
+    known = _by_name().get(episode.sub_task)
+    return (known.cluster if known else by_date)(episode)
 
 
 def by_method(method: str) -> Subtask:

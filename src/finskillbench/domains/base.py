@@ -41,6 +41,7 @@ from finskillbench.domains.examination import Subject
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InputError
 from finskillbench.findings import Findings
+from finskillbench.scoring.values import is_object
 
 I = TypeVar("I", default=Any)  # noqa: E741 - the input of a task, as a TypedDict
 """The type of a task's input."""
@@ -122,6 +123,23 @@ Exploits: TypeAlias = Callable[[I], Mapping[str, JsonObject]]
 """`task_input -> name -> answer`: answers that cheat, made without the truth and without doing the work."""
 
 
+def by_date(episode: Episode) -> str:
+    """The market date, which episodes of one subtask share with others unless the subtask says otherwise."""
+    return episode.as_of_date.isoformat()
+
+
+def by_input(*path: str) -> Callable[[Episode], str]:
+    """Cluster episodes by one field of their input, by their market date where it is absent."""
+
+    def cluster(episode: Episode) -> str:
+        value: object = episode.input
+        for name in path:
+            value = value.get(name) if is_object(value) else None
+        return value if isinstance(value, str) else by_date(episode)
+
+    return cluster
+
+
 @dataclass(frozen=True, slots=True)
 class Subtask(Generic[I, O]):
     """One subtask of the benchmark.
@@ -142,6 +160,7 @@ class Subtask(Generic[I, O]):
     trivial : the best answer that needs no thought, `baseline/trivial`.
     definitions : the exact `conventions` of every episode, or a function that gives those of a task input.
     headline : whether it counts towards headline tables.
+    cluster : what an episode shares with others, so that intervals count it once: a mandate, a company.
     ladder : answers from right to wrong whose scores `audit` checks for order.
     exploits : cheating answers that `audit` holds down to the floor.
     """
@@ -159,6 +178,7 @@ class Subtask(Generic[I, O]):
     input: type[I] | None = field(default=None, repr=False)
     definitions: Mapping[str, str] | Callable[[I], Mapping[str, str]] | None = field(default=None, repr=False)
     headline: bool = True
+    cluster: Callable[[Episode], str] = field(default=by_date, repr=False)
     ladder: Ladder[I] | None = field(default=None, repr=False)
     exploits: Exploits[I] | None = field(default=None, repr=False)
 

@@ -16,7 +16,18 @@ from finskillbench.runs.store.rows import SCHEMA, TIMINGS, to_frame
 from finskillbench.runs.store.trajectories import read_trajectory
 
 SPECIFIED = {
-    *("model", "harness", "domain", "condition", "task_id", "sub_task", "difficulty", "as_of_date", "run_idx"),
+    *(
+        "model",
+        "harness",
+        "domain",
+        "condition",
+        "task_id",
+        "sub_task",
+        "difficulty",
+        "cluster",
+        "as_of_date",
+        "run_idx",
+    ),
     *("score", "scores", "status", "valid_json", "scoring_method", "scoring_details", "episodes"),
     *("total_input_tokens", "total_output_tokens", "cost_usd", "skills_loaded", "scripts_run", "tool_calls"),
     *("error", "latency_seconds"),

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from finskillbench.domains.agreement import AGREEMENT
-from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit
@@ -337,5 +337,6 @@ SUBTASK = Subtask(
     trivial=Naive((), lambda data: {"revenue_delta": 0.0, "top_revenue_drivers": [], "margin_drivers": []}),
     definitions=conventions(CONVENTIONS, DECOMPOSITION),
     answer=DriverDecomposition,
+    cluster=by_input("symbol"),
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
 )

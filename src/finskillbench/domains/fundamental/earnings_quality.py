@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
 from finskillbench.domains.fundamental.credit import credit
@@ -308,5 +308,6 @@ SUBTASK = Subtask(
     trivial=Naive((), trivial),
     definitions=conventions(CONVENTIONS, QUALITY),
     answer=EarningsQuality,
+    cluster=by_input("symbol"),
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit
@@ -188,5 +188,6 @@ SUBTASK = Subtask(
     trivial=Naive((), lambda data: {"metrics": dict.fromkeys(NORMALISED, 0.0)}),
     definitions=conventions(CONVENTIONS, NORMALISATION),
     answer=Normalization,
+    cluster=by_input("symbol"),
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
 )

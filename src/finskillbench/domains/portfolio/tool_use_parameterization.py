@@ -226,6 +226,7 @@ SUBTASK = Subtask(
     answer=ToolUseParameterization,
     input=ToolUseInput,
     definitions={},  # its texts say everything themselves
+    cluster=lambda episode: str(episode.metadata.get("scenario_type", episode.as_of_date)),  # one text, many numbers
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Naive, Subtask
+from finskillbench.domains.base import Answer, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.risk import by_hand
 from finskillbench.domains.risk.inputs import MonitoringInput
@@ -307,6 +307,7 @@ SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
     prefix="rm_cm",
     method=METHOD,
     answer=ConstraintMonitoring,
+    cluster=by_input("mandate", "mandate_id"),
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
     second=monitoring_answer,

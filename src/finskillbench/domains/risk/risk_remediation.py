@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Naive, Subtask
+from finskillbench.domains.base import Answer, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.portfolio.merit import DEAD_ZONE
@@ -377,6 +377,7 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     prefix="rm_rr",
     method=METHOD,
     answer=RiskRemediation,
+    cluster=by_input("mandate", "mandate_id"),
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
     proof=examine,

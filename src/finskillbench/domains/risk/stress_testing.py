@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Naive, Subtask
+from finskillbench.domains.base import Answer, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.risk import by_hand
@@ -279,6 +279,7 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     prefix="rm_st",
     method=METHOD,
     answer=StressTesting,
+    cluster=by_input("stress_scenario", "scenario_id"),
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
     second=second_answer,

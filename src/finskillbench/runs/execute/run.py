@@ -97,7 +97,7 @@ def run(
     subtasks : names; None takes every subtask of the edition.
     limit : first episodes of each subtask; None takes the number of the full-run protocol.
     epochs : repeats of each episode.
-    seed : part of the run's identity; handed to providers that take one, and to the table's intervals.
+    seed : part of the run's identity; handed to providers that take one.
     max_concurrency : episodes in flight for each provider; may differ when resuming, as may the next three.
     max_cost : US dollars that the run folder may cost in all, earlier calls included; None: no limit.
     retry_errors : whether episodes that ended in an error are run again.

@@ -13,6 +13,7 @@ import msgspec
 import orjson
 import polars as pl
 
+from finskillbench.domains import cluster_of
 from finskillbench.episode import Episode, Profile, Status, Verdict
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.model import Usage
@@ -35,6 +36,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 class Row:
     """One finished episode; its fields are the columns of `rows.parquet`, in this order.
 
+    `cluster` is what the episode shares with others of its subtask, such as a market date, a mandate or a company.
     `scoring_details` is JSON text, `episodes` are turns, `edition` and `mount` are digests. Cached tokens are part of
     the input's, reasoning tokens of the output's. `cost_usd` is None where the price is not known, `score` and the
     values of `scores` where there is none: an episode of status `error` has no score, never a zero.
@@ -47,6 +49,7 @@ class Row:
     task_id: str
     sub_task: str
     difficulty: str
+    cluster: str
     as_of_date: date
     run_idx: Int64
     score: float | None
@@ -115,6 +118,7 @@ def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, me
         condition=item.condition,
         task_id=item.task_id,
         difficulty=episode.difficulty,
+        cluster=cluster_of(episode),
         as_of_date=episode.as_of_date,
         run_idx=item.run_idx,
         episodes=trace.turns,
