@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,9 @@ from finskillbench.domains.fundamental.second.definitions import (
     nearest_first,
     period_of,
 )
-from finskillbench.domains.fundamental.second.raw import RawFacts, RawSegments
+from finskillbench.domains.fundamental.second.raw import RawFacts
 from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
-from finskillbench.sources.edgar.instance import parse_instance
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS, TABLE
 
 Json = dict[str, Any]
@@ -310,20 +308,3 @@ def test_apple_quarter_to_march_2024(realdata: Path) -> None:
     assert answer["beneish_m_score"] == pytest.approx(-2.31635, abs=1e-5)
     assert answer["piotroski_score"] == 6
     assert facts.on(date(2024, 5, 2)).figures(END, "quarterly")["revenue"] is None
-
-
-def test_apple_segments_of_2023(realdata: Path) -> None:
-    """iPhone: 39,669 in the third quarter after 40,665; 200,583 in the year less 156,778 in nine months is 43,805."""
-    folder, filings = realdata / "xbrl" / "xbrl" / "aapl", {"10q_2023": date(2023, 8, 4), "10k_2023": date(2023, 11, 3)}
-    instances = [
-        replace(parse_instance(path), accession=name)  # these copies do not say theirs
-        for name in filings
-        for path in (folder / name).glob("*_htm.xml.gz")
-    ]
-    segments, third = RawSegments(instances, filings, METRICS), date(2023, 7, 1)
-    for end, before, change in (
-        (third, date(2022, 6, 25), 39_669e6 - 40_665e6),
-        (date(2023, 9, 30), third, 200_583e6 - 156_778e6 - 39_669e6),
-    ):
-        assert segments.changes("product_segment", "iPhone", end, before, date(2023, 11, 3)) == [change]
-    assert segments.changes("product_segment", "iPhone", date(2023, 9, 30), third, date(2023, 11, 2)) == []

@@ -212,6 +212,33 @@ def test_a_printed_quarter_is_not_derived() -> None:
     assert sets(build(first, without))[*THIRD, "1", True] == {"A": 14, "B": 10}
 
 
+def test_the_first_quarter_is_the_half_less_the_second() -> None:
+    """Only in one filing: of a half and a second quarter of two filings either may have been redrawn."""
+    half, first, second = ((date(2024, 1, 1), date(2024, month, day)) for month, day in ((6, 30), (3, 31), (6, 30)))
+    second = (date(2024, 4, 1), second[1])
+    halves = figures(half, PRODUCTS, {"x:AMember": 30, "x:BMember": 20, "": 50})
+    quarter = figures(second, PRODUCTS, {"x:AMember": 17, "x:BMember": 9, "": 26})
+    found = sets(build(filing(0, halves + quarter, end=half[1])))
+    assert found[*first, "0", True] == {"A": 13, "B": 11}
+    assert len(found) == 3
+    apart = sets(build(filing(0, quarter, end=half[1]), filing(1, halves, end=half[1])))
+    assert all(not derived for *_, derived in apart)
+    printed = figures(first, PRODUCTS, {"x:AMember": 14, "x:BMember": 10, "": 24})
+    assert all(
+        not derived for *_, derived in sets(build(filing(0, printed, end=first[1]), filing(1, halves + quarter)))
+    )
+
+
+def test_no_quarter_across_a_recast_breakdown() -> None:
+    """The annual report moves 5 from A to B in the year before: its year is on another basis than the nine months."""
+    before = (date(2023, 1, 1), date(2023, 12, 31))
+    old = filing(0, figures(NINE_MONTHS, PRODUCTS, NINE) + figures(before, PRODUCTS, {**AB, "acme:AMember": 60.0}))
+    moved = figures(before, PRODUCTS, {"acme:AMember": 55.0, "acme:BMember": 45.0, "": 100.0})
+    assert all(not derived for *_, derived in sets(build(old, filing(1, figures(YEAR, PRODUCTS, AB) + moved))))
+    rounded = figures(before, PRODUCTS, {"acme:AMember": 61.0, "acme:BMember": 39.0, "": 100.0})
+    assert any(derived for *_, derived in sets(build(old, filing(1, figures(YEAR, PRODUCTS, AB) + rounded))))
+
+
 def test_no_quarter_of_parts_that_changed_or_of_reports_far_apart() -> None:
     quarterly = filing(0, figures(NINE_MONTHS, PRODUCTS, NINE))
     renamed = filing(1, figures(YEAR, PRODUCTS, {"acme:AMember": 60, "acme:CMember": 40, "": 100}))

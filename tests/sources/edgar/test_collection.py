@@ -71,7 +71,7 @@ def test_absent_folders_are_notes(spoiled: Path, two: tuple[str, str]) -> None:
     assert len(data.instances) == 0
     assert [note.split(":")[0] for note in data.notes] == [
         "There is no folder submissions",
-        "There is no folder xbrl",
+        "There are no XBRL instances",
     ]
     shutil.rmtree(spoiled / "companyfacts")
     assert load_filings(spoiled, two).notes[0] == ("There is no folder companyfacts: fundamental analysis is left out.")
@@ -127,24 +127,38 @@ def test_two_filers_under_one_ticker_are_refused(spoiled: Path, truth: Synthetic
         load_filings(spoiled, two)
 
 
-def test_an_instance_in_the_wrong_folder_is_refused(spoiled: Path, two: tuple[str, str]) -> None:
-    strayed = next((spoiled / "xbrl" / two[1]).iterdir())
-    strayed.rename(spoiled / "xbrl" / two[0] / strayed.name)
+def test_an_instance_is_found_by_its_cover_wherever_it_lies(spoiled: Path, two: tuple[str, str]) -> None:
+    """In the folder of another company, of its accession number, of no meaning at all, and beside the other folders."""
+    plain = load_filings(spoiled, two).instances[two[0]]
+    moved = sorted((spoiled / "xbrl" / two[0]).iterdir())
+    for number, folder in enumerate((f"xbrl/{two[1]}", "xbrl/000123456725000009", "xbrl/2026 07", "filings/a", "xbrl")):
+        (spoiled / folder).mkdir(parents=True, exist_ok=True)
+        moved[number].rename(spoiled / folder / f"{number}-{moved[number].name}")
     data = load_filings(spoiled, two)
-    with pytest.raises(SourceError, match=f"{two[0]} is CIK .* move the file"):
-        _ = data.instances[two[0]]
+    assert {one.facts for one in data.instances[two[0]]} == {one.facts for one in plain}
+    assert {one.accession for one in data.instances[two[0]]} == {one.accession for one in plain}
+    assert data.notes == ()
 
 
-def test_a_loose_instance_is_known_by_its_cover(spoiled: Path, two: tuple[str, str]) -> None:
-    loose = next((spoiled / "xbrl" / two[0]).iterdir())
-    count = len(list((spoiled / "xbrl" / two[0]).iterdir()))
-    loose.rename(spoiled / "xbrl" / loose.name)
-    data = load_filings(spoiled, two)
-    assert len(data.instances[two[0]]) == count
-    (spoiled / "xbrl" / "UNKNOWN").mkdir()
-    shutil.copy(spoiled / "xbrl" / loose.name, spoiled / "xbrl" / "UNKNOWN" / "x.xml")
-    assert load_filings(spoiled, two).notes == ()
-    assert load_filings(spoiled).notes == ("1 XBRL documents are of companies without company facts: left out.",)
+def test_documents_of_others_or_of_nobody_are_counted(spoiled: Path, two: tuple[str, str]) -> None:
+    path = sorted((spoiled / "xbrl" / two[0]).iterdir())[0]
+    stranger = path.read_text().replace(f"{load_filings(spoiled, two).companies[two[0]].cik}", "123")
+    (spoiled / "xbrl" / "stranger.xml").write_text(stranger)
+    (spoiled / "xbrl" / "exhibit.htm").write_text("<html><body>Exhibit 99</body></html>")
+    nobody = "1 documents name no filer, so that they hold no XBRL facts: left out."
+    assert load_filings(spoiled, two).notes == (nobody,)
+    others = "1 XBRL documents are of companies without company facts: left out."
+    assert load_filings(spoiled).notes == (others, nobody)
+
+
+def test_a_cover_of_another_filer_is_refused(spoiled: Path, two: tuple[str, str]) -> None:
+    path = sorted((spoiled / "xbrl" / two[0]).iterdir())[0]
+    cik = f"{load_filings(spoiled, two).companies[two[0]].cik:010d}"
+    text = path.read_text()
+    assert f">{cik}</dei:EntityCentralIndexKey>" in text
+    path.write_text(text.replace(f">{cik}</dei:EntityCentralIndexKey>", ">0000000123</dei:EntityCentralIndexKey>"))
+    with pytest.raises(SourceError, match=f"the cover is of CIK 123, but its figures are of CIK {int(cik)}"):
+        _ = load_filings(spoiled, two).instances[two[0]]
 
 
 def test_the_real_collection(realdata: Path) -> None:
@@ -153,5 +167,6 @@ def test_the_real_collection(realdata: Path) -> None:
     assert {"AAPL", "CAT", "SNOW", "TSLA"} <= set(data.companies)
     assert data.companies["AAPL"].facts.height > data.companies["ABBV"].facts.height
     assert {"AAPL", "MSFT", "NFLX", "TSLA"} <= set(data.instances)
-    assert len(data.instances["NFLX"]) >= 4
+    assert {symbol: len(data.instances[symbol]) for symbol in ("AAPL", "NFLX", "PG")} == {"AAPL": 7, "NFLX": 5, "PG": 2}
+    assert not any("XBRL" in note for note in data.notes)
     assert any(note.startswith("AAPL: of 2 company facts") for note in data.notes)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.edgar.instance import Instance, instance_files, parse_instance
+from finskillbench.sources.edgar.instance import Instance, filer_of, instance_files, parse_instance
 from finskillbench.sources.edgar.instance_reader import InstanceFact
 from finskillbench.sources.edgar.numerals import transformed
 
@@ -205,6 +205,18 @@ def test_the_accession_number_is_in_the_name_or_in_the_folder(tmp_path: Path) ->
     folder = tmp_path / "000001234525000008"
     folder.mkdir()
     assert read(folder, instance(COVER)).accession == "0000012345-25-000008"
+    assert read(folder, instance(COVER), "000001234525000009.xml").accession == "0000012345-25-000009"
+    (folder / "R").mkdir()
+    assert read(folder / "R", instance(COVER)).accession == "0000012345-25-000008"
+    (tmp_path / "1234567890123456789").mkdir()
+    assert read(tmp_path / "1234567890123456789", instance(COVER)).accession is None
+
+
+def test_the_filer_is_known_without_reading_the_whole(tmp_path: Path) -> None:
+    read(tmp_path, instance(COVER))
+    assert filer_of(tmp_path / "acme-20241231.xml") == 12345
+    (tmp_path / "page.htm").write_text("<html><p>identifier</p></html>")
+    assert filer_of(tmp_path / "page.htm") is None
 
 
 BAD = {

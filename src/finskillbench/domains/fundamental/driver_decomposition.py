@@ -18,7 +18,7 @@ from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts
 from finskillbench.domains.fundamental.objects import FundamentalObjects
 from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, finished
 from finskillbench.domains.fundamental.reports import Case
-from finskillbench.domains.fundamental.second.answers import Figures, SegmentChange, decomposed, margins
+from finskillbench.domains.fundamental.second.answers import Figures, decomposed, margins
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART
 from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
 from finskillbench.engines.accounting import drivers as engine
@@ -35,7 +35,8 @@ DECOMPOSITION = {
     "every change is the current quarter less the prior one",
     "revenue_delta": "revenue of the current quarter less that of the prior one",
     "top_revenue_drivers": f"the segments of one axis, the first of {' and '.join(engine.AXES)} that names the same "
-    f"segments in both quarters and adds up to revenue within {engine.SEGMENT_TOLERANCE:.0%} in both; the "
+    f"segments in both quarters and adds up to revenue within {engine.SEGMENT_TOLERANCE:.0%} in both; a quarter that "
+    "no filing breaks down alone is what two years to date leave, or in one filing a half and its second quarter; the "
     f"up to {engine.TOP_SEGMENTS} largest changes by absolute size, without those that did not change; "
     "contribution_pct = 100 magnitude_usd / revenue_delta. An empty array where no axis qualifies",
     "margin_drivers": f"each over revenue of its quarter: {_RATIOS}; delta_pp = 100 (current - prior), the "
@@ -236,37 +237,31 @@ def build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
 
 
 def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
-    """The label of a report's quarter against the one before; None without both revenues or with too few ratios."""
+    """The label of a report's quarter against the one before; None without both revenues or with too few drivers.
+
+    Segments that explain the change are drivers enough, however few ratios the filings support.
+    """
     report, prior_end = case.report, case.before.end
     answer = engine.drivers(case.quarter, case.before, case.segments, case.segments_before)
-    if prior_end is None or len(answer["margin_drivers"]) < least["ratios"] or not answer["revenue_delta"]:
-        return None
     axis = engine.explaining_axis(case.quarter, case.before, case.segments, case.segments_before)
+    supported = axis is not None or len(answer["margin_drivers"]) >= least["ratios"]
+    if prior_end is None or not supported or not answer["revenue_delta"]:
+        return None
     raw_prior_end = case.raw.preceding(report.period_end, QUARTER_APART)
     now = case.raw.figures(report.period_end, "quarterly")
     before: Figures = {} if raw_prior_end is None else case.raw.figures(raw_prior_end, "quarterly")
+    shown = case.segments.get(axis or "", {})
+    changes = case.raw_segments.explaining(axis, shown, report.period_end, prior_end, report.filed)
     return Candidate(
         report,
         answer,
-        decomposed(now, before, _raw_changes(case, answer, prior_end)),
+        decomposed(now, before, changes),
         (report.symbol, report.form, report.filed.year, axis, answer["revenue_delta"] > 0),
         "easy" if axis is None else "hard" if report.annual else "medium",
         prior_end,
         raw_prior_end,
         _doubtful(case, axis, now, before),
     )
-
-
-def _raw_changes(case: Case, answer: JsonObject, prior_end: date) -> list[SegmentChange]:
-    """The change of each listed segment from the XBRL instances; of several members of its name the nearest counts."""
-    report = case.report
-    found: list[SegmentChange] = []
-    for driver in answer["top_revenue_drivers"]:
-        name, axis = driver["driver"], driver["type"]
-        changes = case.raw_segments.changes(axis, name, report.period_end, prior_end, report.filed)
-        nearest = min(changes, key=lambda change: abs(change - driver["magnitude_usd"]), default=None)
-        found.append(SegmentChange(name, axis, nearest))
-    return found
 
 
 def _doubtful(case: Case, axis: str | None, now: Figures, before: Figures) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from finskillbench.domains.fundamental.second.raw import RawDay, RawFacts, RawSegments
+from finskillbench.domains.fundamental.second.raw import RawDay, RawFacts
+from finskillbench.domains.fundamental.second.segments import RawSegments
 from finskillbench.engines.accounting.drivers import Segments, segments_at
 from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART, Duration, duration_of, earlier
 from finskillbench.engines.accounting.statements import Statement, ledger
@@ -22,6 +23,8 @@ from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
 
 _PERIODIC = ("10-Q", "10-K", "20-F", "40-F")
 """Forms that an episode can be about; an amendment only adds to what is known of one."""
+_RARE = 0.1
+"""Where a lesser share of the reports breaks revenue down these come first, so that a full pool misses none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +77,13 @@ def opened(
     """
     store = FactStore(panels.facts, panels.filings, panels.segments)
     raw: dict[str, tuple[RawFacts, RawSegments]] = {}
-    for report in _reports(panels.filings, set(store.symbols) & set(filings.companies), rng, history):
+    symbols = set(store.symbols) & set(filings.companies)
+    for report in _reports(panels.filings, symbols, _broken_down(panels.segments), rng, history):
         symbol, end = report.symbol, report.period_end
         if symbol not in raw:
             facts = filings.companies[symbol].facts
-            rows = facts.filter(pl.col("tag").is_in(CANONICAL_TAGS)).iter_rows(named=True)
-            filed = dict(panels.filings.filter(pl.col("symbol") == symbol).select("accession", "filed").iter_rows())
-            raw[symbol] = RawFacts(rows, metrics), RawSegments(filings.instances.get(symbol, ()), filed, metrics)
+            rows = facts.filter(pl.col("tag").is_in(CANONICAL_TAGS)).rows(named=True)
+            raw[symbol] = RawFacts(rows, metrics), RawSegments(filings.instances.get(symbol, ()), rows)
         visible = store.visible(symbol, report.filed, report.since)
         figures = ledger(visible["facts"], symbol)
         ends = figures.ends(Duration.QUARTERLY)
@@ -99,7 +102,20 @@ def opened(
         )
 
 
-def _reports(filings: pl.DataFrame, symbols: set[str], rng: np.random.Generator, history: timedelta) -> list[Report]:
+def _broken_down(segments: pl.DataFrame) -> set[tuple[str, date]]:
+    """Companies and ends of the quarters of which revenue by segment is known, and of the quarter before too."""
+    quarters = segments.filter(pl.col("duration") == Duration.QUARTERLY).select("symbol", "start", "end").unique()
+    ends = set(quarters.select("symbol", "end").iter_rows())
+    return {(symbol, end) for symbol, start, end in quarters.iter_rows() if (symbol, start - timedelta(1)) in ends}
+
+
+def _reports(
+    filings: pl.DataFrame,
+    symbols: set[str],
+    broken_down: set[tuple[str, date]],
+    rng: np.random.Generator,
+    history: timedelta,
+) -> list[Report]:
     """The first report of each period of each company, in a random order in which companies take turns."""
     first: dict[tuple[str, date], Report] = {}
     columns = filings.select("symbol", "accession", "form", "period_end", "filed")
@@ -109,9 +125,11 @@ def _reports(filings: pl.DataFrame, symbols: set[str], rng: np.random.Generator,
             first.setdefault((symbol, end), Report(symbol, accession, form, end, filed, end - history))
     reports = list(first.values())
     turns: Counter[str] = Counter()
-    order: list[tuple[int, int, Report]] = []
+    order: list[tuple[bool, int, int, Report]] = []
+    rare = sum((report.symbol, report.period_end) in broken_down for report in reports) < _RARE * len(reports)
     for place in rng.permutation(len(reports)):
         report = reports[int(place)]
-        order.append((turns[report.symbol], len(order), report))
+        first_of_all = rare and (report.symbol, report.period_end) in broken_down
+        order.append((not first_of_all, turns[report.symbol], len(order), report))
         turns[report.symbol] += 1
-    return [report for *_, report in sorted(order, key=lambda entry: entry[:2])]
+    return [report for *_, report in sorted(order, key=lambda entry: entry[:3])]

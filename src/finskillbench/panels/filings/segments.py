@@ -6,7 +6,7 @@ an earlier one: members that a company renamed or redrew are never mixed with th
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
@@ -49,6 +49,7 @@ _SAME_PERIOD_DAYS = 10
 """A cover page may round the end of a 52/53-week period to the end of the month."""
 _SAME_VINTAGE_DAYS = 200
 """Parents of a difference may be filed so far apart; a later comparative may be recast where the earlier is not."""
+_DAY = timedelta(days=1)
 _TAGS = tuple(alias.tag for alias in METRICS["revenue"].aliases)
 REVENUE_TAGS = frozenset(_TAGS)
 """Tags to ask `parse_instance` for."""
@@ -88,9 +89,11 @@ def build_segments(
 ) -> SegmentsPanel:
     """Revenue by member of an axis for every quarter, half, nine months and year that instances break down.
 
-    Quarters that are not printed are the difference of two year-to-date figures with the same start, the fourth quarter
-    the year less nine months; they are dated by the later filing and marked `derived`. Subtotals are left out (the
-    finest members that add up are kept). A breakdown that a later filing repeats unchanged is not repeated.
+    Quarters that are not printed are differences, dated by the later filing and marked `derived`: of two year-to-date
+    figures with the same start (the fourth quarter is the year less nine months), or of a half and its second quarter
+    in one filing. No difference spans two filings where the later one recasts a breakdown that the earlier ones gave.
+    Subtotals are left out (the finest members that add up are kept). A breakdown that a later filing repeats unchanged
+    is not repeated.
 
     Parameters
     ----------
@@ -192,32 +195,30 @@ class _Company:
         """Quarters by difference of year-to-date figures: members, and the revenue they have to add up to."""
         earlier = self._seen[axis][source]
         printed = {end for start, end in (*reported, *earlier) if classify(start, end) is Duration.QUARTERLY}
-        least, most = QUARTER_APART
+        recast = any(period in earlier and _differ(members, earlier[period][1]) for period, members in reported.items())
         parts: Parts = {}
         revenue: dict[Period, Figure] = {}
         for (start, end), members in reported.items():
-            if classify(start, end) is Duration.QUARTERLY or end in printed or (start, end) not in totals:
+            if classify(start, end) is Duration.QUARTERLY or (start, end) not in totals:
                 continue
-            before = [
-                period
-                for period in {**earlier, **reported}
-                if period[0] == start and least <= (end - period[1]).days <= most
-            ]
-            for period in before:
-                if period in reported and period in totals:
-                    less, less_total = reported[period], totals[period]
-                elif period in earlier and period in self._totals:
-                    parent, less = earlier[period]
-                    other, less_total = self._totals[period]
+            whole = totals[start, end]
+            for less in _leaving_a_quarter((start, end), {**earlier, **reported}):
+                quarter = (less[1] + _DAY, end) if less[0] == start else (start, less[0] - _DAY)
+                if quarter[1] in printed:
+                    continue
+                if less in reported and less in totals:
+                    others, others_total = reported[less], totals[less]
+                elif less in earlier and less in self._totals and less[0] == start and not recast:
+                    parent, others = earlier[less]
+                    other, others_total = self._totals[less]
                     if (filing.filed - min(parent, other).filed).days > _SAME_VINTAGE_DAYS:
                         continue
                 else:
                     continue
-                quarter = (period[1] + timedelta(days=1), end)
                 parts[quarter] = {
-                    name: difference(figure, less[name]) for name, figure in members.items() if name in less
+                    name: difference(figure, others[name]) for name, figure in members.items() if name in others
                 }
-                revenue[quarter] = difference(totals[start, end], less_total)
+                revenue[quarter] = difference(whole, others_total)
         return parts, revenue
 
     def _add(self, axis: str, period: Period, found: Breakdown, filing: _Filing, derived: bool) -> None:
@@ -234,6 +235,22 @@ class _Company:
             self.rows.append(
                 (self.symbol, axis, segment, start, end, duration, value, filing.accession, filing.filed, derived)
             )
+
+
+def _leaving_a_quarter(period: Period, known: Iterable[Period]) -> Iterator[Period]:
+    """Periods that leave a quarter of a longer one: those that start with it, and those that end with it."""
+    start, end = period
+    least, most = QUARTER_APART
+    for first, last in known:
+        succeeds = first == start and least <= (end - last).days <= most
+        if succeeds or (last == end and first > start and classify(start, first - _DAY) is Duration.QUARTERLY):
+            yield first, last
+
+
+def _differ(members: Mapping[str, Figure], before: Mapping[str, Figure]) -> bool:
+    """Whether figures of one period say another thing than they did, beyond rounding."""
+    shared = members.keys() & before.keys()
+    return any(abs(difference(members[name], before[name]).value) > members[name].unit for name in shared)
 
 
 def _read(instance: Instance) -> tuple[dict[Period, Figure], dict[str, dict[_Source, Parts]]]:

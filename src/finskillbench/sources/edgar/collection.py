@@ -9,10 +9,10 @@ from typing import TypeVar
 from finskillbench.errors import SourceError
 from finskillbench.sources.constituents import parse_constituents
 from finskillbench.sources.edgar.companyfacts import CompanyFacts, parse_companyfacts
-from finskillbench.sources.edgar.instance import Instance, instance_files, parse_instance
+from finskillbench.sources.edgar.instance import Instance, filer_of, instance_files, parse_instance
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
 from finskillbench.sources.edgar.submissions import Submissions, parse_submissions
-from finskillbench.sources.files import symbol_of, ticker_of
+from finskillbench.sources.files import ticker_of
 from finskillbench.sources.universe import load_universe
 
 __all__ = ["FilingsData", "InstanceFiles", "load_filings"]
@@ -30,7 +30,7 @@ class InstanceFiles(Mapping[str, tuple[Instance, ...]]):
 
     Raises
     ------
-    SourceError : on access, a file that cannot be read, or one whose filer is not the company it was sorted under.
+    SourceError : on access, a file that cannot be read, or one whose cover names another filer than its contexts.
     """
 
     def __init__(self, files: Mapping[str, tuple[Path, ...]], ciks: Mapping[str, int]) -> None:
@@ -42,8 +42,8 @@ class InstanceFiles(Mapping[str, tuple[Instance, ...]]):
             if one.cik is not None and one.cik != self.ciks.get(symbol, one.cik):
                 raise SourceError(
                     one.path,
-                    f"the filer is CIK {one.cik}, but {symbol} is CIK {self.ciks[symbol]}",
-                    remedy="move the file to the folder of its filer",
+                    f"the cover is of CIK {one.cik}, but its figures are of CIK {self.ciks[symbol]} ({symbol})",
+                    remedy="download it again",
                 )
         return found
 
@@ -71,14 +71,14 @@ class FilingsData:
 
 
 def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> FilingsData:
-    """Read companyfacts/, submissions/ and xbrl/ of a raw collection, as far as they are there.
+    """Read company facts, submissions and XBRL instances of a raw collection, as far as they are there.
 
     Parameters
     ----------
     raw_dir : the raw collection; files lie in those folders or any number of sub-folders deep, plain or gzipped. They
         are named after the ticker or after the CIK (`CIK0000320193.json`); whose CIK it is say universe.json, the
-        submissions, constituents.csv and a collector's `ticker` in the file, in this order. Instances lie in a folder
-        named after the ticker, or say on their cover who filed them.
+        submissions, constituents.csv and a collector's `ticker` in the file, in this order. Instances may lie anywhere
+        in the collection and have any name: they say themselves who filed them.
     symbols : companies to read (`BF-B` style); None reads every one whose ticker is known.
 
     Of several files of one company the company facts with the most figures and the submissions that reach furthest are
@@ -97,7 +97,6 @@ def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> Filin
         for name, lacking in (
             ("companyfacts", "fundamental analysis is left out"),
             ("submissions", "filings are those that the company facts name"),
-            ("xbrl", "revenue by segment is not covered"),
         )
         if not (raw_dir / name).is_dir()
     ]
@@ -113,7 +112,7 @@ def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> Filin
     return FilingsData(
         companies=companies,
         submissions=submissions,
-        instances=InstanceFiles(_instances(raw_dir / "xbrl", wanted, ciks, notes), ciks),
+        instances=InstanceFiles(_instances(raw_dir, wanted, ciks, notes), ciks),
         notes=tuple(notes),
     )
 
@@ -214,22 +213,21 @@ def _best(
 def _instances(
     folder: Path, wanted: frozenset[str] | None, ciks: Mapping[str, int], notes: list[str]
 ) -> dict[str, tuple[Path, ...]]:
-    """Instance files by symbol: the folder's name, else what the cover says; others are counted in a note."""
+    """Instance files by symbol: each document names its filer, where it lies says nothing."""
     symbols = {cik: symbol for symbol, cik in ciks.items()}
     found: dict[str, list[Path]] = {}
-    others = 0
+    others = nameless = 0
     for path in instance_files(folder):
-        above = [symbol_of(part) for part in path.relative_to(folder).parts[:-1]]
-        named = [part for part in above if re.fullmatch(r"[A-Z][A-Z0-9-]*", part)]
-        symbol = next((part for part in reversed(named) if part in ciks), None)
-        if symbol is None and not above:
-            # Nothing but the document itself can say whose it is.
-            one = parse_instance(path, tags=frozenset())
-            symbol = symbols.get(one.cik) if one.cik is not None else None
-        if symbol is None:
+        filer = filer_of(path)
+        nameless += filer is None
+        if filer in symbols:
+            found.setdefault(symbols[filer], []).append(path)
+        elif filer is not None:
             others += 1
-        else:
-            found.setdefault(symbol, []).append(path)
+    if not found:
+        notes.append("There are no XBRL instances: revenue by segment is not covered.")
     if others and wanted is None:
         notes.append(f"{others} XBRL documents are of companies without company facts: left out.")
+    if nameless:
+        notes.append(f"{nameless} documents name no filer, so that they hold no XBRL facts: left out.")
     return {symbol: tuple(paths) for symbol, paths in sorted(found.items())}

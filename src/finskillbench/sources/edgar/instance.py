@@ -19,7 +19,8 @@ from finskillbench.sources.files import read_bytes, symbol_of
 class Instance:
     """The figures of one filing.
 
-    accession : from the name of the file or of its folder, None where neither says it (the document itself never does).
+    accession : from the name of the file or of a folder above it, None where none says it (the document itself never
+        does).
     cik, symbol, entity, form, period_end, fiscal_year, fiscal_period : the cover page (`dei`); the form of an amendment
         ends in "/A", the symbol is written `BF-B`, and what is not said is None or empty.
     contexts : by the document's own id.
@@ -107,13 +108,29 @@ def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").rpartition(".")[0]
 
 
+_IDENTIFIER = re.compile(rb"<(?:[\w.-]+:)?identifier\b[^>]*>\s*(\d{1,10})\s*</")
+_ACCESSION = re.compile(r"(?<!\d)(\d{10})-?(\d{2})-?(\d{6})(?!\d)")
+
+
+def filer_of(path: Path) -> int | None:
+    """The CIK that a document gives as its filer, without parsing the whole; None where it is of no filer.
+
+    Every context of an instance names the filer, so that the first says whose document it is.
+
+    Raises
+    ------
+    SourceError : truncated or damaged gzip, an empty file.
+    """
+    found = _IDENTIFIER.search(read_bytes(path))
+    return int(found.group(1)) if found else None
+
+
 def _accession(path: Path) -> str | None:
-    """`0000320193-23-000106` in the file's name, or as the eighteen digits of EDGAR's folder of the filing."""
-    named = re.search(r"(?<!\d)\d{10}-\d{2}-\d{6}(?!\d)", path.name)
-    if named:
-        return named.group()
-    digits = re.fullmatch(r"(\d{10})-?(\d{2})-?(\d{6})", path.parent.name)
-    return "-".join(digits.groups()) if digits else None
+    """`0000320193-23-000106`, or its eighteen digits as EDGAR names folders, in the nearest name that has it."""
+    named = _ACCESSION.search(path.name)
+    folders = (_ACCESSION.fullmatch(folder.name) for folder in path.parents)
+    found = named or next((digits for digits in folders if digits), None)
+    return "-".join(found.groups()) if found else None
 
 
 def _cover_date(text: str) -> date | None:

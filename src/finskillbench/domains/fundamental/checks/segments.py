@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
+from itertools import product
 from typing import Any
 
 import polars as pl
@@ -16,6 +17,8 @@ from finskillbench.domains.fundamental.second.definitions import AXES, SEGMENT_G
 from finskillbench.findings import Findings
 
 _SAME = 1e-9
+_Filed = tuple[date, date, date, dict[str, float]]
+"""A breakdown as filed: its first and last day, the day of filing, and revenue by member."""
 
 
 def segments(subject: Subject, findings: Findings) -> None:
@@ -59,8 +62,8 @@ def segments(subject: Subject, findings: Findings) -> None:
 
 
 def _check_derived(table: pl.DataFrame, findings: Findings) -> None:
-    """A derived breakdown against year-to-date ones that start together, where the panel has both."""
-    sets: dict[tuple[str, str, date], list[tuple[date, date, dict[str, float]]]] = defaultdict(list)
+    """A derived breakdown against the two that it is the difference of, where the panel has both."""
+    by_company: dict[tuple[str, str], list[_Filed]] = defaultdict(list)
     derived: list[tuple[str, str, date, date, date, dict[str, float]]] = []
     grouped: Mapping[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     columns = ("symbol", "axis", "start", "end", "filed", "accession", "derived", "segment", "value")
@@ -70,17 +73,11 @@ def _check_derived(table: pl.DataFrame, findings: Findings) -> None:
         if computed:
             derived.append((symbol, axis, start, end, filed, members))
         else:
-            sets[symbol, axis, start].append((end, filed, members))
-    by_company: dict[tuple[str, str], list[date]] = defaultdict(list)
-    for symbol, axis, start in sets:
-        by_company[symbol, axis].append(start)
+            by_company[symbol, axis].append((start, end, filed, members))
     for symbol, axis, start, end, filed, members in derived:
         left = [
             {name: whole[name] - less[name] for name in members}
-            for first in by_company[symbol, axis]
-            for stop, day, whole in sets[symbol, axis, first]
-            for until, on, less in sets[symbol, axis, first]
-            if stop == end and until == start - timedelta(days=1) and max(day, on) <= filed
+            for whole, less in _parents(by_company[symbol, axis], start, end, filed)
             if members.keys() <= whole.keys() and members.keys() <= less.keys()
         ]
         if not left:  # a parent did not add up by itself, or names its members otherwise
@@ -90,5 +87,17 @@ def _check_derived(table: pl.DataFrame, findings: Findings) -> None:
             all(abs(parts[name] - value) <= _SAME * max(1.0, abs(value)) + 0.5 for name, value in members.items())
             for parts in left
         )
-        findings.expect(agrees, f"{symbol} {axis} {start}..{end} {filed}", "is not the difference of its years to date")
+        findings.expect(agrees, f"{symbol} {axis} {start}..{end} {filed}", "is not the difference of its parents")
         findings.add("derived")
+
+
+def _parents(
+    filed: list[_Filed], start: date, end: date, day: date
+) -> Iterator[tuple[dict[str, float], dict[str, float]]]:
+    """Pairs of breakdowns public on a day that leave a quarter: years to date, or a half and its second quarter."""
+    known = [one for one in filed if one[2] <= day]
+    for (first, stop, on, whole), (begin, until, since, less) in product(known, repeat=2):
+        years_to_date = first == begin and stop == end and until == start - timedelta(days=1)
+        half = first == start and stop == until and begin == end + timedelta(days=1) and on == since
+        if years_to_date or half:
+            yield whole, less

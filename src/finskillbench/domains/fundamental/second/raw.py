@@ -1,4 +1,4 @@
-"""Figures of the second derivation from the raw files: rows of EDGAR's company facts and XBRL instances.
+"""Figures of the second derivation from the raw files: rows of EDGAR's company facts.
 
 Plain Python. The table of metrics says which tags are which metric; what each filing gives under them is kept. A
 quarter is looked up when it is asked for, and is a difference where filers report only the year to date.
@@ -6,7 +6,6 @@ quarter is looked up when it is asked for, and is a difference where filers repo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -23,12 +22,6 @@ from finskillbench.domains.fundamental.second.stated import (
     stated,
     tagged,
 )
-from finskillbench.sources.edgar.instance import Instance
-
-_AXES = {
-    "product_segment": ("ProductOrServiceAxis", "StatementBusinessSegmentsAxis"),
-    "geographic_segment": ("StatementGeographicalAxis",),
-}
 
 
 class RawFacts:
@@ -163,64 +156,3 @@ def _versions(figures: Iterable[FiledFigure], best_of_filing: Mapping[str, int])
             found.append(replace(figure, new=found[-1].new))
         best = min(best, figure.rank)
     return found
-
-
-class RawSegments:
-    """Revenue by member of an axis, straight from the XBRL instances, read as `RawFacts` reads company facts."""
-
-    def __init__(self, instances: Iterable[Instance], filed: Mapping[str, date], metrics: Mapping[str, Any]) -> None:
-        ranks = {alias["tag"]: rank for rank, alias in enumerate(metrics["revenue"]["aliases"])}
-        rows: list[dict[str, Any]] = []
-        self._members: dict[tuple[str, str], set[str]] = {}
-        for instance in instances:
-            day = filed.get(instance.accession or "")
-            for fact in instance.facts:
-                tag = f"{fact.taxonomy}:{fact.tag}"
-                if day is None or len(fact.dimensions) != 1 or tag not in ranks or fact.start is None:
-                    continue
-                (axis, member) = fact.dimensions[0]
-                kind = next((name for name, axes in _AXES.items() if axis.split(":")[-1] in axes), None)
-                if kind is None:
-                    continue
-                key = f"{axis}|{member}"
-                self._members.setdefault((kind, _plain(member.split(":")[-1])), set()).add(key)
-                rows.append(
-                    {
-                        "taxonomy": key,
-                        "tag": tag,
-                        "unit": fact.unit,
-                        "start": fact.start,
-                        "end": fact.end,
-                        "value": fact.value,
-                        "accession": instance.accession,
-                        "form": "10-Q",
-                        "filed": day,
-                    }
-                )
-        keys = {row["taxonomy"] for row in rows}
-        entries = {
-            key: {"kind": "flow", "unit": "USD", "aliases": [{"tag": f"{key}:{tag}"} for tag in ranks]} for key in keys
-        }
-        self._facts = RawFacts(rows, entries)
-
-    def changes(self, axis: str, segment: str, now: date, before: date, as_of: date) -> list[float]:
-        """The change of revenue of each member of that name on an axis of that kind, from quarter to quarter.
-
-        Countries are tagged by their codes: a name that no member has may be that of any country.
-        """
-        named = self._members.get((axis, _plain(segment)))
-        if named is None:
-            named = {
-                key for (kind, _), keys in self._members.items() for key in keys if kind == axis and "|country:" in key
-            }
-        public = self._facts.on(as_of)
-        quarters = [[public.figure(key, end, "quarterly") for end in (now, before)] for key in sorted(named)]
-        return [this - that for this, that in quarters if this is not None and that is not None]
-
-
-def _plain(name: str) -> str:
-    """Letters and digits of a member's name or label, without what taxonomies append."""
-    plain = re.sub(r"[^a-z0-9]", "", name.lower())
-    for suffix in ("member", "segment", "segments"):
-        plain = plain.removesuffix(suffix) or plain
-    return plain
