@@ -137,3 +137,9 @@ def test_arguments_that_cannot_be_used(arguments: dict[str, Any], told: str, tmp
 def test_the_real_collection_gives_a_valid_edition(real_edition: Edition, real_report: ValidationReport) -> None:
     assert real_edition.manifest["counts"] == dict.fromkeys(real_edition.sub_tasks, 40) | FUNDAMENTAL
     assert [check.name for check in real_report.checks if check.state is State.FAIL] == []
+    segments = [
+        episode.task_id
+        for episode in real_edition.episodes(["driver_decomposition"])
+        if real_edition.truth(episode.task_id).expected_output["top_revenue_drivers"]
+    ]
+    assert len(segments) == 8
