@@ -25,7 +25,7 @@ from finskillbench.engines.accounting import drivers as engine
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, ramp, share
-from finskillbench.scoring.values import number, objects, parameter, text
+from finskillbench.scoring.values import is_array, number, objects, parameter, text
 
 NAME = "driver_decomposition"
 METHOD = "driver_f1_and_direction"
@@ -55,7 +55,7 @@ _TOLERANCES = {
 
 _LISTS: tuple[tuple[str, float, Mapping[str, Unit]], ...] = (
     ("top_revenue_drivers", 0.4, {"magnitude_usd": "usd", "contribution_pct": "percent"}),
-    ("margin_drivers", 0.35, {"delta_pp": "percent"}),
+    ("margin_drivers", 0.4, {"delta_pp": "percent"}),
 )
 """The lists of drivers with their weight and the sizes of an entry, each with its unit."""
 
@@ -146,21 +146,21 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """0.25 change of revenue + 0.4 revenue drivers + 0.35 margin drivers.
+    """0.2 change of revenue + 0.4 revenue drivers + 0.4 margin drivers.
 
-    The change earns its `credit` (full within 0.1 %, nothing from 1 % on), the drivers what `_listed` says. A list
+    The change earns its `credit` (full within 0.1 %, nothing from 5 % on), the drivers what `_listed` says. A list
     that the label leaves empty, since no axis of segments adds up, leaves its weight to the others, unless the answer
-    invents entries for it: then it earns nothing.
+    invents entries for it or leaves it out: then it earns nothing.
     """
     del task_input
     expected = truth.expected_output
     terms: dict[str, tuple[float, float]] = {}
     delta = number(expected.get("revenue_delta"))
     if delta is not None:
-        terms["revenue_delta"] = (0.25, credit(number(answer.get("revenue_delta")), delta, unit="usd"))
+        terms["revenue_delta"] = (0.2, credit(number(answer.get("revenue_delta")), delta, unit="usd"))
     for key, weight, sizes in _LISTS:
         given, wanted = _drivers(answer, key), _drivers(expected, key)
-        if given or wanted:
+        if given or wanted or not is_array(answer.get(key)):
             terms[key] = (weight, _listed(given, wanted, sizes))
     total = sum(weight for weight, _ in terms.values())
     value = sum(weight * term for weight, term in terms.values()) / total if total else 0.0
@@ -192,7 +192,7 @@ def _driver_credit(given: _Driver, wanted: _Driver, sizes: Mapping[str, Unit]) -
         expected, size = number(wanted.get(field)), number(given.get(field))
         if expected is not None:
             signed = size is not None and (size > 0) == (expected > 0) and (size < 0) == (expected < 0)
-            earned.append(credit(size, expected, unit=unit, zero=0.02) if signed else 0.0)
+            earned.append(credit(size, expected, unit=unit) if signed else 0.0)
     return mean(earned)
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
-from finskillbench.domains.fundamental.credit import credit
+from finskillbench.domains.fundamental.credit import credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
 from finskillbench.domains.fundamental.objects import FundamentalObjects
 from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, finished
@@ -23,7 +23,7 @@ from finskillbench.engines.accounting import quality as engine
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, ramp, set_f1, share
-from finskillbench.scoring.values import array, boolean, json_equal, mapping, number, parameter
+from finskillbench.scoring.values import array, boolean, is_array, json_equal, mapping, number, parameter
 
 NAME = "earnings_quality"
 METHOD = "earnings_quality_composite"
@@ -60,7 +60,18 @@ _BENEISH_WEIGHT = 0.3
 _STRICT_RATIO_WEIGHT = 0.3
 
 _EVIDENCE = ("accruals_ratio", "income_quality_ratio")
-_WEIGHTS = {"signals": 0.4, "beneish": 0.3, "flags": 0.3}
+_WEIGHTS = {"signals": 0.6, "beneish": 0.2, "ratios": 0.1, "flags": 0.1}
+_WRONG_SIGNAL = 4.0
+"""So many times its share of the signals a wrong one costs: the sum, and what is concluded from it, is wrong too."""
+_WRONG_TOTAL = 0.8
+_WRONG_FLAG = 0.5
+_FIGURE_OF = {
+    "low_piotroski": "piotroski_score",
+    "beneish_manipulation_flag": "beneish_m_score",
+    "high_accruals": "accruals_ratio",
+    "negative_income_quality": "income_quality_ratio",
+}
+"""Flag -> the figure that it rests on."""
 
 _Signal = Literal[0, 1] | None
 
@@ -118,55 +129,81 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """0.4 signals + 0.3 Beneish + 0.3 flags; each verdict is worth what its evidence is.
+    """0.6 signals + 0.2 Beneish + 0.1 ratios + 0.1 flags; nothing hangs on a figure that it does not rest on.
 
-    Evidence: the mean `credit` of accruals_ratio and income_quality_ratio. Signals: 2 b - 1, with b the mean recall of
-    the expected 1s and the expected 0s (all 1 or all 0 earns nothing where both occur), times the evidence, halved if
-    the piotroski_score is another. Beneish: the credit of the M-score if the flag is right; left out, and the other two
-    weighted up, where the M-score could not be computed. Flags: F1 of the sets (1 if both are empty), times the
-    evidence.
+    Signals, see `_signals`: times 0.8 if the piotroski_score is another. Beneish: the `credit` of the M-score, halved
+    if beneish_flag is wrong; where it could not be computed and both are null its weight goes to the others. Ratios:
+    mean credit of accruals_ratio and income_quality_ratio. Flags: F1 of the sets, each flag worth the credit of the
+    figure that it rests on, their mean if both sets are empty. A value where the label is null, or a missing key, is
+    a wrong value.
     """
     del task_input
     expected = truth.expected_output
-    evidence = _evidence(answer, expected)
+    figures = _figures(answer, expected)
+    ratios = mean([figures[name] for name in _EVIDENCE if name in figures])
     terms = {
-        "signals": (_WEIGHTS["signals"], _signals(answer, expected) * evidence),
-        "flags": (_WEIGHTS["flags"], set_f1(_flags(answer), _flags(expected)) * evidence),
+        "signals": _signals(answer, expected, ratios),
+        "ratios": ratios,
+        "flags": _flags_earned(answer, expected, figures),
     }
-    score = number(expected.get("beneish_m_score"))
-    if score is not None:
-        same = boolean(answer.get("beneish_flag")) is boolean(expected.get("beneish_flag"))
-        terms["beneish"] = (
-            _WEIGHTS["beneish"],
-            same * credit(number(answer.get("beneish_m_score")), score, unit="score"),
+    flag = boolean(expected.get("beneish_flag"))
+    if "beneish_m_score" in figures:
+        terms["beneish"] = figures["beneish_m_score"] * (
+            1.0 if boolean(answer.get("beneish_flag")) is flag else _WRONG_FLAG
         )
-    total = sum(weight for weight, _ in terms.values())
-    value = sum(weight * term for weight, term in terms.values()) / total
-    return Score(clip(value), {name: term for name, (_, term) in terms.items()} | {"evidence": evidence})
+    elif not (left_null(answer, "beneish_m_score") and left_null(answer, "beneish_flag")):
+        terms["beneish"] = 0.0
+    if not any(name in figures for name in _EVIDENCE):
+        del terms["ratios"]  # some published labels have neither
+    total = sum(_WEIGHTS[name] for name in terms)
+    value = sum(_WEIGHTS[name] * term for name, term in terms.items()) / total
+    return Score(clip(value), terms)
 
 
-def _evidence(answer: JsonObject, expected: JsonObject) -> float:
-    """Mean credit of the two ratios; 1 where the label has neither, as some published ones."""
-    earned = [
-        credit(number(answer.get(name)), wanted, unit="ratio")
-        for name in _EVIDENCE
-        if (wanted := number(expected.get(name))) is not None
-    ]
-    return mean(earned) if earned else 1.0
+def _figures(answer: JsonObject, expected: JsonObject) -> dict[str, float]:
+    """What each figure that the label knows, and flags rest on, earns."""
+    earned: dict[str, float] = {}
+    for name in _FIGURE_OF.values():
+        given, wanted = number(answer.get(name)), number(expected.get(name))
+        if wanted is not None:
+            unit = "score" if name == "beneish_m_score" else "ratio"
+            earned[name] = float(given == wanted) if name == "piotroski_score" else credit(given, wanted, unit=unit)
+    return earned
 
 
-def _signals(answer: JsonObject, expected: JsonObject) -> float:
-    """2 b - 1, b the mean over the expected classes of the share of their signals given right."""
-    given = mapping(answer.get("piotroski_components"))
+def _signals(answer: JsonObject, expected: JsonObject, ratios: float) -> float:
+    """The lesser of 2 b - 1 and 1 - 4 w, times 0.8 if the score is not the label's; not below 0.
+
+    b is the mean over the expected 1s and the expected 0s of the share given right, so that all 1 or all 0 earns
+    nothing where both occur; where one alone occurs such a guess would be right, and the signals are worth what the
+    two ratios are, which are made of the same income, cash and assets. w is the share of the known signals that are
+    wrong, an invented one among them.
+    """
+    given, labels = mapping(answer.get("piotroski_components")), mapping(expected.get("piotroski_components"))
     right: dict[int, list[bool]] = {}
-    for name, value in mapping(expected.get("piotroski_components")).items():
+    for name, value in labels.items():
         wanted = _binary(value)
         if wanted is not None:
             right.setdefault(wanted, []).append(_binary(given.get(name)) == wanted)
+    known = sum(map(len, right.values()))
+    invented = sum(value is None and not left_null(given, name) for name, value in labels.items())
+    wrong = known - sum(map(sum, right.values())) + invented
     balanced = mean([share(sum(hits), len(hits)) for hits in right.values()])
+    earned = min(2.0 * balanced - 1.0, 1.0 - _WRONG_SIGNAL * share(wrong, known))
     total = number(expected.get("piotroski_score"))
-    agrees = total is None or number(answer.get("piotroski_score")) == total
-    return clip(2.0 * balanced - 1.0) * (1.0 if agrees else 0.5)
+    same = left_null(answer, "piotroski_score") if total is None else number(answer.get("piotroski_score")) == total
+    return clip(earned) * (1.0 if same else _WRONG_TOTAL) * (ratios if len(right) == 1 else 1.0)
+
+
+def _flags_earned(answer: JsonObject, expected: JsonObject, figures: Mapping[str, float]) -> float:
+    """F1 of the sets of flags, each worth its figure; the mean of the figures where both sets are empty."""
+    if not is_array(answer.get("flags")):
+        return 0.0
+    given, wanted = _flags(answer), _flags(expected)
+    if not given and not wanted:
+        return mean(list(figures.values()))
+    earned = sum(figures.get(_FIGURE_OF.get(flag, ""), 1.0) for flag in given & wanted)
+    return 2.0 * earned / (len(given) + len(wanted))
 
 
 def _score(answer: JsonObject, truth: Truth, ratio_weight: float) -> Score:

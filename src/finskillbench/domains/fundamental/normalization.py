@@ -11,7 +11,7 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
-from finskillbench.domains.fundamental.credit import Unit, credit
+from finskillbench.domains.fundamental.credit import Unit, credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
 from finskillbench.domains.fundamental.objects import FundamentalObjects
 from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, finished
@@ -22,7 +22,7 @@ from finskillbench.domains.fundamental.second.visible import VisibleFacts
 from finskillbench.engines.accounting.statements import NORMALISED, normalise
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import mean, relative_error, share
+from finskillbench.scoring.measures import clip, relative_error, share
 from finskillbench.scoring.values import mapping, number, parameter
 
 NAME = "normalization"
@@ -37,6 +37,7 @@ NORMALISATION = {
 
 _METADATA = frozenset({"source", "confidence", "tier", "xbrl_fmp_agreement"})
 _FLOOR = 1e-8
+_MARGIN_OF = ("operating_income", "revenue")
 _UNITS: Mapping[str, Unit] = {"eps_diluted": "usd_per_share", "operating_margin": "ratio"}
 
 
@@ -84,18 +85,22 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """Mean over the metrics that the filing supports of `credit`: full within 0.1 %, nothing from 1 % on.
+    """Mean over the metrics that the filing supports of `credit`: full within 0.1 %, nothing from 5 % on.
 
-    A metric that the label leaves null could not be computed and is not scored; one that the answer leaves null is 0.
+    A margin is worth no more than the worse of its two parts. A metric that the label leaves null must be null in the
+    answer: a value there, or a missing key, costs what a wrong value costs.
     """
     del task_input
-    given = mapping(answer.get("metrics"))
+    given, expected = mapping(answer.get("metrics")), mapping(truth.expected_output.get("metrics"))
     parts = {
         name: credit(number(given.get(name)), wanted, unit=_UNITS.get(name, "usd"))
-        for name, value in mapping(truth.expected_output.get("metrics")).items()
+        for name, value in expected.items()
         if (wanted := number(value)) is not None
     }
-    return Score(mean(list(parts.values())), parts)
+    if "operating_margin" in parts:
+        parts["operating_margin"] = min(parts.get(name, 1.0) for name in ("operating_margin", *_MARGIN_OF))
+    invented = sum(value is None and not left_null(given, name) for name, value in expected.items())
+    return Score(clip(share(sum(parts.values()) - invented, len(parts))), {**parts, "invented": invented})
 
 
 def _unwrap(answer: JsonObject, expected: JsonObject) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
