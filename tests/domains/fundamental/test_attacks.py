@@ -6,10 +6,14 @@ import copy
 from typing import Any
 
 import pytest
-from tests.domains.fundamental.attacks import ATTACKS
-from tests.domains.shared.attacks import FLOOR, right_answer, sample, scored
+from tests.domains.shared.attacks import right_answer, sample, scored
 
+from finskillbench.domains import by_name
+from finskillbench.domains.base import Label
+from finskillbench.domains.fundamental import DOMAIN
 from finskillbench.edition import Edition
+
+ATTACKS = tuple(subtask.name for subtask in DOMAIN.subtasks)
 
 
 @pytest.fixture(scope="module", params=["synthetic", pytest.param("real", marks=pytest.mark.slow)])
@@ -49,14 +53,24 @@ def test_a_wrong_or_missing_number_always_costs(edition: Edition, sub_task: str)
     assert free == []
 
 
-def test_a_flag_needs_its_evidence(edition: Edition) -> None:
-    """Right signals and flags without the ratios behind them earn little."""
+def test_flags_count(edition: Edition) -> None:
     for episode in sample(edition, "earnings_quality"):
         right = right_answer(edition, episode)
-        bare = right | {"beneish_m_score": None, "accruals_ratio": None, "income_quality_ratio": None}
-        assert scored(edition, episode, bare).value <= FLOOR, episode.task_id
         flipped = right | {"flags": [] if right["flags"] else ["high_accruals"]}
         assert scored(edition, episode, flipped).value < 1.0, episode.task_id
+
+
+@pytest.mark.parametrize("sub_task", ATTACKS)
+def test_scores_fall_along_the_ladder_and_stay_in_their_bands(edition: Edition, sub_task: str) -> None:
+    ladder = by_name(sub_task).ladder
+    assert ladder is not None
+    for episode in sample(edition, sub_task):
+        label = Label(episode, edition.full_input(episode), edition.truth(episode.task_id), {})
+        above = 1.0
+        for rung in ladder(label):
+            value = scored(edition, episode, dict(rung.answer)).value
+            assert rung.least - 1e-9 <= value <= min(rung.most, above) + 1e-9, (episode.task_id, rung.name, value)
+            above = value
 
 
 def test_drivers_repeated_or_padded_earn_no_more(edition: Edition) -> None:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
-from tests.domains.fundamental import attacks as fundamental_attacks
 from tests.domains.risk import attacks as risk_attacks
 from tests.domains.shared.attacks import FLOOR, Json, right_answer, sample, scored
 
+from finskillbench.domains import fundamental
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Submission, Verdict
 from finskillbench.runs.verdicts import judge
 
 Table = dict[str, dict[str, list[float]]]
-ATTACKS = risk_attacks.ATTACKS | fundamental_attacks.ATTACKS
+ATTACKS: dict[str, Callable[[Any], Mapping[str, Json]]] = {
+    **risk_attacks.ATTACKS,
+    **{subtask.name: subtask.exploits for subtask in fundamental.DOMAIN.subtasks if subtask.exploits},
+}
 NOTHING = ("empty object", "nulls")
 
 
@@ -33,7 +38,7 @@ def table(edition: Edition) -> Table:
     for sub_task, attacks in ATTACKS.items():
         episodes = sample(edition, sub_task)
         for i, episode in enumerate(episodes):
-            answers = attacks(edition.full_input(episode))
+            answers = dict(attacks(edition.full_input(episode)))
             for step in (1, 7, 20):
                 other = episodes[(i + step) % len(episodes)]
                 answers[f"truth of the episode {step} further"] = right_answer(edition, other)

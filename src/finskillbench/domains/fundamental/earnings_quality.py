@@ -10,6 +10,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.fundamental import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
 from finskillbench.domains.fundamental.credit import credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
@@ -60,7 +61,7 @@ _BENEISH_WEIGHT = 0.3
 _STRICT_RATIO_WEIGHT = 0.3
 
 _EVIDENCE = ("accruals_ratio", "income_quality_ratio")
-_WEIGHTS = {"signals": 0.6, "beneish": 0.2, "ratios": 0.1, "flags": 0.1}
+_WEIGHTS = {"signals": 0.64, "beneish": 0.18, "ratios": 0.09, "flags": 0.09}
 _WRONG_SIGNAL = 4.0
 """So many times its share of the signals a wrong one costs: the sum, and what is concluded from it, is wrong too."""
 _WRONG_TOTAL = 0.8
@@ -129,20 +130,20 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """0.6 signals + 0.2 Beneish + 0.1 ratios + 0.1 flags; nothing hangs on a figure that it does not rest on.
+    """0.64 signals + 0.18 Beneish + 0.09 ratios + 0.09 flags; nothing hangs on a figure that it does not rest on.
 
     Signals, see `_signals`: times 0.8 if the piotroski_score is another. Beneish: the `credit` of the M-score, halved
     if beneish_flag is wrong; where it could not be computed and both are null its weight goes to the others. Ratios:
     mean credit of accruals_ratio and income_quality_ratio. Flags: F1 of the sets, each flag worth the credit of the
-    figure that it rests on, their mean if both sets are empty. A value where the label is null, or a missing key, is
-    a wrong value.
+    figure that it rests on, the worst of them if both sets are empty. A value where the label is null, or a missing
+    key, is a wrong value.
     """
     del task_input
     expected = truth.expected_output
     figures = _figures(answer, expected)
     ratios = mean([figures[name] for name in _EVIDENCE if name in figures])
     terms = {
-        "signals": _signals(answer, expected, ratios),
+        "signals": _signals(answer, expected),
         "ratios": ratios,
         "flags": _flags_earned(answer, expected, figures),
     }
@@ -171,13 +172,11 @@ def _figures(answer: JsonObject, expected: JsonObject) -> dict[str, float]:
     return earned
 
 
-def _signals(answer: JsonObject, expected: JsonObject, ratios: float) -> float:
+def _signals(answer: JsonObject, expected: JsonObject) -> float:
     """The lesser of 2 b - 1 and 1 - 4 w, times 0.8 if the score is not the label's; not below 0.
 
     b is the mean over the expected 1s and the expected 0s of the share given right, so that all 1 or all 0 earns
-    nothing where both occur; where one alone occurs such a guess would be right, and the signals are worth what the
-    two ratios are, which are made of the same income, cash and assets. w is the share of the known signals that are
-    wrong, an invented one among them.
+    nothing. w is the share of the known signals that are wrong, an invented one among them.
     """
     given, labels = mapping(answer.get("piotroski_components")), mapping(expected.get("piotroski_components"))
     right: dict[int, list[bool]] = {}
@@ -192,16 +191,16 @@ def _signals(answer: JsonObject, expected: JsonObject, ratios: float) -> float:
     earned = min(2.0 * balanced - 1.0, 1.0 - _WRONG_SIGNAL * share(wrong, known))
     total = number(expected.get("piotroski_score"))
     same = left_null(answer, "piotroski_score") if total is None else number(answer.get("piotroski_score")) == total
-    return clip(earned) * (1.0 if same else _WRONG_TOTAL) * (ratios if len(right) == 1 else 1.0)
+    return clip(earned) * (1.0 if same else _WRONG_TOTAL)
 
 
 def _flags_earned(answer: JsonObject, expected: JsonObject, figures: Mapping[str, float]) -> float:
-    """F1 of the sets of flags, each worth its figure; the mean of the figures where both sets are empty."""
+    """F1 of the sets of flags, each worth its figure; that there is none to raise rests on the worst of the figures."""
     if not is_array(answer.get("flags")):
         return 0.0
     given, wanted = _flags(answer), _flags(expected)
     if not given and not wanted:
-        return mean(list(figures.values()))
+        return min(figures.values(), default=1.0)
     earned = sum(figures.get(_FIGURE_OF.get(flag, ""), 1.0) for flag in given & wanted)
     return 2.0 * earned / (len(given) + len(wanted))
 
@@ -261,11 +260,14 @@ def build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
 
 
 def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
-    """The label of a report's quarter; None without both ratios, or with too few signals to judge."""
+    """The label of a report's quarter; None without both ratios, with too few signals to judge, or with all alike.
+
+    Where every signal is the same a constant would be right.
+    """
     report, answer = case.report, engine.earnings_quality(case.quarter, case.year_before)
     signals = answer["piotroski_components"]
     known = [signal for signal in signals.values() if signal is not None]
-    if len(known) < least["signals"] or any(answer[name] is None for name in _EVIDENCE):
+    if len(known) < least["signals"] or len(set(known)) < 2 or any(answer[name] is None for name in _EVIDENCE):
         return None
     now, before, prior_end = a_year_apart(case.raw, report.period_end)
     again = quality(now, before)
@@ -347,4 +349,6 @@ SUBTASK = Subtask(
     answer=EarningsQuality,
     cluster=by_input("symbol"),
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    ladder=lambda label: tuple(ladders.earnings_quality(label)),
+    exploits=exploits.earnings_quality,
 )

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.fundamental import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
@@ -22,7 +23,7 @@ from finskillbench.domains.fundamental.second.visible import VisibleFacts
 from finskillbench.engines.accounting.statements import NORMALISED, normalise
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip, relative_error, share
+from finskillbench.scoring.measures import clip, mean, relative_error, share
 from finskillbench.scoring.values import mapping, number, parameter
 
 NAME = "normalization"
@@ -100,7 +101,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     if "operating_margin" in parts:
         parts["operating_margin"] = min(parts.get(name, 1.0) for name in ("operating_margin", *_MARGIN_OF))
     invented = sum(value is None and not left_null(given, name) for name, value in expected.items())
-    return Score(clip(share(sum(parts.values()) - invented, len(parts))), {**parts, "invented": invented})
+    return Score(clip(mean(list(parts.values())) - share(invented, len(parts))), {**parts, "invented": invented})
 
 
 def _unwrap(answer: JsonObject, expected: JsonObject) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -195,4 +196,6 @@ SUBTASK = Subtask(
     answer=Normalization,
     cluster=by_input("symbol"),
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    ladder=lambda label: tuple(ladders.normalization(label)),
+    exploits=exploits.normalization,
 )
