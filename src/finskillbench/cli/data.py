@@ -1,4 +1,4 @@
-"""`finskillbench data`: build, describe, validate and import editions."""
+"""`finskillbench data`: build, describe, validate, compare, import and hand out editions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from finskillbench.edition import Edition
     from finskillbench.edition.validation import Check
 
-app = typer.Typer(help="Build, describe, validate and import editions of the benchmark.")
+app = typer.Typer(help="Build, describe, validate, compare, import and hand out editions of the benchmark.")
 
 _SHOWN_FINDINGS = 5
 
@@ -141,6 +141,54 @@ def import_release(
         typer.echo(f"unresolved: {task_id}: {reason}")
 
 
+@app.command(epilog="Example: finskillbench data diff editions/seven editions/seven-again")
+def diff(
+    first: EditionArgument,
+    second: Annotated[Path, typer.Argument(metavar="OTHER", help="Folder of the edition to compare it with.")],
+) -> None:
+    """Say what differs between two editions, and where scores are comparable. Exit code 1 if they are not."""
+    from finskillbench.edition import load_edition
+    from finskillbench.edition.difference import PARTS, compare_editions
+
+    with console.Progress() as progress:
+        found = compare_editions(load_edition(first), load_edition(second), progress)
+    for field, (one, other) in found.fields.items():
+        typer.echo(f"{field}: {_shortened(one)} -> {_shortened(other)}")
+    columns = ("episodes", "removed", "added", *PARTS)
+    typer.echo(f"{'':<28}" + "".join(f"{name:>{len(name) + 2}}" for name in columns) + "  scores comparable")
+    for each in found.subtasks:
+        changed = (len(each.changed[part]) for part in PARTS)
+        counts = (each.common, len(each.only_first), len(each.only_second), *changed)
+        texts = (f"{count:>{len(name) + 2}}" for name, count in zip(columns, counts, strict=True))
+        typer.echo(f"{each.name:<28}" + "".join(texts) + f"  {'yes' if each.same_scores else 'no'}")
+    if not found.compared_truth:
+        typer.echo("One of them was handed out without truth: whether scores are comparable cannot be said.")
+    if not found.same_scores:
+        raise typer.Exit(1)
+
+
+def _shortened(value: object, most: int = 60) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+@app.command(epilog="Example: finskillbench data export editions/seven --public --out handed-out/seven")
+def export(
+    edition: EditionArgument,
+    out: NewFolder,
+    public: Annotated[
+        bool, typer.Option("--public", help="Without truth, certificates and seed, and with a canary; required.")
+    ] = False,
+) -> None:
+    """Copy an edition to hand out: agents find all they need in it, and nobody can score with it."""
+    from finskillbench.edition import load_edition
+    from finskillbench.edition.publish import export_public
+
+    if not public:
+        raise InputError("data export makes public copies only: add --public, or copy the folder to keep its truth")
+    _describe(export_public(load_edition(edition), out))
+
+
 def _describe(edition: Edition) -> None:
     """Print an edition: what it was made from, then a line per subtask with its episodes by difficulty."""
     from collections import Counter
@@ -152,7 +200,7 @@ def _describe(edition: Edition) -> None:
     for title, value in (
         ("Edition", edition.path),
         ("Digest", edition.digest),
-        ("Source", f"{source}, seed {manifest['seed']}"),
+        ("Source", f"{source}, seed {'not told' if manifest['seed'] is None else manifest['seed']}"),
         ("Universe", f"{len(manifest['universe'])} names"),
         ("Dates", f"{len(dates)}, {dates[0]} to {dates[-1]}" if dates else "none"),
         ("Truth", "included" if edition.has_truth else "withheld"),

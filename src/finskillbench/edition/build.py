@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from finskillbench.domains.building import BuildContext, Task
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.references import References
 from finskillbench.edition.store import (
+    CANARY,
     LARGEST,
     digest_files,
     digest_of,
@@ -26,6 +28,7 @@ from finskillbench.edition.store import (
     write_lines,
     write_manifest,
 )
+from finskillbench.episode import Episode
 from finskillbench.errors import InputError, InternalError
 from finskillbench.panels import build_panels, write_panels
 from finskillbench.sources.edgar.collection import load_filings
@@ -133,7 +136,7 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
                 _refuse_disagreement(task, subtask.second, references)
         counts[subtask.name] = len(tasks)
         file = f"{subtask.name}.jsonl"
-        write_lines(folder / "episodes" / file, (episode_row(task.episode) for task in tasks))
+        write_lines(folder / "episodes" / file, (episode_row(_marked(task.episode)) for task in tasks))
         write_lines(folder / "truth" / file, (task.truth for task in tasks))
         certificates = ({"task_id": t.episode.task_id, "certificate": t.certificate} for t in tasks)
         write_lines(folder / "certificates" / file, certificates)
@@ -160,6 +163,10 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
             "versions": versions(),
         },
     )
+
+
+def _marked(episode: Episode) -> Episode:
+    return replace(episode, metadata={**episode.metadata, "canary": CANARY})
 
 
 def _refuse_disagreement(task: Task, second: Second, references: References) -> None:

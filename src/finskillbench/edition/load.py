@@ -11,6 +11,7 @@ from typing import Any
 from finskillbench.edition.manifest import Manifest, read_manifest
 from finskillbench.edition.references import FACTS, References
 from finskillbench.edition.store import (
+    CANARY_FILE,
     MANIFEST,
     WITHHELD,
     digest_file,
@@ -99,7 +100,11 @@ class Edition:
 
         A reference that does not resolve (imported releases without their arrays) stays as it is.
         """
-        return {name: self._references.resolved(value) for name, value in episode.input.items()}
+        return {name: self.resolved(value) for name, value in episode.input.items()}
+
+    def resolved(self, value: Any) -> Any:
+        """One field of an input, its reference replaced by what it names."""
+        return self._references.resolved(value)
 
     @property
     def filings(self) -> PublicFilings | None:
@@ -138,7 +143,7 @@ def load_edition(path: Path | str) -> Edition:
     """
     folder = Path(path)
     manifest = read_manifest(folder)
-    added = sorted(name for name in _files(folder) if name not in manifest["files"] and name != MANIFEST)
+    added = sorted(name for name in _files(folder) if name not in {MANIFEST, CANARY_FILE, *manifest["files"]})
     if added:
         raise EditionError(f"{folder / added[0]} is not part of the edition; remove it or rebuild the edition")
     withheld = tuple(name for name in WITHHELD if not (folder / name).is_dir())

@@ -29,6 +29,9 @@ Record = TypeVar("Record", Episode, Truth)
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+CANARY_FILE = "CANARY.txt"
+CANARY = "finskillbench:canary:8d1f2c57-3f0e-4b1c-9a46-2f7c0be1d9a4"
+"""Marks episodes for filters of training data: the same in every edition, so that one string finds them all."""
 WITHHELD = ("truth", "certificates")
 """Folders that an edition may be handed out without."""
 LARGEST = 2**63 - 1
@@ -203,7 +206,11 @@ def write_manifest(folder: Path, fields: JsonObject) -> None:
     do not change the content (versions of libraries).
     """
     files = {name: digest for name, digest in digest_files(folder).items() if name != MANIFEST}
-    manifest = {"format": FORMAT, **fields, "digest": digest_of(files), "files": files}
+    write_sealed(folder, {"format": FORMAT, **fields, "digest": digest_of(files), "files": files})
+
+
+def write_sealed(folder: Path, manifest: JsonObject) -> None:
+    """Write a manifest as it is given, under a new seal."""
     sealed = {**manifest, "seal": seal_of(manifest)}
     (folder / MANIFEST).write_bytes(orjson.dumps(sealed, option=orjson.OPT_INDENT_2) + b"\n")
 

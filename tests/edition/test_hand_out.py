@@ -1,0 +1,109 @@
+"""Two editions compared, and copies of an edition for those who must not see its truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from tests.editions import write_edition
+
+from finskillbench.cli import main
+from finskillbench.edition import Edition, load_edition
+from finskillbench.edition.difference import compare_editions
+from finskillbench.edition.publish import export_public
+from finskillbench.edition.store import CANARY
+from finskillbench.episode import Episode, Prompt, Truth
+
+PROMPT = Prompt("Do it.", "As JSON.")
+SUBTASK = "unconstrained_optimization"
+EPISODES = [
+    Episode(
+        f"pc_uncon_{i}",
+        "portfolio_construction",
+        SUBTASK,
+        date(2025, 1, 31),
+        "easy",
+        {"expected_returns": {"A": 0.1 * i, "B": 0.2}},
+        PROMPT,
+        {"canary": CANARY},
+    )
+    for i in range(3)
+]
+TRUTHS = [Truth(e.task_id, e.sub_task, {"weights": {"A": 0.37219}}, {"method": "x"}, {"gap": 0.0}) for e in EPISODES]
+
+
+def _written(folder: Path, **changes: Any) -> Path:
+    """An edition whose middle episode, or the truth of it, has other fields."""
+    of_episode = {name: value for name, value in changes.items() if name in Episode.__dataclass_fields__}
+    of_truth = {name: value for name, value in changes.items() if name not in of_episode}
+    tasks = list(zip(EPISODES, TRUTHS, strict=True))
+    tasks[1] = (replace(EPISODES[1], **of_episode), replace(TRUTHS[1], **of_truth))
+    return write_edition(folder, tasks, certificate={})
+
+
+@pytest.mark.parametrize(
+    ("changes", "part", "comparable"),
+    [
+        ({}, None, True),
+        ({"input": {"expected_returns": {"A": 0.11, "B": 0.2}}}, "input", False),
+        ({"prompt": Prompt("Do it now.", "As JSON.")}, "prompt", False),
+        ({"difficulty": "hard"}, "other fields", False),
+        ({"expected_output": {"weights": {"A": 0.4}}}, "expected output", False),
+        ({"verification": {"method": "x", "top_k": 3}}, "verification", False),
+        ({"proof": {"gap": 1e-12}}, "proof", True),
+    ],
+)
+def test_each_part_that_differs_is_counted(
+    changes: dict[str, Any], part: str | None, comparable: bool, tmp_path: Path
+) -> None:
+    found = compare_editions(load_edition(_written(tmp_path / "a")), load_edition(_written(tmp_path / "b", **changes)))
+    assert {name: tasks for name, tasks in found.subtasks[0].changed.items() if tasks} == (
+        {part: ("pc_uncon_1",)} if part else {}
+    )
+    assert found.same_scores is comparable
+
+
+def test_episodes_that_one_side_lacks(tmp_path: Path) -> None:
+    tasks = list(zip(EPISODES, TRUTHS, strict=True))
+    one, other = write_edition(tmp_path / "a", tasks[:2]), write_edition(tmp_path / "b", tasks[1:])
+    (found,) = compare_editions(load_edition(one), load_edition(other)).subtasks
+    assert (found.common, found.only_first, found.only_second) == (1, ("pc_uncon_0",), ("pc_uncon_2",))
+    assert not found.same_scores
+
+
+def test_the_command_says_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = _written(tmp_path / "a"), _written(tmp_path / "b", verification={"method": "y"})
+    assert main(["data", "diff", str(one), str(other)]) == 1
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith(SUBTASK))
+    assert line.split() == [SUBTASK, "3", *"00000010", "no"]
+    assert main(["data", "diff", str(one), str(_written(tmp_path / "c"))]) == 0
+    assert main(["data", "diff", str(one), str(one)]) == 2
+
+
+def test_a_public_copy_has_no_truth_no_seed_and_a_canary(tmp_path: Path) -> None:
+    edition = load_edition(_written(tmp_path / "a"))
+    public = export_public(edition, tmp_path / "out")
+    assert (public.has_truth, public.has_certificates, public.manifest["seed"]) == (False, False, None)
+    assert (public.digest, public.episodes()) == (edition.digest, edition.episodes())
+    content = {path.name: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert not any(b"0.37219" in text for text in content.values())
+    assert CANARY.encode() in content["CANARY.txt"]
+    assert not compare_editions(edition, public).same_scores
+
+
+def test_the_command_makes_public_copies_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edition = _written(tmp_path / "a")
+    assert main(["data", "export", str(edition), "--out", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
+    assert main(["data", "export", str(edition), "--public", "--out", str(tmp_path / "out")]) == 0
+    assert "seed not told" in capsys.readouterr().out
+
+
+def test_every_built_episode_carries_the_canary(synthetic_edition: Edition) -> None:
+    for path in sorted((synthetic_edition.path / "episodes").glob("*.jsonl")):
+        for line in path.read_bytes().splitlines():
+            assert orjson.loads(line)["metadata"]["canary"] == CANARY
