@@ -18,10 +18,10 @@ import numpy as np
 
 from finskillbench.domains.portfolio import second
 
-HOLDING = 0.001
+HOLDING = 0.005
 """Least weight that counts as a holding."""
-UNHELD = HOLDING - 1e-7
-"""Largest weight of a name that is not held: the open bound w < 0.001, closed."""
+UNHELD = HOLDING - 1e-4
+"""Largest weight of a name that is not held: under 0.005 by more than a count forgives."""
 MOST_NODES = 2000
 """Branch and bound gives up (`Undecided`) after so many relaxations."""
 

@@ -98,11 +98,11 @@ class Oracle:
         return float(self.stated.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9))
 
     def solve_counted(self, least: int, most: int) -> float:
-        """The least value over every set of holdings (0.1 % at least, others under it) of an allowed size."""
+        """The least value over every set of holdings (0.5 % at least, others under it) of an allowed size."""
         low, high, best = self.low.value.copy(), self.high.value.copy(), np.inf
         for held in _subsets(len(low), least, most):
-            self.low.value = np.where(held, np.maximum(low, 0.001), low)
-            self.high.value = np.where(held, high, np.minimum(high, 0.001 - 1e-6))
+            self.low.value = np.where(held, np.maximum(low, 0.005), low)
+            self.high.value = np.where(held, high, np.minimum(high, 0.0049))
             if (self.low.value <= self.high.value).all() and self.high.value.sum() >= 1:
                 best = min(best, self.solve())
         return best

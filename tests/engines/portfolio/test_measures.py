@@ -53,8 +53,8 @@ def test_tracking_error_is_a_standard_deviation() -> None:
 
 
 def test_a_holding_is_ten_basis_points() -> None:
-    assert name_count(np.array([0.001, 0.0009, 0.9981, 0.0])) == 2
-    assert name_count(np.array([0.001 - 1e-10, 1.0])) == 2
+    assert name_count(np.array([0.005, 0.0049, 0.9901, 0.0])) == 2
+    assert name_count(np.array([0.00496, 1.0])) == 2
 
 
 def test_sector_weights_add_up_by_sector() -> None:

@@ -60,7 +60,7 @@ def test_least_names_do_not_forbid_short_sales() -> None:
     oracle = Oracle(problem)
     best = np.inf
     for short in range(6):
-        oracle.low.value = np.where(np.arange(6) == short, -0.3, 0.001)
+        oracle.low.value = np.where(np.arange(6) == short, -0.3, 0.005)
         best = min(best, oracle.solve())
     result = optimise(problem)
     assert result.weights.min() < -0.1
@@ -262,7 +262,7 @@ def test_ties_of_whole_holdings_are_not_called_unique() -> None:
     )
     result = optimise(problem)
     # The stub weights of names that do not count lower the variance a little below 0.04 / 2.
-    assert 0.0198 < result.value < 0.02
+    assert 0.0195 < result.value < 0.02
     assert result.uniqueness.outcome is Uniqueness.UNDECIDED
 
 

@@ -15,10 +15,10 @@ from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, TOLERANCE
 from finskillbench.domains.portfolio.inputs import AnalystView, BlackLittermanInput
+from finskillbench.domains.portfolio.ladders import black_litterman as ladders
 from finskillbench.domains.portfolio.merit import (
     DEAD_ZONE,
     LEAST_SPREAD,
-    ROUNDING,
     judge_weights,
     submitted_weights,
     weight_score,
@@ -60,6 +60,8 @@ MODEL = {
 _DIFFICULTY = {2: "easy", 3: "medium", 4: "hard"}
 
 _RETURN_TOLERANCE = 0.05
+_RETURN_ROUNDING = 5.001e-5
+"""What a return written with four decimals may miss."""
 
 
 class BlackLitterman(Answer):
@@ -200,16 +202,16 @@ def certified(answer: JsonObject, truth: Truth, task_input: BlackLittermanInput)
     """Half for the posterior, half for the weights; either one absent scores 0.
 
     Posterior returns are judged by their root mean square error in posterior standard deviations, scaled so that
-    ignoring the views (the equilibrium) scores 0; weights by the objective gap, scaled so that the better of equal and
-    market weights scores 0.
+    ignoring the views (the equilibrium), and one return for every name, score 0; weights by the objective gap, scaled
+    so that the better of equal and market weights scores 0.
     """
     problem, after = black_litterman_from(task_input)
     given = numbers(answer.get("posterior_returns"))
     returns = 0.0
     if given and not set(given) - set(problem.tickers):
         predicted = np.array([given.get(ticker, 0.0) for ticker in problem.tickers])
-        error = _distance(predicted, after) / _distance(after.equilibrium, after)
-        rounded = float(np.abs(predicted - after.mean).max()) <= ROUNDING
+        error = _distance(predicted, after) / _ignorance(after)
+        rounded = float(np.abs(predicted - after.mean).max()) <= _RETURN_ROUNDING
         returns = 1.0 if rounded or error <= DEAD_ZONE else clip(1.0 - error)
     weights = submitted_weights(first_numbers(answer, "optimal_weights", "posterior_weights"), problem.tickers)
     known = truth.verification
@@ -217,6 +219,13 @@ def certified(answer: JsonObject, truth: Truth, task_input: BlackLittermanInput)
     if weights is not None:
         merit = judge_weights(problem, weights, known["optimal_value"], known["trivial_value"]).value
     return Score((returns + merit) / 2, {"posterior_returns": returns, "optimal_weights": merit})
+
+
+def _ignorance(after: Posterior) -> float:
+    """Distance of the equilibrium, or of the one return for every name that is nearest to the posterior."""
+    precision = after.standard_deviation**-2.0
+    constant = np.full(len(precision), precision @ after.mean / precision.sum())
+    return min(_distance(after.equilibrium, after), _distance(constant, after))
 
 
 def _distance(returns: Floats, after: Posterior) -> float:
@@ -283,6 +292,7 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
+    ladder=ladders.ladder,
     by_hand=Naive(("market_cap_weights", "covariance_matrix", "risk_aversion"), by_hand),
     trivial=Naive(("market_cap_weights",), trivial),
 )

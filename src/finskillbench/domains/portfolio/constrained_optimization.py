@@ -13,13 +13,13 @@ from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import ConstrainedInput
+from finskillbench.domains.portfolio.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.merit import (
     LEAST_SPREAD,
-    agreement,
     judge_weights,
     submitted_weights,
-    trivial_value,
     weight_score,
+    zero_value,
 )
 from finskillbench.domains.portfolio.naive import equal_weights
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, Tier
@@ -73,8 +73,8 @@ class ConstrainedOptimization(Answer):
         "summing to 1. A ticker left out has weight 0."
     )
     constraint_satisfaction: ConstraintSatisfaction = Field(
-        description="Constraint name to boolean: true if the submitted weights satisfy it. "
-        "One key per constraint that the task sets."
+        description="Constraint name to boolean: true if the submitted weights satisfy it. One key per constraint that "
+        "the task sets. Your statement for the record; the limits are measured on the weights themselves."
     )
 
 
@@ -166,7 +166,7 @@ def _task(case: Case) -> Task | None:
     if isinstance(best, InfeasibleError) or not best.uniqueness.outcome.proved:
         return None
     try:
-        trivial = trivial_value(case.problem)
+        trivial = zero_value(case.problem, best.value)
     except UndecidedError:
         return None
     if trivial - best.value < LEAST_SPREAD:
@@ -240,19 +240,16 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: ConstrainedInput) -> Score:
-    """Feasibility gates the objective gap; the share of constraint flags that agree with the weights multiplies it.
+    """The objective gap of the weights, less what the limits cost that they break.
 
-    The flags are checked on the submitted weights themselves; a flag left out disagrees.
+    The flags have no weight: of the right answer every one is true, so they say nothing that the weights do not.
     """
     problem = problem_from(task_input)
     weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
     if weights is None:
         return Score(0.0, {"weights": "absent or outside the universe"})
     known = truth.verification
-    merit = judge_weights(problem, weights, known["optimal_value"], known["trivial_value"])
-    expected = tuple(mapping(truth.expected_output.get("constraint_satisfaction")))
-    flags = agreement(problem, weights, mapping(answer.get("constraint_satisfaction")), expected)
-    return Score(merit.value * flags, {**merit.details, "weights": merit.value, "flags": flags})
+    return judge_weights(problem, weights, known["optimal_value"], known["trivial_value"])
 
 
 def proof(label: Label[ConstrainedInput], findings: Findings) -> None:
@@ -268,7 +265,7 @@ def proof(label: Label[ConstrainedInput], findings: Findings) -> None:
     problem = problem_from(label.task_input)
     value = recheck.optimum(problem, weights)
     if recheck.states_value("trivial_value"):
-        recheck.trivial_value(trivial_value(problem), value)
+        recheck.trivial_value(zero_value(problem, value), value)
 
 
 def by_hand(data: Mapping[str, Any]) -> JsonObject:
@@ -312,6 +309,7 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
+    ladder=ladders.ladder,
     by_hand=Naive(("constraints", "benchmark_weights"), by_hand),
     trivial=Naive(("expected_returns", "constraints"), trivial),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
+from finskillbench.engines.portfolio.measures import BROKEN, BROKEN_BETA, FEASIBILITY_TOLERANCE
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, Objective
 from finskillbench.episode import JsonObject
 from finskillbench.scoring.values import mapping
@@ -12,24 +12,36 @@ METADATA = {"covariance_method": "ledoit_wolf", "lookback_sessions": 252}
 """Facts of every portfolio episode for stratified reports; never shown to an agent."""
 
 OBJECTIVE_TEXT = {
-    Objective.MAX_SHARPE: "maximise expected_returns'w - risk_free_rate - risk_aversion * w'Sw",
+    Objective.MAX_SHARPE: "mean-variance utility, not the Sharpe ratio: maximise expected_returns'w - risk_free_rate - "
+    "risk_aversion * w'Sw (no factor 1/2)",
     Objective.MIN_VARIANCE: "minimise w'Sw",
     Objective.MAX_RETURN: "maximise expected_returns'w",
-    Objective.RISK_PARITY: "minimise ||w - v||^2 + 0.5 * w'Sw, v_i = (1/S_ii) / sum_j (1/S_jj)",
+    Objective.RISK_PARITY: "regularised inverse variance, not equal risk contributions: minimise "
+    "||w - v||^2 + 0.5 * w'Sw, v_i = (1/S_ii) / sum_j (1/S_jj)",
 }
 """The objectives as the agent reads them; S is the covariance. Rendered beside the truth's own definition."""
 
 OBJECTIVE_NAME = {
-    Objective.MAX_SHARPE: "maximum risk-adjusted return (max_sharpe)",
+    Objective.MAX_SHARPE: "maximum mean-variance utility (called max_sharpe)",
     Objective.MIN_VARIANCE: "minimum variance (min_variance)",
     Objective.MAX_RETURN: "maximum expected return (max_return)",
-    Objective.RISK_PARITY: "risk balance (risk_parity)",
+    Objective.RISK_PARITY: "regularised inverse variance (called risk_parity)",
 }
+_UNUSED = {
+    Objective.MIN_VARIANCE: ("expected_returns", "risk_free_rate", "risk_aversion"),
+    Objective.MAX_RETURN: ("risk_free_rate", "risk_aversion"),
+    Objective.RISK_PARITY: ("expected_returns", "risk_free_rate", "risk_aversion"),
+}
+"""What the desk's data hold that an objective does not use; `covariance_matrix` counts as data of every task."""
 
 PRECISION = "Give every number with at least 6 decimals."
-"""Said in every arm: three decimals of a weight are not enough to keep a limit, and the prompt itself abridges."""
+"""Said in every arm: three decimals of a weight may break a limit that binds, and the prompt itself abridges."""
 UNITS = "expected_returns, covariance_matrix and risk_free_rate are annualised decimals (0.05 is 5% a year)"
-TOLERANCE = f"limits are checked on the submitted weights with a tolerance of {FEASIBILITY_TOLERANCE}"
+TOLERANCE = (
+    f"limits are checked on the submitted weights; an excess of up to {FEASIBILITY_TOLERANCE} is forgiven, beyond it "
+    f"marks fall in proportion and reach 0 at {BROKEN:.0%} over the limit (an active beta: {BROKEN_BETA} over it)"
+)
+EXACT_LIMITS = "limits hold exactly: a portfolio that exceeds one by any amount does not keep it"
 LIMITS = {
     "long_only": "no negative weight",
     "sector_limits": "total weight of the sector's tickers, by sector_mapping",
@@ -50,11 +62,22 @@ def conventions(task_input: JsonObject, *also: str) -> dict[str, str]:
     present = {name for name in LIMITS if limits.get(name)} | set(also)
     if limits.get("min_names") is not None or limits.get("max_names") is not None:
         present.add("names")
-    objective = {name.value: text for name, text in OBJECTIVE_TEXT.items()}.get(str(task_input.get("objective")))
     return {
-        **({} if objective is None else {"objective": objective}),
+        **_of_objective(task_input.get("objective")),
         "units": UNITS,
         "fully_invested": "weights sum to 1",
         **{name: text for name, text in LIMITS.items() if name in present},
         "tolerance": TOLERANCE,
+    }
+
+
+def _of_objective(name: object) -> dict[str, str]:
+    """The objective's definition, and which data it leaves aside."""
+    if name not in set(Objective):
+        return {}
+    objective = Objective(str(name))
+    unused = _UNUSED.get(objective)
+    return {
+        "objective": OBJECTIVE_TEXT[objective],
+        **({"not_used": f"{', '.join(unused)}: the desk's data, no part of this objective"} if unused else {}),
     }

@@ -12,8 +12,9 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.definitions import EXACT_LIMITS, METADATA, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import InfeasibilityInput
+from finskillbench.domains.portfolio.ladders import infeasibility as ladders
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, Tier
 from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio
 from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_problem
@@ -21,15 +22,16 @@ from finskillbench.domains.portfolio.proofs import EXACT, Recheck
 from finskillbench.domains.proofs import certificate_of, farkas_of, proof_of
 from finskillbench.engines.optimisation.certificate import prove_infeasible
 from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION, Certified, InfeasibleError, UndecidedError
-from finskillbench.engines.portfolio.feasibility import least_turnover
+from finskillbench.engines.portfolio.feasibility import least_turnover, shifted
 from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
 from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InternalError, SourceError
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import ramp
+from finskillbench.scoring.measures import closeness
 from finskillbench.scoring.values import boolean, number
 
 NAME = "infeasibility_detection"
@@ -38,8 +40,11 @@ _ATTEMPTS = 40
 """Current portfolios drawn for one case before the build gives up."""
 _CLOSE = 0.003
 """How near a drawn portfolio's least turnover must come to the one wanted."""
-TURNOVER_TOLERANCE = 0.02
-"""Relative error of the least turnover at which the score reaches 0; within a twentieth of it the answer is right."""
+_EVIDENCE = {"full": 1e-3, "full_floor": 5e-4, "zero": 0.05, "zero_floor": 1e-3}
+"""Error of the least turnover that costs nothing, a tenth of a percent or the rounding to three decimals of a fraction
+of NAV; and the one from which the number is no evidence, a twentieth."""
+AMBIGUITY = FEASIBILITY_TOLERANCE
+"""No verdict changes when every limit, that on turnover included, is wider or narrower by so much."""
 
 
 class InfeasibilityDetection(Answer):
@@ -63,6 +68,11 @@ class Case:
     refutation: InfeasibleError | None
 
 
+def definitions(task_input: JsonObject) -> dict[str, str]:
+    """What an input of this subtask states; its limits are exact, since no portfolio is submitted."""
+    return conventions(task_input) | {"tolerance": EXACT_LIMITS}
+
+
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """Half feasible, half infeasible cases of the hard tier, none inside the grey band around the turnover limit.
 
@@ -78,7 +88,7 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
 
 
 def _case(context: BuildContext, objects: PortfolioObjects, month: MonthEnd, index: int, *, too_far: bool) -> Case:
-    """Draw current portfolios until one lies clear of the grey band on the wanted side."""
+    """Draw current portfolios until one lies clear of the grey band on the wanted side, whatever the tolerance."""
     settings, grey_band = objects.settings["infeasibility"], objects.settings["grey_band"]
     tier = objects.tier(settings["tier"], month)
     limit = tier.max_turnover
@@ -97,15 +107,31 @@ def _case(context: BuildContext, objects: PortfolioObjects, month: MonthEnd, ind
             "covariance_matrix": month.covariance_table,
             **mandate_fields(month, tier.constraints, current),
         }
-        task_input["conventions"] = conventions(task_input)
-        refutation = _refuted(month_problem(month, task_input)) if too_far else None
-        if too_far == (refutation is not None):
+        task_input["conventions"] = definitions(task_input)
+        problem = month_problem(month, task_input)
+        refutation = _refuted(problem) if too_far else None
+        if too_far == (refutation is not None) and decided(problem, feasible=not too_far):
             return Case(month, tier, task_input, least, refutation)
     raise SourceError(
         f"panels at {month.as_of}",
         f"no current portfolio comes near the turnover limit of the {tier.name} tier",
         remedy="loosen the tier in domains/portfolio/catalog/portfolio.json or use a larger universe",
     )
+
+
+def decided(problem: PortfolioProblem, *, feasible: bool) -> bool:
+    """Whether the verdict stays the same with every limit shifted against it by `AMBIGUITY`."""
+    shift = -AMBIGUITY if feasible else AMBIGUITY
+    limit = problem.limits.max_turnover
+    if limit is None:
+        return feasible
+    try:
+        least = least_turnover(replace(problem, limits=shifted(problem.limits, shift))).value
+    except InfeasibleError:
+        least = np.inf
+    except UndecidedError:
+        return False
+    return (least <= limit + shift) is feasible
 
 
 def _refuted(problem: PortfolioProblem) -> InfeasibleError | None:
@@ -127,7 +153,7 @@ def _task(case: Case, index: int) -> Task:
         f"As of {month.as_of}, decide whether any fully invested portfolio keeps every limit in constraints at once, "
         f"given the current portfolio and a one-way turnover limit of {case.tier.max_turnover:.0%}. "
         "Find the least one-way turnover from the current portfolio to a portfolio that keeps all the other limits: "
-        "it decides the question. conventions defines every limit exactly.",
+        "it decides the question. The limits hold exactly, without any tolerance; conventions defines each of them.",
         f"Submit a JSON object with feasible (boolean) and minimum_turnover (fraction of NAV). {PRECISION}",
     )
     proof, certificate = proof_of(least), {"least_turnover": certificate_of(least)}
@@ -159,16 +185,15 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: InfeasibilityInput) -> Score:
-    """The verdict gates; its evidence, the least turnover, earns the score by a ramp of 2 % relative error.
+    """The verdict gates; its evidence, the least turnover, earns the score in proportion to how near it is.
 
-    A bare verdict is a coin toss, so it earns nothing: the number that decides it must be right.
+    A bare verdict is a coin toss, so it earns nothing: the number that decides it must be near.
     """
     verdict = paper(answer, truth, task_input).value
     expected = truth.expected_output["minimum_turnover"]
     given = number(answer.get("minimum_turnover"))
-    evidence = ramp(given, expected, tolerance=TURNOVER_TOLERANCE)
-    full = given is not None and abs(given - expected) <= TURNOVER_TOLERANCE * expected / 20
-    return Score(verdict * (1.0 if full else evidence), {"feasible": verdict, "minimum_turnover": evidence})
+    evidence = closeness(given, expected, **_EVIDENCE)
+    return Score(verdict * evidence, {"feasible": verdict, "minimum_turnover": evidence})
 
 
 def proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
@@ -190,6 +215,9 @@ def proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
     recheck.expect(output["feasible"] is feasible, f"is labelled feasible: {output['feasible']}")
     limit = task_input["constraints"]["max_turnover"]
     recheck.expect((least.value <= limit) is feasible, "the least turnover contradicts the verdict")
+    if label.built:
+        changed = f"a tolerance of {AMBIGUITY} on every limit changes its verdict"
+        recheck.expect(decided(problem, feasible=feasible), changed)
     figures, distance = findings.figures, abs(least.value - limit)
     figures["least_distance_from_limit"] = min(figures.get("least_distance_from_limit", 1.0), distance)
     if not label.certificate:
@@ -244,10 +272,11 @@ SUBTASK = Subtask(
     method=METHOD,
     answer=InfeasibilityDetection,
     input=InfeasibilityInput,
-    definitions=conventions,
+    definitions=definitions,
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
+    ladder=ladders.ladder,
     by_hand=Naive(("constraints", "current_portfolio"), by_hand),
     trivial=Naive((), lambda data: {"feasible": True, "minimum_turnover": 0.0}),
     headline=False,

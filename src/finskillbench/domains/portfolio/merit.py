@@ -11,19 +11,23 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certified import UndecidedError
 from finskillbench.engines.portfolio.formulation import Goal
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, check_limits, violations
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, breach, check_limits, violations
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Score
 from finskillbench.scoring.measures import clip, l2
 
-DEAD_ZONE = 1e-3
+DEAD_ZONE = 1e-2
 """Share of the distance from the trivial to the optimal objective that rounding may cost without losing marks."""
 LEAST_SPREAD = 5e-5
-"""An episode discriminates when the trivial portfolio's objective is at least this far from the optimum, per year."""
+"""An episode discriminates when the zero of its scale is at least this far from the optimum, per year."""
 
-ROUNDING = 5.001e-5
-"""What a number written with four decimals may miss."""
+CONFUSED = 0.3
+"""What the optimum of another objective under the same limits earns at most."""
+ROUNDING = 5.001e-4
+"""What a number written with three decimals may miss."""
+_CASH = 0.005
+"""What the weights may miss of the full budget at most without cost, however many names were rounded."""
 _FEW = 10
 """Longest list of best names that counts as picking without optimising."""
 _LONG = 60
@@ -43,7 +47,7 @@ def weight_score(predicted: Mapping[str, float], expected: Mapping[str, float], 
 
 
 def trivial_value(problem: PortfolioProblem, *anchors: Floats) -> float:
-    """Best objective among the answers that need no thought: the zero of `certified`.
+    """Best objective among the answers that need no thought.
 
     Equal weights (of the first `_SPREAD` names), and `anchors`, moved to the nearest feasible portfolio; and, where
     they are feasible as they stand, the benchmark, the current portfolio, inverse-variance weights of all names or of
@@ -75,40 +79,44 @@ def _calmest(problem: PortfolioProblem) -> list[Floats]:
     return lists
 
 
-def judge_weights(problem: PortfolioProblem, weights: Floats, optimal: float, trivial: float) -> Score:
-    """Feasibility gates; within it the objective gap, scaled so that the trivial answer scores 0.
+def zero_value(problem: PortfolioProblem, optimal: float, *anchors: Floats) -> float:
+    """The objective that scores 0 under `certified`: the best trivial answer's, or one nearer to the optimum.
 
-    `optimal` and `trivial` are values of `problem.value`; a gap inside `DEAD_ZONE` is full marks.
+    It is nearer where the optimum of another objective under the same limits would otherwise earn more than `CONFUSED`:
+    who answered another question than the one that was asked.
     """
-    broken = violations(problem, weights)
-    if broken:
-        return Score(0.0, {"violated": broken})
-    gap = (problem.value(weights) - optimal) / (trivial - optimal)
-    return Score(1.0 if gap <= DEAD_ZONE else clip(1.0 - gap), {"objective_gap": gap})
+    others = [objective for objective in Objective if objective is not problem.objective]
+    if problem.expected_returns is None:
+        others = [objective for objective in others if objective in (Objective.MIN_VARIANCE, Objective.RISK_PARITY)]
+    answers = [optimise(replace(problem, objective=objective), unique=False).weights for objective in others]
+    nearest = min(map(problem.value, answers))
+    return min(trivial_value(problem, *anchors), optimal + (nearest - optimal) / (1.0 - CONFUSED))
+
+
+def judge_weights(problem: PortfolioProblem, weights: Floats, optimal: float, trivial: float) -> Score:
+    """The objective gap, scaled so that the trivial answer scores 0, less what the broken limits cost.
+
+    `optimal` and `trivial` are values of `problem.value`; a gap inside `DEAD_ZONE` is full marks. Limits are measured
+    on the weights as they stand. The objective is that of the weights scaled to the full budget: left in, an investment
+    of 99.95 % would outdo every honest portfolio of least variance, and 100.02 % of honest rounding would pay for it.
+    """
+    checks = dict(check_limits(problem, weights))
+    missed = checks.pop("fully_invested").excess
+    forgiven = min(max(ROUNDING * problem.size, FEASIBILITY_TOLERANCE), _CASH)
+    broken = {name: severity for name, check in checks.items() if (severity := breach(name, check)) > 0}
+    if missed > forgiven:
+        broken["fully_invested"] = clip(missed / forgiven - 1.0)
+    kept = clip(1.0 - sum(broken.values()))
+    details: dict[str, Any] = {"violated": broken} if broken else {}
+    if not kept > 0:
+        return Score(0.0, details)
+    gap = (problem.value(weights / weights.sum()) - optimal) / (trivial - optimal)
+    return Score(kept * (1.0 if gap <= DEAD_ZONE else clip(1.0 - gap)), {"objective_gap": gap, **details})
 
 
 def submitted_weights(value: Mapping[str, float], tickers: Sequence[str]) -> Floats | None:
-    """(n,) weights from a submitted map; None when it is empty or names a ticker outside the universe.
-
-    A sum that misses 1 by no more than the rounding of every weight to a basis point is divided out. Left in, it moves
-    a flat objective by more than the marks are wide: an investment of 99.95 % would outdo every honest portfolio of
-    least variance, and an honest list rounded to 100.02 % would pay for it.
-    """
+    """(n,) weights from a submitted map; None when it is empty or names a ticker outside the universe."""
     if not value or set(value) - set(tickers):
         return None
     weights = np.array([value.get(ticker, 0.0) for ticker in tickers])
-    if float(np.abs(weights).max()) > 1e6:
-        return None
-    total = float(weights.sum())
-    return weights / total if abs(total - 1.0) <= _forgiven(len(tickers)) else weights
-
-
-def _forgiven(names: int) -> float:
-    """How far a sum of weights may miss 1: the rounding of each to a basis point, never more than half a percent."""
-    return min(max(ROUNDING * names, FEASIBILITY_TOLERANCE), 0.005)
-
-
-def agreement(problem: PortfolioProblem, weights: Floats, flags: Mapping[str, Any], expected: Sequence[str]) -> float:
-    """Share of the expected constraint flags whose submitted value is what the weights themselves say."""
-    satisfied = {name: check.excess <= FEASIBILITY_TOLERANCE for name, check in check_limits(problem, weights).items()}
-    return sum(flags.get(name) is satisfied.get(name, True) for name in expected) / len(expected)
+    return None if float(np.abs(weights).max()) > 1e6 else weights

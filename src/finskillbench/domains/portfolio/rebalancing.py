@@ -15,13 +15,13 @@ from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import RebalancingInput
+from finskillbench.domains.portfolio.ladders import rebalancing as ladders
 from finskillbench.domains.portfolio.merit import (
     LEAST_SPREAD,
-    ROUNDING,
     judge_weights,
     submitted_weights,
-    trivial_value,
     weight_score,
+    zero_value,
 )
 from finskillbench.domains.portfolio.naive import rule_of_thumb
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
@@ -57,6 +57,10 @@ TWO_STAGES = (
     "f(w) <= f* + objective_tolerance*|f*| under the same limits, ties by least ||w - current_portfolio||^2"
 )
 
+_TRADES_AGREE = (1.001e-3, 5e-3)
+"""Trades and weights rounded to three decimals each differ by 0.1 % of NAV; half a percent is another trade."""
+_TURNOVER_AGREES = (2.5e-3, 1e-2)
+"""Rounding thirty weights to three decimals moves their turnover by a quarter of a percent; one percent is wrong."""
 _FLOOR = 1e-9
 _L2_THRESHOLD = 0.05  # 4θ = 0.2
 _WEIGHTS = {
@@ -134,10 +138,10 @@ def _task(
     problem = month_problem(month, task_input)
     try:
         result = rebalance(problem)
-        trivial = min(problem.value(current), trivial_value(problem, problem.inverse_variance))
+        accepted = result.target.value + OBJECTIVE_TOLERANCE * abs(result.target.value)
+        trivial = min(problem.value(current), zero_value(problem, accepted, problem.inverse_variance))
     except UndecidedError:
         return None
-    accepted = result.target.value + OBJECTIVE_TOLERANCE * abs(result.target.value)
     if not result.least_trading.uniqueness.outcome.proved or trivial - accepted < LEAST_SPREAD:
         return None
     if result.turnover < _LEAST_TURNOVER or abs(result.target.value) < _LEAST_OBJECTIVE:
@@ -211,8 +215,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: RebalancingInput) ->
     """Objective merit x trading merit x agreement of the reported turnover and trades with the weights.
 
     The objective is judged beyond the tolerance of stage 2, scaled so that not trading, and trading to equal or to
-    inverse-variance weights, scores 0. Half of the trading merit has to be earned by stage 2: it falls from the
-    certified least turnover to 0 at the turnover of stage 1. Each report that is missing or disagrees costs half.
+    inverse-variance weights, scores 0. Turnover beyond the certified least costs in proportion to it: a tenth more
+    turnover a tenth, twice the turnover everything. Each report that is missing or disagrees costs half.
     """
     problem = problem_from(task_input)
     current = problem.current
@@ -224,21 +228,25 @@ def certified(answer: JsonObject, truth: Truth, task_input: RebalancingInput) ->
     known = truth.verification
     merit = judge_weights(problem, weights, known["accepted_value"], known["trivial_value"])
     traded, least = turnover(weights, current), known["least_turnover"]
-    excess = max(0.0, traded - least - 2 * ROUNDING) / (known["stage_1_turnover"] - least)
-    trading = 0.5 + 0.5 * clip(1.0 - excess)
+    trading = clip(1.0 - max(0.0, traded - least - FEASIBILITY_TOLERANCE) / max(least, _FLOOR))
     reported = number(answer.get("turnover"))
-    agrees = float(reported is not None and abs(reported - traded) <= FEASIBILITY_TOLERANCE)
+    agrees = 0.0 if reported is None else _agrees(abs(reported - traded), _TURNOVER_AGREES)
     trades = _trades_agree(numbers(answer.get("trade_list")), weights - current, problem.tickers)
     value = merit.value * trading * (agrees + trades) / 2
     return Score(value, {**merit.details, "trading": trading, "turnover_agrees": agrees, "trades_agree": trades})
 
 
 def _trades_agree(trades: dict[str, float], changes: Floats, tickers: tuple[str, ...]) -> float:
-    """1 if the list is there, stays in the universe and gives every change of weight within the tolerance."""
+    """How well a list that is there and stays in the universe gives every change of weight."""
     if not trades or set(trades) - set(tickers):
         return 0.0
     given = np.array([trades.get(ticker, 0.0) for ticker in tickers])
-    return float(np.abs(given - changes).max() <= FEASIBILITY_TOLERANCE)
+    return _agrees(float(np.abs(given - changes).max()), _TRADES_AGREE)
+
+
+def _agrees(apart: float, within: tuple[float, float]) -> float:
+    full, none = within
+    return clip((none - apart) / (none - full))
 
 
 def proof(label: Label[RebalancingInput], findings: Findings) -> None:
@@ -266,7 +274,7 @@ def proof(label: Label[RebalancingInput], findings: Findings) -> None:
         recheck.close(known["accepted_value"], accepted, "accepted value")
         current = recheck.vector(task_input["current_portfolio"])
         unmoved = second.objective(task_input, recheck.covariance, current)
-        trivial = min(unmoved, trivial_value(problem, problem.inverse_variance))
+        trivial = min(unmoved, zero_value(problem, accepted, problem.inverse_variance))
         recheck.trivial_value(trivial, accepted)
         direct = second.turnover(task_input, solved.target.weights)
         recheck.close(known["stage_1_turnover"], direct, "turnover of stage 1", WEIGHT_TOLERANCE)
@@ -328,6 +336,7 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
+    ladder=ladders.ladder,
     by_hand=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), by_hand),
     trivial=Naive(("current_portfolio",), trivial),
 )

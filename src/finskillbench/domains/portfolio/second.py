@@ -14,8 +14,8 @@ from finskillbench.episode import JsonObject
 
 Floats = NDArray[np.float64]
 
-HOLDING = 0.001
-"""A holding is a weight of at least so much (specification: data, constraint tiers)."""
+HOLDING = 0.005
+"""A holding is a weight of at least so much, as the conventions of the tasks say."""
 
 
 def covariance(task_input: JsonObject) -> tuple[tuple[str, ...], Floats]:

@@ -9,12 +9,13 @@ from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import UnconstrainedInput
+from finskillbench.domains.portfolio.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.merit import (
     LEAST_SPREAD,
     judge_weights,
     submitted_weights,
-    trivial_value,
     weight_score,
+    zero_value,
 )
 from finskillbench.domains.portfolio.naive import equal_weights, rule_of_thumb
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
@@ -62,7 +63,7 @@ def _task(month: MonthEnd, objective: Objective, aversion: float) -> Task | None
     task_input["conventions"] = conventions(task_input)
     problem = month_problem(month, task_input)
     best = optimise(problem)
-    trivial = trivial_value(problem)
+    trivial = zero_value(problem, best.value)
     if not best.uniqueness.outcome.proved or trivial - best.value < LEAST_SPREAD:
         return None
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{objective}"
@@ -118,7 +119,7 @@ def proof(label: Label[UnconstrainedInput], findings: Findings) -> None:
     problem = problem_from(label.task_input)
     value = recheck.optimum(problem, weights)
     if recheck.states_value("trivial_value"):
-        recheck.trivial_value(trivial_value(problem), value)
+        recheck.trivial_value(zero_value(problem, value), value)
 
 
 SUBTASK = Subtask(
@@ -131,6 +132,7 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
+    ladder=ladders.ladder,
     by_hand=Naive(
         ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": rule_of_thumb(data)}
     ),

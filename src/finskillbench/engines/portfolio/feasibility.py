@@ -7,7 +7,19 @@ from dataclasses import replace
 from finskillbench.engines.optimisation.certified import Certified
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import PortfolioProblem
+from finskillbench.engines.portfolio.problem import Limits, PortfolioProblem
+
+
+def shifted(limits: Limits, by: float) -> Limits:
+    """The limits, counts and turnover apart, all wider (narrower, if negative) by the same amount in their own unit."""
+    return replace(
+        limits,
+        max_weight=None if limits.max_weight is None else limits.max_weight + by,
+        min_weight=None if limits.min_weight is None else limits.min_weight - by,
+        sector_limits={name: cap + by for name, cap in limits.sector_limits.items()},
+        max_tracking_error=None if limits.max_tracking_error is None else limits.max_tracking_error + by,
+        neutrality_tolerance=limits.neutrality_tolerance + by,
+    )
 
 
 def least_turnover(problem: PortfolioProblem) -> Certified:

@@ -13,6 +13,10 @@ from finskillbench.engines.statistics.risk_model import RiskModel
 
 FEASIBILITY_TOLERANCE = 5e-4
 """How far a submitted portfolio may exceed a limit (5 basis points of NAV): the rounding of a weight list."""
+BROKEN = 0.05
+"""Excess over a limit, as a share of it, from which a submitted portfolio is worth nothing: 15.75 % under 15 %."""
+BROKEN_BETA = 0.005
+"""The same of an active beta, whose limit is no fraction of NAV but a small number beside a market beta of 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,11 @@ def tracking_error(weights: Floats, benchmark: Floats, risk: RiskModel) -> float
     return float(np.sqrt(max(risk.variance(weights - benchmark), 0.0)))
 
 
-def name_count(weights: Floats, slack: float = 1e-9) -> int:
+COUNT_SLACK = 5e-5
+"""What a holding may miss of the threshold and still count: the rounding of its weight to a basis point."""
+
+
+def name_count(weights: Floats, slack: float = COUNT_SLACK) -> int:
     """Number of holdings: weights of at least `HOLDING_THRESHOLD`, `slack` forgiven."""
     return int((weights >= HOLDING_THRESHOLD - slack).sum())
 
@@ -88,13 +96,18 @@ def check_limits(problem: PortfolioProblem, weights: Floats) -> Mapping[str, Lim
         active = float(np.abs(exposures.T @ (weights - required(problem.benchmark, "benchmark weights"))).max())
         tolerance = limits.neutrality_tolerance
         checks["factor_neutrality"] = LimitCheck(active, tolerance, active - tolerance)
-    # A weight rounded to basis points must still count, so the count forgives what the other limits forgive.
-    generous, strict = name_count(weights, FEASIBILITY_TOLERANCE), name_count(weights, -FEASIBILITY_TOLERANCE)
+    held = name_count(weights)
     if limits.min_names is not None:
-        checks["min_names"] = LimitCheck(generous, limits.min_names, limits.min_names - generous)
+        checks["min_names"] = LimitCheck(held, limits.min_names, limits.min_names - held)
     if limits.max_names is not None:
-        checks["max_names"] = LimitCheck(strict, limits.max_names, strict - limits.max_names)
+        checks["max_names"] = LimitCheck(held, limits.max_names, held - limits.max_names)
     return checks
+
+
+def breach(name: str, check: LimitCheck) -> float:
+    """How badly a limit is broken: 0 within `FEASIBILITY_TOLERANCE`, 1 from `BROKEN` beyond it, linear in between."""
+    width = max(BROKEN * abs(check.limit), BROKEN_BETA if name == "factor_neutrality" else FEASIBILITY_TOLERANCE)
+    return float(np.clip((check.excess - FEASIBILITY_TOLERANCE) / width, 0.0, 1.0))
 
 
 def violations(problem: PortfolioProblem, weights: Floats, tolerance: float = FEASIBILITY_TOLERANCE) -> list[str]:

@@ -67,7 +67,7 @@ def optimise(
 
 
 def _names_kept(problem: PortfolioProblem, weights: Floats) -> bool:
-    held = name_count(weights)
+    held = name_count(weights, slack=1e-9)
     least, most = problem.limits.min_names, problem.limits.max_names
     return (least is None or held >= least) and (most is None or held <= most)
 

@@ -17,10 +17,10 @@ from finskillbench.arrays import Floats
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError, InputError
 
-HOLDING_THRESHOLD = 0.001
-"""Smallest weight that counts as a holding (10 basis points of NAV)."""
-STUB = HOLDING_THRESHOLD - 1e-6
-"""Greatest weight of a name that is not a holding; just under the threshold, so that the feasible set is closed."""
+HOLDING_THRESHOLD = 0.005
+"""Smallest weight that counts as a holding (50 basis points of NAV): less is dust, not a position."""
+STUB = HOLDING_THRESHOLD - 1e-4
+"""Greatest weight of a name that is not a holding: under the threshold by more than a count forgives."""
 
 
 class Objective(StrEnum):

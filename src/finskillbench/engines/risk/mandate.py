@@ -13,7 +13,7 @@ import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.engines.fields import list_of, listed, number, shown, table_of
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
+from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD
 from finskillbench.errors import InputError
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.branching import Decision
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB
+from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD, STUB
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.errors import InputError
 

@@ -13,8 +13,8 @@ from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.engines.risk.formulation import Aim, Goal
+from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Portfolio
 from finskillbench.engines.risk.remediation import Remedy, budget_left, remediate, solve_stage

@@ -1,0 +1,1 @@
+"""Answers to portfolio tasks from right to wrong, as a portfolio manager ranks them."""

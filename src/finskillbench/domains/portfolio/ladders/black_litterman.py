@@ -1,0 +1,33 @@
+"""The ladder of Black-Litterman: posterior and weights, one of the two, the equilibrium without the views, nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.portfolio.ladders.written import WORTHLESS, by_ticker, of_digits
+from finskillbench.engines.portfolio.mandate import black_litterman_from
+
+
+def ladder(label: Label[Any]) -> list[Rung]:
+    """Of Black-Litterman."""
+    task_input, truth = label.task_input, label.truth.expected_output
+    problem, after = black_litterman_from(task_input)
+    market = task_input["market_cap_weights"]
+    equal = by_ticker(problem, np.full(problem.size, 1.0 / problem.size))
+    prior = by_ticker(problem, after.equilibrium)
+    return [
+        Rung("posterior and its optimum", truth, 1.0, 1.0),
+        *of_digits(problem, truth, "optimal_weights"),
+        Rung("the posterior, with the market portfolio", {**truth, "optimal_weights": market}, 0.5, 0.51),
+        Rung("the posterior alone", {"posterior_returns": truth["posterior_returns"]}, 0.5, 0.5),
+        Rung("the equilibrium", {"posterior_returns": prior, "optimal_weights": market}, 0.0, WORTHLESS),
+        Rung(
+            "one return for every name, and equal weights",
+            {"posterior_returns": dict.fromkeys(equal, 0.08), "optimal_weights": equal},
+            0.0,
+            WORTHLESS,
+        ),
+    ]

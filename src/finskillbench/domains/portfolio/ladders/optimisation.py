@@ -1,0 +1,35 @@
+"""Ladders of the two optimisations: the optimum, rounded, of another question, of other limits, and no thought."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.portfolio.ladders.written import (
+    WORTHLESS,
+    by_ticker,
+    of_digits,
+    other_objectives,
+    too_wide,
+)
+from finskillbench.domains.portfolio.merit import CONFUSED
+from finskillbench.engines.portfolio.mandate import problem_from
+
+
+def ladder(label: Label[Any]) -> list[Rung]:
+    """Of unconstrained and of constrained optimisation; a portfolio that is not the optimum states all flags true."""
+    problem, truth = problem_from(label.task_input), label.truth.expected_output
+    rungs = [Rung("the optimum", truth, 1.0, 1.0), *of_digits(problem, truth, "weights")]
+    for name, weights in other_objectives(problem).items():
+        answer = {**truth, "weights": by_ticker(problem, weights)}
+        rungs.append(Rung(f"the optimum of {name}", answer, 0.0, CONFUSED))
+    wide = too_wide(problem)
+    if wide is not None:
+        answer = {**truth, "weights": by_ticker(problem, wide)}
+        rungs.append(Rung("the optimum of limits a tenth wider", answer, 0.0, CONFUSED))
+    equal = by_ticker(problem, np.full(problem.size, 1.0 / problem.size))
+    rungs.append(Rung("equal weights", {**truth, "weights": equal}, 0.0, WORTHLESS))
+    rungs.append(Rung("no weights", {**truth, "weights": {}}, 0.0, 0.0))
+    return rungs
