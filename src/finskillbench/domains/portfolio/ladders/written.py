@@ -15,6 +15,7 @@ from finskillbench.engines.portfolio.measures import violations
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.errors import FinSkillBenchError
+from finskillbench.scoring.values import mapping
 
 WORTHLESS = 0.02
 """The most that an answer earns which a portfolio manager would throw away."""
@@ -28,7 +29,7 @@ def by_ticker(problem: PortfolioProblem, weights: Floats) -> dict[str, float]:
 def rounded(value: object, digits: int) -> Any:
     """Every number of a JSON value with so many decimals."""
     if isinstance(value, Mapping):
-        return {name: rounded(inner, digits) for name, inner in value.items()}
+        return {name: rounded(inner, digits) for name, inner in mapping(value).items()}
     return round(value, digits) if isinstance(value, float) else value
 
 
