@@ -28,8 +28,9 @@ def by_ticker(problem: PortfolioProblem, weights: Floats) -> dict[str, float]:
 
 def rounded(value: object, digits: int) -> Any:
     """Every number of a JSON value with so many decimals."""
-    if isinstance(value, Mapping):
-        return {name: rounded(inner, digits) for name, inner in mapping(value).items()}
+    table = mapping(value)
+    if table:
+        return {name: rounded(inner, digits) for name, inner in table.items()}
     return round(value, digits) if isinstance(value, float) else value
 
 
