@@ -49,7 +49,10 @@ def test_a_conversation_with_its_verdict(run: Path, capsys) -> None:
     assert speakers[:2] == ["--- system", "--- user"]
     assert speakers[2].startswith("--- assistant, turn 1 (")
     assert speakers[3].startswith("--- result of save_skill (ok, ")
-    assert speakers[-1] == "--- ended: max_turns"  # its fields are not in this small edition
+    assert speakers[-2:] == [
+        "--- ended: max_turns",
+        "--- expected and given",
+    ]  # its fields are not in this small edition
     assert '-> load_skill {"skill_name":"working-notes"}' in lines
     assert "verdict:   max_turns_exhausted" in lines
     assert any(line.startswith("incidents: tool_failed, ") for line in lines)
@@ -122,3 +125,13 @@ def test_a_trace_is_read_back_as_it_was(run: Path) -> None:
         assert orjson.dumps(trajectory) == gzip.decompress(path.read_bytes())
         assert trajectory.item.trajectory == str(path.relative_to(run))
         assert hash(trajectory.trace.messages)
+
+
+def test_expected_stands_beside_given(run: Path, edition: Path, capsys) -> None:
+    task = "pc_rebal_1"
+    text = printed(capsys, run, task, "--model", "baseline/nop", "--condition", "no_skill")
+    assert "--- expected and given" in text
+    assert any((line.startswith("! ") and "null" in line) or "(nothing)" in line for line in text.splitlines())
+    moved = edition.rename(edition.with_name("moved"))
+    assert "expected:  the edition of the run is no longer where it was" in printed(capsys, run, task, *ONE)
+    assert "--- expected and given" in printed(capsys, run, task, *ONE, "--edition", moved)

@@ -24,10 +24,13 @@ def show(
     run_idx: Annotated[int | None, typer.Option(min=0, help="Repeat, where there are several.")] = None,
     lines: Annotated[int, typer.Option(min=1, help="Lines of a prompt, of arguments or of a result to show.")] = 12,
     full: Annotated[bool, typer.Option("--full", help="Show every text in full.")] = False,
+    edition: Annotated[
+        Path | None, typer.Option(help="Edition with the truth; by default the one that the run was made from.")
+    ] = None,
 ) -> None:
-    """Print the trajectory of one episode: who said what, tool calls with their results, and the verdict."""
+    """Print one episode: who said what, tool calls with their results, the verdict, and expected beside given."""
     from finskillbench.errors import InputError
-    from finskillbench.runs.afterwards.show import conversation, find_trajectory, row_of
+    from finskillbench.runs.afterwards.show import Line, comparison, conversation, find_trajectory, row_of, truth_of
     from finskillbench.runs.store.trajectories import read_trajectory
 
     if run.is_file():
@@ -42,9 +45,14 @@ def show(
         path = find_trajectory(run, task_id, model=model, condition=condition, run_idx=run_idx)
     width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
     trajectory = read_trajectory(path)
-    row = row_of(path, trajectory)
+    row, truth = row_of(path, trajectory), truth_of(path, trajectory, edition)
+    most = None if full else lines
     try:
-        for line in conversation(trajectory, row, width=max(width, 40), most=None if full else lines):
+        for line in conversation(trajectory, row, width=max(width, 40), most=most):
+            typer.secho(line.text, bold=line.heading or None)
+        known = not isinstance(truth, str)
+        end = comparison(truth, trajectory.trace.answer, most=most) if known else [Line(f"expected:  {truth}")]
+        for line in end:
             typer.secho(line.text, bold=line.heading or None)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough

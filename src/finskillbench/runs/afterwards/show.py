@@ -11,12 +11,19 @@ from pathlib import Path
 
 import orjson
 
+from finskillbench.domains.agreement import leaf_by_leaf
+from finskillbench.edition import load_edition
+from finskillbench.edition.store import MANIFEST
+from finskillbench.episode import Truth
 from finskillbench.errors import InputError
 from finskillbench.harness.trace import ToolRecord, Trace
 from finskillbench.runs.store.files import file_name
 from finskillbench.runs.store.journal import read_history
+from finskillbench.runs.store.record import FILE as RECORD
+from finskillbench.runs.store.record import read_record
 from finskillbench.runs.store.rows import Row
 from finskillbench.runs.store.trajectories import Trajectory, read_trajectory
+from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
 SHOWN_LINES = 12
 """Lines of a prompt, of a call's arguments or of a result that are shown unless all are asked for."""
@@ -74,6 +81,58 @@ def row_of(path: Path, trajectory: Trajectory) -> Row | None:
     InputError : the journal is damaged.
     """
     return read_history(path.absolute().parents[2]).rows.get(trajectory.item)
+
+
+def truth_of(path: Path, trajectory: Trajectory, edition: Path | None = None) -> Truth | str:
+    """The truth of a trajectory's task, or why it cannot be had.
+
+    Parameters
+    ----------
+    path : of the trajectory.
+    edition : folder of the edition; None takes the one that the run was made from, if it is still there.
+
+    Raises
+    ------
+    InputError : the edition that was named is another one, or damaged.
+    """
+    record = path.absolute().parents[2] / RECORD
+    named = edition
+    if named is None:
+        if not record.is_file():
+            return "no run.json names the edition; --edition does"
+        named = Path(read_record(record.parent).edition_path)
+        if not (named / MANIFEST).is_file():
+            return "the edition of the run is no longer where it was; --edition names it"
+    found = load_edition(named)
+    if found.digest != trajectory.edition:
+        if edition is not None:
+            raise InputError(f"{named}: is another edition ({found.digest[:12]}) than {trajectory.edition[:12]}")
+        return "the edition of the run was replaced by another; --edition names it"
+    return found.truth(trajectory.item.task_id) if found.has_truth else "the edition was handed out without it"
+
+
+def comparison(truth: Truth, answer: str | None, *, most: int | None = SHOWN_LINES) -> Iterator[Line]:
+    """What was expected beside what was given, leaf by leaf, those that differ first."""
+    yield from _block("expected and given")
+    try:
+        given = {} if answer is None else parse_submission(answer)
+    except InvalidSubmission as failure:
+        yield Line(f"no answer to compare: {failure.reason}")
+        return
+    leaves = sorted(leaf_by_leaf(truth.expected_output, given), key=lambda leaf: leaf.agrees)
+    shown = leaves[:most]
+    wide = max((len(leaf.path) for leaf in shown), default=0)
+    for leaf in shown:
+        expected = "(nothing)" if leaf.absent == "first" else _value(leaf.first)
+        got = "(nothing)" if leaf.absent == "second" else _value(leaf.second)
+        yield Line(_printable(f"{'  ' if leaf.agrees else '! '}{leaf.path:<{wide}}  {expected:>14}  {got:>14}"))
+    if len(shown) < len(leaves):
+        wrong = sum(not leaf.agrees for leaf in leaves)
+        yield Line(f"   ... ({len(leaves)} values in all, {wrong} differ; --full shows them)")
+
+
+def _value(value: object) -> str:
+    return f"{value:.8g}" if isinstance(value, float) else orjson.dumps(value).decode()
 
 
 def conversation(
