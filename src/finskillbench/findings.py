@@ -21,11 +21,12 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found: `where` is a task id, a file, or a symbol and a date."""
+    """One thing found: `where` is a task id, a file, or a symbol and a date; `field` the part of it, where one is."""
 
     state: State
     where: str
     message: str
+    field: str = ""
 
 
 class Check(Struct, frozen=True, rename={"name": "check"}):
@@ -51,13 +52,13 @@ class Findings:
     touched: set[str] = field(default_factory=set[str])
     """Task ids of the labels that were derived again or whose proof was rechecked."""
 
-    def fail(self, where: object, message: str) -> None:
+    def fail(self, where: object, message: str, field: str = "") -> None:
         """Add a defect."""
-        self.found.append(Finding(State.FAIL, str(where), message))
+        self.found.append(Finding(State.FAIL, str(where), message, field))
 
-    def warn(self, where: object, message: str) -> None:
+    def warn(self, where: object, message: str, field: str = "") -> None:
         """Add something a reader should know, which makes no label wrong."""
-        self.found.append(Finding(State.WARN, str(where), message))
+        self.found.append(Finding(State.WARN, str(where), message, field))
 
     def expect(self, holds: object, where: object, message: str) -> None:
         """Add a defect unless something holds; NaN comparisons do not hold."""

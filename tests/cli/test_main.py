@@ -18,6 +18,7 @@ COMMANDS = [
     ["data", "info"],
     ["data", "validate"],
     ["data", "import"],
+    ["audit"],
     ["run"],
     ["score"],
     ["skills", "list"],

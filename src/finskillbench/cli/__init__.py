@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer import TyperException
 
-from finskillbench.cli import data, export, merge, options, plan, rescore, run, score, show, skills
+from finskillbench.cli import audit, data, export, merge, options, plan, rescore, run, score, show, skills
 from finskillbench.cli.display import console
 from finskillbench.errors import FinSkillBenchError, InternalError
 
@@ -28,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data.app, name="data")
+app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.command("plan", epilog=plan.EXAMPLE)(options.command(plan.plan, plan.PlanOptions))
 app.command("run", epilog=run.EXAMPLE)(options.command(run.run, options.RunOptions))
 app.command("merge", epilog=merge.EXAMPLE)(merge.merge)

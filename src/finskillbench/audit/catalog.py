@@ -1,0 +1,28 @@
+"""The checks that the audit asks of every domain, in the order of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from finskillbench.audit.base import AuditCheck
+from finskillbench.audit.leak import leak
+from finskillbench.audit.point_in_time import point_in_time
+from finskillbench.audit.scores import best_cheat, exploits, floor_and_ceiling, floors, ladders, ordering
+from finskillbench.audit.solvable import solvable
+
+LABELS = "rederived"
+"""The labels as `data validate` checks them."""
+
+CHECKS: Mapping[str, AuditCheck] = {
+    check.name: check
+    for check in (
+        AuditCheck("solvable", "does the truth follow from what an agent can see", look=solvable),
+        AuditCheck("leak", "can the truth be read instead of computed", look=leak),
+        AuditCheck(
+            "point_in_time", "does any tool return what was not known yet", look=point_in_time, needs_truth=False
+        ),
+        AuditCheck("exploits", "does cheating pay", look=exploits, conclude=best_cheat),
+        AuditCheck("floor_and_ceiling", "do right answers score 1 and idle ones 0", floor_and_ceiling, floors),
+        AuditCheck("ordering", "do better answers score more", look=ordering, conclude=ladders),
+    )
+}

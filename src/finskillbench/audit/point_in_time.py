@@ -1,0 +1,49 @@
+"""No tool returns anything from after the day of the episode, and that day is one on which somebody works."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from functools import cache
+from typing import Any
+
+from finskillbench.audit.seen import Seen
+from finskillbench.findings import Findings
+
+_DAY = re.compile(r'"(\d{4}-\d{2}-\d{2})"', re.ASCII)
+"""A date that is a value or a key of its own; dates inside sentences are words."""
+_FILINGS = "query_xbrl"
+
+
+def point_in_time(seen: Seen, findings: Findings) -> None:
+    """Every date in what a tool returns lies on or before `as_of_date`, which is a trading day.
+
+    A day of filing need not be one on which the exchange is open, only one on which filings are taken.
+    """
+    as_of = seen.episode.as_of_date
+    filings = seen.domain is not None and _FILINGS in seen.domain.tools
+    if not (_weekday(as_of) if filings else _session(as_of)):
+        findings.fail(seen.task_id, f"{as_of} is no {'working' if filings else 'trading'} day", "as_of_date")
+    _ = seen.fields, seen.queried
+    limit = as_of.isoformat()
+    for asked, text in seen.returned.items():
+        latest = max((day for day in _DAY.findall(text) if day > limit), default="")  # ISO dates order as texts
+        if latest:
+            findings.fail(seen.task_id, f"returns {latest}, after {limit}", asked)
+    findings.add("queries", len(seen.returned))
+
+
+def _weekday(day: date) -> bool:
+    return day.weekday() < 5
+
+
+@cache
+def _calendar(year: int) -> Any:
+    import exchange_calendars
+
+    return exchange_calendars.get_calendar("XNYS", start=f"{year - 1}-12-01", end=f"{year + 1}-01-31")
+
+
+@cache
+def _session(day: date) -> bool:
+    return bool(_weekday(day) and _calendar(day.year).is_session(day.isoformat()))

@@ -1,0 +1,137 @@
+"""What the scorers reward: cheats, floors, the ceiling, and the order of a ladder of answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import cast
+
+from finskillbench.audit.battery import MALFORMED, cheats, fabricated, vandalised
+from finskillbench.audit.seen import NOP, REFERENCE, TRIVIAL, Seen
+from finskillbench.domains.base import Answer
+from finskillbench.episode import JsonObject, Profile
+from finskillbench.findings import Findings
+from finskillbench.harness.conditions import Condition
+
+FLOOR = 0.02
+"""Largest mean certified score of an answer that needs no thought."""
+CHEAT = 0.10
+"""Largest mean certified score of a cheat that knows its subtask."""
+FULL = 0.999
+_ROUNDING = 1e-9
+
+Scored = dict[str, dict[str, float]]
+"""Profile and name, or name alone, to the scores by task id."""
+
+
+def exploits(seen: Seen, findings: Findings) -> None:
+    """Cheating answers: from the answer schema, from the truth by vandalism, and those that the subtask brings."""
+    if seen.subtask is None:
+        return
+    make = seen.subtask.exploits
+    brought: Mapping[str, JsonObject] = {} if make is None else make(seen.full_input)
+    profiles = [
+        profile for profile in seen.subtask.scorers if profile is not Profile.CERTIFIED or seen.label.truth.proof
+    ]
+    found = cast("Scored", findings.figures.setdefault("scores", {}))
+    for name, answer in (*_cheats(seen.subtask.answer), *brought.items()):
+        for profile in profiles:
+            score = seen.score(answer, profile)
+            _refuse_outside(seen, findings, score, name, profile)
+            found.setdefault(f"{profile}: {name}", {})[seen.task_id] = score
+    truth = seen.label.truth.expected_output
+    for name, text in vandalised(truth):
+        for profile in profiles if name in MALFORMED else {*profiles} & {Profile.CERTIFIED}:
+            score = seen.score(text, profile)
+            findings.expect(score == 0, seen.task_id, f"{name} scores {score:.3f} under {profile}")
+    invented = fabricated(truth)
+    if invented is not None and Profile.CERTIFIED in profiles:
+        score = seen.score(invented, Profile.CERTIFIED)
+        findings.expect(score < FULL, seen.task_id, f"the truth with values invented for its nulls scores {score:.3f}")
+
+
+@cache
+def _cheats(answer: type[Answer]) -> tuple[tuple[str, str], ...]:
+    return tuple(cheats(answer))
+
+
+def _refuse_outside(seen: Seen, findings: Findings, score: float, name: str, profile: Profile) -> None:
+    """A score lies in [0, 1]; ranked lists may lift the paper's above."""
+    most = math.inf if profile is Profile.PAPER else 1.0
+    findings.expect(0 <= score <= most, seen.task_id, f"{name} scores {score} under {profile}")
+
+
+def best_cheat(sub_task: str, findings: Findings) -> None:
+    """The best cheat of each profile; none may pay in `certified`, or in `paper` where no label carries a proof."""
+    scores = cast("Scored", findings.figures.pop("scores", {}))
+    judged = _judged(scores)
+    best: dict[str, tuple[float, str]] = {}
+    for key, by_task in scores.items():
+        profile, _, name = key.partition(": ")
+        mean = sum(by_task.values()) / len(by_task)
+        best[profile] = max(best.get(profile, (-1.0, "")), (mean, name))
+        if profile == judged and mean > CHEAT:
+            worst = max(by_task, key=by_task.__getitem__)
+            findings.fail(worst, f"{sub_task}: the cheat {name!r} earns {mean:.3f} on average", f"{profile}")
+    findings.figures["best"] = {
+        sub_task: {profile: {"cheat": name, "mean": mean} for profile, (mean, name) in best.items()}
+    }
+
+
+def _judged(scores: Mapping[str, object]) -> str:
+    certified = any(key.startswith(f"{Profile.CERTIFIED}: ") for key in scores)
+    return Profile.CERTIFIED if certified else Profile.PAPER
+
+
+def floor_and_ceiling(seen: Seen, findings: Findings) -> None:
+    """The truth and the reference program score 1, what needs no thought scores next to nothing."""
+    if seen.subtask is None or not seen.label.truth.proof:
+        return
+    truth = seen.score(seen.label.truth.expected_output)
+    findings.expect(truth >= FULL, seen.task_id, f"the truth itself scores {truth:.3f}")
+    reference = seen.score(seen.answered(REFERENCE, Condition.CURATED))
+    findings.expect(reference >= FULL, seen.task_id, f"the reference program with skills scores {reference:.3f}")
+    found = cast("Scored", findings.figures.setdefault("scores", {}))
+    for program in (TRIVIAL, NOP):
+        found.setdefault(program, {})[seen.task_id] = seen.score(seen.answered(program))
+    bare = seen.score(seen.answered(REFERENCE))
+    found.setdefault(f"{REFERENCE} without a skill", {})[seen.task_id] = bare
+
+
+def floors(sub_task: str, findings: Findings) -> None:
+    """Trivial and nop stay at the floor on average."""
+    scores = cast("Scored", findings.figures.pop("scores", {}))
+    means = {name: sum(by_task.values()) / len(by_task) for name, by_task in scores.items()}
+    for name in (TRIVIAL, NOP):
+        if means.get(name, 0.0) > FLOOR:
+            by_task = scores[name]
+            worst = max(by_task, key=by_task.__getitem__)
+            findings.fail(worst, f"{sub_task}: {name} scores {means[name]:.3f} on average, at most {FLOOR} is allowed")
+    findings.figures["means"] = {sub_task: means}
+
+
+def ordering(seen: Seen, findings: Findings) -> None:
+    """The scores of a ladder of answers do not rise along it, and each lies in its band."""
+    if seen.subtask is None or not seen.label.truth.proof:
+        return
+    if seen.subtask.ladder is None:
+        findings.figures.setdefault("no_ladder", {})[seen.episode.sub_task] = 1
+        return
+    above, last = math.inf, ""
+    for rung in seen.subtask.ladder(seen.label):
+        score = seen.score(rung.answer, Profile.CERTIFIED)
+        inside = rung.least - _ROUNDING <= score <= rung.most + _ROUNDING
+        message = f"scores {score:.3f}, its band is {rung.least:.3f} to {rung.most:.3f}"
+        if not inside:
+            findings.fail(seen.task_id, message, rung.name)
+        elif score > above + _ROUNDING:
+            findings.fail(seen.task_id, f"scores {score:.3f}, the better answer {last!r} {above:.3f}", rung.name)
+        findings.add("rungs")
+        above, last = score, rung.name
+
+
+def ladders(sub_task: str, findings: Findings) -> None:
+    """A subtask of ours has a ladder."""
+    if findings.figures.pop("no_ladder", {}):
+        findings.warn(sub_task, "has no ladder of answers, so that nothing says in which order its scores fall")

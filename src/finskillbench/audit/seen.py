@@ -1,0 +1,252 @@
+"""One episode as an agent meets it: the rendered prompt, what the real tools return, what programs answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from finskillbench.audit.reads import Flat, flatten
+from finskillbench.domains import by_method, by_name, domain, domains
+from finskillbench.domains.base import Domain, Label, Subtask
+from finskillbench.domains.examination import Shared
+from finskillbench.edition import Edition
+from finskillbench.edition.manifest import read_manifest
+from finskillbench.episode import Episode, JsonObject, Profile
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition, Mount, mount
+from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.model import ToolCall, ToolSpec
+from finskillbench.harness.models import get_model
+from finskillbench.harness.programs.reference import find_recipe
+from finskillbench.harness.prompts import SYSTEM_PROMPT, task_prompt
+from finskillbench.harness.skills.loader import curated
+from finskillbench.harness.skills.runner import script_runner
+from finskillbench.harness.toolbox import Toolbox
+from finskillbench.harness.tools import tool_specs
+from finskillbench.harness.trace import Trace
+from finskillbench.panels.filings.query import AXES
+from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
+from finskillbench.scoring.values import array, is_object, mapping, text
+
+REFERENCE, TRIVIAL, NOP = "baseline/reference", "baseline/trivial", "baseline/nop"
+
+
+class Bench:
+    """An edition on the bench: opened once per process, with the tools, packages and programs of the harness.
+
+    Parameters
+    ----------
+    edition : loaded by `load_edition`.
+    other : another edition, for checks that try on one what they learned on the other.
+    """
+
+    def __init__(self, edition: Edition, other: Edition | None = None) -> None:
+        self.edition = edition
+        self.other = other
+        self.shared = Shared(edition)
+        packages = curated()
+        self.mounts: dict[Condition, Mount] = {
+            condition: mount(condition, packages, {}) for condition in (Condition.NO_SKILL, Condition.CURATED)
+        }
+        self.loop = asyncio.new_event_loop()
+        self._documents: dict[str, dict[str, str]] = {}
+        self._stack = ExitStack()
+        self._stack.callback(self.loop.close)
+
+    @classmethod
+    def reopened(cls, path: Path, other: Path | None) -> Bench:
+        """The bench of another process; the files were verified by the one that called `load_edition`."""
+        editions = [Edition(folder, read_manifest(folder)) for folder in (path, other) if folder is not None]
+        return cls(*editions)
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """The script runner and the filings, started when the first program needs them."""
+        return Surroundings(runner=self._stack.enter_context(script_runner()), filings=self.edition.filings)
+
+    def documents(self, skill: str) -> dict[str, str]:
+        """What every episode of a domain is given to read beside its task: skill documents, tools, system prompt."""
+        if skill not in self._documents:
+            mounted = self.mounts[Condition.CURATED]
+            packages = mounted.packages_of(skill)
+            found = {"system prompt": SYSTEM_PROMPT}
+            found |= {
+                f"tool {tool.name}": f"{tool.description} {tool.parameters}" for tool in tool_specs(mounted, skill)
+            }
+            for name, package in packages.items():
+                found[f"{name}/SKILL.md"] = package.body
+                found |= {f"{name}/{reference}": text for reference, text in package.references.items()}
+            self._documents[skill] = found
+        return self._documents[skill]
+
+    def close(self) -> None:
+        """Stop the script runner and the loop."""
+        self._stack.close()
+
+
+def subtask_of(episode: Episode) -> Subtask | None:
+    """The subtask of an episode; None for an imported one under a name that is not registered."""
+    for find in (by_name, by_method):
+        try:
+            return find(episode.sub_task)
+        except InputError:
+            continue
+    return None
+
+
+def domain_by_name(name: str) -> Domain | None:
+    """The domain of an episode; None where it is not registered."""
+    return domain(name) if any(one.name == name for one in domains()) else None
+
+
+class Seen:
+    """One episode with all that can be seen of it; each part is made when it is first asked for."""
+
+    def __init__(self, bench: Bench, episode: Episode, certificate: JsonObject) -> None:
+        self.bench = bench
+        self.episode = episode
+        self.task_id = episode.task_id
+        self.subtask = subtask_of(episode)
+        self.domain = domain_by_name(episode.skill)
+        self._certificate = certificate
+        self.returned: dict[str, str] = {}
+        """What tools have returned so far, as the texts that an agent gets, by what was asked."""
+        self._traces: dict[tuple[str, Condition], Trace] = {}
+
+    @cached_property
+    def full_input(self) -> dict[str, Any]:
+        """The input with its references resolved, as the edition holds it."""
+        return self.bench.edition.full_input(self.episode)
+
+    @cached_property
+    def label(self) -> Label:
+        """The label with its certificate."""
+        truth = self.bench.edition.truth(self.task_id)
+        return Label(self.episode, self.full_input, truth, self._certificate, self.bench.shared.built)
+
+    @cached_property
+    def prompt(self) -> str:
+        """The task prompt, the same in every condition."""
+        return task_prompt(self.episode, self.subtask.answer if self.subtask is not None else None)
+
+    @cached_property
+    def printed(self) -> dict[str, Any]:
+        """The input as the prompt prints it: every field by its name, abridged."""
+        section = self.prompt.partition("\n## Input\n")[2].partition("\n## Answer schema\n")[0]
+        return orjson.loads(section[section.index("{") :])
+
+    @cached_property
+    def fields(self) -> dict[str, Any]:
+        """Every field that the prompt names, at full precision as `get_task_data` returns it."""
+        return {name: self._read(name) for name in self.printed}
+
+    def _read(self, field: str) -> Any:
+        """One field; where it is too long for one result, its parts one after the other."""
+        found = self.ask("get_task_data", field=field)
+        if "value" in found:
+            return found["value"]
+        whole = mapping(self.full_input.get(field))
+        if not whole or "the limit is" not in str(found.get("error")):
+            raise InputError(f"get_task_data refuses {field}: {found.get('error')}")
+        return {key: self._read_part(f"{field}.{key}", part) for key, part in whole.items()}
+
+    def _read_part(self, path: str, part: object) -> Any:
+        found = self.ask("get_task_data", field=path)
+        if "value" in found:
+            return found["value"]
+        return [self.ask("get_task_data", field=f"{path}.{place}")["value"] for place in range(len(array(part)))]
+
+    @cached_property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools on offer without a skill."""
+        return tool_specs(self.bench.mounts[Condition.NO_SKILL], self.episode.skill)
+
+    def ask(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """What a tool of the harness returns, parsed from the text that an agent gets."""
+        call = ToolCall("1", tool, orjson.dumps(arguments).decode())
+        answered, _ = self.bench.loop.run_until_complete(self._toolbox.call(call, self.tools))
+        self.returned[f"{tool}({', '.join(map(str, arguments.values()))})"] = answered
+        return orjson.loads(answered)
+
+    @cached_property
+    def flat(self) -> Flat:
+        """The leaves of `fields` by kind, without the definitions, which are no data."""
+        return flatten({name: value for name, value in self.fields.items() if name != "conventions"})
+
+    @cached_property
+    def _toolbox(self) -> Toolbox:
+        filings = self.bench.edition.filings
+        mounted = self.bench.mounts[Condition.NO_SKILL]
+        return Toolbox(self.episode, lambda: self.full_input, mounted, filings=filings)
+
+    @cached_property
+    def queried(self) -> list[dict[str, Any]]:
+        """What `query_xbrl` returns of the episode's company, where the domain has it: everything, and the future."""
+        symbol = text(self.episode.input.get("symbol"))
+        if symbol is None or self.domain is None or "query_xbrl" not in self.domain.tools:
+            return []
+        first, *others = AXES
+        later = str(self.episode.as_of_date.year + 1)
+        return [
+            self.ask("query_xbrl", ticker=symbol, axis=first, limit=500),
+            *(self.ask("query_xbrl", ticker=symbol, axis=axis, metrics=["revenue"], limit=500) for axis in others),
+            self.ask("query_xbrl", ticker=symbol, period=later),
+        ]
+
+    def trace(self, program: str, condition: Condition = Condition.NO_SKILL) -> Trace:
+        """A program playing the episode through the real loop."""
+        key = program, condition
+        if key not in self._traces:
+            mounted, around = self.bench.mounts[condition], self.bench.surroundings
+            play = run_episode(get_model(program), self.episode, self.prompt, lambda: self.full_input, mounted, around)
+            self._traces[key] = self.bench.loop.run_until_complete(play)
+        return self._traces[key]
+
+    def replayed(self, task_input: Mapping[str, Any]) -> dict[str, Any]:
+        """What the script that the skill's document names makes of another input than the episode's.
+
+        Raises
+        ------
+        InputError : no document names a script, or the script refuses the input.
+        """
+        runner = self.bench.surroundings.runner
+        assert runner is not None
+        for package in self.bench.mounts[Condition.CURATED].packages_of(self.episode.skill).values():
+            recipe = find_recipe(package.body, self.episode.sub_task)
+            if recipe is not None:
+                payload = orjson.dumps({name: task_input[name] for name in recipe.fields if name in task_input})
+                outcome = self.bench.loop.run_until_complete(runner.run(package.root / recipe.script, payload))
+                if outcome.output is None:
+                    raise InputError(f"{recipe.script}: {outcome.error}")
+                return {key: outcome.output.get(key) for key in recipe.keys}
+        raise InputError(f"no document of {self.episode.skill} names a script for {self.episode.sub_task}")
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that scores are judged by: `certified`, or `paper` where a label carries no proof."""
+        return Profile.CERTIFIED if self.label.truth.proof else Profile.PAPER
+
+    def score(self, answer: object, profile: Profile | None = None) -> float:
+        """The score of an answer, given as JSON text or as a JSON value; text that is no submission scores 0."""
+        assert self.subtask is not None
+        asked = profile or self.profile
+        try:
+            parsed = parse_submission(answer if isinstance(answer, str) else orjson.dumps(answer).decode())
+        except InvalidSubmission:
+            return 0.0
+        return self.subtask.scorers[asked](parsed, self.label.truth, self.full_input).value
+
+    def answered(self, program: str, condition: Condition = Condition.NO_SKILL) -> str:
+        """What a program submitted; an empty text where it submitted nothing."""
+        return self.trace(program, condition).answer or ""
+
+
+def unresolved(value: object) -> str | None:
+    """What a field refers to and nothing serves; None where it holds its data."""
+    return text(value.get("ref")) if is_object(value) else None

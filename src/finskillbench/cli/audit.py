@@ -1,0 +1,70 @@
+"""`finskillbench audit`: what an outside examiner would ask of an edition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from finskillbench.cli.display import console
+
+if TYPE_CHECKING:
+    from finskillbench.audit import AuditReport
+
+EXAMPLE = "Example: finskillbench audit editions/seven --json audit.json"
+_SHOWN = 5
+_HEADER = ("check", "domain", "episodes", "findings", "warnings", "worst example")
+
+
+def audit(
+    edition: Annotated[Path, typer.Argument(metavar="EDITION", help="Folder of the edition, built or imported.")],
+    check: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Run this check only; may be given several times.")
+    ] = None,
+    as_json: Annotated[
+        Path | None,
+        typer.Option("--json", parser=console.out_path, metavar="FILE", help="Write the report, with every finding."),
+    ] = None,
+    other: Annotated[
+        Path | None,
+        typer.Option(metavar="EDITION", help="Edition of another seed, on which `signature` tries what it learned."),
+    ] = None,
+) -> None:
+    """Audit an edition: can every truth be reached, in no shorter way, and do scores fall as they should.
+
+    Exit code 0: nothing was found; 1: something was; 2: the audit could not run.
+    """
+    from finskillbench.audit import audit_edition
+    from finskillbench.edition import load_edition
+
+    with console.Progress() as progress:
+        progress("reading the edition")
+        loaded = load_edition(edition)
+        beside = None if other is None else load_edition(other)
+        report = audit_edition(loaded, check, other=beside, progress=progress)
+    _show(report)
+    if as_json is not None:
+        import orjson
+
+        as_json.write_bytes(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
+        typer.echo(f"Report: {as_json}")
+    if not report.clean:
+        raise typer.Exit(1)
+
+
+def _show(report: AuditReport) -> None:
+    from finskillbench.cli.display.tables import render_table
+
+    rows = [
+        (check, domain.replace("_", " "), str(episodes), str(found), str(warned), worst)
+        for check, domain, episodes, found, warned, worst in report.rows()
+    ]
+    typer.echo(render_table(_HEADER, rows, words=len(_HEADER)))
+    for one in report.checks:
+        for finding in one.findings[:_SHOWN]:
+            field = f"{finding.field}: " if finding.field else ""
+            typer.echo(f"{finding.state} {one.name} {finding.where}: {field}{finding.message}")
+        if (hidden := len(one.findings) - _SHOWN) > 0:
+            typer.echo(f"     {one.name}: and {hidden} more; --json FILE has all")
+    typer.echo(f"{report.episodes} episodes, {report.count} findings, {report.seconds:.0f} s")
