@@ -52,6 +52,12 @@ def _first_numbers(source: Json, *names: str) -> dict[str, float]:
     return next((found for name in names if (found := _numbers(source.get(name)))), {})
 
 
+def _positive(verification: Json, name: str, default: float) -> float:
+    """A tolerance: it divides, so that only a number above 0 can be meant."""
+    found = _setting(verification, name, default)
+    return found if found > 0.0 else default
+
+
 def _setting(verification: Json, name: str, default: float) -> float:
     found = _num(verification.get(name))
     return default if found is None else found
@@ -121,26 +127,22 @@ def constrained(answer: Json, expected: Json, verification: Json, strict: bool) 
 _ABSENT = object()
 
 
-def _leaves(p: Any, e: Any) -> tuple[int, int]:
-    """(matches, leaves) of the union of two trees; an empty object is a leaf of its own."""
-    p_tree, e_tree = isinstance(p, dict), isinstance(e, dict)
-    if (p_tree or p is _ABSENT) and (e_tree or e is _ABSENT):
-        keys = {*(p if p_tree else ()), *(e if e_tree else ())}
-        if not keys:
-            return int(p_tree and e_tree), 1
-        pairs = [_leaves(_map(p).get(k, _ABSENT), _map(e).get(k, _ABSENT)) for k in keys]
+def _leaves(p: Any, e: Any, tolerance: float) -> tuple[int, int]:
+    """(matches, leaves) of the union of two trees; what one side lacks is one leaf, and so are two empty objects."""
+    if isinstance(p, dict) and isinstance(e, dict) and (p or e):
+        pairs = [_leaves(p.get(k, _ABSENT), e.get(k, _ABSENT), tolerance) for k in {*p, *e}]
         return sum(m for m, _ in pairs), sum(n for _, n in pairs)
-    if p_tree or e_tree or p is _ABSENT or e is _ABSENT:
+    if p is _ABSENT or e is _ABSENT:
         return 0, 1
     given, wanted = _num(p), _num(e)
     if given is not None and wanted is not None:
-        return int(_relative(given, wanted, 1e-6) < 0.2), 1
+        return int(_relative(given, wanted, 1e-6) < tolerance), 1
     return int(_same(p, e)), 1
 
 
 def parameters(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """parameter_match."""
-    matches, leaves = _leaves(answer, expected)
+    matches, leaves = _leaves(answer, expected, _positive(verification, "relative_tolerance", 0.2))
     return matches / leaves
 
 
@@ -149,12 +151,16 @@ def rebalancing(answer: Json, expected: Json, verification: Json, strict: bool) 
     weights = _first_numbers(answer, "new_weights", "weights")
     if not weights:
         return 0.0
-    total = 0.5 * _clip(1.0 - _l2(weights, _first_numbers(expected, "new_weights", "weights")) / 0.2)
+    w, t, r = (
+        _setting(verification, f"{name}_component_weight", default)
+        for name, default in (("weight_l2", 0.5), ("turnover", 0.25), ("trade_list", 0.25))
+    )
+    total = w * _clip(1.0 - _l2(weights, _first_numbers(expected, "new_weights", "weights")) / 0.2)
     turnover = _num(expected.get("turnover"))
     if turnover is not None:
-        total += 0.25 * _ramp(_num(answer.get("turnover")), turnover, 1.0, 1e-9)
+        total += t * _ramp(_num(answer.get("turnover")), turnover, 1.0, 1e-9)
     trades, wanted = _numbers(answer.get("trade_list")), _numbers(expected.get("trade_list"))
-    return total + 0.25 * (_mean(_ramp(trades.get(t), x, 1.0, 1e-9) for t, x in wanted.items()) if wanted else 1.0)
+    return _clip(total + r * (_mean(_ramp(trades.get(n), x, 1.0, 1e-9) for n, x in wanted.items()) if wanted else 1.0))
 
 
 def views(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
@@ -259,15 +265,18 @@ def stress(answer: Json, expected: Json, verification: Json, strict: bool) -> fl
     """absolute_error."""
     tolerance = _setting(verification, "tolerance_pct", 1.0) / 100.0
     y_hat, y = _num(answer.get("estimated_pnl_pct")), _num(expected.get("estimated_pnl_pct"))
-    s = 0.0
-    if y_hat is not None and y is not None:
-        s = _clip(1.0 - (abs(y_hat - y) - 0.1 * tolerance) / (3.0 * tolerance))
+    if y_hat is None:
+        return 0.0
+    s = _clip(1.0 - (abs(y_hat - y) - 0.1 * tolerance) / (3.0 * tolerance)) if y is not None else 0.0
     given, wanted = _by_sector(answer), _by_sector(expected)
     if not wanted or (strict and "sector_attribution_mae" not in _items(verification.get("metrics"))):
         return s
+    first = _setting(verification, "pnl_score_weight", 0.7)
+    second = _setting(verification, "attribution_score_weight", 0.3)
     if strict:
-        return 0.7 * s + 0.3 * max(0.0, 1.0 - _mae(given, wanted) / tolerance)
-    return 0.7 * s + 0.3 * _mean(_ramp(given.get(name), e, 0.05, 1e-8) for name, e in wanted.items())
+        return _clip(first * s + second * max(0.0, 1.0 - _mae(given, wanted) / tolerance))
+    sectors = _positive(verification, "attribution_tolerance_pct", 5.0) / 100.0
+    return _clip(first * s + second * _mean(_ramp(given.get(name), e, sectors, 1e-8) for name, e in wanted.items()))
 
 
 def remediation(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
@@ -311,18 +320,27 @@ _RATIOS = {"beneish_m_score": 0.05, "accruals_ratio": 0.25, "income_quality_rati
 def earnings(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """earnings_quality_composite."""
     terms: list[tuple[float, float]] = []
-    wanted = {k: v for k, v in _map(expected.get("piotroski_components")).items() if v is not None}
+    wanted = _map(expected.get("piotroski_components"))
     if wanted:
         said = _map(answer.get("piotroski_components"))
         weight = _setting(verification, "piotroski_weight", _setting(verification, "component_weight", 0.4))
-        terms.append((weight, _mean(k in said and _signal(said[k]) == _signal(v) for k, v in wanted.items())))
+        hits = [
+            said.get(k) is None if v is None else k in said and _signal(said[k]) == _signal(v)
+            for k, v in wanted.items()
+        ]
+        terms.append((weight, _mean(hits)))
     flag, truth = _flag(answer.get("beneish_flag")), _flag(expected.get("beneish_flag"))
     if flag is not None and truth is not None:
         terms.append((_setting(verification, "beneish_flag_weight", 0.3), float(flag is truth)))
     flags = [Counter({f for f in _items(side.get("flags")) if isinstance(f, str)}) for side in (answer, expected)]
     terms.append((_setting(verification, "flag_f1_weight", 0.3), _f1(*flags)))
     weight = 0.3 if strict else _setting(verification, "numeric_ratio_weight", 0.0)
-    ratios = [(_num(answer.get(n)), e, tol) for n, tol in _RATIOS.items() if (e := _num(expected.get(n))) is not None]
+    widths = _map(verification.get("numeric_tolerances"))
+    ratios = [
+        (p, e, _positive(widths, n, tol))
+        for n, tol in _RATIOS.items()
+        if (e := _num(expected.get(n))) is not None and (p := _num(answer.get(n))) is not None
+    ]
     if weight > 0.0 and ratios:
         terms.append((weight, _mean(_ramp(p, e, tol, 1e-8) for p, e, tol in ratios)))
     total = sum(w for w, _ in terms)
@@ -330,8 +348,7 @@ def earnings(answer: Json, expected: Json, verification: Json, strict: bool) -> 
 
 
 def _drivers(listed: list[Json]) -> list[tuple[str, Json]]:
-    named = ((_text(x.get("driver")), x) for x in listed)
-    return [(name.lower().strip(), entry) for name, entry in named if name is not None]
+    return [((_text(entry.get("driver")) or "").lower().strip(), entry) for entry in listed]
 
 
 def drivers(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
@@ -345,7 +362,7 @@ def drivers(answer: Json, expected: Json, verification: Json, strict: bool) -> f
     matched = [(entry, wanted[name]) for name, entry in given if name in wanted]
     if matched:
         terms.append(_directions(matched))
-        terms += _sizes(matched, "magnitude_usd", "contribution_pct")
+        terms += _sizes(matched, verification, "magnitude_usd", "contribution_pct")
     given, wanted = (
         _drivers(_entries(answer.get("margin_drivers"))),
         dict(_drivers(_entries(expected.get("margin_drivers")))),
@@ -354,7 +371,7 @@ def drivers(answer: Json, expected: Json, verification: Json, strict: bool) -> f
     if wanted:
         recall = len({name for name, _ in given} & wanted.keys()) / len(wanted)
         terms.append(0.5 * recall + 0.5 * _directions(matched))
-    terms += _sizes(matched, "delta_pp")
+    terms += _sizes(matched, verification, "delta_pp")
     p, e = _num(answer.get("revenue_delta")), _num(expected.get("revenue_delta"))
     if p is not None and e:
         terms.append(max(0.0, 1.0 - abs(p - e) / abs(e)))
@@ -365,10 +382,24 @@ def _directions(matched: list[tuple[Json, Json]]) -> float:
     return _mean(isinstance(p.get("direction"), str) and p["direction"] == e.get("direction") for p, e in matched)
 
 
-def _sizes(matched: list[tuple[Json, Json]], *fields: str) -> list[float]:
-    """Mean ramp, tolerance 0.15, as a term of the mean where there is anything to compare."""
-    wanted = [(_num(p.get(f)), e) for p, x in matched for f in fields if (e := _num(x.get(f))) is not None]
-    return [_mean(_ramp(p, e, 0.15, 1e-8) for p, e in wanted)] if wanted else []
+_SIZES = {
+    "magnitude_usd": "revenue_magnitude_rel_tol",
+    "contribution_pct": "revenue_contribution_rel_tol",
+    "delta_pp": "margin_delta_pp_tol",
+}
+
+
+def _sizes(matched: list[tuple[Json, Json]], verification: Json, *fields: str) -> list[float]:
+    """Mean ramp, tolerance 0.15 unless another is named, as a term of the mean where there is anything to compare."""
+    if verification.get("include_driver_numeric_terms") is False:
+        return []
+    ramps = [
+        _ramp(_num(p.get(f)), e, _positive(verification, _SIZES[f], 0.15), 1e-8)
+        for p, x in matched
+        for f in fields
+        if (e := _num(x.get(f))) is not None
+    ]
+    return [_mean(ramps)] if ramps else []
 
 
 def feasibility(answer: Json, expected: Json, verification: Json, strict: bool) -> float:

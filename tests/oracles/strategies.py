@@ -52,6 +52,35 @@ def _margin(r: Random, name: str) -> Json:
     return {"driver": name, "type": "margin", "direction": "increase" if delta > 0 else "decrease", "delta_pp": delta}
 
 
+WEIGHTS = (0, 0.1, 0.4, 0.9)
+WIDTHS = (0, 0.02, 0.3, 7.5)
+SETTINGS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "parameter_match": {"relative_tolerance": WIDTHS},
+    "turnover_compliance_and_objective": {
+        "weight_l2_component_weight": WEIGHTS,
+        "turnover_component_weight": WEIGHTS,
+        "trade_list_component_weight": WEIGHTS,
+    },
+    "absolute_error": {
+        "pnl_score_weight": WEIGHTS,
+        "attribution_score_weight": WEIGHTS,
+        "attribution_tolerance_pct": WIDTHS,
+    },
+    "earnings_quality_composite": {
+        "beneish_flag_weight": WEIGHTS,
+        "flag_f1_weight": WEIGHTS,
+        "numeric_tolerances": ({}, {"accruals_ratio": 0.5}, {"beneish_m_score": 0, "income_quality_ratio": 0.01}),
+    },
+    "driver_f1_and_direction": {
+        "revenue_magnitude_rel_tol": WIDTHS,
+        "revenue_contribution_rel_tol": WIDTHS,
+        "margin_delta_pp_tol": WIDTHS,
+        "include_driver_numeric_terms": (True, False),
+    },
+}
+"""Weights and tolerances that a verification may name in place of the defaults."""
+
+
 def truth(r: Random, method: str) -> tuple[Json, Json]:
     """(expected_output, verification) of a plausible episode scored by `method`."""
     verification: Json = {"method": method}
@@ -109,7 +138,7 @@ def truth(r: Random, method: str) -> tuple[Json, Json]:
             verification |= r.choice([{}, {"tolerance_pct": 5.0}, {"metric_tolerances": {"ebitda": 0.2}}])
         case "earnings_quality_composite":
             expected = {
-                "piotroski_components": {s: r.randint(0, 1) for s in SIGNALS},
+                "piotroski_components": {s: r.choice([0, 1, 0, 1, None]) for s in SIGNALS},
                 "beneish_m_score": r.uniform(-4, 0),
                 "beneish_flag": r.random() < 0.5,
                 "accruals_ratio": r.uniform(-0.1, 0.1),
@@ -133,7 +162,9 @@ def truth(r: Random, method: str) -> tuple[Json, Json]:
             expected = {"feasible": r.random() < 0.5, "minimum_turnover": r.random()}
         case _:
             raise ValueError(f"no truths for {method!r}")
-    return expected, verification
+    return expected, verification | {
+        name: r.choice(values) for name, values in SETTINGS.get(method, {}).items() if r.random() < 0.2
+    }
 
 
 def _hurt_leaf(r: Random, leaf: Any, *, hostile: bool) -> Any:
