@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from finskillbench.domains.fundamental.second.answers import Figures, SegmentChange, decomposed, normalised, quality
+from finskillbench.domains.fundamental.second.concepts import Concept
 from finskillbench.domains.fundamental.second.definitions import (
     QUARTER_APART,
     YEAR_APART,
@@ -21,10 +22,8 @@ from finskillbench.domains.fundamental.second.definitions import (
 from finskillbench.domains.fundamental.second.raw import RawFacts
 from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
-from finskillbench.sources.edgar.metrics import CANONICAL_TAGS, TABLE
 
 Json = dict[str, Any]
-METRICS = json.loads(TABLE.read_text())["metrics"]
 END = date(2024, 3, 30)
 
 
@@ -43,10 +42,10 @@ def filed(tag: str, start: str | None, end: str, value: float, filed: str, acces
     }
 
 
-FLOW: Json = {"kind": "flow", "unit": "USD", "aliases": [{"tag": "us-gaap:New"}, {"tag": "us-gaap:Old", "weak": True}]}
+FLOW = Concept(("us-gaap:New", "us-gaap:Old"), frozenset({"us-gaap:Old"}))
 
 
-def quarter(rows: list[Json], day: date, end: date = END, metric: Json = FLOW) -> float | None:
+def quarter(rows: list[Json], day: date, end: date = END, metric: Concept = FLOW) -> float | None:
     """The quarter's figure of the one metric of some rows, as public on a day."""
     return RawFacts(rows, {"m": metric}).on(day).figures(end, "quarterly")["m"]
 
@@ -108,7 +107,7 @@ def test_a_reported_quarter_beats_the_difference_and_averages_have_none() -> Non
     ]
     end, day = date(2023, 12, 31), date(2024, 2, 1)
     assert quarter(rows, day, end) == 40.0
-    assert quarter(rows, day, end, FLOW | {"additive": False}) is None
+    assert quarter(rows, day, end, replace(FLOW, summed=False)) is None
     rows.append(filed("New", "2023-10-01", "2023-12-31", 41.0, "2024-02-01", "2", "10-K"))
     assert quarter(rows, day, end) == 41.0
 
@@ -123,15 +122,12 @@ def test_a_weak_tag_fills_a_gap_and_restates_nothing() -> None:
 
 
 def test_what_a_filing_does_not_state_is_computed_from_its_parts() -> None:
-    def instant(tag: str, **more: Any) -> Json:
-        return {"kind": "instant", "unit": "USD", "aliases": [{"tag": f"us-gaap:{tag}"}], **more}
-
     terms = {"assets": 1, "equity": -1, "minority": -1}
     metrics = {
-        "assets": instant("Assets"),
-        "equity": instant("Equity"),
-        "minority": instant("Minority"),
-        "liabilities": instant("Liabilities", fallback={"terms": terms, "optional": ["minority"]}),
+        "assets": Concept(("us-gaap:Assets",), instant=True),
+        "equity": Concept(("us-gaap:Equity",), instant=True),
+        "minority": Concept(("us-gaap:Minority",), instant=True),
+        "liabilities": Concept(("us-gaap:Liabilities",), instant=True, terms=terms, optional=frozenset({"minority"})),
     }
     rows = [
         filed("Assets", None, "2024-03-30", 100.0, "2024-05-01", "1"),
@@ -149,7 +145,7 @@ def test_what_a_filing_does_not_state_is_computed_from_its_parts() -> None:
 
 def row(metric: str, start: str | None, end: str, value: float, **changes: Any) -> Any:
     """A row as `filing_facts` holds it."""
-    given = {"metric": metric, "start": start, "end": end, "value": value, "derived": False}
+    given = {"metric": metric, "start": start, "end": end, "value": value, "derived": False, "tag": ""}
     return given | {"filed": "2024-05-03", "accession": "1"} | changes
 
 
@@ -285,8 +281,8 @@ def test_drivers_by_hand() -> None:
 
 def test_apple_quarter_to_march_2024(realdata: Path) -> None:
     """The episode that the published release labels with six months of cash flow and depreciation."""
-    served = parse_companyfacts(realdata / "companyfacts/full_2026-07/CIK0000320193.json.gz", tags=CANONICAL_TAGS)
-    facts = RawFacts(served.facts.iter_rows(named=True), METRICS)
+    served = parse_companyfacts(realdata / "companyfacts/full_2026-07/CIK0000320193.json.gz")
+    facts = RawFacts(served.facts.iter_rows(named=True))
     found = normalised(facts.on(date(2024, 5, 3)).figures(END, "quarterly"))
     assert found == {
         "revenue": 90_753e6,

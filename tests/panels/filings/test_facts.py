@@ -23,6 +23,7 @@ YEAR = ("2023-01-01", "2023-12-31")
 NINE = ("2023-01-01", "2023-09-30")
 HALF = ("2023-01-01", "2023-06-30")
 FIRST = ("2023-01-01", "2023-03-31")
+LAST_HALF = ("2022-01-01", "2022-06-30")
 SECOND = ("2023-04-01", "2023-06-30")
 THIRD = ("2023-07-01", "2023-09-30")
 FOURTH = ("2023-10-01", "2023-12-31")
@@ -93,6 +94,7 @@ def test_durations_come_from_the_dates(days: int | None, kind: str) -> None:
 
 CONTRACTS = "RevenueFromContractWithCustomerExcludingAssessedTax"
 CASH = "NetCashProvidedByUsedInOperatingActivities"
+BEFORE = ("2022-01-01", "2022-12-31")
 NEXT_FIRST = ("2024-01-01", "2024-03-31")
 SAID = {
     "a repeated comparative is no new row and a restatement is": (
@@ -135,6 +137,106 @@ SAID = {
         ],
         {("depreciation_amortization", FIRST): [(90, "2023-05-01", False)], ("cost_of_revenue", FIRST): []},
     ),
+    "revenue is the total that ties with cost and gross profit": (  # Under Armour, 0001336917-13-000011
+        [
+            ("Revenues", FIRST, 2_000, "2023-05-01"),
+            ("SalesRevenueNet", FIRST, 1_790, "2023-05-01"),
+            ("SalesRevenueGoodsNet", FIRST, 1_835, "2023-05-01"),
+            ("CostOfGoodsSold", FIRST, 956, "2023-05-01"),
+            ("GrossProfit", FIRST, 879, "2023-05-01"),
+        ],
+        {("revenue", FIRST): [(1_835, "2023-05-01", False)]},
+    ),
+    "revenue is the total that all costs leave operating income of": (
+        [
+            ("Revenues", FIRST, 90, "2023-05-01"),
+            (CONTRACTS, FIRST, 100, "2023-05-01"),
+            ("CostsAndExpenses", FIRST, 70, "2023-05-01"),
+            ("OperatingIncomeLoss", FIRST, 20, "2023-05-01"),
+        ],
+        {("revenue", FIRST): [(90, "2023-05-01", False)]},
+    ),
+    "without a statement to tie with the greatest total counts": (  # BlackRock, 0000950170-25-026584
+        [("Revenues", YEAR, 12_794, "2024-02-25"), (CONTRACTS, YEAR, 20_407, "2024-02-25")],
+        {("revenue", YEAR): [(20_407, "2024-02-25", False)]},
+    ),
+    "a filing has one revenue for all its periods": (  # Walmart, 0001193125-12-134679
+        [
+            ("Revenues", YEAR, 446_950, "2024-02-25"),
+            ("SalesRevenueNet", YEAR, 443_854, "2024-02-25"),
+            ("SalesRevenueNet", FOURTH, 122_285, "2024-02-25"),
+            ("Revenues", NINE, 323_781, "2023-11-01"),
+            ("SalesRevenueNet", NINE, 321_569, "2023-11-01"),
+        ],
+        {("revenue", FOURTH): [(123_169, "2024-02-25", True)]},
+    ),
+    "depreciation is the cash flow statement's, not the income statement's": (  # Home Depot, 2023
+        [
+            ("DepreciationDepletionAndAmortization", FIRST, 793, "2023-05-01"),
+            ("DepreciationAndAmortization", FIRST, 651, "2023-05-01"),
+            ("DepreciationDepletionAndAmortization", HALF, 1_588, "2023-08-01"),
+            ("DepreciationAndAmortization", HALF, 1_304, "2023-08-01"),
+            ("DepreciationAndAmortization", SECOND, 653, "2023-08-01"),
+        ],
+        {("depreciation_amortization", SECOND): [(795, "2023-08-01", True)]},
+    ),
+    "items of the notes are no total of depreciation": (  # Tesla, 2021: the total has a tag of its own
+        [
+            ("Depreciation", HALF, 885, "2023-08-01"),
+            ("Depreciation", SECOND, 461, "2023-08-01"),
+            ("Depreciation", YEAR, 1_910, "2024-02-07"),
+            ("AmortizationOfIntangibleAssets", YEAR, 51, "2024-02-07"),
+        ],
+        {("depreciation_amortization", YEAR): [], ("depreciation_amortization", HALF): []},
+    ),
+    "amortisation taken out of the total is added again": (  # Home Depot since 0000354950-24-000201
+        [
+            ("DepreciationDepletionAndAmortization", HALF, 1_588, "2023-08-01"),
+            ("DepreciationDepletionAndAmortization", HALF, 1_500, "2024-08-01"),
+            ("AmortizationOfIntangibleAssets", HALF, 88, "2024-08-01"),
+            ("DepreciationDepletionAndAmortization", NEXT_FIRST, 800, "2024-08-01"),
+        ],
+        {
+            ("depreciation_amortization", HALF): [(1_588, "2023-08-01", False), (1_588, "2024-08-01", False)],
+            ("depreciation_amortization", NEXT_FIRST): [],
+        },
+    ),
+    "a year on another basis than its nine months leaves no quarter": (  # IBM, 2021
+        [
+            ("Revenues", BEFORE, 73_620, "2023-02-22"),
+            ("Revenues", NINE, 54_093, "2023-11-05"),
+            ("Revenues", BEFORE, 55_179, "2024-02-22"),
+            ("Revenues", YEAR, 57_350, "2024-02-22"),
+        ],
+        {("revenue", FOURTH): []},
+    ),
+    "nine months told again on the year's basis leave one": (
+        [
+            ("Revenues", BEFORE, 73_620, "2023-02-22"),
+            ("Revenues", NINE, 54_093, "2023-11-05"),
+            ("Revenues", BEFORE, 55_179, "2024-02-22"),
+            ("Revenues", YEAR, 57_350, "2024-02-22"),
+            ("Revenues", NINE, 40_656, "2024-10-25"),
+        ],
+        {("revenue", FOURTH): [(16_694, "2024-10-25", True)]},
+    ),
+    "rounding recasts no year": (
+        [
+            ("Revenues", BEFORE, 73_620_000, "2023-02-22"),
+            ("Revenues", NINE, 54_093_000, "2023-11-05"),
+            ("Revenues", BEFORE, 73_621_000, "2024-02-22"),
+            ("Revenues", YEAR, 75_000_000, "2024-02-22"),
+        ],
+        {("revenue", FOURTH): [(20_907_000, "2024-02-22", True)]},
+    ),
+    "no expense is negative, filed or subtracted": (
+        [
+            ("CostOfRevenue", NINE, 60, "2023-11-01"),
+            ("CostOfRevenue", YEAR, 55, "2024-02-20"),
+            ("InterestExpense", FIRST, -5, "2023-05-01"),
+        ],
+        {("cost_of_revenue", FOURTH): [], ("interest_expense", FIRST): []},
+    ),
     "quarters follow from the year to date": (
         [
             (CASH, FIRST, 10, "2023-05-01"),
@@ -174,7 +276,10 @@ SAID = {
             ("NetIncomeLoss", NINE, 45, "2024-11-01"),
             ("NetIncomeLossAvailableToCommonStockholdersBasic", NINE, 44, "2024-11-01"),
         ],
-        {("net_income", NINE): [(45, "2023-11-01", False)], ("net_income", FOURTH): [(25, "2024-11-01", True)]},
+        {
+            ("net_income", NINE): [(45, "2023-11-01", False), (45, "2024-11-01", False)],
+            ("net_income", FOURTH): [(25, "2024-11-01", True)],
+        },
     ),
     "a repetition under a better tag is no restatement of a parent": (
         [
@@ -200,6 +305,8 @@ SAID = {
             ("CostOfRevenue", FIRST, 60, "2023-05-01"),
             ("Depreciation", FIRST, 8, "2023-05-01"),
             ("AmortizationOfIntangibleAssets", FIRST, 2, "2023-05-01"),
+            ("Depreciation", LAST_HALF, 15, "2023-05-01"),
+            ("AmortizationOfIntangibleAssets", LAST_HALF, 4, "2023-05-01"),
             ("Assets", AT, 500, "2023-05-01"),
             ("StockholdersEquity", AT, 200, "2023-05-01"),
             ("MinorityInterest", AT, 20, "2023-05-01"),
@@ -208,7 +315,8 @@ SAID = {
         {
             ("gross_profit", FIRST): [(40, "2023-05-01", True)],
             ("depreciation_amortization", FIRST): [(10, "2023-05-01", True)],
-            ("total_liabilities", AT): [(280, "2023-05-01", True)],
+            ("depreciation_amortization", LAST_HALF): [(19, "2023-05-01", True)],
+            ("total_liabilities", AT): [(280, "2023-05-01", True), (280, "2024-05-01", False)],
         },
     ),
     "equity with minority interest leaves none to subtract": (
@@ -239,7 +347,7 @@ def test_a_derived_row_names_its_parents_and_the_later_filing() -> None:
         "0000000001-24-022000 operating_cash_flow 2023-01-01..2023-12-31 - "
         "0000000001-23-110100 operating_cash_flow 2023-01-01..2023-09-30"
     )
-    assert (fourth["duration"], fourth["tag"], fourth["accession"]) == ("quarterly", "", "0000000001-24-022000")
+    assert (fourth["duration"], fourth["tag"], fourth["accession"]) == ("quarterly", CASH, "0000000001-24-022000")
     facts, _ = SAID["a figure repeated under a better tag counts under it from then on"]
     assert panel(rows(facts)).frame.filter("derived")["parents"].item() == (
         "0000000001-24-022000 net_income 2023-01-01..2023-12-31 - "

@@ -20,7 +20,7 @@ from finskillbench.domains.fundamental.objects import FundamentalObjects
 from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, finished
 from finskillbench.domains.fundamental.reports import Case
 from finskillbench.domains.fundamental.second.answers import Figures, decomposed, margins
-from finskillbench.domains.fundamental.second.definitions import QUARTER_APART
+from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, compared
 from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
 from finskillbench.engines.accounting import drivers as engine
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
@@ -249,8 +249,7 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     if prior_end is None or not supported or not answer["revenue_delta"]:
         return None
     raw_prior_end = case.raw.preceding(report.period_end, QUARTER_APART)
-    now = case.raw.figures(report.period_end, "quarterly")
-    before: Figures = {} if raw_prior_end is None else case.raw.figures(raw_prior_end, "quarterly")
+    now, before = compared(case.raw, report.period_end, raw_prior_end)
     shown = case.segments.get(axis or "", {})
     changes = case.raw_segments.explaining(axis, shown, report.period_end, prior_end, report.filed)
     return Candidate(
@@ -301,7 +300,7 @@ def second(task_input: QuartersInput) -> JsonObject:
     rows, segments = filing_facts(task_input)
     facts = VisibleFacts(rows)
     end, prior_end = (date.fromisoformat(task_input[f]) for f in ("current_period_end", "prior_period_end"))
-    now, before = facts.figures(end, "quarterly"), facts.figures(prior_end, "quarterly")
+    now, before = compared(facts, end, prior_end)
     return decomposed(now, before, segment_changes(segments, facts, end, prior_end))
 
 

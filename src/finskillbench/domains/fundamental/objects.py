@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,7 +11,6 @@ import msgspec
 
 from finskillbench.domains.building import BuildContext, read_catalog
 from finskillbench.domains.fundamental.reports import Case, opened
-from finskillbench.sources.edgar.metrics import TABLE
 
 SKILL = "fundamental_analysis"
 
@@ -47,9 +45,8 @@ def prepare(context: BuildContext) -> FundamentalObjects:
     if context.filings is None or context.panels.facts.is_empty():
         context.notes.append("Fundamental analysis is left out: the collection has no company facts.")
         return FundamentalObjects(catalog, None)
-    metrics = json.loads(TABLE.read_bytes())["metrics"]
     history = timedelta(days=catalog["history_days"])
-    cases = opened(context.panels, context.filings, metrics, context.generator(SKILL), history)
+    cases = opened(context.panels, context.filings, context.generator(SKILL), history)
     return FundamentalObjects(catalog, _ReadOnce(cases))
 
 

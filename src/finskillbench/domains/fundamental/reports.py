@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +18,7 @@ from finskillbench.engines.accounting.statements import Statement, ledger
 from finskillbench.panels import Panels
 from finskillbench.panels.filings.query import FactStore
 from finskillbench.sources.edgar.collection import FilingsData
-from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
+from finskillbench.sources.edgar.taxonomy import STATEMENT_TAGS
 
 _PERIODIC = ("10-Q", "10-K", "20-F", "40-F")
 """Forms that an episode can be about; an amendment only adds to what is known of one."""
@@ -52,8 +51,9 @@ class Case:
     """A report with what was public on the day of its filing, from the panels and from the raw files.
 
     reported : the period of the report's form, its quarter or its year. quarter : the quarter that ends with it.
-    before, year_before : the quarter before, and the same quarter a year earlier. segments, segments_before : revenue
-    of the quarter and of the quarter before by axis and segment. raw, raw_segments : what the second derivation reads.
+    before, year_before : the quarter before, and the same quarter a year earlier, without figures of another basis.
+    segments, segments_before : revenue of the quarter and of the quarter before by axis and segment.
+    raw, raw_segments : what the second derivation reads.
     """
 
     report: Report
@@ -67,12 +67,10 @@ class Case:
     raw_segments: RawSegments
 
 
-def opened(
-    panels: Panels, filings: FilingsData, metrics: Mapping[str, Any], rng: np.random.Generator, history: timedelta
-) -> Iterator[Case]:
+def opened(panels: Panels, filings: FilingsData, rng: np.random.Generator, history: timedelta) -> Iterator[Case]:
     """The reports of every company with their figures, in a random order in which companies take turns.
 
-    metrics : the table of metrics, for the raw files. history : how long before the end of a report's period facts
+    history : how long before the end of a report's period facts
     count.
     """
     store = FactStore(panels.facts, panels.filings, panels.segments)
@@ -82,8 +80,8 @@ def opened(
         symbol, end = report.symbol, report.period_end
         if symbol not in raw:
             facts = filings.companies[symbol].facts
-            rows = facts.filter(pl.col("tag").is_in(CANONICAL_TAGS)).rows(named=True)
-            raw[symbol] = RawFacts(rows, metrics), RawSegments(filings.instances.get(symbol, ()), rows)
+            rows = facts.filter(pl.col("tag").is_in(STATEMENT_TAGS)).rows(named=True)
+            raw[symbol] = RawFacts(rows), RawSegments(filings.instances.get(symbol, ()), rows)
         visible = store.visible(symbol, report.filed, report.since)
         figures = ledger(visible["facts"], symbol)
         ends = figures.ends(Duration.QUARTERLY)
@@ -93,7 +91,7 @@ def opened(
             report,
             figures.statement(end, duration_of(report.form)),
             quarter,
-            figures.statement(before, Duration.QUARTERLY),
+            quarter.comparable(figures.statement(before, Duration.QUARTERLY)),
             year_before,
             segments_at(visible["segments"], symbol, end),
             {} if before is None else segments_at(visible["segments"], symbol, before),

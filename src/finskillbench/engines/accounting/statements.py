@@ -1,8 +1,9 @@
 """Statements of one period from plain fact rows, and the ten normalised metrics.
 
 A fact row is a mapping with `metric`, `start` (None for instants), `end`, `filed`, `value`, and optionally `symbol` (of
-one company without it), `derived` and `accession`; dates are `datetime.date` or ISO strings. Rows are those visible at
-some date: what must not be known is left out by whoever chose them. Values are in USD, USD per share or shares.
+one company without it), `derived`, `accession` and `tag`; dates are `datetime.date` or ISO strings. Rows are those
+visible at some date: what must not be known is left out by whoever chose them. Values are in USD, USD per share or
+shares.
 """
 
 from __future__ import annotations
@@ -45,14 +46,16 @@ _LARGEST = 1e18
 class Statement:
     """The figures of one company for one period: its flows, and the balance sheet at its end.
 
-    `values` maps a canonical metric to its value; a metric that is not known is absent. `end` is None for the
-    statement of a period that there is none of (all figures unknown).
+    `values` maps a canonical metric to its value; a metric that is not known is absent. `tags` says under which tag it
+    was filed, where the rows say it. `end` is None for the statement of a period that there is none of (all figures
+    unknown).
     """
 
     symbol: str
     end: date | None
     duration: Duration
     values: Mapping[str, float] = field(default_factory=dict[str, float])
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def get(self, metric: str) -> float | None:
         """Value of a metric, None where it is not known."""
@@ -62,38 +65,59 @@ class Statement:
         """Ratio of two metrics, None where one is not known or the denominator is 0."""
         return ratio(self.get(numerator), self.get(denominator))
 
+    def comparable(self, prior: Statement) -> Statement:
+        """An earlier statement without the figures under another tag than here: those are of another basis."""
+        values = {
+            metric: value
+            for metric, value in prior.values.items()
+            if self.tags.get(metric, "") == prior.tags.get(metric, "") or metric not in self.values
+        }
+        return replace(prior, values=values)
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The rows of one company, read once: (duration, end) -> metric -> latest visible value."""
+    """The rows of one company, read once: (duration, end) -> metric -> latest visible value, and its tag."""
 
     symbol: str
     figures: Mapping[tuple[Duration, date], Mapping[str, float]]
+    tags: Mapping[tuple[Duration, date], Mapping[str, str]] = field(
+        default_factory=dict[tuple[Duration, date], Mapping[str, str]]
+    )
 
     def statement(self, end: date | None, duration: Duration) -> Statement:
         """Flows of `duration` ending at `end` with the instants of that day; empty where nothing is known."""
         if end is None:
             return Statement(self.symbol, None, duration)
-        instants = self.figures.get((Duration.INSTANT, end), {})
-        return Statement(self.symbol, end, duration, {**instants, **self.figures.get((duration, end), {})})
+        values, tags = (
+            {**table.get((Duration.INSTANT, end), {}), **table.get((duration, end), {})}
+            for table in (self.figures, self.tags)
+        )
+        return Statement(self.symbol, end, duration, values, tags)
 
     def compared(self, end: date, prior_end: date | None) -> tuple[Statement, Statement]:
-        """A quarter and the same quarter of the prior year.
+        """A quarter and the same quarter of the prior year, of which figures under another tag are left out.
 
         The average of diluted shares is filed for the quarter of a 10-Q and for the year of a 10-K: where it is not
         known of both quarters, it is that of the years that end with them.
         """
         current, prior = (self.statement(day, Duration.QUARTERLY) for day in (end, prior_end))
         if current.get(_SHARES) is None or prior.get(_SHARES) is None:
-            now, before = (self.statement(day, Duration.ANNUAL).get(_SHARES) for day in (end, prior_end))
-            if now is not None and before is not None:
-                current = replace(current, values={**current.values, _SHARES: now})
-                prior = replace(prior, values={**prior.values, _SHARES: before})
-        return current, prior
+            now, before = (self.statement(day, Duration.ANNUAL) for day in (end, prior_end))
+            if now.get(_SHARES) is not None and before.get(_SHARES) is not None:
+                current, prior = _with_shares(current, now), _with_shares(prior, before)
+        return current, current.comparable(prior)
 
     def ends(self, duration: Duration) -> tuple[date, ...]:
         """Days on which a period of this class ends, ascending."""
         return tuple(sorted(end for kind, end in self.figures if kind is duration))
+
+
+def _with_shares(quarter: Statement, year: Statement) -> Statement:
+    """A quarter with the average of diluted shares of a year."""
+    values, tags = {**quarter.values, _SHARES: year.values[_SHARES]}, {**quarter.tags}
+    tags[_SHARES] = year.tags.get(_SHARES, "")
+    return replace(quarter, values=values, tags=tags)
 
 
 def ledger(rows: Iterable[Row], symbol: str) -> Ledger:
@@ -106,15 +130,18 @@ def ledger(rows: Iterable[Row], symbol: str) -> Ledger:
     ------
     InputError : a row lacks a field or holds no finite number or date; the message names the row.
     """
-    latest: dict[tuple[Duration, date], dict[str, tuple[tuple[Any, ...], float]]] = {}
+    latest: dict[tuple[Duration, date], dict[str, tuple[tuple[Any, ...], float, str]]] = {}
     for place, row in rows_of(rows, symbol, _TABLE):
         start, end, rank, value = read_row(row, place, _TABLE)
         found = latest.setdefault((classify(start, end), end), {})
         metric = text_in(row, "metric", place, _TABLE)
         if metric not in found or found[metric][0] < rank:
-            found[metric] = (rank, value)
-    figures = {period: {metric: value for metric, (_, value) in found.items()} for period, found in latest.items()}
-    return Ledger(symbol, MappingProxyType(figures))
+            found[metric] = (rank, value, str(row.get("tag") or ""))
+    figures, tags = (
+        {period: {metric: entry[place] for metric, entry in found.items()} for period, found in latest.items()}
+        for place in (1, 2)
+    )
+    return Ledger(symbol, MappingProxyType(figures), MappingProxyType(tags))
 
 
 def rows_of(rows: Iterable[object], symbol: str, table: str) -> Iterator[tuple[int, Row]]:

@@ -53,6 +53,7 @@ def driver_decomposition(payload: Mapping[str, Any]) -> dict[str, Any]:
     if now <= before:
         raise InputError(f"current_period_end {now} must be after prior_period_end {before}")
     current, prior = (_known(accounts, end, Duration.QUARTERLY) for end in (now, before))
+    prior = current.comparable(prior)
     segments = [decomposition.segments_at(rows, accounts.symbol, end) for end in (now, before)]
     return decomposition.drivers(current, prior, *segments) | {
         "axis": decomposition.explaining_axis(current, prior, *segments)

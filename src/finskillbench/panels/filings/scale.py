@@ -5,8 +5,7 @@ from statistics import median
 
 import polars as pl
 
-PERIOD = ("symbol", "metric", "start", "end")
-"""What a figure is a figure of."""
+from finskillbench.panels.filings.concepts import PERIOD
 
 _MISSCALED = (1e3, 1e6)
 _SCALE_TOLERANCE = 0.005

@@ -18,7 +18,7 @@ import polars as pl
 from msgspec.structs import astuple
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
+from finskillbench.sources.edgar.taxonomy import STATEMENT_TAGS
 from finskillbench.sources.files import read_text, symbol_of
 from finskillbench.sources.records import (
     ACCESSION,
@@ -65,10 +65,10 @@ class CompanyFacts:
     file: Path
 
 
-def parse_companyfacts(path: Path, *, tags: Set[str] | None = CANONICAL_TAGS) -> CompanyFacts:
+def parse_companyfacts(path: Path, *, tags: Set[str] | None = STATEMENT_TAGS) -> CompanyFacts:
     """Read one company's facts, plain or gzipped.
 
-    tags : names of the tags to keep, without taxonomy; by default those of the canonical metrics; None keeps all.
+    tags : names of the tags to keep, without taxonomy; by default those of the primary statements; None keeps all.
 
     Real filers report figures of periods that end after the filing (a mistyped date): such rows are left out and noted.
 

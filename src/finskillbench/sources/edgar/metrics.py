@@ -19,6 +19,8 @@ class Alias(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unless : concepts whose presence in the same filing shows that this one is only a part.
     below : concepts of which a greater figure for the same period in the same filing shows that this one is only a
         part.
+    line : counts only as a line of the cash flow statement: while the company has never filed it for an inner quarter
+        (the cash flow statement covers the year to date, income statement and notes the quarter too).
     """
 
     concept: str = msgspec.field(name="tag")
@@ -26,6 +28,7 @@ class Alias(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weak: bool = False
     unless: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
+    line: bool = False
 
     @property
     def taxonomy(self) -> str:

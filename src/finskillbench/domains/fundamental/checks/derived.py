@@ -7,19 +7,23 @@ from collections import defaultdict
 from datetime import date, timedelta
 
 from finskillbench.domains.examination import Subject, examining
-from finskillbench.domains.fundamental.checks.rows import Company, Period, Row, companies, current, terms_of
+from finskillbench.domains.fundamental.checks.rows import Company, Period, Row, companies, current, since, terms_of
+from finskillbench.domains.fundamental.second.basis import recast
+from finskillbench.domains.fundamental.second.concepts import NOT_NEGATIVE
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, SHORTER, kind_of
 from finskillbench.findings import Findings
 
 PER_SHARE = ("eps_diluted", "diluted_shares")
 """Ratios and averages: a year is not the sum of its quarters."""
+_NOT_NEGATIVE = NOT_NEGATIVE | {"revenue"}
 _SAME = 1e-9
 
 
 def derived_quarters(subject: Subject, findings: Findings) -> None:
     """Quarters that nobody states are differences on their dates, remade when both parents are; sums are their terms'.
 
-    One restated parent less one that is not would put the restatement of a year into one quarter.
+    One restated parent less one that is not would put the restatement of a year into one quarter, and so would a year
+    on another basis than the reports for its parts: none is made of them.
     """
     panels = subject.panels(findings)
     if panels is None:
@@ -60,12 +64,10 @@ def _check_difference(company: Company, row: Row, findings: Findings) -> None:
     long, short = known[0], known[1]
     days = [company.days.get(term.accession, date.max) for term in terms]
     findings.expect(max(days) == row.filed, where, "was not filed when its last parent was")
-    if (long.accession, short.accession) == (terms[0].accession, terms[1].accession):
-        findings.expect(long.tag == short.tag, where, f"subtracts {short.tag} from {long.tag}")
-    else:  # a later filing repeats a parent under the tag of the other, which the panel does not say twice
-        repeats = long.tag != short.tag and days[0] >= long.filed and days[1] >= short.filed
-        findings.expect(repeats, where, "a parent is of another filing than it says")
-        findings.add("differences_of_repeated_figures")
+    same = (long.accession, short.accession) == (terms[0].accession, terms[1].accession)
+    findings.expect(same, where, "a parent is of another filing than it says")
+    findings.expect(long.tag == short.tag == row.tag, where, f"subtracts {short.tag} from {long.tag}")
+    findings.expect(row.value >= 0 or row.metric not in _NOT_NEGATIVE, where, "is below zero, an expense or a revenue")
     difference = abs(long.value - short.value - row.value)
     findings.widest("greatest_difference", difference / max(1.0, abs(row.value)))
     findings.expect(
@@ -113,7 +115,12 @@ def _check_complete(company: Company, findings: Findings) -> None:
                 or day >= reported.get((quarter[0], quarter[2]), date.max)
             ):
                 continue
-            if min(left.filed, right.filed) > made:
+            if left.value < right.value and quarter[0] in _NOT_NEGATIVE:
+                continue
+            news = since(long, left), since(short, right)
+            if news[1] < news[0] and recast(company.restated(quarter[0]), left.accession, left.start, left.end):
+                continue
+            if min(news) > made:
                 made, left_over, scale = day, left.value - right.value, max(1.0, abs(left.value))
             stands = current(company.differences.get(quarter, ()), day)
             difference = math.inf if stands is None else abs(left_over - stands.value)

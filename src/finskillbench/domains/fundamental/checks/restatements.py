@@ -19,7 +19,7 @@ _ASKED = 200
 
 
 def restatements(subject: Subject, findings: Findings) -> None:
-    """A figure is new whenever it is there again; before that day the old one is served, from then on the new one."""
+    """A figure, or its tag, is new where it is there again; before that day the old one is served, then the new one."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -32,7 +32,8 @@ def restatements(subject: Subject, findings: Findings) -> None:
                 for before, after in pairwise(rows):
                     changed = before.value != after.value
                     where = f"{company.symbol} {after.where}"
-                    findings.expect(changed, where, f"repeats what was filed on {before.filed}")
+                    new = changed or before.tag != after.tag
+                    findings.expect(new, where, f"repeats what was filed on {before.filed}")
                     if changed and not before.derived and not after.derived:
                         restated.append((company.symbol, before, after))
     findings.figures["restated"] = len(restated)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.domains.examination import examining
+from finskillbench.domains.fundamental.second.basis import Restated, restatements_of
 from finskillbench.findings import Findings
 
 _TERM = re.compile(r"(?:^| ([+-]) )(\S+) (\w+) (?:(\d{4}-\d\d-\d\d)\.\.)?(\d{4}-\d\d-\d\d)")
@@ -79,6 +80,7 @@ class Company:
         self.differences: dict[Period, list[Row]] = defaultdict(list)
         self.sums: list[tuple[Row, list[Term]]] = []
         self.days: dict[str, date] = {}
+        self._restated: dict[str, Restated] = {}
         for row in sorted(rows, key=lambda row: row.filed):
             terms = terms_of(row.parents) if row.derived else []
             if terms and all(term.period[0] == row.metric for term in terms):
@@ -89,6 +91,13 @@ class Company:
             if terms:
                 self.sums.append((row, terms))
 
+    def restated(self, metric: str) -> Restated:
+        """What filings restate of a metric."""
+        if metric not in self._restated:
+            told = ((start, end, rows) for (name, start, end), rows in self.filed.items() if name == metric)
+            self._restated[metric] = restatements_of(told)
+        return self._restated[metric]
+
     def on(self, period: Period, day: date) -> Row | None:
         """The figure of a period that filings had stated by a day."""
         return current(self.filed.get(period, ()), day)
@@ -98,6 +107,16 @@ def current(rows: Sequence[Row], day: date) -> Row | None:
     """The last of some rows, in order of filing, up to a day."""
     place = bisect_right(rows, day, key=lambda row: row.filed)
     return rows[place - 1] if place else None
+
+
+def since(rows: Sequence[Row], row: Row) -> date:
+    """The day on which the value of a row was first told without another in between."""
+    day = row.filed
+    for other in reversed(rows[: rows.index(row)]):
+        if other.value != row.value:
+            break
+        day = other.filed
+    return day
 
 
 def companies(facts: pl.DataFrame, findings: Findings) -> Iterator[Company]:

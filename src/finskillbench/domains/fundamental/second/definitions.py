@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Literal, Protocol
 
@@ -37,9 +37,23 @@ class Source(Protocol):
         """Flows of the period of a kind that ends on a day, and the balance sheet of that day."""
         ...
 
+    def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
+        """Under which tag each of those figures stands, as far as it is said."""
+        ...
+
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
         """Last day of the quarter that ends so many days before; None where nothing is known of one."""
         ...
+
+
+def compared(source: Source, end: date, prior_end: date | None) -> tuple[Figures, Figures]:
+    """A quarter and an earlier one, of which only figures under the same tag count: others are of another basis."""
+    now = source.figures(end, "quarterly")
+    if prior_end is None:
+        return now, {}
+    here, there = source.tags(end, "quarterly"), source.tags(prior_end, "quarterly")
+    before = source.figures(prior_end, "quarterly")
+    return now, {name: value for name, value in before.items() if _alike(name, here, there)}
 
 
 def a_year_apart(source: Source, end: date) -> tuple[Figures, Figures, date | None]:
@@ -47,15 +61,19 @@ def a_year_apart(source: Source, end: date) -> tuple[Figures, Figures, date | No
 
     Diluted shares are those of the years that end with the quarters where they are not known of both quarters.
     """
-    now, prior_end = source.figures(end, "quarterly"), source.preceding(end, YEAR_APART)
+    prior_end, shares = source.preceding(end, YEAR_APART), "diluted_shares"
+    now, before = compared(source, end, prior_end)
     if prior_end is None:
-        return now, {}, None
-    before, shares = source.figures(prior_end, "quarterly"), "diluted_shares"
-    if now.get(shares) is None or before.get(shares) is None:
+        return now, before, None
+    if now.get(shares) is None or source.figures(prior_end, "quarterly").get(shares) is None:
         years = [source.figures(day, "annual").get(shares) for day in (end, prior_end)]
-        if None not in years:
+        if None not in years and _alike(shares, *(source.tags(day, "annual") for day in (end, prior_end))):
             now, before = {**now, shares: years[0]}, {**before, shares: years[1]}
     return now, before, prior_end
+
+
+def _alike(name: str, here: Mapping[str, str], there: Mapping[str, str]) -> bool:
+    return name not in here or name not in there or here[name] == there[name]
 
 
 def kind_of(start: date | None, end: date) -> str:

@@ -1,7 +1,7 @@
 """Figures of the second derivation from the raw files: rows of EDGAR's company facts.
 
-Plain Python. The table of metrics says which tags are which metric; what each filing gives under them is kept. A
-quarter is looked up when it is asked for, and is a difference where filers report only the year to date.
+Plain Python, with its own choice of elements; what each filing gives under them is kept. A quarter is looked up when it
+is asked for, and is a difference where filers report only the year to date on one basis.
 """
 
 from __future__ import annotations
@@ -12,16 +12,11 @@ from datetime import date
 from typing import Any
 
 from finskillbench.domains.fundamental.second.answers import Figures, Value
+from finskillbench.domains.fundamental.second.basis import Restated, recast, restatements_of
+from finskillbench.domains.fundamental.second.choice import Period, filings
+from finskillbench.domains.fundamental.second.concepts import CONCEPTS, NOT_NEGATIVE, Concept
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, SHORTER, Kind, kind_of, nearest_first
-from finskillbench.domains.fundamental.second.stated import (
-    COMPUTED,
-    FiledFigure,
-    Period,
-    computed,
-    in_units,
-    stated,
-    tagged,
-)
+from finskillbench.domains.fundamental.second.stated import FiledFigure, stated
 
 
 class RawFacts:
@@ -30,29 +25,22 @@ class RawFacts:
     Parameters
     ----------
     rows : mappings with taxonomy, tag, unit, start (None for an instant), end, value, accession, form and filed.
-    metrics : canonical metric to its entry of the table of metrics.
+    concepts : metric to how it is read.
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]], metrics: Mapping[str, Any]) -> None:
-        self.metrics = metrics
-        by_tag = tagged(rows)
-        filings = in_units({metric: stated(by_tag, entry) for metric, entry in metrics.items()}, metrics)
+    def __init__(self, rows: Iterable[Mapping[str, Any]], concepts: Mapping[str, Concept] = CONCEPTS) -> None:
+        self.concepts = concepts
         self.versions: dict[str, dict[Period, list[FiledFigure]]] = {}
+        self.restated: dict[str, Restated] = {}
         self.starts: dict[str, dict[date, set[date]]] = {}
         self.ends: dict[str, dict[date, set[date]]] = {}
-        for metric, entry in metrics.items():
-            if entry.get("part"):
-                continue
-            figures = filings[metric]
-            if "fallback" in entry:
-                figures = figures | computed(figures, filings, entry["fallback"])
-            best: dict[str, int] = {}
-            for (_, accession), figure in figures.items():
-                best[accession] = min(best.get(accession, COMPUTED), figure.rank)
+        for metric, figures in stated(filings(rows), concepts).items():
             by_period: dict[Period, list[FiledFigure]] = {}
             for (period, _), figure in figures.items():
                 by_period.setdefault(period, []).append(figure)
-            self.versions[metric] = {period: _versions(filed, best) for period, filed in by_period.items()}
+            self.versions[metric] = {period: _versions(filed) for period, filed in by_period.items()}
+            told = self.versions[metric].items()
+            self.restated[metric] = restatements_of((start, end, filed) for (start, end), filed in told)
             starts, ends = self.starts.setdefault(metric, {}), self.ends.setdefault(metric, {})
             for start, end in by_period:
                 if start is not None:
@@ -75,55 +63,72 @@ class RawDay:
         """Every figure of the period of a kind that ends on a day; None where no filing gives it."""
         return {metric: self.figure(metric, end, kind) for metric in self.facts.versions}
 
+    def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
+        """Under which element each of those figures stands, of those that are known."""
+        told = {metric: self.told(metric, end, kind) for metric in self.facts.versions}
+        return {metric: one.tag for metric, one in told.items() if one is not None}
+
     def figure(self, metric: str, end: date, kind: Kind) -> Value:
         """One figure: a flow as stated, else a quarter by subtraction, or a balance."""
-        if self.facts.metrics[metric]["kind"] != "flow":
-            known = self._known(metric, (None, end), self.day)
-            return None if known is None else known.value
+        found = self.told(metric, end, kind)
+        return None if found is None else found.value
+
+    def told(self, metric: str, end: date, kind: Kind) -> FiledFigure | None:
+        """One figure with where it comes from."""
+        concept = self.facts.concepts[metric]
+        if concept.instant:
+            return self._known(metric, (None, end), self.day)
         starts = self.facts.starts[metric].get(end, ())
         as_stated = [
-            (known.new, start, known.value)
+            (known.filed, start, known)
             for start in starts
             if kind_of(start, end) == kind and (known := self._known(metric, (start, end), self.day)) is not None
         ]
         if as_stated:
-            return max(as_stated)[2]
-        if kind != "quarterly" or not self.facts.metrics[metric].get("additive", True):
+            return max(as_stated, key=lambda one: one[:2])[2]
+        if kind != "quarterly" or not concept.summed:
             return None
         least, most, _ = QUARTER_APART
-        left: list[tuple[date, date, float]] = []
+        left: list[tuple[date, date, FiledFigure]] = []
         for start in starts:
             shorter = SHORTER.get(kind_of(start, end))
             for stop in self.facts.ends[metric][start] if shorter else ():
                 if kind_of(start, stop) == shorter and least <= (end - stop).days <= most:
                     made = self._difference(metric, (start, end), (start, stop))
                     if made is not None:
-                        left.append((made[0], stop, made[1]))
-        return max(left)[2] if left else None
+                        left.append((made.filed, stop, made))
+        return max(left, key=lambda one: one[:2])[2] if left else None
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
         """The nearest of the days that end a quarter, so many days before, of which any flow is known."""
-        flows = [metric for metric in self.facts.versions if self.facts.metrics[metric]["kind"] == "flow"]
+        flows = [metric for metric in self.facts.versions if not self.facts.concepts[metric].instant]
         ends = {other for metric in flows for other in self.facts.starts[metric]}
         for other in nearest_first(end, ends, distance):
             if any(self.figure(metric, other, "quarterly") is not None for metric in flows):
                 return other
         return None
 
-    def _difference(self, metric: str, longer: Period, shorter: Period) -> tuple[date, float] | None:
-        """A year to date less a shorter one: the day on which it was last made, and what it left.
+    def _difference(self, metric: str, longer: Period, shorter: Period) -> FiledFigure | None:
+        """A year to date less a shorter one, filed on the day on which it was last made.
 
-        Made when both are first known under one tag, and again when both have been restated since.
+        Made when both are first known under one element, and again when both have been restated since. A filing that
+        recasts the year before tells another year than what was filed for its parts until then; an expense or a
+        revenue below zero shows the same.
         """
         versions = self.facts.versions[metric]
         filed = {figure.filed for period in (longer, shorter) for figure in versions.get(period, ())}
-        made: tuple[date, float] | None = None
+        made: FiledFigure | None = None
         for day in sorted(day for day in filed if day <= self.day):
             whole, part = self._known(metric, longer, day), self._known(metric, shorter, day)
-            if whole is None or part is None or part.rank != whole.rank:  # another tag may be another concept
+            if whole is None or part is None or part.tag != whole.tag:
                 continue
-            if made is None or min(whole.new, part.new) > made[0]:
-                made = day, whole.value - part.value
+            if part.new < whole.new and recast(self.facts.restated[metric], whole.accession, *longer):
+                continue
+            value = whole.value - part.value
+            if value < 0 and (metric == "revenue" or metric in NOT_NEGATIVE):
+                continue
+            if made is None or min(whole.new, part.new) > made.filed:
+                made = replace(whole, filed=day, value=value)
         return made
 
     def _known(self, metric: str, period: Period, day: date) -> FiledFigure | None:
@@ -136,23 +141,22 @@ class RawDay:
         return found
 
 
-def _versions(figures: Iterable[FiledFigure], best_of_filing: Mapping[str, int]) -> list[FiledFigure]:
-    """What counts and is new, in order of filing: of a day the first tag and the last filing.
+def _versions(figures: Iterable[FiledFigure]) -> list[FiledFigure]:
+    """What is new, its value or its element, in order of filing: of a day the first element and the last filing.
 
-    A lesser tag is no restatement of a better one if it is a weak one or its filing uses a better one elsewhere: it
-    then is another concept. What is filed again under a better tag is no news, but goes by that tag from then on.
+    A neighbouring element is no restatement of a better one.
     """
     found: list[FiledFigure] = []
-    best, day = COMPUTED, date.min
+    best, day = 10**6, date.min
     order = sorted(figures, key=lambda figure: figure.accession, reverse=True)
     for figure in sorted(order, key=lambda figure: (figure.filed, figure.rank)):
         if figure.filed == day:
             continue
         day = figure.filed
-        counts = figure.rank <= best or not (figure.weak or best_of_filing[figure.accession] < figure.rank)
+        counts = figure.rank <= best or not figure.weak
         if counts and (not found or found[-1].value != figure.value):
             found.append(figure)
-        elif counts and figure.rank < found[-1].rank:
+        elif counts and figure.tag != found[-1].tag:
             found.append(replace(figure, new=found[-1].new))
         best = min(best, figure.rank)
     return found

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from statistics import median
-from typing import Any
+
+from finskillbench.domains.fundamental.second.choice import Filing, Period, chosen
+from finskillbench.domains.fundamental.second.concepts import CONCEPTS, NOT_NEGATIVE, Concept
 
 COMPUTED = 1000
-"""The rank of a figure that its filing does not state but whose parts it does: behind every tag."""
-_FORMS = frozenset({"10-Q", "10-K", "10-QT", "10-KT", "20-F", "40-F"})
-_NEVER_ZERO = ("us-gaap:Assets", "ifrs-full:Assets")
-"""Tags of what every company has; a zero is an empty cell."""
+"""The rank of a figure that its filing does not state but whose parts it does: behind every element."""
 _LEAST_EPS = 0.05
 """Smaller earnings per share have too few digits to tell a scale."""
 _DEAREST = 750.0
@@ -21,19 +20,15 @@ _DEAREST = 750.0
 _LAST_FILINGS = 8
 """As many filings before tell how many shares there were."""
 
-Period = tuple[date | None, date]
-"""First and last day; no first day for an instant."""
 Key = tuple[Period, str]
 """Period and accession."""
-Tagged = dict[str, list[Mapping[str, Any]]]
-"""Rows of periodic reports by `taxonomy:tag`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FiledFigure:
     """The figure of one period in one filing.
 
-    rank : the place of its tag among those of the metric, 0 first.
+    tag : the element, or those of its parts joined by their signs. rank : its place among those of the metric, 0 first.
     new : the day on which the value was first filed, which is that of the filing unless it repeats another.
     """
 
@@ -43,39 +38,31 @@ class FiledFigure:
     rank: int
     weak: bool
     value: float
+    tag: str
 
 
 Stated = dict[Key, FiledFigure]
 """What filings state of one metric."""
 
 
-def tagged(rows: Iterable[Mapping[str, Any]]) -> Tagged:
-    """Rows of periodic reports, amendments included, by tag."""
-    found: Tagged = {}
-    for row in rows:
-        if row["form"].removesuffix("/A") in _FORMS:
-            found.setdefault(f"{row['taxonomy']}:{row['tag']}", []).append(row)
-    return found
+def stated(reports: Iterable[Filing], concepts: Mapping[str, Concept] = CONCEPTS) -> dict[str, Stated]:
+    """Metric to what each filing states of it: scaled to units, sums of parts included."""
+    found: dict[str, Stated] = {metric: {} for metric in concepts}
+    for filing, metric, choice in chosen(reports, concepts):
+        weak = choice.tag in concepts[metric].neighbours
+        for period, value in choice.said.items():
+            found[metric][period, filing.accession] = FiledFigure(
+                filing.filed, filing.filed, filing.accession, choice.order, weak, value, choice.tag
+            )
+    found = in_units(found, concepts)
+    return {
+        metric: found[metric] | computed(metric, found, concept) if concept.terms else found[metric]
+        for metric, concept in concepts.items()
+        if not concept.helper
+    }
 
 
-def stated(by_tag: Tagged, entry: Mapping[str, Any]) -> Stated:
-    """(period, accession) to what that filing states of a metric: under the first of its tags that is the whole."""
-    found: Stated = {}
-    for rank, alias in enumerate(entry["aliases"]):
-        parts = _only_parts(by_tag, alias)
-        for row in by_tag.get(alias["tag"], ()):
-            key = ((row["start"], row["end"]), row["accession"])
-            fits = row["unit"] == entry["unit"] and (row["start"] is None) == (entry["kind"] == "instant")
-            empty = row["value"] <= 0 and (entry["unit"] == "shares" or alias["tag"] in _NEVER_ZERO)
-            if fits and not empty and row["accession"] not in parts:
-                figure = FiledFigure(
-                    row["filed"], row["filed"], row["accession"], rank, alias.get("weak", False), row["value"]
-                )
-                found.setdefault(key, figure)
-    return found
-
-
-def in_units(filings: Mapping[str, Stated], metrics: Mapping[str, Any]) -> dict[str, Stated]:
+def in_units(filings: Mapping[str, Stated], concepts: Mapping[str, Concept]) -> dict[str, Stated]:
     """What filings state of each metric, without what one of them tags in thousands or millions as if they were units.
 
     - A figure is amiss that an earlier filing gives as a thousand or a million times as great.
@@ -89,7 +76,7 @@ def in_units(filings: Mapping[str, Stated], metrics: Mapping[str, Any]) -> dict[
     in_scale: dict[str, Stated] = {}
     for metric, figures in filings.items():
         wrong = set(_shrunk(figures))
-        unit = metrics[metric]["unit"]
+        unit = concepts[metric].unit
         for key in figures:
             off = times.get(key[1], 1.0)
             if any(_about(off, scale, 0.2) for scale in (1e3, 1e6, 1e-3, 1e-6)) and (
@@ -161,37 +148,21 @@ def _of_scaled_tags(shares: Stated, wrong: set[Key], agreed: set[str]) -> set[Ke
     return found
 
 
-def _only_parts(by_tag: Tagged, alias: Mapping[str, Any]) -> set[str]:
-    """Filings in which a tag is a part of its metric: they use another part, or give a greater figure of the whole."""
-    parts = {row["accession"] for other in alias.get("unless", ()) for row in by_tag.get(other, ())}
-    totals: dict[tuple[Any, ...], float] = {}
-    for other in alias.get("below", ()):
-        for row in by_tag.get(other, ()):
-            key = row["accession"], row["unit"], row["start"], row["end"]
-            totals[key] = max(row["value"], totals.get(key, row["value"]))
-    for row in by_tag.get(alias["tag"], ()) if totals else ():
-        total = totals.get((row["accession"], row["unit"], row["start"], row["end"]))
-        if total is not None and total > row["value"]:
-            parts.add(row["accession"])
-    return parts
-
-
-def computed(
-    figures: Stated,
-    filings: Mapping[str, Stated],
-    fallback: Mapping[str, Any],
-) -> Stated:
+def computed(metric: str, filings: Mapping[str, Stated], concept: Concept) -> Stated:
     """What filings that do not state a metric state the parts of."""
-    terms, optional, inside = fallback["terms"], fallback.get("optional", ()), fallback.get("inside_weak", ())
-    needed = [filings[term] for term in terms if term not in optional]
+    needed = [filings[term] for term in concept.terms if term not in concept.optional]
     found: Stated = {}
     for key, first in needed[0].items():
-        if key not in figures and all(key in others for others in needed):
-            wide = any(others[key].weak for others in needed)
-            value = sum(
-                sign * filings[term][key].value
-                for term, sign in terms.items()
-                if key in filings[term] and not (wide and term in inside)
-            )
-            found[key] = FiledFigure(first.filed, first.filed, first.accession, COMPUTED, True, value)
+        if key in filings[metric] or not all(key in others for others in needed):
+            continue
+        wide = any(others[key].weak for others in needed)
+        parts = [
+            (sign, filings[term][key])
+            for term, sign in concept.terms.items()
+            if key in filings[term] and not (wide and term in concept.inside)
+        ]
+        value = sum(sign * part.value for sign, part in parts)
+        if value >= 0 or metric not in NOT_NEGATIVE:
+            tag = "".join(f"{'+' if sign > 0 else '-'}{part.tag}" for sign, part in parts)
+            found[key] = FiledFigure(first.filed, first.filed, first.accession, COMPUTED, True, value, tag)
     return found

@@ -26,21 +26,32 @@ class VisibleFacts:
     """The facts that an episode may see, by kind of period and last day; a `Source`."""
 
     def __init__(self, rows: Sequence[FactRow]) -> None:
-        found: dict[tuple[str, date], dict[str, tuple[tuple[bool, str, str, str], float]]] = defaultdict(dict)
+        found: dict[tuple[str, date], dict[str, tuple[tuple[bool, str, str, str], float, str]]] = defaultdict(dict)
         for row in rows:
             start = None if row["start"] is None else date.fromisoformat(row["start"])
             end = date.fromisoformat(row["end"])
             figures = found[kind_of(start, end), end]
             # Reported before derived, then the last filed; the same period may be given two first days.
-            entry = (not row["derived"], row["filed"], row["accession"], str(row["start"])), float(row["value"])
+            entry = (
+                (not row["derived"], row["filed"], row["accession"], str(row["start"])),
+                float(row["value"]),
+                row["tag"],
+            )
             figures[row["metric"]] = max(figures.get(row["metric"], entry), entry)
         self._figures = {
-            period: {metric: value for metric, (_, value) in figures.items()} for period, figures in found.items()
+            period: {metric: value for metric, (_, value, _) in figures.items()} for period, figures in found.items()
+        }
+        self._tags = {
+            period: {metric: tag for metric, (*_, tag) in figures.items()} for period, figures in found.items()
         }
 
     def figures(self, end: date, kind: Kind) -> Figures:
         """Flows of the period of a kind that ends on a day, and the balance sheet of that day."""
         return {**self._figures.get((kind, end), {}), **self._figures.get(("instant", end), {})}
+
+    def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
+        """The tag of each of those figures."""
+        return {**self._tags.get((kind, end), {}), **self._tags.get(("instant", end), {})}
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
         """The nearest of the days, so many days before, with which a quarter ends of which anything is known."""

@@ -1,0 +1,157 @@
+"""Quarters that nobody reported: figures of the year to date, subtracted where both stand on one basis."""
+
+from datetime import date
+
+import polars as pl
+
+from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART
+from finskillbench.panels.filings.concepts import EXPENSES, PERIOD, restated
+from finskillbench.sources.edgar.metrics import CANONICAL, METRICS
+
+_LONGER = {"half": "quarterly", "nine_months": "half", "annual": "nine_months"}
+"""Year-to-date period -> the one that ends a quarter earlier."""
+_NOT_BELOW_ZERO = (*EXPENSES, "revenue")
+"""What a difference below zero shows to be figures of two bases."""
+
+
+def versions_of(reported: pl.DataFrame) -> pl.DataFrame:
+    """The rows at which a period's figure, or its tag, was new, one per filing date.
+
+    A figure under a weak alias is no restatement of one under a better one. `since` is the day on which the figure was
+    new, whatever its tag.
+    """
+    daily = (
+        reported.sort("rank", "accession", descending=[False, True])
+        .unique([*PERIOD, "filed"], keep="first", maintain_order=True)
+        .sort(*PERIOD, "filed")
+        .with_columns(period=pl.struct(PERIOD).rle_id())
+        .with_columns(best_before=pl.col("rank").cum_min().shift(1).over("period"))
+    )
+    lesser = (pl.col("rank") > pl.col("best_before")) & pl.col("weak")
+    counted = daily.filter(~lesser.fill_null(False)).with_columns(
+        figure=pl.struct(*PERIOD, "value").rle_id(), said=pl.struct(*PERIOD, "value", "tag").rle_id()
+    )
+    return (
+        counted.with_columns(since=pl.col("filed").first().over("figure"))
+        .filter(pl.col("said").is_first_distinct())
+        .drop("period", "best_before", "figure", "said")
+    )
+
+
+def with_recasts(versions: pl.DataFrame) -> pl.DataFrame:
+    """The versions with `recast`: whether their filing restates the same period of the year before.
+
+    Such a filing tells the year on another basis (a business discontinued, a line redefined) than the reports for the
+    parts of that year did. Figures that differ by rounding are no restatement.
+    """
+    key = ["symbol", "metric", "accession", "duration"]
+    flows = versions.filter(pl.col("duration").is_in(list(_LONGER)))
+    before = pl.col("value").shift(1).over(PERIOD)
+    changed = flows.filter(restated(pl.col("value"), before)).select(*key, end_before="end")
+    apart = (pl.col("end") - pl.col("end_before")).dt.total_days().is_between(*YEAR_APART)
+    period = [*key, "start", "end"]
+    recast = flows.select(period).join(changed, on=key).filter(apart).select(period).unique()
+    return versions.join(
+        recast.with_columns(recast=pl.lit(True)), on=period, how="left", maintain_order="left"
+    ).with_columns(pl.col("recast").fill_null(False))
+
+
+def differences(versions: pl.DataFrame) -> pl.DataFrame:
+    """Quarters as year-to-date figures subtracted, remade once both parents have been restated.
+
+    One restated parent less one that is not would put a year's restatement into one quarter. Parents under different
+    tags may be different concepts, and so may a recast year and what was filed for its parts before it: neither is
+    subtracted, and an expense or a revenue below zero is no quarter. Where the quarter itself is reported, derived rows
+    filed on that day or later give way to it, whichever day it is said to start on.
+    """
+    # One chain of joins, of which no part means anything by itself.
+    additive = [name for name in CANONICAL if METRICS[name].additive]
+    flows = versions.filter(pl.col("metric").is_in(additive) & (pl.col("duration") != "other"))
+    pairs = _year_to_date_pairs(flows)
+    key = [*PERIOD, "earlier"]
+    sides = {
+        "long": pairs.join(flows, on=PERIOD),
+        "short": pairs.join(flows.rename({"end": "earlier"}), on=["symbol", "metric", "start", "earlier"]),
+    }
+    events = pl.concat([side.select(*key, "filed") for side in sides.values()]).unique().sort("filed")
+    of_filing = ["accession", "form", "fiscal_year", "fiscal_period"]
+    for name, side in sides.items():
+        known = side.select(
+            *key,
+            "filed",
+            pl.col("filed").alias(f"filed_{name}"),
+            *(pl.col(one).alias(f"{one}_{name}") for one in ("value", "tag", "unit", "since", "recast", *of_filing)),
+        )
+        events = events.join_asof(known.sort("filed"), on="filed", by=key, check_sortedness=False)
+    later = pl.col("filed_long") >= pl.col("filed_short")
+    two_bases = pl.col("recast_long") & (pl.col("since_short") < pl.col("since_long"))
+    rows = (
+        events.filter((pl.col("tag_long") == pl.col("tag_short")) & ~two_bases)
+        .with_columns(
+            pl.when(later).then(f"{column}_long").otherwise(f"{column}_short").alias(column) for column in of_filing
+        )
+        .with_columns(
+            value=pl.col("value_long") - pl.col("value_short"),
+            parents=pl.format(
+                "{} {} {}..{} - {} {} {}..{}",
+                *("accession_long", "metric", "start", "end"),
+                *("accession_short", "metric", "start", "earlier"),
+            ),
+            first="start",
+            start=pl.col("earlier") + pl.duration(days=1),
+            unit="unit_long",
+            tag="tag_long",
+            taxonomy=pl.lit(""),
+            duration=pl.lit("quarterly"),
+            derived=pl.lit(True),
+        )
+        .filter((pl.col("value") >= 0) | ~pl.col("metric").is_in(_NOT_BELOW_ZERO))
+    )
+    reported = (
+        versions.filter(pl.col("duration") == "quarterly")
+        .group_by("symbol", "metric", "end")
+        .agg(reported=pl.col("filed").min())
+    )
+    # Where two year-to-date chains end on one day, the longer one is the fiscal year's.
+    rows = (
+        rows.join(reported, on=["symbol", "metric", "end"], how="left")
+        .filter(pl.col("reported").is_null() | (pl.col("filed") < pl.col("reported")))
+        .sort(*PERIOD, "first", "filed")
+    )
+    rows = rows.filter(_of_one_vintage(rows)).sort(*PERIOD, "filed", "first")
+    rows = rows.unique([*PERIOD, "filed"], keep="first", maintain_order=True)
+    said = rows.select(pl.struct(*PERIOD, "value", "tag")).to_series()
+    return rows.filter(~(said == said.shift(1)).fill_null(False))
+
+
+def _year_to_date_pairs(flows: pl.DataFrame) -> pl.DataFrame:
+    """PERIOD and `earlier`: year-to-date periods with the end of the one that is a quarter shorter."""
+    periods = flows.select(*PERIOD, "duration").unique()
+    return (
+        periods.filter(pl.col("duration").is_in(list(_LONGER)))
+        .with_columns(before=pl.col("duration").replace_strict(_LONGER))
+        .join(
+            periods.select("symbol", "metric", "start", earlier="end", before="duration"),
+            on=["symbol", "metric", "start", "before"],
+        )
+        .filter((pl.col("end") - pl.col("earlier")).dt.total_days().is_between(*QUARTER_APART))
+        .select(*PERIOD, "earlier")
+    )
+
+
+def _of_one_vintage(rows: pl.DataFrame) -> pl.Series:
+    """Whether a difference (sorted by chain and filing) is its chain's first, or both parents are newer than the last.
+
+    A chain is the differences of one pair of periods.
+    """
+    retained: list[bool] = []
+    last: date | None = None
+    chains = rows.select(pl.struct(*PERIOD, "first").rle_id()).to_series().to_list()
+    before = -1
+    filings = rows.select("filed", pl.min_horizontal("since_long", "since_short")).iter_rows()
+    for chain, (filed, older) in zip(chains, filings, strict=True):
+        retained.append(chain != before or last is None or older > last)
+        if retained[-1]:
+            last = filed
+        before = chain
+    return pl.Series(retained, dtype=pl.Boolean)
