@@ -34,7 +34,7 @@ Fact = tuple[str, tuple[str | None, str], float, str]
 
 
 def rows(facts: Iterable[Fact], *, unit: str = "USD", form: str = "10-Q") -> pl.DataFrame:
-    records = []
+    records: list[dict[str, object]] = []
     for tag, (start, end), value, filed in facts:
         taxonomy, _, name = tag.rpartition(":")
         records.append(
@@ -96,7 +96,9 @@ CONTRACTS = "RevenueFromContractWithCustomerExcludingAssessedTax"
 CASH = "NetCashProvidedByUsedInOperatingActivities"
 BEFORE = ("2022-01-01", "2022-12-31")
 NEXT_FIRST = ("2024-01-01", "2024-03-31")
-SAID = {
+Filed = tuple[float, str, bool]
+"""Value, day of filing, whether it is derived."""
+SAID: dict[str, tuple[list[Fact], dict[tuple[str, tuple[str | None, str]], list[Filed]]]] = {
     "a repeated comparative is no new row and a restatement is": (
         [
             ("Revenues", FIRST, 100, "2023-05-01"),

@@ -108,7 +108,7 @@ def test_restated_figures_are_old_before_and_new_after(frame: pl.DataFrame, stor
         .filter(pl.col("filed").list.n_unique() > 1)
         .filter(pl.col("filed").list.n_unique() == pl.col("filed").list.len())
     )
-    checked = set()
+    checked: set[tuple[str, int]] = set()
     for row in versions.iter_rows(named=True):
         if sum(symbol == row["symbol"] for symbol, _ in checked) >= 20:
             continue

@@ -89,10 +89,8 @@ class Ledger:
         """Flows of `duration` ending at `end` with the instants of that day; empty where nothing is known."""
         if end is None:
             return Statement(self.symbol, None, duration)
-        values, tags = (
-            {**table.get((Duration.INSTANT, end), {}), **table.get((duration, end), {})}
-            for table in (self.figures, self.tags)
-        )
+        values = {**self.figures.get((Duration.INSTANT, end), {}), **self.figures.get((duration, end), {})}
+        tags = {**self.tags.get((Duration.INSTANT, end), {}), **self.tags.get((duration, end), {})}
         return Statement(self.symbol, end, duration, values, tags)
 
     def compared(self, end: date, prior_end: date | None) -> tuple[Statement, Statement]:
@@ -137,10 +135,8 @@ def ledger(rows: Iterable[Row], symbol: str) -> Ledger:
         metric = text_in(row, "metric", place, _TABLE)
         if metric not in found or found[metric][0] < rank:
             found[metric] = (rank, value, str(row.get("tag") or ""))
-    figures, tags = (
-        {period: {metric: entry[place] for metric, entry in found.items()} for period, found in latest.items()}
-        for place in (1, 2)
-    )
+    figures = {period: {metric: value for metric, (_, value, _) in found.items()} for period, found in latest.items()}
+    tags = {period: {metric: tag for metric, (*_, tag) in found.items()} for period, found in latest.items()}
     return Ledger(symbol, MappingProxyType(figures), MappingProxyType(tags))
 
 
