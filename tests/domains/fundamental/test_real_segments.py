@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 from finskillbench.domains.fundamental import driver_decomposition
-from finskillbench.domains.fundamental.objects import TABLE
 from finskillbench.domains.fundamental.pools import Candidate, Pool
 from finskillbench.domains.fundamental.reports import Case, opened
 from finskillbench.domains.fundamental.second.segments import RawSegments
@@ -45,8 +43,7 @@ def filings(realdata: Path) -> FilingsData:
 def cases(filings: FilingsData) -> dict[tuple[str, str], Case]:
     """Every report of the companies of which revenue by segment is known."""
     panels = build_fundamentals(filings)
-    metrics = json.loads(TABLE.read_bytes())["metrics"]
-    found = opened(panels, filings, metrics, np.random.default_rng(1), timedelta(days=800))  # type: ignore[arg-type]
+    found = opened(panels, filings, np.random.default_rng(1), timedelta(days=800))  # type: ignore[arg-type]
     return {(case.report.symbol, f"{case.report.period_end}"): case for case in found if case.segments}
 
 
