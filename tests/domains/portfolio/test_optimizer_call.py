@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from finskillbench.domains.portfolio.optimizer_call import agreement, effective_parameters, fill, render
+from finskillbench.domains.portfolio.optimizer_call import ANOTHER_OBJECTIVE, effective_parameters, merit
 
 SECTORS = ("Energy", "Technology", "Utilities")
 SIZE = 30
@@ -96,27 +96,50 @@ def test_a_floor_for_every_name_implies_holding_them_all_and_forbids_short_sales
     assert "min_names" in _effective(min_weight=0.0005, min_names=SIZE)
 
 
-def test_agreement_counts_both_ways() -> None:
+def test_a_floor_of_nothing_bans_short_sales_whatever_long_only_says() -> None:
+    assert _effective(long_only=False, min_weight=0.0) == PLAIN == _effective(long_only=True)
+    assert _effective(long_only=False, min_weight=-0.05) == PLAIN | {"long_only": False, "min_weight": -0.05}
+    assert _effective(long_only=False, max_weight=1.0, max_turnover=1.2) == PLAIN | {
+        "long_only": False,
+        "max_weight": 1.0,
+        "max_turnover": 1.2,
+    }
+
+
+def test_limits_count_both_ways_and_the_objective_is_a_gate() -> None:
     wanted = _effective(max_weight=0.05, max_turnover=0.1)
-    assert agreement(wanted, wanted) == 1.0
-    assert agreement(_effective(max_weight=0.05), wanted) == pytest.approx(2 / 3)
-    assert agreement(_effective(max_weight=0.05, max_turnover=0.1, min_weight=0.01), wanted) == pytest.approx(3 / 4)
-    assert agreement(_effective(max_weight=0.051, max_turnover=0.1), wanted) == pytest.approx(2 / 3)
-    assert agreement({}, wanted) == 0.0
-    assert agreement({}, {}) == 0.0
+    assert merit(wanted, wanted) == 1.0
+    assert merit(_effective(max_weight=0.05), wanted) == pytest.approx(1 / 2)
+    assert merit(_effective(max_weight=0.05, max_turnover=0.1, min_weight=0.01), wanted) == pytest.approx(2 / 3)
+    assert merit(_effective(max_weight=0.051, max_turnover=0.1), wanted) == pytest.approx(1 / 2)
+    assert merit(PLAIN, wanted) == merit({}, wanted) == 0.0
+    assert merit(_effective("max_return", max_weight=0.05, max_turnover=0.1), wanted) == ANOTHER_OBJECTIVE <= 0.3
+
+
+def test_a_unit_error_leaves_nothing_of_a_parameter() -> None:
+    right = {"max_weight": 0.05, "max_turnover": 0.1, "max_tracking_error": 0.03}
+    per_cent = {name: 100 * limit for name, limit in right.items()}
+    wanted = _effective(**right)
+    for name in right:
+        assert merit(_effective(**right | {name: per_cent[name]}), wanted) == pytest.approx(2 / 3)
+    assert merit(_effective(**per_cent), wanted) == 0.0
 
 
 def test_numbers_are_equal_within_rounding_only() -> None:
     wanted = _effective(max_tracking_error=0.0125)
-    assert agreement(_effective(max_tracking_error=0.01250000001), wanted) == 1.0
-    assert agreement(_effective(max_tracking_error=0.0126), wanted) == 0.5
-    assert agreement(_effective(max_tracking_error=1.25), wanted) == 0.5
+    assert merit(_effective(max_tracking_error=0.01250000001), wanted) == 1.0
+    assert merit(_effective(max_tracking_error=0.0126), wanted) == 0.0
+    assert merit(_effective(max_sector_weight=0.333), _effective(max_sector_weight=1 / 3)) == 1.0
 
 
-def test_sector_caps_agree_by_the_share_of_sectors() -> None:
+def test_sector_caps_weigh_by_level_and_agree_by_the_share_of_sectors() -> None:
     wanted = _effective(max_sector_weight=0.2)
-    assert agreement(_effective(sector_limits={"Energy": 0.2, "Technology": 0.2}), wanted) == pytest.approx(5 / 6)
-    assert agreement(_effective(sector_limits={"Financials": 0.2}), wanted) == 0.5
+    assert merit(_effective(sector_limits={"Energy": 0.2, "Technology": 0.2}), wanted) == pytest.approx(2 / 3)
+    assert merit(_effective(sector_limits={"Financials": 0.2}), wanted) == 0.0
+    two = _effective(max_sector_weight=0.2, sector_limits={"Energy": 0.1})
+    assert merit(wanted, two) == pytest.approx(1 / 2)
+    assert merit(_effective(sector_limits={"Energy": 0.1}), two) == pytest.approx(1 / 2)
+    assert merit(two, _effective(max_weight=0.05) | two) == pytest.approx(2 / 3)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])  # of the machine, not of the function
@@ -132,13 +155,4 @@ def test_sector_caps_agree_by_the_share_of_sectors() -> None:
 )))  # fmt: skip
 def test_any_call_is_read_without_a_crash_and_agrees_with_itself(call: dict[str, Any]) -> None:
     found = effective_parameters(call, SECTORS, SIZE)
-    assert agreement(found, found) == (1.0 if found else 0.0)
-
-
-def test_texts_print_drawn_numbers_in_their_style_and_calls_hold_them() -> None:
-    drawn = {"cap": 0.065, "turn": 0.125, "sector": 0.2, "names": 18, "lam": 2.0}
-    text = render("{cap:pct} {turn:bps} {sector:words} {names:int} {lam:plain}", drawn)
-    assert text == "6.5% 1250 basis points one fifth 18 2"
-    call = {"objective": "max_sharpe", "risk_aversion": "lam", "constraints": {"max_weight": "cap", "long_only": True}}
-    assert fill(call, drawn)["risk_aversion"] == 2.0
-    assert fill(call, drawn)["constraints"] == {"max_weight": 0.065, "long_only": True}
+    assert merit(found, found) == 1.0

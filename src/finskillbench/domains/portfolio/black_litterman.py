@@ -12,7 +12,7 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import exploits, second
 from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, TOLERANCE
 from finskillbench.domains.portfolio.inputs import AnalystView, BlackLittermanInput
 from finskillbench.domains.portfolio.ladders import black_litterman as ladders
@@ -293,6 +293,7 @@ SUBTASK = Subtask(
     build=build,
     proof=proof,
     ladder=ladders.ladder,
+    exploits=exploits.black_litterman,
     by_hand=Naive(("market_cap_weights", "covariance_matrix", "risk_aversion"), by_hand),
     trivial=Naive(("market_cap_weights",), trivial),
 )

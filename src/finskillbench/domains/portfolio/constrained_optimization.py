@@ -11,6 +11,7 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
+from finskillbench.domains.portfolio import exploits
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import ConstrainedInput
 from finskillbench.domains.portfolio.ladders import optimisation as ladders
@@ -310,6 +311,7 @@ SUBTASK = Subtask(
     build=build,
     proof=proof,
     ladder=ladders.ladder,
+    exploits=exploits.constrained,
     by_hand=Naive(("constraints", "benchmark_weights"), by_hand),
     trivial=Naive(("expected_returns", "constraints"), trivial),
 )

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import exploits, second
 from finskillbench.domains.portfolio.definitions import EXACT_LIMITS, METADATA, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import InfeasibilityInput
 from finskillbench.domains.portfolio.ladders import infeasibility as ladders
@@ -77,18 +77,26 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """Half feasible, half infeasible cases of the hard tier, none inside the grey band around the turnover limit.
 
     Current portfolios are drawn for this subtask alone, close to the limit on both sides of it: no other episode gives
-    a verdict away, and neither do the distance to the benchmark, the order or the name of an episode.
+    a verdict away, and neither do the distance to the benchmark, the order or the name of an episode. The least
+    turnovers of each verdict are spread evenly over their range, so that no constant is near many of them.
     """
     count = objects.settings["episodes_per_subtask"]
-    verdicts = context.generator(NAME, "verdicts").permutation(count) < count // 2
+    order = context.generator(NAME, "verdicts").permutation(count).tolist()
     months = objects.month_ends
+    half = count // 2
     return [
-        _task(_case(context, objects, months[i % len(months)], i, too_far=bool(verdicts[i])), i) for i in range(count)
+        _task(_case(context, objects, months[i % len(months)], i, place % half / half, too_far=place < half), i)
+        for i, place in enumerate(order)
     ]
 
 
-def _case(context: BuildContext, objects: PortfolioObjects, month: MonthEnd, index: int, *, too_far: bool) -> Case:
-    """Draw current portfolios until one lies clear of the grey band on the wanted side, whatever the tolerance."""
+def _case(
+    context: BuildContext, objects: PortfolioObjects, month: MonthEnd, index: int, place: float, *, too_far: bool
+) -> Case:
+    """Draw current portfolios until one lies clear of the grey band on the wanted side, whatever the tolerance.
+
+    `place` in [0, 1) says where in the range of its verdict the least turnover is wanted.
+    """
     settings, grey_band = objects.settings["infeasibility"], objects.settings["grey_band"]
     tier = objects.tier(settings["tier"], month)
     limit = tier.max_turnover
@@ -98,7 +106,10 @@ def _case(context: BuildContext, objects: PortfolioObjects, month: MonthEnd, ind
     for attempt in range(_ATTEMPTS):
         rng = context.generator(NAME, month.as_of, index, attempt)
         try:
-            current, least = legacy_portfolio(month, tier, limit + float(rng.uniform(low, high)), rng, _CLOSE)
+            away = 0.5 * attempt / _ATTEMPTS  # where the limits are wide, later attempts keep further from the limit
+            share = place + away * (1.0 - place) if too_far else place * (1.0 - away)
+            wanted = limit + low + (high - low) * share + float(rng.uniform(-_CLOSE, _CLOSE))
+            current, least = legacy_portfolio(month, tier, wanted, rng, _CLOSE)
         except (InfeasibleError, UndecidedError):
             continue
         if least is None or abs(least.value - limit) < grey_band or (least.value > limit) != too_far:
@@ -277,6 +288,7 @@ SUBTASK = Subtask(
     build=build,
     proof=proof,
     ladder=ladders.ladder,
+    exploits=exploits.infeasibility,
     by_hand=Naive(("constraints", "current_portfolio"), by_hand),
     trivial=Naive((), lambda data: {"feasible": True, "minimum_turnover": 0.0}),
     headline=False,

@@ -1,18 +1,18 @@
-"""The optimiser call of tool use: which parameters count, and how an authored text becomes text and call."""
+"""The optimiser call of tool use: which parameters count, and what a call is worth."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.scoring.values import array, boolean, mapping, number, numbers, text
 
-_ROUNDING = 1e-6
-"""Relative difference below which two numbers are the same number, written differently."""
-_WORDS = {0.15: "15 percent", 0.2: "one fifth", 0.25: "one quarter"}
+_ROUNDING = 1.001e-3
+"""Relative difference below which two numbers are the same number, one third and 0.333 for instance."""
+ANOTHER_OBJECTIVE = 0.3
+"""What the right limits are worth under an objective that was not asked for."""
 
 
 def effective_parameters(call: Mapping[str, Any], sectors: Sequence[str], size: int) -> dict[str, Any]:
@@ -30,15 +30,18 @@ def effective_parameters(call: Mapping[str, Any], sectors: Sequence[str], size: 
     aversion = number(call.get("risk_aversion"))
     if objective == "max_sharpe" and aversion is not None and aversion != 1.0:
         found["risk_aversion"] = aversion
-    cap, floor = number(limits.get("max_weight")), number(limits.get("min_weight")) or 0.0
-    if boolean(limits.get("long_only")) is False and floor <= 0:
+    floor, short = _floor(limits)
+    if short:
         found["long_only"] = False
+    if floor is not None and (short or floor > 0):
+        found["min_weight"] = floor
+    cap = number(limits.get("max_weight"))
+    forced = 0 if short else _forced_names(cap, floor or 0.0, size)
     for name, binds in (
-        ("max_weight", cap is not None and cap < 1),
-        ("min_weight", floor > 0),
-        ("max_turnover", (number(limits.get("max_turnover")) or 0.0) < 1),
+        ("max_weight", short or (cap is not None and cap < 1)),
+        ("max_turnover", short or (number(limits.get("max_turnover")) or 0.0) < 1),
         ("max_tracking_error", True),
-        ("min_names", (number(limits.get("min_names")) or 0.0) > _forced_names(cap, floor, size)),
+        ("min_names", (number(limits.get("min_names")) or 0.0) > forced),
         ("max_names", (number(limits.get("max_names")) or 0.0) < size),
     ):
         value = number(limits.get(name))
@@ -53,6 +56,17 @@ def effective_parameters(call: Mapping[str, Any], sectors: Sequence[str], size: 
         tolerance = number(limits.get("neutrality_tolerance"))
         found["neutrality_tolerance"] = 0.01 if tolerance is None else tolerance
     return found
+
+
+def _floor(limits: Mapping[str, Any]) -> tuple[float | None, bool]:
+    """The least weight of every name that two parameters set together, and whether it leaves room for short sales.
+
+    A floor of 0 or more bans them whatever `long_only` says: `long_only: false, min_weight: 0` is a long-only call.
+    """
+    floor = number(limits.get("min_weight"))
+    if boolean(limits.get("long_only")) is False:
+        return floor, floor is None or floor < 0
+    return max(floor or 0.0, 0.0), False
 
 
 def _forced_names(cap: float | None, floor: float, size: int) -> int:
@@ -72,44 +86,32 @@ def _sector_caps(limits: Mapping[str, Any], sectors: Sequence[str]) -> dict[str,
     return {name: cap for name, cap in caps.items() if cap < 1}
 
 
+def merit(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
+    """What a call is worth: the share of its limits that are right, and little of that under another objective."""
+    asked = given.get("objective") == wanted.get("objective")
+    return (1.0 if asked else ANOTHER_OBJECTIVE) * agreement(given, wanted)
+
+
 def agreement(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
-    """Share of the union of parameters on which two calls agree; sector caps agree by the share of sectors that do."""
-    names = given.keys() | wanted.keys()
-    total = sum(_same(given[name], wanted[name]) for name in names if name in given and name in wanted)
-    return total / len(names) if names else 0.0
+    """Share of the parameters that are asked for or given, the objective apart, on which two calls agree.
+
+    Sector caps count once for each level of cap, by the share of the sectors at that level that have it: a cap of one
+    sector weighs as much as that of all the others.
+    """
+    right, total = 0.0, 0
+    for name in (given.keys() | wanted.keys()) - {"objective", "sector_limits"}:
+        right += name in given and name in wanted and _same(given[name], wanted[name])
+        total += 1
+    caps, expected = (mapping(call.get("sector_limits")) for call in (given, wanted))
+    for level in set(expected.values()):
+        sectors = [sector for sector, cap in expected.items() if cap == level]
+        right += sum(sector in caps and _same(caps[sector], level) for sector in sectors) / len(sectors)
+        total += 1
+    total += len({cap for sector, cap in caps.items() if sector not in expected})
+    return right / total if total else 1.0
 
 
-def _same(given: object, wanted: object) -> float:
-    one, other = mapping(given), mapping(wanted)
-    if isinstance(given, Mapping) and isinstance(wanted, Mapping):
-        return agreement(one, other)
+def _same(given: object, wanted: object) -> bool:
     if isinstance(given, float) and isinstance(wanted, float):
-        return float(abs(given - wanted) <= _ROUNDING * max(abs(wanted), 1.0))
-    return float(given == wanted)
-
-
-def render(template: str, drawn: Mapping[str, float]) -> str:
-    """The authored text with its numbers printed in the styles it asks for, e.g. `{cap:pct}`."""
-    return re.sub(r"\{(\w+):(\w+)\}", lambda match: _styled(drawn[match[1]], match[2]), template)
-
-
-def _styled(value: float, style: str) -> str:
-    if style == "pct":
-        return f"{value * 100:g}%"
-    if style == "bps":
-        return f"{value * 10_000:g} basis points"
-    if style == "words":
-        return _WORDS[value]
-    return f"{value:g}"
-
-
-def fill(call: Mapping[str, Any], drawn: Mapping[str, float]) -> dict[str, Any]:
-    """The authored call with drawn numbers in place of their names."""
-    return {key: _filled(value, drawn) for key, value in call.items()}
-
-
-def _filled(value: object, drawn: Mapping[str, float]) -> object:
-    inner = mapping(value)
-    if isinstance(value, Mapping):
-        return fill(inner, drawn)
-    return drawn.get(value, value) if isinstance(value, str) else value
+        return abs(given - wanted) <= _ROUNDING * abs(wanted)
+    return given == wanted

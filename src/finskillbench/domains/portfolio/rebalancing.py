@@ -12,7 +12,7 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import exploits, second
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import RebalancingInput
 from finskillbench.domains.portfolio.ladders import rebalancing as ladders
@@ -337,6 +337,7 @@ SUBTASK = Subtask(
     build=build,
     proof=proof,
     ladder=ladders.ladder,
+    exploits=exploits.rebalancing,
     by_hand=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), by_hand),
     trivial=Naive(("current_portfolio",), trivial),
 )

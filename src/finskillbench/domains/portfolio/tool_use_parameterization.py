@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
-import msgspec
 from pydantic import Field, JsonValue
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
-from finskillbench.domains.building import BuildContext, Task, read_catalog, read_catalog_text
-from finskillbench.domains.draws import stratified
+from finskillbench.domains.building import BuildContext, Task, read_catalog_text
+from finskillbench.domains.portfolio import exploits
 from finskillbench.domains.portfolio.definitions import SKILL
 from finskillbench.domains.portfolio.inputs import ToolUseInput
+from finskillbench.domains.portfolio.ladders import tool_use as ladders
+from finskillbench.domains.portfolio.mandates import DEMANDS, Universe, Words, compose, words
 from finskillbench.domains.portfolio.objects import PortfolioObjects
-from finskillbench.domains.portfolio.optimizer_call import agreement, effective_parameters, fill, render
+from finskillbench.domains.portfolio.optimizer_call import agreement, effective_parameters, merit
 from finskillbench.engines.portfolio.mandate_text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, relative_error, share
 from finskillbench.scoring.values import json_equal, mapping, number, parameter
 
 NAME = "tool_use_parameterization"
 METHOD = "parameter_match"
+_ATTEMPTS = 50
+"""Mandates drawn for one episode before the build gives up."""
 TRIVIAL_CALL = {"objective": "max_sharpe", "constraints": {"long_only": True}}
 """The call that needs no reading: the zero of `certified`."""
 
@@ -32,7 +36,8 @@ class OptimizerCall(Answer):
     """One call of the optimiser."""
 
     objective: Literal["max_sharpe", "min_variance", "max_return", "risk_parity"] = Field(
-        description="The objective that the mandate asks for."
+        description="The objective that the mandate asks for; max_sharpe is mean-variance utility, risk_parity "
+        "regularised inverse variance."
     )
     risk_aversion: float | None = Field(
         None, description="Only if the mandate states a risk aversion; a positive number."
@@ -49,75 +54,86 @@ class ToolUseParameterization(Answer):
     optimizer_call: OptimizerCall = Field(description="The optimiser call, by the API in tool_documentation.")
 
 
-class AuthoredMandate(TypedDict):
-    """A text with drawn numbers, `{name:style}`, the numbers to draw, and the call that the text implies."""
-
-    id: str
-    difficulty: str
-    text: str
-    draw: dict[str, list[int | float]]
-    call: dict[str, Any]
-
-
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """Two draws of numbers for each authored mandate, 40 taken by difficulty; the call follows from the text alone."""
-    mandates = mandate_texts()
-    tasks = [_task(context, objects, mandate, draw) for draw in range(2) for mandate in mandates]
-    count, rng = objects.settings["episodes_per_subtask"], context.generator(NAME, "draw")
-    return stratified(tasks, lambda task: task.episode.difficulty, count, rng)
+    """40 mandates, each of a template of its own: objectives and difficulties in turn, the rest drawn."""
+    vocabulary, count = words(), objects.settings["episodes_per_subtask"]
+    order = context.generator(NAME, "order").permutation(count).tolist()
+    templates: set[str] = set()
+    return [_task(context, objects, vocabulary, place, index, templates) for place, index in enumerate(order)]
 
 
-def mandate_texts() -> list[AuthoredMandate]:
-    """The authored mandates that ship with the benchmark."""
-    return msgspec.convert(read_catalog(__package__, "tool_use.json")["mandates"], list[AuthoredMandate])
-
-
-def _task(context: BuildContext, objects: PortfolioObjects, mandate: AuthoredMandate, draw: int) -> Task:
-    rng = context.generator(NAME, mandate["id"])
-    # Both draws come from one stream, so that the second can avoid the first one's numbers.
-    orders: dict[str, list[int]] = {
-        name: rng.permutation(len(values)).tolist() for name, values in mandate["draw"].items()
-    }
-    drawn = {name: mandate["draw"][name][order[draw % len(order)]] for name, order in orders.items()}
-    months = objects.month_ends
-    month = months[int(rng.integers(len(months))) - draw]
-    text, call = render(mandate["text"], drawn), fill(mandate["call"], drawn)
-    task_id = f"{SUBTASK.prefix}_{month.as_of}_{mandate['id']}"
-    sectors = sorted(set(month.sectors))
+def _task(
+    context: BuildContext, objects: PortfolioObjects, vocabulary: Words, place: int, index: int, templates: set[str]
+) -> Task:
+    """One mandate of a template that no other has; `templates` takes it in."""
+    month = objects.month_ends[place % len(objects.month_ends)]
+    universe = Universe(tuple(sorted(set(month.sectors))), len(month.tickers))
+    objective = tuple(Objective)[index % len(Objective)]
+    difficulty = tuple(DEMANDS)[index // len(Objective) % len(DEMANDS)]
+    for attempt in range(_ATTEMPTS):
+        rng = context.generator(NAME, index, attempt)
+        mandate = compose(objective, difficulty, universe, vocabulary, rng)
+        if mandate.template not in templates and not _idle(mandate.call, universe):
+            break
+    else:
+        raise InternalError(f"{_ATTEMPTS} {difficulty} mandates of {objective} say what others say")
+    templates.add(mandate.template)
+    task_id = f"{SUBTASK.prefix}_{month.as_of}_{place:02d}"
     task_input: ToolUseInput = {
-        "scenario_description": text,
+        "scenario_description": mandate.text,
         "tool_documentation": read_catalog_text(__package__, "optimizer_api.md"),
-        "sectors": sectors,
-        "universe_size": len(month.tickers),
+        "sectors": list(universe.sectors),
+        "universe_size": universe.size,
     }
     prompt = Prompt(
-        f"Translate this mandate into one call of optimize_portfolio as of {month.as_of}: {text} The API is in "
-        "the task data under tool_documentation. State exactly what the mandate asks for: every limit it names, no "
-        "other.",
+        f"Translate this mandate into one call of optimize_portfolio as of {month.as_of}: {mandate.text} The API is in "
+        "the task data under tool_documentation. State exactly what the mandate asks for: every limit it sets, no "
+        "other, in the units of the API.",
         "Submit a JSON object with optimizer_call: objective, risk_aversion if the mandate states one, and "
         "constraints, by the names and units of the API; set long_only explicitly.",
     )
-    parameters = effective_parameters(call, sectors, len(month.tickers))
+    parameters = effective_parameters(mandate.call, universe.sectors, universe.size)
+    origin = {"kind": "composed", "template": mandate.template}
     return Task(
         Episode(
             task_id,
             SKILL,
             NAME,
             month.as_of,
-            mandate["difficulty"],
+            difficulty,
             task_input,
             prompt,
-            {"scenario_type": mandate["id"], "parameters": len(parameters)},
+            {"scenario_type": mandate.template, "parameters": len(parameters)},
         ),
         Truth(
             task_id,
             NAME,
-            {"optimizer_call": call},
-            {"method": METHOD, "required_parameters": sorted(call), "ground_truth_source": "authored"},
-            {"kind": "authored", "template": mandate["id"], "drawn": drawn},
+            {"optimizer_call": mandate.call},
+            {
+                "method": METHOD,
+                "required_parameters": sorted(mandate.call),
+                "ground_truth_source": "composed by grammar",
+            },
+            origin,
         ),
-        {"kind": "authored", "template": mandate["id"], "drawn": drawn, "effective_parameters": parameters},
+        {**origin, "effective_parameters": parameters},
     )
+
+
+def _idle(call: Mapping[str, Any], universe: Universe) -> list[str]:
+    """Constraints of a call without which it would be the same call."""
+    limits = call["constraints"]
+    wanted = effective_parameters(call, universe.sectors, universe.size)
+    return [
+        name
+        for name in sorted(set(limits) - {"long_only"})
+        if effective_parameters(
+            {**call, "constraints": {key: value for key, value in limits.items() if key != name}},
+            universe.sectors,
+            universe.size,
+        )
+        == wanted
+    ]
 
 
 def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
@@ -162,22 +178,23 @@ def _leaf_matches(predicted: object, expected: object, tolerance: float) -> bool
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Score:
-    """Agreement of the parameters that change the feasible set or the objective, both ways, above the trivial call's.
+    """Share of the limits that are right, missing and added ones counted, above that of the trivial call.
 
-    Numbers must be equal within rounding. A parameter at its default, or implied by another, does not count; one that
-    is missing or added does.
+    A limit is right when its number is equal within rounding, in the unit of the API. A parameter at its default, or
+    implied by another, does not count. Under an objective that was not asked for, right limits earn
+    `ANOTHER_OBJECTIVE` of their marks.
     """
     sectors, size = _universe(task_input)
     wanted = effective_parameters(mapping(truth.expected_output["optimizer_call"]), sectors, size)
     given = effective_parameters(mapping(answer.get("optimizer_call")), sectors, size)
     floor = agreement(effective_parameters(TRIVIAL_CALL, sectors, size), wanted)
-    raw = agreement(given, wanted)
+    raw = merit(given, wanted)
     details = {
-        "agreement": raw,
+        "merit": raw,
         "missing": sorted(wanted.keys() - given.keys()),
         "added": sorted(given.keys() - wanted.keys()),
     }
-    return Score(clip((raw - floor) / (1.0 - floor)), details)
+    return Score(clip((raw - floor) / (1.0 - floor)) if floor < 1.0 else raw, details)
 
 
 def _universe(task_input: JsonObject) -> tuple[list[str], int]:
@@ -191,24 +208,21 @@ def proof(label: Label[ToolUseInput], findings: Findings) -> None:
     sectors, size = _universe(label.task_input)
     wanted = effective_parameters(call, sectors, size)
     findings.expect(call["objective"] in set(Objective), where, f"objective {call['objective']} is unknown")
-    for name in sorted(set(call["constraints"]) - {"long_only"}):
-        rest = {key: value for key, value in call["constraints"].items() if key != name}
-        less = effective_parameters({**call, "constraints": rest}, sectors, size)
-        findings.expect(less != wanted, where, f"{name} changes nothing")
+    for name in _idle(call, Universe(tuple(sectors), size)):
+        findings.fail(where, f"{name} changes nothing")
     reading = read_mandate(label.task_input["scenario_description"], sectors)
     findings.expect(not reading.unread, where, f"the text states something no parameter takes: {reading.unread}")
     read = effective_parameters(reading.call(), sectors, size)
     differ = sorted(name for name in wanted.keys() | read.keys() if wanted.get(name) != read.get(name))
-    findings.expect(agreement(read, wanted) > 1 - 1e-9, where, f"the text and the call differ on {', '.join(differ)}")
-    trivial = agreement(effective_parameters(TRIVIAL_CALL, sectors, size), wanted)
+    findings.expect(merit(read, wanted) > 1 - 1e-9, where, f"the text and the call differ on {', '.join(differ)}")
+    trivial = merit(effective_parameters(TRIVIAL_CALL, sectors, size), wanted)
     findings.expect(trivial < 1, where, "the call that needs no reading is right")
     if label.certificate:
         stored = label.certificate
         same = stored["effective_parameters"] == read
         findings.expect(same, where, "its parameters are not those that the text states")
-        for name in ("template", "drawn"):
-            same = label.truth.proof[name] == stored[name]
-            findings.expect(same, where, f"the truth's {name} is not the certificate's")
+        same = label.truth.proof["template"] == stored["template"]
+        findings.expect(same, where, "the truth's template is not the certificate's")
 
 
 def by_hand(data: Mapping[str, Any]) -> JsonObject:
@@ -230,6 +244,8 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
+    ladder=ladders.ladder,
+    exploits=exploits.tool_use,
     by_hand=Naive(("scenario_description",), by_hand),
     trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),
 )

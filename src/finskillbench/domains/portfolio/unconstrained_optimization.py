@@ -7,6 +7,7 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
+from finskillbench.domains.portfolio import exploits
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import UnconstrainedInput
 from finskillbench.domains.portfolio.ladders import optimisation as ladders
@@ -133,6 +134,7 @@ SUBTASK = Subtask(
     build=build,
     proof=proof,
     ladder=ladders.ladder,
+    exploits=exploits.unconstrained,
     by_hand=Naive(
         ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": rule_of_thumb(data)}
     ),

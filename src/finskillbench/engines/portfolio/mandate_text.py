@@ -13,7 +13,7 @@ from typing import Any
 
 _FRACTIONS = {"tenth": 0.1, "fifth": 0.2, "quarter": 0.25, "third": 1 / 3, "half": 0.5}
 _QUANTITY = re.compile(
-    r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%|percent\b|basis points\b|bps?\b)?"
+    r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%|percent\b|basis points\b|bps?\b|of NAV\b)?"
     r"|one[ -](?P<fraction>tenth|fifth|quarter|third|half)\b"
 )
 _FACTORS = {
@@ -33,6 +33,13 @@ _OBJECTIVES = (
 _LOWER = re.compile(r"at least|no fewer than|or more|minimum of|not less than", re.I)
 _NEUTRAL = re.compile(r"exposure|beta\b|neutral|factors?\b", re.I)
 _SHORT_ALLOWED = re.compile(r"\b(?:may|can|is allowed to) (?:sell short|short)\b", re.I)
+_TWO_WAY = re.compile(r"\btwo-way\b|\bpurchases (?:and|plus) sales\b", re.I)
+_DEFAULT_NEUTRAL = re.compile(r"\bneutral\b.*\bdefault tolerance\b", re.I)
+_ASIDE = re.compile(
+    r"\b(?:last (?:year|quarter|month|review)|until now|so far|previous(?:ly)?|formerly|used to|in the past|USD)\b",
+    re.I,
+)
+"""What a sentence says of the past, or of money, limits nothing."""
 _EXCLUSION = re.compile(r"\b(?:forbids?|excludes?|prohibits?)\b", re.I)
 
 
@@ -64,11 +71,23 @@ def read_mandate(text: str, sectors: Sequence[str]) -> MandateReading:
     reading.objective = next((name for name, cue in _OBJECTIVES if re.search(cue, text, re.I)), None)
     reading.constraints["long_only"] = not _SHORT_ALLOWED.search(text)
     for sentence in re.split(r"(?<=[.])\s+(?=[A-Z])", text):
+        if _ASIDE.search(sentence):
+            continue
         _read_exclusions(reading, sentence, sectors)
+        if _DEFAULT_NEUTRAL.search(sentence):
+            reading.constraints["neutral_factors"] = _factors(sentence)
+            reading.evidence["neutral_factors"] = sentence
         sentence = _read_range(reading, sentence)
-        for clause in re.split(r"[;:,]\s+|\band\b", sentence):
+        # A sentence with one quantity is about one thing, however it is punctuated.
+        whole = len(_QUANTITY.findall(sentence)) == 1
+        for clause in [sentence] if whole else re.split(r"[;:,]\s+|\band\b", sentence):
             _read_clause(reading, clause.strip(), sentence, sectors)
     return reading
+
+
+def _factors(sentence: str) -> list[str]:
+    """The factors that a sentence names."""
+    return [factor for factor, cue in _FACTORS.items() if re.search(cue, sentence, re.I)]
 
 
 def _read_exclusions(reading: MandateReading, sentence: str, sectors: Sequence[str]) -> None:
@@ -97,13 +116,14 @@ def _read_clause(reading: MandateReading, clause: str, sentence: str, sectors: S
         if name == "risk_aversion":
             reading.risk_aversion = value
         elif name == "neutrality_tolerance":
-            factors = [factor for factor, cue in _FACTORS.items() if re.search(cue, sentence, re.I)]
-            reading.constraints["neutral_factors"] = factors
+            reading.constraints["neutral_factors"] = _factors(sentence)
             reading.constraints[name] = value
         elif name in ("min_names", "max_names"):
             reading.constraints[name] = int(value)
         elif name == "weight":
             name = _place_weight(reading, clause, value, sectors)
+        elif name == "max_turnover":
+            reading.constraints[name] = round(value / 2, 12) if _TWO_WAY.search(clause) else value
         elif name is None:
             reading.unread.append(clause)
             continue
@@ -119,6 +139,8 @@ def _value(match: re.Match[str]) -> tuple[float, str]:
     number = float(match["number"])
     if match["unit"] is None:
         return number, "plain"
+    if match["unit"].lower() == "of nav":
+        return number, "share"
     return round(number / (100 if match["unit"] in ("%", "percent") else 10_000), 12), "share"
 
 
@@ -129,7 +151,7 @@ def _limit_of(clause: str, unit: str) -> str | None:
     if unit == "share":
         if "tracking error" in lowered:
             return "max_tracking_error"
-        return "max_turnover" if "turnover" in lowered else "weight"
+        return "max_turnover" if "turnover" in lowered or _TWO_WAY.search(clause) else "weight"
     if re.search(r"holdings|names|positions", lowered):
         return "min_names" if _LOWER.search(clause) else "max_names"
     return "neutrality_tolerance" if _NEUTRAL.search(clause) else None

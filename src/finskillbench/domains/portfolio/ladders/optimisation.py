@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.portfolio.exploits import by_ticker
 from finskillbench.domains.portfolio.ladders.written import (
     WORTHLESS,
-    by_ticker,
     of_digits,
     other_objectives,
     too_wide,

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.arrays import Floats
 from finskillbench.domains.base import Label, Rung
-from finskillbench.domains.portfolio.ladders.written import WORTHLESS, by_ticker, of_digits, other_objectives
+from finskillbench.domains.portfolio.exploits import traded
+from finskillbench.domains.portfolio.ladders.written import WORTHLESS, of_digits, other_objectives
 from finskillbench.domains.portfolio.merit import CONFUSED
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import turnover
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import PortfolioProblem, required
-from finskillbench.episode import JsonObject
+from finskillbench.engines.portfolio.problem import required
 
 
 def ladder(label: Label[Any]) -> list[Rung]:
@@ -47,13 +46,3 @@ def ladder(label: Label[Any]) -> list[Rung]:
     rungs.append(Rung("no trade", traded(problem, current), 0.0, WORTHLESS))
     rungs.append(Rung("no weights", {**truth, "new_weights": {}}, 0.0, 0.0))
     return rungs
-
-
-def traded(problem: PortfolioProblem, weights: Floats) -> JsonObject:
-    """A rebalancing to these weights whose trades and turnover agree with them."""
-    current = required(problem.current, "current portfolio")
-    return {
-        "trade_list": by_ticker(problem, weights - current),
-        "new_weights": by_ticker(problem, weights),
-        "turnover": turnover(weights, current),
-    }

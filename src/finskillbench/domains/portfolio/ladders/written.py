@@ -21,11 +21,6 @@ WORTHLESS = 0.02
 """The most that an answer earns which a portfolio manager would throw away."""
 
 
-def by_ticker(problem: PortfolioProblem, weights: Floats) -> dict[str, float]:
-    """Ticker to weight."""
-    return dict(zip(problem.tickers, weights.tolist(), strict=True))
-
-
 def rounded(value: object, digits: int) -> Any:
     """Every number of a JSON value with so many decimals."""
     table = mapping(value)

@@ -1,0 +1,250 @@
+"""The grammar of tool-use mandates: what a mandate demands, drawn first, and the words in which it says so.
+
+A demand is one statement of a mandate: a limit, or two that belong together. The call follows from the demands alone,
+the text from the demands and from words drawn for each; nothing of a text is kept from one edition to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import msgspec
+import numpy as np
+
+from finskillbench.domains.building import read_catalog
+from finskillbench.engines.portfolio.problem import Objective
+
+_FACTORS = {
+    "mkt_rf": "the market",
+    "smb": "size",
+    "hml": "value",
+    "rmw": "profitability",
+    "cma": "investment",
+    "mom": "momentum",
+}
+_WORDS = {1000: "one tenth", 2000: "one fifth", 2500: "one quarter"}
+_EXCLUSIVE = (
+    {"min_weight", "min_names"},
+    {"min_weight", "max_names"},
+    {"min_weight", "names_between"},
+    {"min_weight", "excluded_sectors"},
+    {"min_names", "max_names", "names_between"},
+    {"max_turnover", "two_way_turnover"},
+    {"neutral", "neutral_default"},
+)
+"""Demands of which a mandate makes one at most: they say the same thing twice, or contradict each other."""
+_LONG_ONLY = {"min_weight", "min_names", "max_names", "names_between"}
+"""Demands that mean nothing, or another thing, where short positions are allowed."""
+DEMANDS = {"easy": 3, "medium": 4, "hard": 6}
+"""Demands beside the objective, by difficulty."""
+_SHORT_SHARE = 0.15
+"""Share of mandates that allow short positions."""
+
+
+class Words(TypedDict):
+    """The catalog of sentences."""
+
+    about: str
+    openings: list[str]
+    objectives: dict[str, list[str]]
+    limits: dict[str, list[str]]
+    barred: list[str]
+    allowed: list[str]
+    asides: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Universe:
+    """What a mandate may refer to."""
+
+    sectors: tuple[str, ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mandate:
+    """A text, the call that it implies, and its template: the objective with the demands it makes."""
+
+    text: str
+    call: dict[str, Any]
+    template: str
+
+
+def words() -> Words:
+    """The sentences that ship with the benchmark."""
+    return msgspec.convert(read_catalog(__package__, "mandates.json"), Words)
+
+
+def compose(
+    objective: Objective, difficulty: str, universe: Universe, vocabulary: Words, rng: np.random.Generator
+) -> Mandate:
+    """Draw what a mandate demands and how it says so."""
+    short = bool(rng.random() < _SHORT_SHARE)
+    kinds = _kinds(vocabulary, DEMANDS[difficulty], universe, rng, short=short)
+    call: dict[str, Any] = {"objective": objective.value}
+    limits: dict[str, Any] = {"long_only": not short}
+    aim = _pick(vocabulary["objectives"][objective.value], rng)
+    if objective is Objective.MAX_SHARPE:
+        call["risk_aversion"] = int(rng.integers(3, 20)) / 2
+        aim = aim.format(x=f"{call['risk_aversion']:g}")
+    sentences = [_DRAWS[kind](limits, universe, vocabulary["limits"][kind], rng) for kind in kinds]
+    sentences.append(_pick(vocabulary["allowed" if short else "barred"], rng))
+    if difficulty != "easy":
+        sentences.append(_aside(vocabulary, universe, rng))
+    body = [aim, *(sentences[i] for i in rng.permutation(len(sentences)).tolist())]
+    text = " ".join((_pick(vocabulary["openings"], rng), *body))
+    template = ", ".join((objective.value, *sorted(kinds), *(["short"] if short else [])))
+    return Mandate(text, {**call, "constraints": limits}, template)
+
+
+def _kinds(vocabulary: Words, count: int, universe: Universe, rng: np.random.Generator, *, short: bool) -> list[str]:
+    """Kinds of demand that go together."""
+    known = [kind for kind in vocabulary["limits"] if not (short and kind in _LONG_ONLY)]
+    if universe.size > 100:
+        known.remove("min_weight")  # a floor under thousands of names is less than a basis point
+    chosen: list[str] = []
+    for place in rng.permutation(len(known)).tolist():
+        kind = known[place]
+        clash = any(kind in exclusive and exclusive & set(chosen) for exclusive in _EXCLUSIVE)
+        if not clash and len(chosen) < count:
+            chosen.append(kind)
+    return chosen
+
+
+def _pick(sentences: Sequence[str], rng: np.random.Generator) -> str:
+    return sentences[int(rng.integers(len(sentences)))]
+
+
+def _aside(vocabulary: Words, universe: Universe, rng: np.random.Generator) -> str:
+    share, error = _share(25 * int(rng.integers(16, 60)), rng), _rate(25 * int(rng.integers(4, 25)), rng)
+    held, money = int(rng.integers(universe.size // 2, universe.size)), 10 * int(rng.integers(5, 90))
+    return _pick(vocabulary["asides"], rng).format(x=share, te=error, n=money, k=held)
+
+
+def _share(basis_points: int, rng: np.random.Generator) -> str:
+    """A fraction of NAV in one of the styles in which mandates print them."""
+    if basis_points in _WORDS:
+        return _WORDS[basis_points]
+    return f"{basis_points / 10_000:g} of NAV" if rng.random() < 0.2 else _rate(basis_points, rng)
+
+
+def _rate(basis_points: int, rng: np.random.Generator) -> str:
+    """A rate a year in one of the styles in which mandates print them."""
+    percent = f"{basis_points / 100:g}"
+    return _pick([f"{percent}%", f"{percent}%", f"{percent} percent", f"{basis_points} basis points"], rng)
+
+
+_Draw = Callable[[dict[str, Any], Universe, Sequence[str], np.random.Generator], str]
+
+
+def _of_points(
+    name: str,
+    low: int,
+    high: int,
+    step: int,
+    *,
+    written: Callable[[int, np.random.Generator], str] = _share,
+    told: int = 1,
+) -> _Draw:
+    """A limit drawn from low, low + step, ... high basis points; the text tells `told` times as much."""
+
+    def draw(limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator) -> str:
+        del universe
+        points = low + step * int(rng.integers((high - low) // step + 1))
+        limits[name] = points / 10_000
+        return _pick(sentences, rng).format(x=written(told * points, rng))
+
+    return draw
+
+
+def _max_weight(limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator) -> str:
+    """Caps under which the universe has room for a portfolio one and a half times."""
+    least = max(400, 25 * -(-15_000 // (25 * universe.size)))
+    return _of_points("max_weight", least, least + 800, 25)(limits, universe, sentences, rng)
+
+
+def _min_weight(limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator) -> str:
+    """Floors that take a tenth to a half of the portfolio."""
+    step = 5 if universe.size <= 50 else 1
+    low, high = (max(step, share // universe.size // step * step) for share in (1000, 5000))
+    return _of_points("min_weight", low, high, step)(limits, universe, sentences, rng)
+
+
+def _max_sector_weight(
+    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+) -> str:
+    """Caps under which the sectors have room for a portfolio one and a half times."""
+    least = max(1400, 100 * -(-150 // len(universe.sectors)))
+    return _of_points("max_sector_weight", least, least + 2000, 100)(limits, universe, sentences, rng)
+
+
+def _sector_limits(
+    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+) -> str:
+    """Caps of one or two sectors, of those that nothing else excludes."""
+    free = [sector for sector in universe.sectors if sector not in limits.get("excluded_sectors", ())]
+    told: list[str] = []
+    for place in rng.permutation(len(free))[: int(rng.integers(1, 3))].tolist():
+        points = 50 * int(rng.integers(4, 25))
+        limits.setdefault("sector_limits", {})[free[place]] = points / 10_000
+        told.append(_pick(sentences, rng).format(sector=free[place], x=_share(points, rng)))
+    return " ".join(told)
+
+
+def _excluded_sectors(
+    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+) -> str:
+    capped = limits.get("sector_limits", {})
+    free = [sector for sector in universe.sectors if sector not in capped]
+    names = sorted(free[place] for place in rng.permutation(len(free))[: int(rng.integers(1, 3))].tolist())
+    limits["excluded_sectors"] = names
+    return _pick(sentences, rng).format(sectors=" and ".join(names))
+
+
+def _names(*names: str) -> _Draw:
+    """One count of holdings, or two with room between them."""
+
+    def draw(limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator) -> str:
+        low = int(rng.integers(int(0.5 * universe.size), int(0.75 * universe.size) + 1))
+        high = int(rng.integers(int(0.8 * universe.size), universe.size))
+        counts = (high,) if names == ("max_names",) else (low, high)
+        limits.update(zip(names, counts, strict=False))
+        return _pick(sentences, rng).format(x=counts[0], y=counts[-1])
+
+    return draw
+
+
+def _neutral(limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator) -> str:
+    tolerance = limits["neutrality_tolerance"] = round(0.005 * int(rng.integers(4, 17)), 3)
+    return _neutral_default(limits, universe, [_pick(sentences, rng).replace("{x}", f"{tolerance:g}")], rng)
+
+
+def _neutral_default(
+    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+) -> str:
+    del universe
+    chosen = rng.permutation(list(_FACTORS))[: int(rng.integers(1, 4))].tolist()
+    factors = [name for name in _FACTORS if name in chosen]
+    limits["neutral_factors"] = factors
+    spoken = [_FACTORS[name] for name in factors]
+    listed = spoken[0] if len(spoken) == 1 else f"{', '.join(spoken[:-1])} and {spoken[-1]}"
+    return _pick(sentences, rng).format(factors=listed)
+
+
+_DRAWS: Mapping[str, _Draw] = {
+    "max_weight": _max_weight,
+    "min_weight": _min_weight,
+    "max_sector_weight": _max_sector_weight,
+    "sector_limits": _sector_limits,
+    "excluded_sectors": _excluded_sectors,
+    "min_names": _names("min_names"),
+    "max_names": _names("max_names"),
+    "names_between": _names("min_names", "max_names"),
+    "max_turnover": _of_points("max_turnover", 400, 3500, 100),
+    "two_way_turnover": _of_points("max_turnover", 400, 3500, 100, told=2),
+    "max_tracking_error": _of_points("max_tracking_error", 100, 600, 25, written=_rate),
+    "neutral": _neutral,
+    "neutral_default": _neutral_default,
+}
