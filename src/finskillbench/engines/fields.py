@@ -26,6 +26,18 @@ def number(
     return float(value)
 
 
+def require(data: Mapping[str, Any], *names: str) -> None:
+    """Fields that decide a result are given: nothing is assumed in their place.
+
+    Raises
+    ------
+    InputError : naming those that are absent or null.
+    """
+    missing = [name for name in names if data.get(name) is None]
+    if missing:
+        raise InputError(f"{', '.join(missing)} must be given; inject what the task has of them from the task data")
+
+
 def table_of(value: object) -> Mapping[str, Any] | None:
     """A value that is an object, else None."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None

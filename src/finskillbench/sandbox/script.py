@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.sandbox.limits import JsonObject
@@ -23,6 +23,23 @@ def _fail(message: str) -> NoReturn:
 
 def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a JSON number")
+
+
+DIGITS = 10
+"""Decimals of a script's numbers: more than any task asks for, fewer than the noise of the arithmetic has."""
+
+
+def rounded(result: JsonObject) -> JsonObject:
+    """A result with every number to `DIGITS` decimals."""
+    return {key: _rounded(value) for key, value in result.items()}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS) + 0.0  # no -0.0
+    if isinstance(value, dict):
+        return rounded(cast("JsonObject", value))
+    return [_rounded(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def cli(main: Callable[[JsonObject], JsonObject], arguments: Sequence[str] | None = None) -> None:

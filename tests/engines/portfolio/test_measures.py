@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from finskillbench.engines.portfolio.measures import (
+    LimitCheck,
+    breach,
     check_limits,
     name_count,
     sector_weights,
@@ -119,3 +121,14 @@ def test_rounding_to_basis_points_breaks_no_limit() -> None:
     problem = replace(PROBLEM, limits=Limits(max_weight=0.4, min_names=4, max_names=4), exposures=None)
     assert violations(problem, weights) == []
     assert violations(problem, weights, 1e-9) == ["max_weight"]
+
+
+def test_a_breach_is_free_within_the_tolerance_and_outright_from_a_twentieth_of_the_limit() -> None:
+    def severity(value: float, limit: float, name: str = "max_turnover") -> float:
+        return breach(name, LimitCheck(value, limit, value - limit))
+
+    assert severity(0.1499, 0.15) == severity(0.1505, 0.15) == 0.0
+    assert severity(0.15425, 0.15) == pytest.approx(0.5)
+    assert severity(0.159, 0.15) == 1.0
+    assert severity(0.0125, 0.01, "factor_neutrality") == pytest.approx(0.4)
+    assert severity(20, 19, "max_names") == 1.0  # one name too many

@@ -53,7 +53,8 @@ MODEL = {
     "`return` more than its second; P has +1 (and -1) there, Q is `return`",
     "uncertainty": "Omega_kk = (1 - confidence_k) * tau * p_k S p_k', no other entries",
     "posterior": "[(tau S)^-1 + P' Omega^-1 P]^-1 [(tau S)^-1 pi + P' Omega^-1 Q]",
-    "optimal_weights": "long-only, fully invested maximum of posterior'w - (risk_aversion / 2) * w'Sw",
+    "optimal_weights": "long-only, fully invested maximum of posterior'w - (risk_aversion / 2) * w'Sw; the factor 1/2 "
+    "belongs to this model, the risk_aversion of the max_sharpe objective has none",
     "tolerance": TOLERANCE,
 }
 """The model as the agent reads it; the engine computes exactly this."""

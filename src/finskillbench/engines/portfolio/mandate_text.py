@@ -52,6 +52,7 @@ class MandateReading:
     constraints: dict[str, Any] = field(default_factory=dict)
     evidence: dict[str, str] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     def call(self) -> dict[str, Any]:
         """The call as optimize_portfolio takes it."""
@@ -72,6 +73,7 @@ def read_mandate(text: str, sectors: Sequence[str]) -> MandateReading:
     reading.constraints["long_only"] = not _SHORT_ALLOWED.search(text)
     for sentence in re.split(r"(?<=[.])\s+(?=[A-Z])", text):
         if _ASIDE.search(sentence):
+            reading.left_out.append(sentence)
             continue
         _read_exclusions(reading, sentence, sectors)
         if _DEFAULT_NEUTRAL.search(sentence):

@@ -7,7 +7,7 @@ from typing import Any
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certified import Certified
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, check_limits
-from finskillbench.engines.portfolio.problem import PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 
 
 def named(problem: PortfolioProblem, values: Floats) -> dict[str, float]:
@@ -25,6 +25,14 @@ def checks(problem: PortfolioProblem, weights: Floats) -> dict[str, dict[str, fl
     """Measured value and limit of each limit."""
     found = check_limits(problem, weights)
     return {name: {"value": check.value, "limit": check.limit} for name, check in found.items()}
+
+
+def used(problem: PortfolioProblem) -> dict[str, Any]:
+    """What an optimisation was made of: objective, its parameters, the limits by name, the size of the universe."""
+    found: dict[str, Any] = {"names": problem.size, "objective": problem.objective.value}
+    if problem.objective is Objective.MAX_SHARPE:
+        found |= {"risk_aversion": problem.risk_aversion, "risk_free_rate": problem.risk_free_rate}
+    return found | {"limits": sorted(check_limits(problem, problem.inverse_variance))}
 
 
 def proof(certified: Certified) -> dict[str, Any]:
