@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio import exploits
 from finskillbench.domains.portfolio.exploits import EVERYTHING, by_ticker, portfolios, traded
 from finskillbench.engines.portfolio.formulation import Goal
@@ -23,7 +24,7 @@ from finskillbench.errors import FinSkillBenchError
 
 __all__ = ["ATTACKS", "EVERYTHING", "NEEDS_AN_OPTIMISER", "named", "other_questions", "stretched", "traded"]
 
-Array = np.ndarray
+Array = Floats
 Json = dict[str, Any]
 named = by_ticker
 
@@ -82,8 +83,7 @@ def _yardsticks(task_input: Json, write: Callable[[PortfolioProblem, Array], Jso
 
 def unconstrained(task_input: Json) -> dict[str, Json]:
     """Attacks on unconstrained optimisation."""
-    write = lambda problem, weights: {"weights": named(problem, weights)}  # noqa: E731
-    return exploits.unconstrained(task_input) | _yardsticks(task_input, write)
+    return exploits.unconstrained(task_input) | _yardsticks(task_input, exploits.weighted)
 
 
 def constrained(task_input: Json) -> dict[str, Json]:

@@ -88,7 +88,7 @@ def test_only_right_answers_reach_one(edition: Edition, sub_task: str) -> None:
 
 @pytest.mark.parametrize("sub_task", ["unconstrained_optimization", "constrained_optimization"])
 def test_another_objective_s_optimum_earns_part_at_most(edition: Edition, sub_task: str) -> None:
-    earned = []
+    earned: list[float] = []
     for episode in edition.episodes([sub_task]):
         problem = problem_from(edition.full_input(episode))
         for weights in other_questions(problem).values():
@@ -103,7 +103,8 @@ def test_another_episode_s_truth_earns_little(edition: Edition, sub_task: str) -
     """The answer to the same question at the next date, or the next of the list, is stale."""
     episodes = edition.episodes([sub_task])
     kind = [(episode.difficulty, episode.input.get("objective")) for episode in episodes]
-    slow, earned = [], []
+    slow: list[float] = []
+    earned: list[float] = []
     for place, episode in enumerate(episodes):
         same = [other for other in range(len(episodes)) if kind[other] == kind[place] and other != place]
         # Without a limit that moves with the date the answer moves slowly: risk estimates share 11 of 12 months, and
@@ -198,7 +199,7 @@ def test_trades_and_turnover_that_contradict_the_weights_cost_half_each(edition:
     for episode in edition.episodes(["rebalancing"]):
         answer = right_answer(edition, episode)
         away = {ticker: 0.005 - change for ticker, change in answer["trade_list"].items()}
-        lies = [
+        lies: list[Json] = [
             {"turnover": answer["turnover"] + 0.01},
             {"turnover": 2 * answer["turnover"]},
             {"turnover": None},

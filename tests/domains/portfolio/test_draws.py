@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import violations
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode
+from finskillbench.scoring.values import mapping
 
 SETTINGS = read_settings()
 PORTFOLIO = tuple(subtask.name for subtask in domain("portfolio_construction").subtasks)
@@ -76,6 +77,7 @@ def test_legacy_portfolios_are_portfolios_and_must_trade_where_trading_is_limite
         assert weights.min() >= 0.0
         problem = problem_from(edition.full_input(episode))
         if problem.limits.max_turnover is not None:
+            assert problem.current is not None
             assert violations(problem, problem.current, 1e-6), episode.task_id
 
 
@@ -102,9 +104,9 @@ def test_units_are_annual_and_objectives_mean_what_the_text_says(edition: Editio
 
 def _numbers(value: Any) -> list[float]:
     if isinstance(value, dict):
-        return [number for item in value.values() for number in _numbers(item)]
+        return [number for item in cast("dict[str, Any]", value).values() for number in _numbers(item)]
     if isinstance(value, list):
-        return [number for item in value for number in _numbers(item)]
+        return [number for item in cast("list[Any]", value) for number in _numbers(item)]
     return [float(value)] if isinstance(value, int | float) and not isinstance(value, bool) else []
 
 
@@ -121,16 +123,19 @@ def test_no_value_of_the_truth_stands_in_input_or_prompt(edition: Edition) -> No
                     assert f"{number:.9g}" not in exact, (episode.task_id, field)
                 if number > 0.001:
                     assert f"{number:.3g}" not in shown, (episode.task_id, field)
-            if isinstance(value, dict) and field not in ("constraint_satisfaction", "trade_list"):
+            wanted = mapping(value)
+            if wanted and field not in ("constraint_satisfaction", "trade_list"):
                 for name, given in episode.input.items():
-                    if isinstance(given, dict) and set(given) == set(value) and len(_numbers(given)) == len(given):
-                        apart = np.abs([given[ticker] - value[ticker] for ticker in value]).max()
+                    shown_map = mapping(given)
+                    if set(shown_map) == set(wanted) and len(_numbers(given)) == len(shown_map):
+                        apart = np.abs([shown_map[ticker] - wanted[ticker] for ticker in wanted]).max()
                         assert apart > 1e-3, (episode.task_id, field, name)
 
 
 def test_no_wording_tells_the_verdict(edition: Edition) -> None:
     """What is shown of two infeasibility episodes of a date differs in the numbers only, whatever their verdicts."""
-    wording, keys = Counter(), Counter()
+    wording: Counter[str] = Counter()
+    keys: Counter[str] = Counter()
     for episode in edition.episodes(["infeasibility_detection"]):
         text = json.dumps([episode.prompt.task_description, episode.prompt.output_instructions])
         wording[text.replace(str(episode.as_of_date), "DATE")] += 1

@@ -127,7 +127,7 @@ def test_a_breach_is_free_within_the_tolerance_and_outright_from_a_twentieth_of_
     def severity(value: float, limit: float, name: str = "max_turnover") -> float:
         return breach(name, LimitCheck(value, limit, value - limit))
 
-    assert severity(0.1499, 0.15) == severity(0.1505, 0.15) == 0.0
+    assert severity(0.1499, 0.15) == severity(0.15049, 0.15) == 0.0
     assert severity(0.15425, 0.15) == pytest.approx(0.5)
     assert severity(0.159, 0.15) == 1.0
     assert severity(0.0125, 0.01, "factor_neutrality") == pytest.approx(0.4)

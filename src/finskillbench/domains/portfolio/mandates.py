@@ -93,7 +93,7 @@ def compose(
     sentences.append(_pick(vocabulary["allowed" if short else "barred"], rng))
     if difficulty != "easy":
         sentences.append(_aside(vocabulary, universe, rng))
-    body = [aim, *(sentences[i] for i in rng.permutation(len(sentences)).tolist())]
+    body = [aim, *_drawn(sentences, len(sentences), rng)]
     text = " ".join((_pick(vocabulary["openings"], rng), *body))
     template = ", ".join((objective.value, *sorted(kinds), *(["short"] if short else [])))
     return Mandate(text, {**call, "constraints": limits}, template)
@@ -105,12 +105,17 @@ def _kinds(vocabulary: Words, count: int, universe: Universe, rng: np.random.Gen
     if universe.size > 100:
         known.remove("min_weight")  # a floor under thousands of names is less than a basis point
     chosen: list[str] = []
-    for place in rng.permutation(len(known)).tolist():
-        kind = known[place]
+    for kind in _drawn(known, len(known), rng):
         clash = any(kind in exclusive and exclusive & set(chosen) for exclusive in _EXCLUSIVE)
         if not clash and len(chosen) < count:
             chosen.append(kind)
     return chosen
+
+
+def _drawn(names: Sequence[str], count: int, rng: np.random.Generator) -> list[str]:
+    """So many of the names, each at most once, in random order."""
+    places: list[int] = rng.permutation(len(names)).tolist()
+    return [names[place] for place in places[:count]]
 
 
 def _pick(sentences: Sequence[str], rng: np.random.Generator) -> str:
@@ -186,10 +191,10 @@ def _sector_limits(
     """Caps of one or two sectors, of those that nothing else excludes."""
     free = [sector for sector in universe.sectors if sector not in limits.get("excluded_sectors", ())]
     told: list[str] = []
-    for place in rng.permutation(len(free))[: int(rng.integers(1, 3))].tolist():
+    for sector in _drawn(free, int(rng.integers(1, 3)), rng):
         points = 50 * int(rng.integers(4, 25))
-        limits.setdefault("sector_limits", {})[free[place]] = points / 10_000
-        told.append(_pick(sentences, rng).format(sector=free[place], x=_share(points, rng)))
+        limits.setdefault("sector_limits", {})[sector] = points / 10_000
+        told.append(_pick(sentences, rng).format(sector=sector, x=_share(points, rng)))
     return " ".join(told)
 
 
@@ -198,7 +203,7 @@ def _excluded_sectors(
 ) -> str:
     capped = limits.get("sector_limits", {})
     free = [sector for sector in universe.sectors if sector not in capped]
-    names = sorted(free[place] for place in rng.permutation(len(free))[: int(rng.integers(1, 3))].tolist())
+    names = sorted(_drawn(free, int(rng.integers(1, 3)), rng))
     limits["excluded_sectors"] = names
     return _pick(sentences, rng).format(sectors=" and ".join(names))
 
@@ -225,7 +230,7 @@ def _neutral_default(
     limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
 ) -> str:
     del universe
-    chosen = rng.permutation(list(_FACTORS))[: int(rng.integers(1, 4))].tolist()
+    chosen = _drawn(list(_FACTORS), int(rng.integers(1, 4)), rng)
     factors = [name for name in _FACTORS if name in chosen]
     limits["neutral_factors"] = factors
     spoken = [_FACTORS[name] for name in factors]

@@ -17,7 +17,7 @@ def ladder(label: Label[Any]) -> list[Rung]:
     """Of tool use; a limit that is missing, wrong or in per cent costs its share, of six demands a seventh at least."""
     truth = label.truth.expected_output
     call = truth["optimizer_call"]
-    limits: JsonObject = call["constraints"]
+    limits: dict[str, Any] = call["constraints"]
     rungs = [
         Rung("the call", truth, 1.0, 1.0),
         Rung("the same call in other words", _with(call, _spelled_out(limits, label.task_input["sectors"])), 1.0, 1.0),
