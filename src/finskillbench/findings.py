@@ -60,11 +60,11 @@ class Findings:
         """Add something a reader should know, which makes no label wrong."""
         self.found.append(Finding(State.WARN, str(where), message, field))
 
-    def expect(self, holds: object, where: object, message: str) -> None:
+    def expect(self, holds: object, where: object, message: str, field: str = "") -> None:
         """Add a defect unless something holds; NaN comparisons do not hold."""
         self.expectations += 1
         if not holds:
-            self.fail(where, message)
+            self.fail(where, message, field)
 
     def skip(self, reason: str) -> None:
         """End without a judgement, unless something was found already."""

@@ -42,7 +42,14 @@ def test_nothing_is_found_in_an_edition_that_is_in_order(audited: Audited) -> No
     report = audited(toy.tasks())
     assert found(report) == set()
     assert report.clean
-    assert {check.name for check in report.checks} >= {"rederived", "solvable", "leak", "ordering", "books"}
+    assert {check.name for check in report.checks} >= {
+        "rederived",
+        "solvable",
+        "leak",
+        "certified",
+        "ordering",
+        "books",
+    }
     assert all(check.figures["episodes"] == 6 for check in report.checks)
 
 
@@ -198,6 +205,26 @@ def test_checks_of_a_domain_are_run_under_their_names(audited: Audited, register
 def test_a_label_that_is_not_derived_again_is_named(audited: Audited) -> None:
     report = audited(spoil(lambda e, t: (e, replace(t, proof={}))), "rederived")
     assert found(report) == {("rederived", "bk_val_3")}
+
+
+def test_a_label_without_a_proof_is_named(audited: Audited) -> None:
+    report = audited(spoil(lambda e, t: (e, replace(t, proof={}))), "certified", "unique")
+    assert found(report) == {("certified", "bk_val_3"), ("unique", "bk_val_3")}
+
+
+def test_an_optimum_that_is_not_the_only_one_is_named(audited: Audited) -> None:
+    several = {"kind": "optimal", "unique": False, "uniqueness": "not unique: another optimum is known"}
+    report = audited(spoil(lambda e, t: (e, replace(t, proof=several))), "certified", "unique")
+    assert found(report) == {("unique", "bk_val_3")}
+
+
+@pytest.mark.parametrize("stated", [{}, {"value": "quantity times price, in thousands"}])
+def test_a_definition_that_is_not_the_label_s_is_named(stated: dict[str, str], audited: Audited, register: Any) -> None:
+    known = {"value": "quantity times price"}
+    register(toy.valuation(definitions=known))
+    tasks = [(with_input(episode, conventions=known), truth) for episode, truth in toy.tasks()]
+    tasks[SPOILT] = with_input(tasks[SPOILT][0], conventions=stated), tasks[SPOILT][1]
+    assert found(audited(tasks, "spec_agrees")) == {("spec_agrees", "bk_val_3")}
 
 
 def test_an_unknown_check_is_refused(audited: Audited) -> None:

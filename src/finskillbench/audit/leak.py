@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from itertools import cycle
-from typing import Any, cast
+from typing import Any, cast, get_args, get_type_hints, is_typeddict
 
 import orjson
 
@@ -156,10 +156,41 @@ def _search_data(seen: Seen, findings: Findings, numbers: set[tuple[str, float]]
                 if of is not None:
                     suspects.setdefault(path, of)
     answer_keys = {key.rstrip("s") for key in seen.label.truth.expected_output}
-    suspects |= {path: key for path, key in seen.flat.keys.items() if key.rstrip("s") in answer_keys}
+    named = {path: key for path, key in seen.flat.keys.items() if key.rstrip("s") in answer_keys}
+    suspects |= named
+    if seen.bench.shared.built or _derivable(seen):
+        suspects = {path: of for path, of in suspects.items() if not _is_input(seen, path)}
+    else:  # nothing shows what the answer is made from: only what bears its name and no input of ours has
+        known = _declared(seen.subtask.input) if seen.subtask is not None else frozenset[str]()
+        suspects = {path: key for path, key in named.items() if key not in known}
     for path, of in suspects.items():
-        if not _is_input(seen, path):
-            findings.fail(seen.task_id, f"holds {of} of the truth, and the answer is not made from it", path)
+        findings.fail(seen.task_id, f"holds {of} of the truth, and the answer is not made from it", path)
+
+
+def _derivable(seen: Seen) -> bool:
+    try:
+        return bool(_answer(seen, seen.fields))
+    except Exception:  # noqa: BLE001 - an imported input may lack anything
+        return False
+
+
+@cache
+def _declared(kind: object) -> frozenset[str]:
+    """Every key that an input type declares, however deep."""
+    found: set[str] = {"type"}
+    pending: list[Any] = [kind]
+    seen: set[int] = set()
+    while pending:
+        one = pending.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        pending += get_args(one)
+        if is_typeddict(one):
+            hints = get_type_hints(one)
+            found |= hints.keys()
+            pending += hints.values()
+    return frozenset(found)
 
 
 _used: dict[tuple[str, str], bool] = {}

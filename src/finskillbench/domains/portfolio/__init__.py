@@ -10,7 +10,9 @@ from finskillbench.domains.portfolio import (
     black_litterman,
     constrained_optimization,
     infeasibility_detection,
+    labelled,
     rebalancing,
+    recheck,
     tool_use_parameterization,
     unconstrained_optimization,
 )
@@ -43,6 +45,12 @@ DOMAIN = Domain(
         "covariance": panels.covariance,
         "benchmark": panels.benchmark,
         "taxonomy": tasks.taxonomy,
+    },
+    audits={
+        "certified": recheck.certified,
+        "feasible": labelled.feasible,
+        "units": labelled.units,
+        "spec_agrees": labelled.spec_agrees,
     },
     parameters=_parameters,
     warm_up="finskillbench.engines.portfolio.warm_up:solve_small",

@@ -7,7 +7,13 @@ from typing import Any
 
 from finskillbench.domains.base import Domain
 from finskillbench.domains.building import BuildContext
-from finskillbench.domains.risk import constraint_monitoring, risk_identification, risk_remediation, stress_testing
+from finskillbench.domains.risk import (
+    constraint_monitoring,
+    labelled,
+    risk_identification,
+    risk_remediation,
+    stress_testing,
+)
 from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings, scenario_catalog
 from finskillbench.domains.risk.checks import data, objects
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
@@ -45,6 +51,12 @@ DOMAIN: Domain[RiskObjects] = Domain(
         "mandates": objects.mandates,
         "scenarios": objects.scenarios,
         "planted_risks": objects.planted_risks,
+    },
+    audits={
+        "certified": labelled.certified,
+        "taxonomy": labelled.taxonomy,
+        "unique": labelled.unique,
+        "economics": labelled.stress,
     },
     parameters=_parameters,
     released=RELEASED,

@@ -1,0 +1,186 @@
+"""Certificates examined from their stored weights: that no other portfolio is better, by gradients alone.
+
+Nothing is shared with the solvers or with what `data validate` repeats of their proofs: the limits are written down
+again from the conventions of the tasks, in buys and sells, and `stationarity` finds its own multipliers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.portfolio import second
+from finskillbench.domains.stationarity import Floats, possible_gain, stacked
+from finskillbench.episode import Episode, JsonObject
+from finskillbench.findings import Findings
+from finskillbench.scoring.values import is_object, numbers
+
+ACCEPTED_GAIN = 1e-6
+"""Another portfolio may be better by this much: objectives are of order 0.01 to 1."""
+BRANCHED_GAIN = 5e-4
+"""What one convex program leaves open where a least number of holdings binds: the engine's branches close it."""
+_SAME = 1e-7
+_TRADING = ("stage_2", "least_turnover")
+"""Stages whose objective is turnover."""
+_REACH = 4.0
+"""Buys and sells of a fully invested long-only portfolio add up to 2 at most; two of them differ by 4."""
+
+
+def certified(subject: Subject, findings: Findings) -> None:
+    """No portfolio is better than a certified one, and none is feasible where the label says so."""
+    edition = subject.edition
+    if not edition.has_truth:
+        findings.skip("the edition was handed out without truth")
+        return
+    stored: dict[str, Mapping[str, JsonObject]] = {}
+    for episode in subject.episodes:
+        name = episode.sub_task
+        if name not in stored:
+            stored[name] = edition.certificates(name) if edition.has_certificates else {}
+        with examining(episode.task_id, findings):
+            _examine(subject, episode, stored[name].get(episode.task_id, {}), findings)
+
+
+def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findings: Findings) -> None:
+    truth = subject.edition.truth(episode.task_id)
+    if not truth.proof:  # the audit says of every domain which labels carry none
+        return
+    task_input: JsonObject = subject.input_of(episode)
+    mean: Floats | None = None
+    optima = _optima(certificate)
+    if "analyst_views" in task_input:
+        mean = second.posterior(task_input, second.covariance(task_input)[1])
+        halved: JsonObject = {"objective": "max_sharpe", "risk_aversion": task_input["risk_aversion"] / 2}
+        task_input = {**task_input, **halved, "constraints": {"long_only": True}}
+    cap: float | None = None
+    for stage, stored in optima.items():
+        trading = stage in _TRADING
+        program = _Program(task_input, np.array(stored["weights"], dtype=float), mean)
+        value, gain = program.turnover() if trading else program.value(), program.gain(trading=trading, cap=cap)
+        findings.add("optima")
+        branched = stored["programs_solved"] > 1
+        findings.widest("greatest_gain_left_to_branches" if branched else "greatest_gain", gain)
+        stated = stored["objective"]
+        message = f"states {stated:.9g}; its weights are worth {value:.9g}"
+        findings.expect(abs(value - stated) <= _SAME, episode.task_id, message, f"{stage}.objective")
+        message = f"another portfolio may be better by {gain:.1e}"
+        accepted = BRANCHED_GAIN if branched else ACCEPTED_GAIN
+        findings.expect(gain <= accepted, episode.task_id, message, f"{stage}.weights")
+        if stage == "stage_1":
+            cap = value + task_input["objective_tolerance"] * abs(value)
+        if stage == "least_turnover":
+            limit, feasible = task_input["constraints"]["max_turnover"], truth.expected_output["feasible"]
+            proved = value <= limit if feasible else value - gain > limit
+            message = f"the least turnover is {value:.6f}, the limit {limit:.6f}: the verdict {feasible} is not shown"
+            findings.expect(proved, episode.task_id, message, "feasible")
+
+
+def _optima(certificate: JsonObject) -> dict[str, JsonObject]:
+    """The optima of a certificate by the names of their stages."""
+    if "weights" in certificate:
+        return {"optimum": certificate}
+    return {name: part for name, part in certificate.items() if is_object(part) and "weights" in part}
+
+
+class _Program:
+    """A portfolio problem at a point: the limits written in buys u and sells v, w = w0 + u - v."""
+
+    def __init__(self, task_input: JsonObject, weights: Floats, mean: Floats | None) -> None:
+        self.task_input, self.weights = task_input, weights
+        self.tickers, self.sigma = second.covariance(task_input)
+        needs_mean = mean is None and task_input.get("objective") in ("max_return", "max_sharpe")
+        self.mean = self._vector("expected_returns") if needs_mean else mean
+        self.limits: JsonObject = task_input["constraints"]
+        start = "current_portfolio" in task_input
+        self.start: Floats = self._vector("current_portfolio") if start else np.zeros(len(weights))
+
+    def _vector(self, field: str) -> Floats:
+        return second.vector(self.task_input[field], self.tickers)
+
+    def value(self) -> float:
+        """The objective at the point."""
+        return second.objective(self.task_input, self.sigma, self.weights, self.mean)
+
+    def turnover(self) -> float:
+        """One-way turnover at the point."""
+        return float(np.abs(self.weights - self.start).sum()) / 2
+
+    def gain(self, *, trading: bool, cap: float | None) -> float:
+        """How much better another portfolio may be: in turnover where `trading`, with the objective at most `cap`."""
+        n = len(self.weights)
+        bought, sold = np.maximum(self.weights - self.start, 0.0), np.maximum(self.start - self.weights, 0.0)
+        half = np.full(2 * n, 0.5)
+        parts = [(bought, np.hstack([-np.eye(n), np.zeros((n, n))])), (sold, np.hstack([np.zeros((n, n)), -np.eye(n)]))]
+        parts += [(slacks, self._lifted(rows)) for slacks, rows in self._weight_limits()]
+        limit = self.limits.get("max_turnover")
+        if limit is not None and not trading:
+            parts.append((np.array([limit - self.turnover()]), half[None, :]))
+        if cap is not None:
+            parts.append((np.array([cap - self.value()]), self._lifted(self._slope())))
+        gradient, width = (half if trading else self._lifted(self._slope())[0]), 2 * n
+        counted = self._counts(parts, width)
+        width = counted[0][1].shape[1]
+        budget = self._padded(self._lifted(np.ones((1, n))), width)
+        gradient = np.concatenate([gradient, np.zeros(width - 2 * n)])
+        return possible_gain(gradient, stacked(counted, [budget]), _REACH + (width - 2 * n))
+
+    def _lifted(self, rows: Floats) -> Floats:
+        """Rows over weights (m, n) as rows over buys and sells (m, 2n)."""
+        return np.hstack([rows, -rows])
+
+    @staticmethod
+    def _padded(rows: Floats, width: int) -> Floats:
+        return np.hstack([rows, np.zeros((len(rows), width - rows.shape[1]))])
+
+    def _slope(self) -> Floats:
+        """(1, n) gradient of the objective."""
+        name, risk = self.task_input["objective"], 2 * self.sigma @ self.weights
+        mean = np.zeros(len(risk)) if self.mean is None else self.mean
+        slopes = {
+            "min_variance": lambda: risk,
+            "max_return": lambda: -mean,
+            "max_sharpe": lambda: self.task_input["risk_aversion"] * risk - mean,
+            "risk_parity": lambda: 2 * (self.weights - second.inverse_variance(self.sigma)) + risk / 2,
+        }
+        return slopes[name]()[None, :]
+
+    def _weight_limits(self) -> list[tuple[Floats, Floats]]:
+        """Slacks and gradients over weights of the limits that are no counts and no turnover."""
+        limits, weights, eye = self.limits, self.weights, np.eye(len(self.weights))
+        parts = [(weights - (limits.get("min_weight") or 0.0), -eye)]
+        if limits.get("max_weight") is not None:
+            parts.append((limits["max_weight"] - weights, eye))
+        for sector, cap in numbers(limits.get("sector_limits")).items():
+            mine = np.array([[float(self.task_input["sector_mapping"][ticker] == sector) for ticker in self.tickers]])
+            parts.append((cap - mine @ weights, mine))
+        if limits.get("max_tracking_error") is not None:
+            active = weights - self._vector("benchmark_weights")
+            spread = float(active @ self.sigma @ active)
+            parts.append((np.array([limits["max_tracking_error"] ** 2 - spread]), 2 * (self.sigma @ active)[None, :]))
+        if limits.get("factor_neutrality"):
+            given, factors = self.task_input["factor_exposures"], limits["neutral_factors"]
+            betas = np.array([[given[ticker][factor] for ticker in self.tickers] for factor in factors])
+            tilt = betas @ (weights - self._vector("benchmark_weights"))
+            parts += [(limits["neutrality_tolerance"] - tilt, betas), (limits["neutrality_tolerance"] + tilt, -betas)]
+        return parts
+
+    def _counts(self, parts: list[tuple[Floats, Floats]], width: int) -> list[tuple[Floats, Floats]]:
+        """The limits with those of a least number of holdings, as far as one convex program can say it.
+
+        A share d of each name in [0, 1] with threshold * d <= w and sum d >= least: every portfolio with so many
+        holdings keeps this, so that what it does not better none of them can.
+        """
+        least, n = self.limits.get("min_names"), len(self.weights)
+        if least is None:
+            return parts
+        held = (self.weights >= second.HOLDING - 1e-9).astype(float)
+        eye = np.eye(n)
+        shares = [
+            (self.weights - second.HOLDING * held, np.hstack([self._lifted(-eye), second.HOLDING * eye])),
+            (1 - held, np.hstack([np.zeros((n, width)), eye])),
+            (held, np.hstack([np.zeros((n, width)), -eye])),
+            (np.array([held.sum() - least]), np.hstack([np.zeros((1, width)), -np.ones((1, n))])),
+        ]
+        return [(slacks, self._padded(rows, width + n)) for slacks, rows in parts] + shares
