@@ -49,8 +49,8 @@ def _each(
 
 def _examine_limits(episode: Episode, task_input: JsonObject, label: JsonObject, findings: Findings) -> None:
     named = (numbers(label.get(name)) for name in ("new_weights", "weights", "optimal_weights"))
-    weights: dict[str, float] = next((found for found in named if found), {})
-    if not weights:
+    weights = next((found for found in named if found), None)
+    if weights is None:
         return
     findings.add("labels")
     limits = mapping(task_input.get("constraints"))
