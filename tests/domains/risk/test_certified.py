@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.scoring.strategies import hostile_answers, wrong_types
 
 from finskillbench.domains import by_name
-from finskillbench.domains.risk.risk_remediation import LIMIT_TOLERANCE, REMEDIATION, WEIGHT_TOLERANCE
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
+from finskillbench.domains.risk.remediation_scoring import BREACH, REMEDIATION, ROUNDING
 from finskillbench.engines.risk.exposures import ranked
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
@@ -136,7 +135,7 @@ def remediation(*, curable: bool = True) -> Case:
     ]
     task_input = MARKET | {"portfolio": portfolio(**BOOK), "mandate": mandate(*limits), "violations": []}
     if curable:
-        known = {"least_turnover": 0.2, "reference_turnover": 1 / 3}
+        known = {"least_turnover": 0.2}
         expected = cure(AAA=-0.2, BBB=0.2)
     else:
         known = {"least_excess": 0.08 / 0.3, "excess_before": 0.2 / 0.3}
@@ -554,10 +553,25 @@ def test_pnl_alone_is_worth_half_and_the_splits_nothing_without_it() -> None:
     assert stressed(lambda pnl, s, f: stress_answer(pnl, {}, f)) == 0.75
 
 
-@pytest.mark.parametrize(("error", "earned"), [(0.0019, 1.0), (0.026, 0.5), (0.049, 1 / 48), (0.051, 0.0)])
-def test_pnl_earns_by_its_relative_error(error: float, earned: float) -> None:
-    off = stressed(lambda pnl, s, f: {"estimated_pnl_pct": pnl * (1 + error)})
+@pytest.mark.parametrize(("error", "earned"), [(5e-4, 1.0), (1.505e-3, 0.5), (2.5e-3, 0.0), (-1.505e-3, 0.5)])
+def test_pnl_earns_by_its_error_and_a_tenth_of_a_per_cent_is_rounding(error: float, earned: float) -> None:
+    off = stressed(lambda pnl, s, f: {"estimated_pnl_pct": pnl + error})
     assert off == pytest.approx(0.5 * earned, abs=1e-9)
+
+
+def test_an_answer_rounded_to_three_decimals_is_right() -> None:
+    def rounded(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
+        near = [{name: round(amount, 3) for name, amount in split.items()} for split in (sectors, factors)]
+        return stress_answer(round(pnl, 3), *near)
+
+    assert stressed(rounded) == 1.0
+
+
+def test_half_of_a_split_is_worth_nothing() -> None:
+    def half(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
+        return stress_answer(pnl, sectors | {"Technology": -0.1, "Healthcare": -0.0101}, factors)
+
+    assert stressed(half) == 0.75
 
 
 def test_a_split_that_does_not_add_up_earns_nothing() -> None:
@@ -575,8 +589,8 @@ def test_invented_names_and_contradictions_count_against() -> None:
         rows += [{"sector": "Energy", "contribution_pct": 0.0}]
         return answer
 
-    assert stressed(moved) == pytest.approx(0.75 + 0.25 * 4 / 6)  # four sectors are expected
-    assert stressed(twice) == pytest.approx(0.75 + 0.25 * 2 / 3)
+    assert stressed(moved) == pytest.approx(0.75 + 0.25 / 3)  # four sectors of six
+    assert stressed(twice) == pytest.approx(0.75 + 0.25 / 3)
 
 
 def test_small_entries_are_worth_having_but_only_beside_the_large_ones() -> None:
@@ -591,8 +605,8 @@ def test_small_entries_are_worth_having_but_only_beside_the_large_ones() -> None
         return stress_answer(pnl, {"Utilities": 0.0, "Energy": pnl}, {"smb": pnl, "rmw": 0.0, "mom": 0.0, "cma": 0.0})
 
     assert stressed(lambda pnl, s, f: stress_answer(pnl, s, f)) == 1.0
-    assert stressed(without) == pytest.approx(0.75 + 0.25 * 5 / 7)  # seven factors are expected
-    assert stressed(wrong) == pytest.approx(0.75 + 0.25 * 5 / 7)
+    assert stressed(without) == pytest.approx(0.75 + 0.25 * 3 / 7)  # five of seven factors
+    assert stressed(wrong) == pytest.approx(0.75 + 0.25 * 3 / 7)
     assert stressed(small_alone) == 0.5
 
 
@@ -611,10 +625,10 @@ def test_any_equally_cheap_list_earns_one() -> None:
     assert remedied({**cure(AAA=-0.2, BBB=0.2), "trades": cure(AAA=-0.2, BBB=0.2)["trades"][::-1]}) == 1.0
 
 
-def test_turnover_beyond_the_least_costs_in_proportion() -> None:
-    halfway = 0.2 + (1 / 3 - 0.2) / 2
-    assert remedied(cure(AAA=-halfway, BBB=halfway / 2, CCC=halfway / 2)) == pytest.approx(0.5)
-    assert remedied(cure(AAA=-0.35, BBB=0.2, CCC=0.15)) == 0.0
+def test_turnover_beyond_the_least_costs_in_proportion_and_twice_it_two_thirds() -> None:
+    assert remedied(cure(AAA=-0.22, BBB=0.12, CCC=0.1)) == pytest.approx(1 - 0.1 / 1.5)
+    assert remedied(cure(AAA=-0.4, BBB=0.2, CCC=0.2)) == pytest.approx(1 / 3)
+    assert remedied(cure(AAA=-0.46, BBB=0.19, CCC=0.19, DDD=0.08)) == pytest.approx(0.2 / 1.5)
 
 
 @pytest.mark.parametrize(
@@ -627,7 +641,7 @@ def test_turnover_beyond_the_least_costs_in_proportion() -> None:
         {"AAA": -0.2, "BBB": 0.2, "CCC": 0.2},  # cash below 0
         {"AAA": -0.2, "BBB": -0.09, "CCC": 0.2},  # BBB below the least position
         {"AAA": -0.2, "BBB": -0.11, "CCC": 0.2, "DDD": 0.05},  # short
-        {"AAA": -0.51, "BBB": 0.2, "CCC": 0.2},  # beyond the turnover that is left
+        {"AAA": -0.48, "BBB": 0.2, "CCC": 0.2, "DDD": -0.08, "EEE": 0.16},  # beyond the turnover that is left
     ],
 )
 def test_what_breaks_the_mandate_earns_nothing(trades: dict[str, float]) -> None:
@@ -637,20 +651,31 @@ def test_what_breaks_the_mandate_earns_nothing(trades: dict[str, float]) -> None
 def test_rounding_to_four_decimals_and_dust_are_forgiven() -> None:
     assert remedied(cure(AAA=-0.19996, BBB=0.2)) == 1.0
     rest = {"AAA": -0.2, "BBB": 0.2, "CCC": -0.099995}  # CCC sold but for a rounding: dearer, yet compliant
-    assert remedied(cure(**rest, DDD=0.1)) == pytest.approx(1 - 0.1 / (1 / 3 - 0.2), abs=1e-3)
+    assert remedied(cure(**rest, DDD=0.1)) == pytest.approx(2 / 3, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"total_turnover": 0.21},
-        {"total_turnover": None},
-        {"post_trade_compliant": False},
-        {"post_trade_compliant": None},
-    ],
-)
-def test_a_report_that_disagrees_costs_a_third(change: Json) -> None:
-    assert remedied(cure(AAA=-0.2, BBB=0.2) | change) == pytest.approx(2 / 3)
+def test_a_sale_to_a_target_of_zero_is_in_full_however_its_size_is_rounded() -> None:
+    answer = cure(AAA=-0.2, BBB=0.2, CCC=-0.1, DDD=0.1)
+    exact = remedied(answer)
+    for size in (-0.09999, -0.0999, -0.0995):
+        answer["trades"][2]["trade_pct"] = size
+        assert remedied(answer) == exact == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("left", "share"), [(5e-5, 1.0), (1e-4, 1.0), (3e-4, 0.5), (6e-4, 0.0)])
+def test_what_is_left_of_a_position_is_a_breach_of_its_own_size(left: float, share: float) -> None:
+    answer = cure(AAA=-0.2, BBB=0.2, CCC=-0.1 + left, DDD=0.1 - left)
+    assert remedied(answer) == pytest.approx(share * 2 / 3, abs=2e-3)
+
+
+@pytest.mark.parametrize("stated", [False, None, "yes"])
+def test_a_false_statement_to_compliance_leaves_a_fifth(stated: object) -> None:
+    assert remedied(cure(AAA=-0.2, BBB=0.2) | {"post_trade_compliant": stated}) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("stated", [0.21, None])
+def test_another_turnover_than_that_of_the_trades_costs_a_third(stated: float | None) -> None:
+    assert remedied(cure(AAA=-0.2, BBB=0.2) | {"total_turnover": stated}) == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(
@@ -690,53 +715,50 @@ def test_where_no_cure_exists_the_least_excess_is_asked_for() -> None:
 
     assert honest(AAA=-0.12, BBB=0.12) == 1.0
     assert honest(AAA=-0.12, BBB=0.04, CCC=0.04) == 1.0
-    assert honest(AAA=-0.06, BBB=0.06) == pytest.approx(0.5)
+    assert honest(AAA=-0.1, BBB=0.1) == pytest.approx(1 - (0.02 / 0.12) / 0.4)
+    assert honest(AAA=-0.06, BBB=0.06) == 0.0  # half of what can be shed
     assert honest(BBB=-0.05, CCC=0.05) == 0.0  # nothing gained
     assert honest(AAA=-0.13, BBB=0.13) == 0.0  # beyond the budget
-    assert remedied(cure(AAA=-0.12, BBB=0.12), curable=False) == pytest.approx(2 / 3)  # says it is compliant
+    assert remedied(cure(AAA=-0.12, BBB=0.12), curable=False) == pytest.approx(0.2)  # says it is compliant
     assert remedied(cure(AAA=-0.2, BBB=0.2), curable=False) == 0.0
 
 
-def kept_within(constraint: Json, book: dict[str, float]) -> bool:
-    """Whether a book passes a limit as one that a submission leads to; its own merit is nothing here."""
+def left_by(constraint: Json, book: dict[str, float]) -> float:
+    """What a limit leaves of the credit of a submission that leads to a book; the book's own merit is nothing here."""
     task_input = MARKET | {"portfolio": portfolio(**book), "mandate": mandate(constraint), "violations": []}
-    truth = Truth(
-        "rm_rr_t", RR, {"post_trade_compliant": True}, {"least_turnover": 0.2, "reference_turnover": 0.5}, {"kind": "x"}
-    )
+    truth = Truth("rm_rr_t", RR, {"post_trade_compliant": True}, {"least_turnover": 0.2}, {"kind": "x"})
     answer = {"trades": [{"symbol": "AAA", "action": "buy", "target_weight": book["AAA"], "trade_pct": 0.0}]}
-    return not judged(RR, answer, truth, task_input).details["broken"]
+    return judged(RR, answer, truth, task_input).details["broken"].get(constraint["type"], 1.0)
 
 
 @pytest.mark.parametrize(
-    ("constraint", "weight", "passes"),
+    ("constraint", "weight", "left"),
     [
-        ({"type": "cash_max", "value": 0.2}, 0.7996, True),  # 5e-4 at most
-        ({"type": "cash_max", "value": 0.2}, 0.7994, False),
-        ({"type": "cash_max", "value": 0.04}, 0.95981, True),  # 0.5 % of the limit: 2e-4
-        ({"type": "cash_max", "value": 0.04}, 0.9597, False),
-        ({"type": "cash_max", "value": 0.0}, 0.99996, True),  # of 0 as of 1 %: 5e-5
-        ({"type": "cash_max", "value": 0.0}, 0.99994, False),
-        ({"type": "hhi_max", "value": 0.01}, 0.10024, True),  # 0.5 % of the limit: 5e-5
-        ({"type": "hhi_max", "value": 0.01}, 0.1004, False),
-        ({"type": "position_limit_min", "value": 0.05}, 0.049995, True),  # 1e-5 of a weight
-        ({"type": "position_limit_min", "value": 0.05}, 0.04998, False),
-        ({"type": "position_limit_min", "value": 0.05}, 5e-6, True),  # not held
-        ({"type": "position_limit_min", "value": 0.05}, 2e-5, False),
-        ({"type": "long_only", "value": True}, -5e-6, True),
-        ({"type": "long_only", "value": True}, -2e-5, False),
-        ({"type": "name_count", "min": 1, "max": None}, 0.000995, True),
-        ({"type": "name_count", "min": 1, "max": None}, 0.00098, False),
-        ({"type": "name_count", "min": None, "max": 0}, 0.001005, True),
-        ({"type": "name_count", "min": None, "max": 0}, 0.00102, False),
+        ({"type": "cash_max", "value": 0.2}, 0.7999, 1.0),
+        ({"type": "cash_max", "value": 0.2}, 0.7997, 0.5),
+        ({"type": "cash_max", "value": 0.2}, 0.7994, 0.0),
+        ({"type": "cash_max", "value": 0.0}, 0.9999, 1.0),
+        ({"type": "hhi_max", "value": 0.01}, 0.1004, 1.0),
+        ({"type": "hhi_max", "value": 0.01}, 0.1025, 0.0),
+        ({"type": "position_limit_min", "value": 0.05}, 0.04991, 1.0),
+        ({"type": "position_limit_min", "value": 0.05}, 0.0497, 0.5),
+        ({"type": "position_limit_min", "value": 0.05}, 9e-5, 1.0),
+        ({"type": "position_limit_min", "value": 0.05}, 3e-4, 0.5),
+        ({"type": "position_limit_min", "value": 0.05}, 6e-4, 0.0),
+        ({"type": "long_only", "value": True}, -9e-5, 1.0),
+        ({"type": "long_only", "value": True}, -3e-4, 0.5),
+        ({"type": "name_count", "min": 1, "max": None}, 0.00095, 1.0),
+        ({"type": "name_count", "min": 1, "max": None}, 0.00085, 0.0),
+        ({"type": "name_count", "min": None, "max": 0}, 0.00105, 1.0),
+        ({"type": "name_count", "min": None, "max": 0}, 0.00115, 0.0),
     ],
 )
-def test_each_limit_has_a_tolerance_of_its_own_size(constraint: Json, weight: float, passes: bool) -> None:
-    assert kept_within(constraint, {"AAA": weight}) is passes
+def test_an_excess_of_rounding_is_free_and_a_breach_costs_everything(
+    constraint: Json, weight: float, left: float
+) -> None:
+    assert left_by(constraint, {"AAA": weight}) == pytest.approx(left)
 
 
-def test_the_tolerances_are_told() -> None:
-    told = REMEDIATION["tolerance"]
-    for number in (f"{LIMIT_TOLERANCE:.1%}", str(FEASIBILITY_TOLERANCE), f"{WEIGHT_TOLERANCE:.5f}", "0.01"):
-        assert number in told
-    for kind in ("long_only", "name_count", "position_limit_min"):
-        assert kind in told
+def test_what_rounding_may_leave_is_told() -> None:
+    assert f"{ROUNDING:.4f}" in REMEDIATION["rounding"]
+    assert f"{BREACH:.4f}" in REMEDIATION["rounding"]

@@ -14,8 +14,13 @@ from hypothesis import strategies as st
 from tests.scoring.strategies import hostile_answers
 
 from finskillbench.domains import by_name
+from finskillbench.domains.risk.objects.plain_cures import merit_without_optimiser, needs_a_model
+from finskillbench.domains.risk.objects.remediation import PLAIN
 from finskillbench.domains.risk.second import AGREEMENT
 from finskillbench.edition import Edition
+from finskillbench.engines.risk.mandate import mandate_from
+from finskillbench.engines.risk.remediation import remediate
+from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.episode import Episode, Profile, Truth
 from finskillbench.harness.prompts import task_prompt
 
@@ -88,7 +93,22 @@ def test_whether_turnover_is_limited_does_not_tell_whether_a_mandate_can_be_met(
         )
         for episode, truth, _ in cases["risk_remediation"]
     )
-    assert tally == {(False, True): 12, (True, True): 17, (True, False): 11}
+    assert (tally[False, True], tally.total()) == (12, 40)
+    assert tally[True, True] >= 12  # having a limit on turnover tells no more than a coin
+
+
+def test_most_mendable_portfolios_take_a_model_and_no_plain_cure_earns_much(cases: Any) -> None:
+    """The cheapest cure of the limits on weights breaks tracking error, beta, factors or HHI in four of five."""
+    mended, modelled = 0, 0
+    for _, truth, task_input in cases["risk_remediation"]:
+        market = market_from(task_input)
+        asked = portfolio_from(task_input, market), mandate_from(task_input["mandate"]), market
+        remedy = remediate(*asked)
+        assert merit_without_optimiser(*asked, remedy) <= PLAIN
+        if truth.expected_output["post_trade_compliant"]:
+            mended += 1
+            modelled += needs_a_model(*asked)
+    assert modelled >= 0.8 * mended
 
 
 def test_remediation_uses_no_portfolio_of_monitoring(cases: Any) -> None:
@@ -231,13 +251,16 @@ def test_difficulty_follows_from_what_the_input_shows(cases: Any) -> None:
         for episode, _, _ in cases[name]:
             weights = [row["weight"] for row in _holdings(episode)]
             if name == "stress_testing":
-                replayed = episode.input["stress_scenario"]["type"] == "historical_replay"
-                expected = "hard" if replayed else "easy" if len(weights) <= 21 else "medium"
+                turned = min(weights) < 0 or len(weights) > 22
+                expected = "hard" if turned else "easy" if len(weights) <= 19 else "medium"
             elif min(weights) < 0 or len(weights) > 23:
                 expected = "hard"
             else:
                 expected = "easy" if len(weights) <= 21 else "medium"
             assert episode.difficulty == expected, episode.task_id
+    for episode, _, _ in cases["risk_remediation"]:
+        broken = len(episode.input["violations"])
+        assert episode.difficulty == ("easy" if broken <= 2 else "medium" if broken == 3 else "hard")
 
 
 @pytest.mark.parametrize("name", NAMES)

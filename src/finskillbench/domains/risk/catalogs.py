@@ -86,12 +86,13 @@ class MandateCatalog(TypedDict):
 
 
 class ReplayEntry(TypedDict):
-    """A window of history to be replayed, dates as text."""
+    """A window of history to be replayed: dates as text, the market's move beyond cash then in per cent."""
 
     scenario_id: str
     name: str
     start: str
     end: str
+    market_pct: float
 
 
 class ScenarioCatalog(TypedDict):

@@ -15,7 +15,6 @@ from finskillbench.domains.risk import by_hand
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import StressInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
-from finskillbench.domains.risk.objects.scenarios import REPLAY
 from finskillbench.domains.risk.objects.stress import StressPair
 from finskillbench.domains.risk.second import stress_answer as second_answer
 from finskillbench.domains.risk.second import stressed
@@ -39,8 +38,12 @@ NAME = "stress_testing"
 METHOD = "absolute_error"
 _WEIGHTS = {"pnl": ("pnl_score_weight", 0.7), "by_sector": ("attribution_score_weight", 0.3)}
 """Each part of the published score, the key by which a verification may set its weight, and the default."""
-FEW = 21
-"""Most holdings of an easy episode: about half of the portfolios."""
+TENTH = 5.1e-4
+"""What rounding to a tenth of a per cent of NAV leaves."""
+MATERIAL = 2.5e-3
+"""A contribution of a quarter of a per cent of NAV: of a smaller one 0 would be nearly right."""
+FEW, MANY = 19, 22
+"""Most holdings of an easy and of a medium episode: each holding is seven products to add up."""
 
 
 class SectorContribution(Answer):
@@ -119,48 +122,47 @@ def _published(answer: JsonObject, truth: Truth, sectors: float | None) -> Score
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
-    """0.5 P&L + 0.25 attribution by sector + 0.25 by factor.
-
-    P&L: full within 0.2 % (or 2e-5), nothing from 5 % (or 5e-4) on. Attribution: see `_attributed`.
-    """
+    """0.5 P&L + 0.25 attribution by sector + 0.25 by factor; see `_near` and `_attributed`."""
     del task_input
     wanted = number(truth.expected_output.get("estimated_pnl_pct"))
     if wanted is None:
         return Score(0.0, {"pnl": 0.0, "by_sector": 0.0, "by_factor": 0.0})
     given = number(answer.get("estimated_pnl_pct"))
     parts = {
-        "pnl": closeness(given, wanted, full=0.002, full_floor=2e-5, zero=0.05, zero_floor=5e-4),
-        "by_sector": _attributed(answer, truth, "by_sector", "sector", given, wanted),
-        "by_factor": _attributed(answer, truth, "by_factor", "factor", given, wanted),
+        "pnl": _near(given, wanted),
+        "by_sector": _attributed(answer, truth, "by_sector", "sector", given),
+        "by_factor": _attributed(answer, truth, "by_factor", "factor", given),
     }
     return Score(0.5 * parts["pnl"] + 0.25 * (parts["by_sector"] + parts["by_factor"]), parts)
 
 
-def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitted: float | None, pnl: float) -> float:
-    """Mean credit of the expected entries, if the split adds up to the submitted P&L; else 0.
+def _near(given: float | None, wanted: float) -> float:
+    """Full within 0.2 %, or what rounding to a tenth of a per cent leaves; nothing from 2 %, or 25 bp of NAV, on."""
+    return closeness(given, wanted, full=0.002, full_floor=TENTH, zero=0.02, zero_floor=MATERIAL)
 
-    An entry earns its ramp: full within 0.2 % (or 2e-5), nothing from 5 % (or 1 % of the P&L) on, and nothing where it
-    is absent or comes twice with different numbers. One below 1 % of the P&L, which 0 would nearly match, earns in
-    proportion to the mean credit of the others. An invented name divides as one more that is missed.
+
+def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitted: float | None) -> float:
+    """What a split gets right beyond half of it, doubled, if it adds up to the submitted P&L but for rounding; else 0.
+
+    Each expected entry earns by `_near`, and nothing where it is absent or comes twice with different numbers. One
+    below `MATERIAL`, which 0 would nearly match, earns in proportion to the mean credit of the others. An invented name
+    divides as one more that is missed.
     """
     expected = {name: amounts[0] for name, amounts in _contributions(truth.expected_output, split, key).items()}
     given = _contributions(answer, split, key)
     total = sum(amount for amounts in given.values() for amount in amounts)
-    if submitted is None or not abs(total - submitted) <= max(1e-4, 0.01 * abs(submitted)):
+    if submitted is None or not abs(total - submitted) <= 2 * TENTH + 0.5 * TENTH * len(given):
         return 0.0
-    matters = max(0.01 * abs(pnl), 5e-5)
     right = {
-        name: closeness(amounts[0], expected.get(name, 0.0), full=0.002, full_floor=2e-5, zero=0.05, zero_floor=matters)
-        if len(amounts) == 1
-        else 0.0
+        name: _near(amounts[0], expected.get(name, 0.0)) if len(amounts) == 1 else 0.0
         for name, amounts in given.items()
     }
     credit = {name: right.get(name, 0.0) for name in expected}
-    material = [credit[name] for name, amount in expected.items() if abs(amount) >= matters]
-    small = [credit[name] for name, amount in expected.items() if abs(amount) < matters]
+    material = [credit[name] for name, amount in expected.items() if abs(amount) >= MATERIAL]
+    small = [credit[name] for name, amount in expected.items() if abs(amount) < MATERIAL]
     invented = sum(1.0 - earned for name, earned in right.items() if name not in expected)
     earned = sum(material) + sum(small) * mean(material)
-    return earned / (len(expected) + invented) if expected else 0.0
+    return clip(2.0 * earned / max(len(expected) + invented, 1) - 1.0)
 
 
 def _contributions(source: JsonObject, split: str, key: str) -> dict[str, list[float]]:
@@ -203,10 +205,11 @@ def _traits(pair: StressPair) -> tuple[str, ...]:
 
 
 def _difficulty(pair: StressPair) -> str:
-    """By what the input shows: a replay is hard, round shocks easy or medium by the size of the portfolio."""
-    if pair.scenario["type"] == REPLAY:
+    """By the work that the input shows: the number of holdings; one on the short side turns signs, and is hard."""
+    held = holdings(pair.case)
+    if held > MANY or (pair.case.portfolio.weights < 0).any():
         return "hard"
-    return "easy" if holdings(pair.case) <= FEW else "medium"
+    return "easy" if held <= FEW else "medium"
 
 
 def _task(pair: StressPair) -> Task:

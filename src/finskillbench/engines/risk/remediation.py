@@ -27,7 +27,7 @@ from finskillbench.engines.optimisation.uniqueness import Uniqueness, Uniqueness
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.monitor import measure, measure_all, relative_excess
-from finskillbench.engines.risk.portfolio import Market, Portfolio, required, turnover_of
+from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.risk.semicontinuity import SLACK, Semicontinuity, semicontinuity_of
 
 SLACKS = (0.0, 1e-9, 1e-8, 1e-7)
@@ -154,12 +154,6 @@ def nearest(mandate: Mandate, market: Market, target: Floats) -> Certified:
     UndecidedError : nothing can be proved.
     """
     return solve_stage(Portfolio(target, 1.0 - float(target.sum()), 1.0), mandate, market, Aim(Goal.TRADES)).certified
-
-
-def reference_turnover(portfolio: Portfolio, mandate: Mandate, market: Market) -> float:
-    """One-way turnover to the mandate's portfolio nearest to the benchmark: the zero of the score."""
-    goal = nearest(mandate, market, required(market.benchmark, "benchmark_weights"))
-    return turnover_of(goal.weights - portfolio.weights)
 
 
 def _remedy(

@@ -140,7 +140,7 @@ def apply_pairs(
 ) -> tuple[Floats, Floats, Floats]:
     """P&L of m pairs, each of a portfolio of the batch and one of s scenarios.
 
-    Every portfolio is reduced to its exposures by sector once; all scenarios are then matrix products of these.
+    Every portfolio is reduced to its exposures by sector once; a pair is then a small product of these and its shocks.
 
     Parameters
     ----------
@@ -165,10 +165,10 @@ def apply_pairs(
             lacking = scenarios[int(columns[pair])].scenario_id
             raise InputError(f"stress_scenario {lacking}: sector_sensitivities lacks {names[sector]}, which is held")
         sensitivities[unknown] = 0.0
+    own_shocks, own_moves = shocks[columns], batch.sector_weights[rows] * sensitivities[columns]
     by_factor = np.empty((len(rows), len(BY_FACTOR)))
-    by_factor[:, :-1] = batch.exposures[rows] * shocks[columns]
-    by_factor[:, -1] = (batch.sector_weights @ sensitivities.T)[rows, columns]
-    # (p, sectors, s): what the betas of a sector's holdings make of the shocks, and its weight of its own move.
-    by_sector = batch.by_sector[:, :, :-1] @ shocks.T + batch.sector_weights[:, :, None] * sensitivities.T
-    pnl = (batch.exposures @ shocks.T)[rows, columns] + by_factor[:, -1]
-    return pnl, by_factor, by_sector[rows, :, columns]
+    by_factor[:, :-1] = batch.exposures[rows] * own_shocks
+    by_factor[:, -1] = own_moves.sum(axis=1)
+    # What the betas of a sector's holdings make of the shocks, and its weight of its own move.
+    by_sector = np.matmul(batch.by_sector[rows, :, :-1], own_shocks[:, :, None])[:, :, 0] + own_moves
+    return by_factor.sum(axis=1), by_factor, by_sector

@@ -103,9 +103,6 @@ def _check_verdicts(subject: Subject, findings: Findings) -> None:
         balanced = least <= good <= len(found) - least
         findings.expect(balanced, name, f"{good} of {len(found)} are positive: a constant answer does well")
     findings.figures["losses"] = f"{sum(losses)} of {len(losses)}"
-    if losses and sum(losses) in {0, len(losses)}:
-        message = f"{sum(losses)} of {len(losses)} scenarios lose money: the sign needs no thought"
-        findings.warn("stress_testing", message)
 
 
 def dates(subject: Subject, findings: Findings) -> None:

@@ -94,7 +94,7 @@ def _check_mandate(subject: Subject, episode: Episode, findings: Findings) -> No
 def scenarios(subject: Subject, findings: Findings) -> None:
     """Each scenario has the six factors and known sectors, the right signs, and replays what the panels say."""
     panels = subject.panels(Findings())
-    seen: dict[str, tuple[str, Any]] = {}
+    seen: dict[tuple[str, date | None], tuple[str, Any]] = {}
     for episode in subject.of("stress_testing"):
         with examining(episode.task_id, findings, fatal=subject.built):
             task_input = cast("StressInput", episode.input)
@@ -103,14 +103,17 @@ def scenarios(subject: Subject, findings: Findings) -> None:
             sectors = {task_input["sector_mapping"][symbol] for symbol in weights(task_input)}
             lacking = sorted(sectors - set(scenario["sector_sensitivities"]))
             findings.expect(not lacking, episode.task_id, f"no sensitivity of {', '.join(lacking)}")
-            if identity in seen:
-                first, known = seen[identity]
+            # A hypothetical scenario is fitted to the benchmark of its date.
+            fitted = subject.built and scenario["type"] == HYPOTHETICAL
+            key = identity, episode.as_of_date if fitted else None
+            if key in seen:
+                first, known = seen[key]
                 findings.expect(known == scenario, episode.task_id, f"{identity} is another scenario in {first}")
                 continue
-            seen[identity] = (episode.task_id, scenario)
+            seen[key] = (episode.task_id, scenario)
             findings.add(str(scenario["type"]))
             _check_scenario(episode.task_id, scenario, panels, findings)
-    findings.figures["scenarios"] = len(seen)
+    findings.figures["scenarios"] = len({identity for identity, _ in seen})
 
 
 def _check_scenario(where: str, scenario: ScenarioInput, panels: Panels | None, findings: Findings) -> None:
@@ -207,6 +210,7 @@ class _Evidence:
         self.panels = subject.panels(Findings())
         self.under: dict[date, dict[str, Episode]] = {}
         self.hypothetical: dict[str, ScenarioInput] = {}
+        """One date's version of each; those of other dates differ from it by a number that all sectors share."""
         for episode in subject.episodes:
             if "mandate" in episode.input:
                 name = str(mapping(episode.input["mandate"]).get("mandate_id"))
@@ -260,7 +264,9 @@ class _Evidence:
         market = [{"symbol": symbol, "weight": benchmark[symbol]} for symbol in task_input["sector_mapping"]]
         of_market = cast("StressInput", {**task_input, "portfolio": {**task_input["portfolio"], "holdings": market}})
         for scenario in self.hypothetical.values():
-            if stressed(of_market, scenario).pnl - stressed(task_input, scenario).pnl >= LEAST["worse"]:
+            of_benchmark, own = stressed(of_market, scenario).pnl, stressed(task_input, scenario).pnl
+            shift = scenario["market_shocks"]["equity_change_pct"] / 100 - of_benchmark
+            if of_benchmark - own + shift * (1 - math.fsum(weights(task_input).values())) >= LEAST["worse"]:
                 return True
         return False if len(self.hypothetical) >= len(scenario_catalog()["hypothetical"]) else None
 

@@ -42,12 +42,13 @@ class RiskObjects:
     ----------
     portfolios : in the order of their ids, which says nothing of their types.
     dates : the market and the fitted mandates of each date.
-    scenarios : replays, hypothetical scenarios and their severe versions.
+    scenarios : replays, and hypothetical scenarios as the catalog has them.
     identification : each portfolio with the list of its exposures.
     monitoring : each portfolio with three mandates, its home first, one of each tier.
     monitored : the pairs of these that constraint monitoring asks about; no other subtask may tell their verdicts.
     stress : each portfolio with twelve scenarios, every replay that ended before its date among them.
-    remediation : pairs that break the mandate; a set share cannot be mended within the month's turnover.
+    remediation : pairs that break the mandate, of portfolios that monitoring does not ask about; a set share cannot be
+        mended within the month's turnover.
     """
 
     portfolios: tuple[PortfolioCase, ...]
@@ -64,6 +65,7 @@ class RiskObjects:
         """What each subtask draws its episodes from."""
         listed = Counter(f"listing_{kind}" for one in self.identification for kind in {e.type for e in one.exposures})
         mended = sum(pair.remedy.compliant for pair in self.remediation)
+        serve = [pair for pair in self.remediation if pair.discriminates]
         return {
             "constraint_monitoring": {
                 "pairs": len(self.monitoring),
@@ -78,6 +80,8 @@ class RiskObjects:
                 "pairs": len(self.remediation),
                 "mended": mended,
                 "beyond_mending": len(self.remediation) - mended,
+                "discriminating": len(serve),
+                "needing_a_model": sum(pair.remedy.compliant and pair.modelled for pair in serve),
             },
         }
 
@@ -98,26 +102,29 @@ def construct(context: BuildContext, settings: RiskSettings) -> RiskObjects:
     cases = _named(context, [draw(context, plan, dates, settings) for plan in planned])
     against, band = against_mandates(cases, dates), settings["grey_band"]
     pool = [pair for case in cases for pair in monitoring_pairs(context, case, against[case.portfolio_id], band)]
+    monitored = drawn_for_monitoring(context, pool, "constraint_monitoring")
+    asked = {pair.case.portfolio_id for pair in monitored}
+    unasked = [case for case in cases if case.portfolio_id not in asked]
     return RiskObjects(
         portfolios=cases,
         dates=dates,
         scenarios=scenarios,
         identification=tuple(ListedPortfolio(case, ranked(case.portfolio, case.market)) for case in cases),
         monitoring=tuple(pool),
-        monitored=tuple(drawn_for_monitoring(context, pool, "constraint_monitoring")),
+        monitored=tuple(monitored),
         stress=stress_pairs(context, cases, scenarios, settings["scenarios_per_portfolio"]),
-        remediation=remediation_pairs(context, cases, against, settings),
+        remediation=remediation_pairs(context, unasked, against, settings),
     )
 
 
 def _dates(context: BuildContext, scenarios: ScenarioSet) -> dict[date, RiskDate]:
     """The market of each date with the mandates fitted to it; what had to be widened becomes a note."""
-    hypothetical = tuple(scenario_from(one) for one in scenarios.hypothetical)
     catalog = mandate_catalog()
     dates: dict[date, RiskDate] = {}
     for as_of in context.panels.risk_dates:
         market = context.panels.snapshot(as_of)
         fitted = {one["mandate_id"]: fit(one, as_of, market, catalog["widening"]) for one in catalog["mandates"]}
+        hypothetical = tuple(scenario_from(one) for one in scenarios.hypothetical_at(market))
         dates[as_of] = RiskDate(market, fitted, hypothetical)
     context.notes.extend(notes_on([(day, one) for day, at in dates.items() for one in at.mandates.values()]))
     return dates

@@ -11,23 +11,40 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
+from finskillbench.domains.risk.objects.plain_cures import merit_without_optimiser, needs_a_model
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.risk.formulation import Aim, Goal
 from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Portfolio
-from finskillbench.engines.risk.remediation import Remedy, budget_left, remediate, solve_stage
+from finskillbench.engines.risk.remediation import Remedy, budget_left, remediate, solve_stage, total_excess
 
+GREY_BAND = 2e-3
+"""Least distance between the certified least turnover and what is left: four times what is a breach."""
+LEAST_TURNOVER = 0.02
+"""A remedy of less is no test of trading."""
+LEAST_EXCESS, LEAST_SHED = 0.05, 0.2
+"""Total relative excess that the best attainable portfolio keeps, and that it sheds, at least."""
+PLAIN = 0.1
+"""Most that a cure without an optimiser may earn in an episode."""
+_TRIED = 1.5
+"""Pairs that are solved at most, for each one that is kept."""
 _BRANCHING = (Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT)
 """Limits that hold or do not hold for each name, so that an optimum takes branching on names."""
 
 
 @dataclass(frozen=True, eq=False)
 class RemediationPair(MonitoringPair):
-    """A portfolio that breaks a mandate, and the certified trades that mend it or come nearest."""
+    """A portfolio that breaks a mandate, and the certified trades that mend it or come nearest.
+
+    `modelled` says whether the cheapest cure of the limits on weights breaks one that takes a model; `plain` is what
+    the best cure without an optimiser earns.
+    """
 
     remedy: Remedy
+    modelled: bool
+    plain: float
 
     @property
     def limited(self) -> bool:
@@ -38,6 +55,20 @@ class RemediationPair(MonitoringPair):
     def group(self) -> tuple[bool, bool]:
         """Whether it can be mended, and whether the mandate limits the turnover of the month."""
         return self.remedy.compliant, self.limited
+
+    @property
+    def discriminates(self) -> bool:
+        """Whether an answer without an optimiser fails, and neither the verdict nor a trade hangs on rounding."""
+        if not self.remedy.stages or self.plain > PLAIN:
+            return False
+        portfolio, value = self.case.portfolio, self.remedy.value
+        left, least = budget_left(portfolio, self.mandate), self.remedy.stages[0].certified.value
+        if abs(left - least) < GREY_BAND:
+            return False
+        if self.remedy.compliant:
+            return least >= LEAST_TURNOVER
+        shed = total_excess(portfolio, self.mandate, self.case.market) - value
+        return value >= LEAST_EXCESS and shed >= LEAST_SHED
 
 
 _Group = tuple[bool, bool]
@@ -50,8 +81,9 @@ def remediation_pairs(
     """Pairs that break their mandate although the month's trades so far keep its turnover limit.
 
     They are taken in a random order in which types and mandates take turns, so many of them beyond mending within the
-    month's turnover, so many mended under a limit on it, and the others without one, as also where the limited ones
-    run out; a pair that cannot be decided, or whose ties cannot, is passed over.
+    month's turnover, so many mended under a limit on it, and the others without one; those that discriminate, and
+    that take a model to be mended, before all others, which fill up what is left. A pair that cannot be decided, or
+    whose ties cannot, is passed over.
 
     A universe of more than `large_universe` names gives fewer pairs, and none that need branching on names: each
     program has as many variables, and least squares spread over hundreds of names break every least position.
@@ -66,12 +98,8 @@ def remediation_pairs(
     beyond = round(count * settings["beyond_mending_share"])
     limited = round(count * settings["mended_within_limit_share"])
     wanted = {(False, True): beyond, (True, True): limited, (True, False): count - beyond - limited}
-    found, spare = _taken_in_turn(queues, wanted, settings["remediation_band"])
-    for pair in [*spare, *(pair for queue in queues for pair in queue)]:
-        if len(found) >= count:
-            break
-        if not _limits_turnover(pair) and (remedied := _remedied(pair)) is not None:
-            found.append(remedied)
+    found, spare = _taken_in_turn(queues, wanted, settings["remediation_band"], most=round(_TRIED * count))
+    found += spare[: count - len(found)]
     mandates = {case.portfolio_id: list(against[case.portfolio_id]) for case in cases}
     place = {case.portfolio_id: index for index, case in enumerate(cases)}
 
@@ -98,26 +126,35 @@ def _queues(
 
 
 def _taken_in_turn(
-    queues: Sequence[list[MonitoringPair]], wanted: Mapping[_Group, int], band: float
-) -> tuple[list[RemediationPair], list[MonitoringPair]]:
-    """Pairs from each queue in turn until every group is full, and those without a turnover limit that had no place."""
+    queues: Sequence[list[MonitoringPair]], wanted: Mapping[_Group, int], band: float, most: int
+) -> tuple[list[RemediationPair], list[RemediationPair]]:
+    """Pairs from each queue in turn until every group is full; and those that were passed over, the best first.
+
+    The search ends after `most` pairs in any case: what is wanted may not be there.
+    """
     chosen: dict[_Group, list[RemediationPair]] = {group: [] for group in wanted}
-    spare: list[MonitoringPair] = []
+    spare: list[RemediationPair] = []
     while any(queues) and any(len(chosen[group]) < wanted[group] for group in wanted):
         for queue in filter(None, queues):
+            if len(spare) + sum(map(len, chosen.values())) >= most:
+                queue.clear()
+                continue
             pair = queue.pop()
             limited = _limits_turnover(pair)
             open_to = [group for group in wanted if group[1] is limited and len(chosen[group]) < wanted[group]]
             if not open_to:
-                if not limited:
-                    spare.append(pair)
                 continue
-            mendable = _mendable(pair, band) if limited else True
-            if (mendable, limited) not in open_to:
+            if limited and (_mendable(pair, band), limited) not in open_to:
                 continue
             remedied = _remedied(pair)
-            if remedied is not None and remedied.group in open_to:
+            if remedied is None:
+                continue
+            fits = remedied.group in open_to and remedied.discriminates
+            if fits and (remedied.modelled or not remedied.remedy.compliant):
                 chosen[remedied.group].append(remedied)
+            else:
+                spare.append(remedied)
+    spare.sort(key=lambda pair: not pair.discriminates)
     return [pair for pairs in chosen.values() for pair in pairs], spare
 
 
@@ -127,13 +164,18 @@ def _limits_turnover(pair: MonitoringPair) -> bool:
 
 def _remedied(pair: MonitoringPair) -> RemediationPair | None:
     """The pair with its remedy; None where that cannot be decided to the end."""
+    asked = pair.case.portfolio, pair.mandate, pair.case.market
     try:
-        remedy = remediate(pair.case.portfolio, pair.mandate, pair.case.market)
+        remedy = remediate(*asked)
+        modelled = needs_a_model(*asked)
     except (InfeasibleError, UndecidedError):
         return None
     if not remedy.settled:
         return None
-    return RemediationPair(pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, remedy)
+    plain = merit_without_optimiser(*asked, remedy)
+    return RemediationPair(
+        pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, remedy=remedy, modelled=modelled, plain=plain
+    )
 
 
 def _mendable(pair: MonitoringPair, band: float) -> bool | None:

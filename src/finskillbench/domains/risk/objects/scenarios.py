@@ -1,4 +1,4 @@
-"""The stress scenarios: replays derived from the panels, hypothetical ones of the catalog, and severe versions."""
+"""The stress scenarios: replays derived from the panels, hypothetical ones fitted to the benchmark of a date."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
+import numpy as np
 import polars as pl
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.risk.catalogs import ReplayEntry, ScenarioCatalog
 from finskillbench.domains.risk.inputs import ScenarioInput
+from finskillbench.engines.risk.portfolio import Market, Portfolio, required
+from finskillbench.engines.risk.stress import apply, scenario_from
 from finskillbench.errors import SourceError
 from finskillbench.panels import Panels
 
@@ -26,24 +29,47 @@ _RATE_SHOCK = 100.0
 """Basis points of rates from which duration decides."""
 FEW = 3
 """A sector of fewer names says little of itself: its replayed sensitivity is drawn half-way to that of all."""
+_AS_IN_FACT = 1.5
+"""Percentage points by which a market's move in a window may differ from what it was in fact."""
+_PRINTED = 5.1e-4
+"""What a percentage with one decimal may miss."""
+_LONGEST = 250
+"""Sessions of a drawdown, at most."""
+_LOOKED_AT = 8
+"""Drawdowns looked at for each one that is taken."""
 _EXPORTERS = ("Technology", "Industrials", "Basic Materials", "Energy")
 _DURATION = ("Real Estate", "Utilities")
 
 
 @dataclass(frozen=True)
 class ScenarioSet:
-    """The scenarios of an edition as the input JSON shows them."""
+    """The scenarios of an edition.
+
+    Attributes
+    ----------
+    replays : as the input JSON shows them.
+    hypothetical : as the catalog has them; `calibrated` makes the scenario of a date of one.
+    severity : what a severe version multiplies every number by.
+    ends : scenario id to the last session of the window, for replays.
+    """
 
     replays: tuple[ScenarioInput, ...]
     hypothetical: tuple[ScenarioInput, ...]
-    severe: tuple[ScenarioInput, ...]
-    """The hypothetical ones at 1.5 times their severity, in the same order."""
+    severity: float
     ends: Mapping[str, date]
-    """Scenario id to the last session of the window, for replays."""
 
-    def at(self, as_of: date) -> tuple[ScenarioInput, ...]:
+    def at(self, as_of: date, market: Market) -> tuple[ScenarioInput, ...]:
         """Replays whose window lies wholly before the date, then the hypothetical ones."""
-        return (*(one for one in self.replays if self.ends[one["scenario_id"]] < as_of), *self.hypothetical)
+        known = (one for one in self.replays if self.ends[one["scenario_id"]] < as_of)
+        return (*known, *self.hypothetical_at(market))
+
+    def hypothetical_at(self, market: Market) -> tuple[ScenarioInput, ...]:
+        """The hypothetical scenarios on the benchmark of a date."""
+        return tuple(calibrated(one, market) for one in self.hypothetical)
+
+    def severe_at(self, market: Market) -> tuple[ScenarioInput, ...]:
+        """The same at `severity` times the severity, in the same order."""
+        return tuple(calibrated(one, market, self.severity) for one in self.hypothetical)
 
 
 def build_scenarios(panels: Panels, catalog: ScenarioCatalog, notes: list[str]) -> ScenarioSet:
@@ -51,7 +77,8 @@ def build_scenarios(panels: Panels, catalog: ScenarioCatalog, notes: list[str]) 
     _refuse_unknown_sectors(panels, catalog)
     replays: list[ScenarioInput] = []
     ends: dict[str, date] = {}
-    for entry in catalog["replays"]:
+    entries = catalog["replays"] if is_history(panels, catalog) else drawdowns(panels, len(catalog["replays"]))
+    for entry in entries:
         start, end = date.fromisoformat(entry["start"]), date.fromisoformat(entry["end"])
         made = _replay(panels, entry, start, end, catalog["replay_description"])
         if isinstance(made, str):
@@ -59,9 +86,60 @@ def build_scenarios(panels: Panels, catalog: ScenarioCatalog, notes: list[str]) 
             continue
         replays.append(made)
         ends[made["scenario_id"]] = end
-    hypothetical = tuple(_scaled(entry, 1.0) for entry in catalog["hypothetical"])
-    severe = tuple(_scaled(entry, catalog["severity"]) for entry in catalog["hypothetical"])
-    return ScenarioSet(tuple(replays), hypothetical, severe, ends)
+    return ScenarioSet(tuple(replays), tuple(catalog["hypothetical"]), catalog["severity"], ends)
+
+
+def is_history(panels: Panels, catalog: ScenarioCatalog) -> bool:
+    """Whether the market moved in the windows of the catalog as it did in fact; those not covered are not asked."""
+    covered = panels.prices["date"][0], panels.prices["date"][-1]
+    for entry in catalog["replays"]:
+        start, end = date.fromisoformat(entry["start"]), date.fromisoformat(entry["end"])
+        if not covered[0] <= start < end <= covered[1]:
+            continue
+        window = panels.factors.filter(pl.col("date").is_between(start, end))["mkt_rf"]
+        if abs(100 * (float((window + 1).product()) - 1) - entry["market_pct"]) > _AS_IN_FACT:
+            return False
+    return True
+
+
+def drawdowns(panels: Panels, count: int) -> list[ReplayEntry]:
+    """The deepest drawdowns of a market that is nobody's history, from peak to trough, in the order of time.
+
+    The first is the deepest; the next is looked for before its peak and after its trough. All begin after betas are
+    known. Falls of more than `_LONGEST` sessions are looked at in their steepest part.
+    """
+    first = panels.factor_exposures["date"].min()
+    table = panels.factors.filter(pl.col("date") > first).sort("date").select("date", "mkt_rf").drop_nulls()
+    days, growth = table["date"].to_list(), np.cumsum(np.log1p(table["mkt_rf"].to_numpy()))
+    growth = np.concatenate([[0.0], growth])  # before each session, and after the last
+    spans, found = [(0, len(days))], list[tuple[float, int, int]]()
+    while spans and len(found) < _LOOKED_AT * count:
+        low, high = spans.pop(0)
+        deepest = min(
+            (
+                (growth[peak + 1 : stop + 1].min() - growth[peak], peak)
+                for peak in range(low, high)
+                for stop in [min(high, peak + _LONGEST)]
+            ),
+            default=(0.0, low),
+        )
+        depth, peak = float(deepest[0]), deepest[1]
+        if depth >= 0:
+            continue
+        trough = peak + 1 + int(np.argmin(growth[peak + 1 : min(high, peak + _LONGEST) + 1]))
+        found.append((depth, peak, trough))
+        spans += [(low, peak), (trough, high)]
+    chosen = sorted(sorted(found)[:count], key=lambda one: one[1])
+    return [
+        {
+            "scenario_id": f"replay_drawdown_{number}",
+            "name": f"Drawdown of {100 * math.expm1(depth):+.1f} %",
+            "start": days[peak].isoformat(),
+            "end": days[trough - 1].isoformat(),
+            "market_pct": 100 * math.expm1(depth),
+        }
+        for number, (depth, peak, trough) in enumerate(chosen, start=1)
+    ]
 
 
 def _refuse_unknown_sectors(panels: Panels, catalog: ScenarioCatalog) -> None:
@@ -75,18 +153,30 @@ def _refuse_unknown_sectors(panels: Panels, catalog: ScenarioCatalog) -> None:
             )
 
 
-def _scaled(entry: ScenarioInput, severity: float) -> ScenarioInput:
-    """A hypothetical scenario of the catalog, every number times `severity`; its texts show the numbers."""
-    market = _times(entry["market_shocks"], severity)
-    name = entry["name"].format(**market)
+def calibrated(entry: ScenarioInput, market: Market, severity: float = 1.0) -> ScenarioInput:
+    """A hypothetical scenario of the catalog on the benchmark of a date, every number times `severity`.
+
+    Factors and sectors beside the market's own fall would move the benchmark further than the headline says: what they
+    add to it is taken off the sensitivities of all sectors alike, so that these are moves against the market.
+    """
+    moves = _times(entry["market_shocks"], severity)
+    shocks, raw = (_times(entry[table], severity) for table in ("factor_shocks", "sector_sensitivities"))
+    applied = scenario_from({**entry, "factor_shocks": shocks, "sector_sensitivities": raw})
+    benchmark = required(market.benchmark, "benchmark weights")
+    found = apply(Portfolio(benchmark, 1.0 - float(benchmark.sum()), 1.0), applied, market).pnl
+    shift = (moves["equity_change_pct"] / 100 - found) / float(benchmark.sum())
+    sensitivities = {sector: round(value + shift, 6) for sector, value in raw.items()}
+    if "technology_change_pct" in moves:
+        moves["technology_change_pct"] = round(100 * sensitivities["Technology"], 1)
+    name = entry["name"].format(**moves)
     return {
         "scenario_id": entry["scenario_id"] + (SEVERE if severity != 1.0 else ""),
         "type": HYPOTHETICAL,
         "name": name if severity == 1.0 else f"{name} ({severity:g} times the severity)",
-        "description": entry["description"].format(**market),
-        "market_shocks": market,
-        "factor_shocks": _times(entry["factor_shocks"], severity),
-        "sector_sensitivities": _times(entry["sector_sensitivities"], severity),
+        "description": entry["description"].format(**moves),
+        "market_shocks": moves,
+        "factor_shocks": shocks,
+        "sector_sensitivities": sensitivities,
     }
 
 
@@ -193,29 +283,29 @@ def economics(scenario: ScenarioInput) -> list[str]:
 def _rules(
     market: Mapping[str, float], shocks: Mapping[str, float], sectors: Mapping[str, float]
 ) -> list[tuple[str, bool]]:
-    """The rules that a hypothetical scenario's narrative calls for, and whether it keeps each."""
+    """The rules that a hypothetical scenario's narrative calls for, and whether it keeps each.
+
+    Sensitivities are moves against the market: a sector gains or loses where it does so beside the average sector.
+    """
     spread, rates = market.get("credit_spread_change_bp", 0.0), market.get("rate_change_bp", 0.0)
     mean = math.fsum(sectors.values()) / len(sectors)
+    beside = {sector: value - mean for sector, value in sectors.items()}
     credit_event, equity = spread >= _WIDER, shocks["mkt_rf"]
-    duration = [sectors[name] for name in _DURATION]
-    rules = [("stocks of beta 1 gain on average where equities fall", not (equity < 0 and equity + mean >= 0))]
+    duration = [beside[name] for name in _DURATION]
+    rules = [("equities do not fall", equity < 0)]
     if credit_event:
         rules += [
-            ("equities do not fall where spreads widen", equity < 0),
             ("small companies gain where spreads widen", shocks["smb"] < 0),
-            ("the average sector does not lose where spreads widen", mean < 0),
-            ("Financial Services do not lose where spreads widen", sectors["Financial Services"] < 0),
+            ("Financial Services do not lose where spreads widen", beside["Financial Services"] < 0),
         ]
-    elif spread > 0:
-        rules.append(("equities rise where spreads widen", equity < 0))
     if rates >= _RATE_SHOCK:
         rules.append(("a duration sector gains from higher rates", max(duration) < 0))
     if rates <= -_RATE_SHOCK and not credit_event:
         rules.append(("a duration sector does not gain from lower rates", min(duration) > 0))
     if abs(rates) >= _RATE_SHOCK and not credit_event:
-        rules.append(("lenders do not move with rates", sectors["Financial Services"] * rates > 0))
+        rules.append(("lenders do not move with rates", beside["Financial Services"] * rates > 0))
     if market.get("dollar_change_pct", 0.0) > 0:
-        exporters = [sectors[name] for name in _EXPORTERS]
+        exporters = [beside[name] for name in _EXPORTERS]
         rules.append(("an exporter does not lose from a stronger dollar", max(exporters) < min(0.0, *duration)))
     if "value_change_pct" in market:
         rules += [
@@ -231,4 +321,4 @@ def _rules(
 
 
 def _near(decimal: float, percent: float) -> bool:
-    return abs(decimal - percent / 100) <= 1e-9
+    return abs(decimal - percent / 100) <= _PRINTED

@@ -36,22 +36,24 @@ def stress_pairs(
     context: BuildContext, cases: Sequence[PortfolioCase], scenarios: ScenarioSet, count: int
 ) -> tuple[StressPair, ...]:
     """Each portfolio with all scenarios that may be applied on its date, filled up with severe versions to `count`."""
-    pairs = [(case, scenario) for case in cases for scenario in _applied(context, case, scenarios, count)]
+    at = {case.as_of: case.market for case in cases}
+    usual = {as_of: scenarios.at(as_of, market) for as_of, market in at.items()}
+    severe = {as_of: scenarios.severe_at(market) for as_of, market in at.items()}
+    pairs: list[tuple[PortfolioCase, ScenarioInput]] = []
+    for case in cases:
+        rng, own = context.generator("risk", "severe", case.portfolio_id), severe[case.as_of]
+        extra: list[int] = rng.permutation(len(own))[: max(0, count - len(usual[case.as_of]))].tolist()
+        pairs += [(case, scenario) for scenario in (*usual[case.as_of], *(own[i] for i in sorted(extra)))]
     pnl = stress_results([case for case, _ in pairs], [scenario for _, scenario in pairs])[0]
     return tuple(StressPair(case, scenario, made) for (case, scenario), made in zip(pairs, pnl.tolist(), strict=True))
-
-
-def _applied(context: BuildContext, case: PortfolioCase, scenarios: ScenarioSet, count: int) -> list[ScenarioInput]:
-    usual = scenarios.at(case.as_of)
-    rng = context.generator("risk", "severe", case.portfolio_id)
-    extra = rng.permutation(len(scenarios.severe))[: max(0, count - len(usual))].tolist()
-    return [*usual, *(scenarios.severe[i] for i in sorted(extra))]
 
 
 def stress_results(cases: Sequence[PortfolioCase], scenarios: Sequence[ScenarioInput]) -> tuple[Floats, Floats, Floats]:
     """P&L (m,), its split by factor (m, 7) and by sector (m, sectors) of m pairs; see `apply_pairs`."""
     batch, rows = batched(cases)
-    distinct = {scenario["scenario_id"]: scenario for scenario in scenarios}
-    column = {name: place for place, name in enumerate(distinct)}
-    columns = np.array([column[scenario["scenario_id"]] for scenario in scenarios])
+    distinct: dict[int, ScenarioInput] = {}
+    for scenario in scenarios:  # one of a name is another on another date
+        distinct[id(scenario)] = scenario
+    column = {identity: place for place, identity in enumerate(distinct)}
+    columns = np.array([column[id(scenario)] for scenario in scenarios])
     return apply_pairs(batch, rows, [scenario_from(scenario) for scenario in distinct.values()], columns)
