@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from finskillbench.audit.base import AuditCheck
+from finskillbench.audit.distinct import distinct
 from finskillbench.audit.labels import certified, spec_agrees, unique
 from finskillbench.audit.leak import leak
 from finskillbench.audit.point_in_time import point_in_time
 from finskillbench.audit.scores import best_cheat, exploits, floor_and_ceiling, floors, ladders, ordering
+from finskillbench.audit.signature import signature
 from finskillbench.audit.solvable import solvable
 
 LABELS = "rederived"
@@ -25,6 +27,8 @@ CHECKS: Mapping[str, AuditCheck] = {
         AuditCheck("certified", "does every label carry a proof", look=certified),
         AuditCheck("unique", "is every optimum the only one", look=unique),
         AuditCheck("spec_agrees", "do the episodes state what the truth was made by", spec_agrees, needs_truth=False),
+        AuditCheck("distinct", "are the episodes as many tasks as they count", survey=distinct),
+        AuditCheck("signature", "is a label told by how its input looks", survey=signature),
         AuditCheck("exploits", "does cheating pay", look=exploits, conclude=best_cheat),
         AuditCheck("floor_and_ceiling", "do right answers score 1 and idle ones 0", floor_and_ceiling, floors),
         AuditCheck("ordering", "do better answers score more", look=ordering, conclude=ladders),

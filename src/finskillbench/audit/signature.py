@@ -1,0 +1,139 @@
+"""Whether labels can be told from how an episode looks, without reading a number in it.
+
+A generator that draws infeasible cases in another order, or writes the breached limit last, gives its labels away. A
+classifier sees the shape of an input alone: which fields and words there are, how long they are, in which order, with
+how many decimals. It learns on one half of the edition, by company, portfolio or date, and is tried on the other; with
+an edition of another seed at hand, it learns on the one and is tried on the other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from finskillbench.audit.seen import Bench
+from finskillbench.edition import Edition
+from finskillbench.episode import Episode
+from finskillbench.findings import Findings
+from finskillbench.scoring.values import is_array, is_object, mapping
+
+_LEAST_EPISODES = 20
+"""Episodes to learn from, and to be tried on, at least."""
+_LEAST_SHARE = 0.1
+"""Share of the rarer classes together, at least: nothing is to be told of a label that hardly varies."""
+_MARGIN, _SIGMAS = 0.05, 3.0
+"""Accuracy above the majority's rate, absolute and in standard errors, from which on it is no chance."""
+_SHORT = 40
+_TREES = 60
+_DIGIT = re.compile(r"\d")
+
+Features: TypeAlias = dict[str, float]
+
+
+def signature(bench: Bench, episodes: Sequence[Episode], findings: Findings) -> None:
+    """No categorical part of the labels is told by the shape of the inputs better than by always saying the same."""
+    name = episodes[0].sub_task
+    if bench.other is not None and name in bench.other.sub_tasks:
+        seen, tried = (bench.edition, episodes), (bench.other, bench.other.episodes([name]))
+    else:
+        halves: tuple[list[Episode], list[Episode]] = ([], [])
+        for episode in episodes:
+            halves[zlib.crc32(_group(episode).encode()) % 2].append(episode)
+        seen, tried = (bench.edition, halves[0]), (bench.edition, halves[1])
+    if min(len(seen[1]), len(tried[1])) < _LEAST_EPISODES:
+        findings.figures["too_few_to_learn_from"] = [name]
+        return
+    known, unknown = _read(*seen), _read(*tried)
+    for target in sorted({key for _, labels in known for key in labels}):
+        _try(target, known, unknown, name, findings)
+
+
+def _group(episode: Episode) -> str:
+    """What episodes share that must not stand on both sides: a company, a portfolio, or else a date."""
+    portfolio = mapping(episode.input.get("portfolio")).get("portfolio_id")
+    return str(episode.input.get("symbol") or portfolio or episode.as_of_date)
+
+
+def _read(edition: Edition, episodes: Sequence[Episode]) -> list[tuple[Features, dict[str, str]]]:
+    """The shape of each input and the categorical parts of its label."""
+    return [
+        (dict(_shape(episode.input)), dict(_categories(edition.truth(episode.task_id).expected_output)))
+        for episode in episodes
+    ]
+
+
+def _shape(value: object, path: str = "") -> Iterator[tuple[str, float]]:
+    """What can be seen of a value without reading its numbers."""
+    if is_object(value):
+        yield f"{path} keys", float(len(value))
+        for place, (key, item) in enumerate(value.items()):
+            if not path or len(value) <= _SHORT:
+                yield f"{path}.{key} place", float(place)
+                yield from _shape(item, f"{path}.{key}")
+    elif is_array(value):
+        yield f"{path} length", float(len(value))
+        if value and is_object(value[0]):
+            for place, item in enumerate(value):
+                kind = item.get("type") if is_object(item) else None
+                if isinstance(kind, str):
+                    yield f"{path} {kind} place", float(place)
+    elif isinstance(value, str):
+        words = _DIGIT.sub("0", value)
+        yield (f"{path}={words}", 1.0) if len(value) <= _SHORT else (f"{path} characters", float(len(value)))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield f"{path} decimals", float(len(f"{value!r}".partition(".")[2]))
+
+
+def _categories(label: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every part of a label that is one of a few words; entries of lists go by their type or name."""
+    if is_object(label):
+        for key, item in label.items():
+            yield from _categories(item, f"{path}.{key}" if path else str(key))
+    elif is_array(label):
+        for item in label:
+            name = next(iter(item.values()), None) if is_object(item) else None
+            if isinstance(name, str):
+                yield from _categories(item, f"{path}[{name}]")
+    elif isinstance(label, bool | str) or (isinstance(label, int) and label in (0, 1)):
+        yield path, str(label)
+
+
+def _try(
+    target: str,
+    known: Sequence[tuple[Features, dict[str, str]]],
+    unknown: Sequence[tuple[Features, dict[str, str]]],
+    sub_task: str,
+    findings: Findings,
+) -> None:
+    """Learn one part of the label on the known episodes and try it on the unknown ones."""
+    learn, test = ([(shape, labels[target]) for shape, labels in part if target in labels] for part in (known, unknown))
+    majorities = [Counter(label for _, label in part).most_common(1)[0][1] for part in (learn, test) if part]
+    if min(len(learn), len(test)) < _LEAST_EPISODES or majorities[0] > (1 - _LEAST_SHARE) * len(learn):
+        return
+    majority, right = majorities[1] / len(test), _accuracy(learn, test)
+    findings.add("targets")
+    findings.widest("greatest_lead_over_majority", max(right - majority, 0.0))
+    error = math.sqrt(max(majority * (1 - majority), 1 / len(test)) / len(test))
+    chance = right <= majority + max(_MARGIN, _SIGMAS * error)
+    message = f"is told by the look of {len(test)} inputs in {right:.0%}, the commonest answer is {majority:.0%}"
+    findings.expect(chance, sub_task, message, target)
+
+
+def _accuracy(learn: Sequence[tuple[Features, str]], test: Sequence[tuple[Features, str]]) -> float:
+    from sklearn import ensemble as _ensemble
+    from sklearn import feature_extraction as _extraction
+
+    ensemble: Any = _ensemble  # scikit-learn comes without types
+    extraction: Any = _extraction
+    table = extraction.DictVectorizer(sparse=False)
+    seen = table.fit_transform([shape for shape, _ in learn])
+    forest = ensemble.RandomForestClassifier(_TREES, min_samples_leaf=2, random_state=0)
+    forest.fit(seen, [label for _, label in learn])
+    guesses = forest.predict(table.transform([shape for shape, _ in test]))
+    return float(np.mean([guess == label for guess, (_, label) in zip(guesses, test, strict=True)]))
