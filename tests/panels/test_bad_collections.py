@@ -11,7 +11,8 @@ import pytest
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.portfolio.objects import month_ends
 from finskillbench.domains.portfolio.objects.settings import read_settings
-from finskillbench.domains.portfolio.objects.tiers import tier_at
+from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_problem, tier_at
+from finskillbench.engines.portfolio.measures import violations
 from finskillbench.errors import SourceError
 from finskillbench.panels import build_panels
 from finskillbench.sources.market import MarketData, load_market
@@ -73,23 +74,22 @@ def test_a_series_reaches_the_end_of_the_last_full_year(
             build_panels(spoiled)
 
 
-def test_a_tier_nobody_can_keep_names_month_tier_and_the_jumps_of_its_window(market: MarketData) -> None:
-    """Six names at 7 % each are never fully invested: any mandate fails here, with the wrong price or without."""
-    days = sorted(set(market.prices["date"].to_list()))
-    wrong = (pl.col("symbol") == "N002") & (pl.col("date") == date(2024, 3, 6))
-    old = (pl.col("symbol") == "N004") & (pl.col("date") == days[5])
-    scale = pl.when(wrong | old).then(50.0).otherwise(1.0)
-    spoiled = replace(market, prices=market.prices.with_columns(pl.col("close", "adj_close") * scale))
-    for data, month, words in (
-        (spoiled, 3, ("N002 +", "on 2024-03-06", "N002 -98% on 2024-03-07", "; check those prices")),
-        (spoiled, 1, ("2024-02-29: no portfolio", "; check prices")),
-        (market, 3, ("; check prices and shares",)),
-    ):
-        context, settings = BuildContext(build_panels(data), seed=1), read_settings()
-        end = month_ends(context, settings)[month]
-        with pytest.raises(SourceError, match=f"the hard tier cannot be kept at {end.as_of}: ") as caught:
-            tier_at(context, settings, "hard", end)
-        message = str(caught.value)
-        assert all(word in message for word in words), message
-        assert "N004" not in message
-        assert ("N002" in message) == (words[0] == "N002 +")
+def test_tiers_are_widened_to_a_universe_that_has_no_room_for_them(market: MarketData) -> None:
+    """Six names at 7 % each are never fully invested: each tier is fitted to them, kept by a portfolio, and says so."""
+    context, settings = BuildContext(build_panels(market), seed=1), read_settings()
+    month = month_ends(context, settings)[-1]
+    for name in settings["tiers"]:
+        tier = tier_at(context, settings, name, month)
+        limits = tier.constraints
+        assert limits.get("max_weight") == 0.284  # 1.7 / 6
+        assert limits.get("sector_limits") == {"Technology": 1.0}
+        assert limits.get("min_names") == 4
+        task_input = {
+            **mandate_fields(month, limits, tier.closest),
+            "covariance_matrix": month.covariance_table,
+            "objective": "min_variance",
+        }
+        problem = month_problem(month, task_input)
+        assert not violations(problem, tier.closest)
+    assert [note.split(" at ")[0] for note in context.notes] == [f"The {name} tier" for name in settings["tiers"]]
+    assert "a sector's cap is 100% instead of 15%" in context.notes[-1]

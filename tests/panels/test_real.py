@@ -22,13 +22,11 @@ def panels(real_market: MarketData) -> Panels:
     return build_panels(real_market)
 
 
-def test_month_ends_are_those_of_2025(panels: Panels) -> None:
-    assert [day.isoformat() for day in panels.month_ends] == [
-        *("2025-01-31", "2025-02-28", "2025-03-31", "2025-04-30", "2025-05-30", "2025-06-30"),
-        *("2025-07-31", "2025-08-29", "2025-09-30", "2025-10-31", "2025-11-28", "2025-12-31"),
-    ]
+def test_month_ends_are_spread_over_the_years(panels: Panels) -> None:
+    assert len(panels.month_ends) == 12
+    assert {day.year for day in panels.month_ends} == set(range(2017, 2026))
     assert len(panels.symbols) == 30
-    assert panels.risk_free[date(2025, 1, 31)] == pytest.approx(0.0431, abs=1e-12)  # FRED: 4.31 %
+    assert min(len(panels.symbols_at(day)) for day in panels.month_ends) >= 25
     assert panels.risk_free[date(2025, 12, 31)] == pytest.approx(0.0367, abs=1e-12)
 
 
@@ -36,8 +34,7 @@ def test_benchmark_is_plausible(panels: Panels) -> None:
     for day in panels.month_ends:
         weights = panels.weights(day)
         assert 0.08 < weights.max() < 0.20
-        assert weights.min() > 0.002
-        assert (weights > 0.001).all()
+        assert weights.min() > 0.0001
     caps = panels.benchmark_weights.filter(pl.col("date") == date(2025, 12, 31))
     citigroup = caps.row(by_predicate=pl.col("symbol") == "C", named=True)["market_cap_usd"]
     assert 1.5e11 < citigroup < 2.6e11
@@ -63,25 +60,23 @@ def test_covariances_are_positive_definite_and_plausible(panels: Panels) -> None
         least = np.linalg.eigvalsh(covariance.matrix())[0]
         assert least >= covariance.least_eigenvalue_bound() * (1 - 1e-9) > 0
         volatility = np.sqrt(covariance.variances())
-        assert 0.14 < volatility.min() < volatility.max() < 0.75
+        assert 0.11 < volatility.min() < volatility.max() < 1.1
         benchmark = np.sqrt(panels.weights(day) @ covariance.times(panels.weights(day)))
-        assert 0.08 < benchmark < 0.25
+        assert 0.07 < benchmark < 0.40  # the calmest year, and the one of March 2020
 
 
 def test_views_are_plausible_and_distinct(panels: Panels) -> None:
     for day in panels.month_ends:
-        expected = panels.expected_returns(day)
-        assert np.abs(expected).max() < 0.05
-        assert len(set(expected.tolist())) == 30  # rounded inputs would tie
-    # Starbucks' equity is negative; its return on equity means nothing.
-    assert panels.views.filter(pl.col("roe").is_null())["symbol"].unique().to_list() == ["SBUX"]
-    assert panels.report.absent_signals == {
-        "earnings_yield": 0,
-        "roe": 12,
-        "momentum_12_1": 0,
-        "eps_revision": 0,
-        "low_volatility": 0,
-    }
+        expected, rate = panels.expected_returns(day), panels.risk_free[day]
+        assert panels.weights(day) @ expected == pytest.approx(rate + 0.05, abs=0.01)
+        assert -0.05 < (expected - rate).min() < (expected - rate).max() < 0.11
+        assert (expected > rate).mean() > 0.95
+        assert len(set(expected.tolist())) == len(expected)  # rounded inputs would tie
+    # Starbucks' equity is negative since 2019; its return on equity means nothing.
+    absent = panels.views.filter(pl.col("roe").is_null() & (pl.col("date") >= date(2022, 6, 30)))
+    assert set(absent["symbol"]) == {"SBUX", "LYV"}
+    assert panels.report.absent_signals["roe"] <= 24
+    assert max(count for name, count in panels.report.absent_signals.items() if name != "roe") <= 2
 
 
 def test_every_regime_has_its_dates(panels: Panels) -> None:

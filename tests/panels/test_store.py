@@ -93,7 +93,7 @@ def test_every_column_carries_unit_horizon_and_meaning(folder: Path) -> None:
 
 
 def test_covariance_files_are_read_by_plain_numpy(panels: Panels, folder: Path) -> None:
-    day = panels.month_ends[0]
+    day = panels.month_ends[-1]
     with np.load(folder / "covariance" / f"{day}.npz", allow_pickle=False) as arrays:
         assert sorted(arrays.files) == ["cov", "loadings", "specific", "symbols"]
         assert tuple(arrays["symbols"]) == panels.symbols

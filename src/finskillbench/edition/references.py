@@ -40,8 +40,8 @@ class References:
     def resolved(self, value: Any) -> Any:
         """A field of an input with its arrays, if it is a reference that resolves, else the field itself.
 
-        `{"tickers", "ref"}` names a covariance; with `end` and `sessions` it names the simple returns
-        (sessions, tickers) up to and including the session `end`, and becomes `{"tickers", "dates", "matrix"}`.
+        `{"tickers", "ref"}` names the covariance of those tickers; with `end` and `sessions` it names their simple
+        returns (sessions, tickers) up to and including the session `end`, and becomes `{"tickers", "dates", "matrix"}`.
         `{"ref", "symbol", "as_of", "since"}` names what a company had filed by `as_of` of periods that end on or after
         `since`, and becomes `{"facts", "segments"}`, rows as of `FactStore.visible`.
 
@@ -58,7 +58,7 @@ class References:
         if value["ref"] == FACTS:
             found = self._filed(value)
         else:
-            found = self._window(value) if "end" in value else read_covariance(self._folder / value["ref"])
+            found = self._window(value) if "end" in value else self._covariance(value)
         self._resolved[key] = found
         self._numbers += _numbers(found)
         while self._numbers > _KEPT_NUMBERS and len(self._resolved) > 1:
@@ -100,10 +100,30 @@ class References:
     def _key(self, value: Mapping[str, Any]) -> object:
         if value["ref"] == FACTS:
             return FACTS, *(str(value.get(name)) for name in ("symbol", "as_of", "since"))
-        if "end" not in value:
-            return value["ref"]
         tickers = value.get("tickers")
-        return value["ref"], str(value["end"]), str(value.get("sessions")), tuple(map(str, tickers or ()))
+        names = tuple(map(str, tickers)) if is_array(tickers) else ()
+        if "end" not in value:
+            return value["ref"], names
+        return value["ref"], str(value["end"]), str(value.get("sessions")), names
+
+    def _covariance(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        """The covariance of a file, or the part of it that belongs to the tickers named."""
+        path, tickers = self._folder / value["ref"], value.get("tickers")
+        whole = read_covariance(path)
+        if not is_array(tickers) or tickers == whole["tickers"]:
+            return whole
+        place = {ticker: at for at, ticker in enumerate(whole["tickers"])}
+        names = [str(ticker) for ticker in tickers]
+        if missing := [name for name in names if name not in place]:
+            raise EditionError(f"{path}: no covariance of {missing[0]}; rebuild the edition")
+        at = [place[name] for name in names]
+        if "matrix" in whole:
+            return {"tickers": names, "matrix": [[whole["matrix"][i][j] for j in at] for i in at]}
+        return {
+            "tickers": names,
+            "loadings": [[row[j] for j in at] for row in whole["loadings"]],
+            "specific": [whole["specific"][j] for j in at],
+        }
 
     def _window(self, value: Mapping[str, Any]) -> dict[str, Any]:
         ref, tickers = value["ref"], value.get("tickers")

@@ -5,7 +5,7 @@ from datetime import date
 import numpy as np
 import polars as pl
 
-from finskillbench.arrays import Floats
+from finskillbench.arrays import Booleans, Floats
 from finskillbench.panels.filings.fundamentals import FundamentalPanels, build_fundamentals
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights, shares_known_from
@@ -15,11 +15,11 @@ from finskillbench.panels.market.factors import build_factors
 from finskillbench.panels.market.liquidity import average_daily_volume, build_liquidity
 from finskillbench.panels.market.macro import build_macro, stale
 from finskillbench.panels.market.prices import PriceGrid, build_prices
-from finskillbench.panels.market.regimes import RiskDates, choose_risk_dates
+from finskillbench.panels.market.regimes import choose_month_ends, choose_risk_dates
 from finskillbench.panels.market.returns import JUMP_LIMIT, build_returns, find_jumps, returns_frame
 from finskillbench.panels.market.risk_free import build_risk_free
 from finskillbench.panels.market.sessions import last_full_year, month_end_rows, refuse_short_series
-from finskillbench.panels.market.views import ViewsPanel, build_views
+from finskillbench.panels.market.views import Setting, ViewsPanel, build_views
 from finskillbench.panels.report import Jump, PanelReport
 from finskillbench.panels.tables import Panels
 from finskillbench.sources.edgar.collection import FilingsData
@@ -42,21 +42,31 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
     symbols, sessions = grid.symbols, grid.sessions
     adjusted = grid.fields["adj_close"]
     arrays = build_returns(adjusted)
-    month_ends = last_full_year(sessions)
     place = {day: row for row, day in enumerate(sessions)}
-    rows = [place[day] for day in month_ends]
     exposures = build_factor_exposures(symbols, sessions, arrays.simple, market.factors, month_end_rows(sessions))
-    risk = _risk_dates(market, grid, arrays.simple, exposures, month_ends)
-    members = {place[day]: places for day, places in risk.members.items()}
-    partial = {row: places for row, places in members.items() if len(places) < len(symbols)}
-    dated = sorted({*rows, *members})
+    days, complete = _complete(market, grid, arrays.simple, exposures)
+    last_year = last_full_year(sessions)
+    risk = choose_risk_dates(days, complete, last_year)
+    covered = sum(day <= last_year[-1] for day in days)
+    of_month = choose_month_ends(days[:covered], complete[:covered])
+    month_ends = tuple(of_month)
+    members = {place[day]: places for day, places in sorted({**risk.members, **of_month}.items())}
 
-    covariance = build_covariance(symbols, sessions, arrays.simple, dated, partial)
-    weights = build_benchmark_weights(symbols, sessions, grid.fields["close"], market.statements, dated, partial)
-    caps = {
-        day: weights.frame.filter(pl.col("date") == day)["market_cap_usd"].to_numpy() for day in month_ends
-    }  # in the order of the symbols
-    views = build_views(symbols, sessions, adjusted, arrays.simple, caps, market.statements, rows)
+    covariance = build_covariance(symbols, sessions, arrays.simple, members)
+    weights = build_benchmark_weights(symbols, sessions, grid.fields["close"], market.statements, members)
+    risk_free = build_risk_free(market.macro, month_ends)
+    caps = {day: weights.frame.filter(pl.col("date") == day)["market_cap_usd"].to_numpy() for day in month_ends}
+    views = build_views(
+        symbols,
+        sessions,
+        adjusted,
+        arrays.simple,
+        market.statements,
+        {
+            place[day]: Setting(places, caps[day], covariance.covariance[day], risk_free[day])
+            for day, places in of_month.items()
+        },
+    )
     jumps = find_jumps(symbols, sessions, arrays.simple)
     macro = build_macro(sessions, market.macro)
     fundamentals = build_fundamentals(filings) if filings is not None else FundamentalPanels.empty()
@@ -70,14 +80,20 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
         factor_exposures=exposures,
         benchmark_weights=weights.frame,
         views=views.frame,
-        liquidity=build_liquidity(symbols, sessions, grid.fields["close"], grid.fields["volume"], members),
+        liquidity=build_liquidity(
+            symbols,
+            sessions,
+            grid.fields["close"],
+            grid.fields["volume"],
+            {place[day]: places for day, places in risk.members.items()},
+        ),
         macro=macro,
         facts=fundamentals.facts,
         filings=fundamentals.filings,
         segments=fundamentals.segments,
         regimes=risk.regimes,
         covariance=covariance.covariance,
-        risk_free=build_risk_free(market.macro, month_ends),
+        risk_free=risk_free,
         report=_report(
             market,
             grid,
@@ -94,10 +110,13 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
     )
 
 
-def _risk_dates(
-    market: MarketData, grid: PriceGrid, simple: Floats, exposures: pl.DataFrame, month_ends: tuple[date, ...]
-) -> RiskDates:
-    """Choose among the month-ends by which names have all 252 returns, betas, a close, traded volume and shares."""
+def _complete(
+    market: MarketData, grid: PriceGrid, simple: Floats, exposures: pl.DataFrame
+) -> tuple[list[date], Booleans]:
+    """The month-ends with a year behind them, and which names (n,) have on each of them all that a task may need.
+
+    That is 252 returns, betas, a close, traded volume and known shares.
+    """
     symbols, sessions = grid.symbols, grid.sessions
     close, volume = grid.fields["close"], grid.fields["volume"]
     shares = np.array([shares_known_from(market.statements, symbol) for symbol in symbols], dtype="datetime64[D]")
@@ -117,7 +136,7 @@ def _risk_dates(
         np.searchsorted(days, fitted["date"].to_numpy()),
         fitted["symbol"].cast(pl.Enum(symbols)).to_physical().to_numpy(),
     ] = True
-    return choose_risk_dates([sessions[row] for row in rows], complete & known, month_ends)
+    return [sessions[row] for row in rows], complete & known
 
 
 def _report(

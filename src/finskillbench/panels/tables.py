@@ -23,7 +23,7 @@ class Panels:
     ----------
     symbols : the universe, sorted; the order of every array returned here.
     sectors : symbol to sector.
-    month_ends : the 12 month-ends, trading sessions, of the last calendar year covered whole.
+    month_ends : 12 month-ends, trading sessions, spread over the years that the prices cover; those of portfolio tasks.
     prices : wide, `date` and `field:SYMBOL`. returns : long (symbol, date, simple, log, volatility_21d, drawdown).
     factors : wide, `date`, the six factors and rf, per session. factor_exposures : long, all month-ends with 252
         sessions of history. views : long, `month_ends`. liquidity : long (symbol, date, average_daily_volume_usd), risk
@@ -31,8 +31,8 @@ class Panels:
     facts, filings, segments : long, as filed, of every company of the collection's EDGAR files, which need not be those
         of `symbols`; without rows where there are none. See `finskillbench.panels.filings.fundamentals`; `FactStore` of
         `finskillbench.panels.filings.query` says what was public on a day.
-    benchmark_weights, covariance : long, and annualised per date: all names at `month_ends`, those of `symbols_at` at
-        risk dates.
+    benchmark_weights, covariance : long, and annualised per date: the names of `symbols_at` at each month-end and risk
+        date.
     risk_free : per month-end of `month_ends`, annual decimals.
     regimes : market regime of each risk date, in order of date.
     report : what the build found.
@@ -65,7 +65,7 @@ class Panels:
     def symbols_at(self, as_of: date) -> tuple[str, ...]:
         """The names of a risk date or month-end, sorted: those with every figure on it; InputError if it is neither."""
         if as_of not in self.covariance:
-            raise InputError(f"panels: {as_of} is neither a month-end of the last full year nor a risk date")
+            raise InputError(f"panels: {as_of} is neither a month-end of the edition nor a risk date")
         return self.covariance[as_of].symbols
 
     def snapshot(self, as_of: date) -> Market:
@@ -121,21 +121,21 @@ class Panels:
         return tuple(chosen.to_list()), np.column_stack(columns)
 
     def exposures(self, as_of: date) -> Floats:
-        """Betas (n, 6) on `FACTORS` at a month-end, of `symbols_at` at a risk date; InputError if a name has none."""
+        """Betas (n, 6) on `FACTORS` of `symbols_at`; InputError if a name has none."""
         return np.column_stack([self._vector(self.factor_exposures, as_of, factor) for factor in FACTORS])
 
     def weights(self, as_of: date) -> Floats:
-        """Benchmark weights (n,), summing to 1, at one of `month_ends` or, of `symbols_at`, at a risk date."""
+        """Benchmark weights (n,) of `symbols_at`, summing to 1."""
         return self._vector(self.benchmark_weights, as_of, "weight")
 
     def expected_returns(self, as_of: date) -> Floats:
-        """Expected returns (n,), annualised decimals, at one of `month_ends`."""
+        """Expected returns (n,) of `symbols_at`, annualised decimals, at one of `month_ends`."""
         return self._vector(self.views, as_of, "expected_return")
 
     def _vector(self, frame: pl.DataFrame, as_of: date, column: str) -> Floats:
         at = frame.filter(pl.col("date") == as_of).select("symbol", column).drop_nulls()
         values = dict(at.iter_rows())
-        symbols = self.symbols_at(as_of) if as_of in self.regimes else self.symbols
+        symbols = self.symbols_at(as_of)
         missing = [symbol for symbol in symbols if symbol not in values]
         if missing:
             raise InputError(f"panels: no {column} of {missing[0]} at {as_of}")

@@ -17,7 +17,7 @@ from finskillbench.panels import read_panels
 from finskillbench.panels.store import covariance_bytes
 
 PORTFOLIO = "portfolio_construction"
-MONTH_END = date(2025, 1, 31)
+MONTH_END = date(2025, 2, 28)
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +67,7 @@ def _first(column: str, value: pl.Expr) -> Callable[[pl.DataFrame], pl.DataFrame
 def _jump(frame: pl.DataFrame) -> pl.DataFrame:
     column = next(name for name in frame.columns if name.startswith("adj_close:"))
     return frame.with_columns(
-        pl.when(pl.col("date") == date(2017, 6, 1)).then(pl.col(column) * 1.5).otherwise(pl.col(column)).alias(column)
+        pl.when(pl.col("date") == date(2016, 1, 8)).then(pl.col(column) * 1.5).otherwise(pl.col(column)).alias(column)
     )
 
 
@@ -177,9 +177,13 @@ DEFECTS = {
         _row("episodes", "rebalancing", lambda row: row["input"].update(risk_free_rate=0.5)),
     ),
     "covariance: daily units": ("covariance", _daily_covariance),
-    "benchmark: a capitalisation without its shares": (
+    "benchmark: a share count without its capitalisation": (
         "benchmark",
-        _frame("benchmark_weights", _first("market_cap_usd", pl.col("market_cap_usd") * 1.01)),
+        _frame("benchmark_weights", _first("shares", pl.col("shares") * 1.01)),
+    ),
+    "expected_returns: an alpha without its premium": (
+        "expected_returns",
+        _frame("views", _first("equilibrium_premium", pl.lit(0.0))),
     ),
     "taxonomy: two names of a sector": ("taxonomy", _other_sector),
     "rebalancing: another definition": (

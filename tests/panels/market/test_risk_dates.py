@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finskillbench.errors import InputError
+from finskillbench.errors import InputError, SourceError
 from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.market.macro import RELEASES, build_macro
-from finskillbench.panels.market.regimes import NORMAL, choose_risk_dates
+from finskillbench.panels.market.regimes import NORMAL, choose_month_ends, choose_risk_dates
 from finskillbench.sources.market import MarketData
 
 
@@ -48,16 +48,31 @@ def test_dates_without_enough_names_are_left_out_and_said() -> None:
     complete = np.ones((len(days), 30), dtype=bool)
     complete[[day.year == 2018 for day in days], 24:] = False  # 24 of 30
     complete[[day.year == 2020 for day in days], 25:] = False
-    complete[days.index(date(2025, 12, 31)), 0] = False  # the last full year needs every name
+    complete[days.index(date(2025, 12, 31)), 0] = False
     chosen = choose_risk_dates(days, complete, days[-12:])
     assert chosen.notes == (
         "Regime 2018_selloff has no risk date: at most 24 of 30 names are complete, 25 are needed.",
     )
     assert chosen.members[date(2020, 3, 31)].tolist() == list(range(25))
-    assert date(2025, 12, 31) not in chosen.regimes
+    assert chosen.members[date(2025, 12, 31)].tolist() == list(range(1, 30))
     late = choose_risk_dates(days[-12:], complete[-12:], days[-12:])
     assert set(late.regimes.values()) == {NORMAL}
     assert [note.split(":")[1] for note in late.notes] == [" no data cover it."] * 4
+
+
+def test_month_ends_are_spread_over_all_years_with_enough_names() -> None:
+    days = _month_ends(2016, 2025)
+    complete = np.ones((len(days), 30), dtype=bool)
+    complete[[day.year == 2016 for day in days], 24:] = False
+    complete[[day.year == 2017 for day in days], 25:] = False
+    chosen = choose_month_ends(days, complete)
+    assert len(chosen) == 12
+    assert {day.year for day in chosen} == set(range(2017, 2026))
+    assert (min(chosen), max(chosen)) == (date(2017, 1, 31), date(2025, 12, 31))
+    assert chosen[date(2017, 1, 31)].tolist() == list(range(25))
+    assert list(chosen) == sorted(chosen)
+    with pytest.raises(SourceError, match=r"no month-end has 25 of 30 names .* the best has 24"):
+        choose_month_ends(days[:12], complete[:12])
 
 
 def test_snapshot_is_what_the_panels_say(market: MarketData, panels: Panels) -> None:
@@ -73,10 +88,10 @@ def test_snapshot_is_what_the_panels_say(market: MarketData, panels: Panels) -> 
     for place, symbol in enumerate(at.tickers):
         past = market.prices.filter((pl.col("symbol") == symbol) & (pl.col("date") <= day)).sort("date").tail(21)
         assert at.dollar_volume[place] == pytest.approx(mean((past["close"] * past["volume"]).to_list()), rel=1e-12)
-    for wrong in (date(2024, 6, 1), next(iter({*panels.month_ends} - {*panels.risk_dates}))):
-        with pytest.raises(InputError, match=f"{wrong} is not a risk date"):
-            panels.snapshot(wrong)
-    with pytest.raises(InputError, match="neither a month-end of the last full year nor a risk date"):
+    wrong = date(2024, 6, 1)
+    with pytest.raises(InputError, match=f"{wrong} is not a risk date"):
+        panels.snapshot(wrong)
+    with pytest.raises(InputError, match="neither a month-end of the edition nor a risk date"):
         panels.symbols_at(date(2024, 6, 1))
 
 
@@ -90,7 +105,7 @@ def test_a_name_that_came_late_is_not_of_an_early_date(lab: SimpleNamespace, mar
     assert at.returns.shape == (252, 5)
     assert at.benchmark is not None
     assert at.benchmark.sum() == pytest.approx(1)
-    assert late.symbols_at(late.month_ends[0]) == late.symbols
+    assert late.symbols_at(late.month_ends[-1]) == late.symbols
     # Nor is one that does not trade, or whose shares are not yet known.
     silent = (pl.col("symbol") == "N001") & (pl.col("date") <= early)
     quiet = replace(market, prices=market.prices.with_columns(

@@ -11,7 +11,8 @@ import pytest
 from finskillbench.errors import SourceError
 from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.filings.statements import Series, trailing_year
-from finskillbench.panels.market.views import INFORMATION_COEFFICIENT, SIGNAL_WEIGHTS, z_scores
+from finskillbench.panels.market.benchmark_weights import build_benchmark_weights
+from finskillbench.panels.market.views import EQUITY_PREMIUM, INFORMATION_COEFFICIENT, SIGNAL_WEIGHTS, z_scores
 from finskillbench.sources.market import MarketData
 
 
@@ -39,8 +40,17 @@ def test_weights_are_close_times_known_shares(market: MarketData, panels: Panels
 
 def test_shares_fall_back_to_outstanding_and_never_to_the_future(lab: SimpleNamespace, market: MarketData) -> None:
     none, future = lab.table({}), lab.table({date(2024, 12, 31): 1e8})
+    panels = build_panels(_with(market, "N001", diluted_shares=none, shares_outstanding=future))
+    assert not panels.benchmark_weights.filter(pl.col("symbol") == "N001").height
+    sessions = panels.prices["date"].to_list()
     with pytest.raises(SourceError, match="statements of N001: no share count known by 2024-01-31"):
-        build_panels(_with(market, "N001", diluted_shares=none, shares_outstanding=future))
+        build_benchmark_weights(
+            panels.symbols,
+            tuple(sessions),
+            panels.prices_of("close").drop("date").to_numpy(),
+            _with(market, "N001", diluted_shares=none, shares_outstanding=future).statements,
+            {sessions.index(date(2024, 1, 31)): np.arange(6)},
+        )
     old = lab.table({date(2020, 12, 31): 2e8})
     panels = build_panels(_with(market, "N001", diluted_shares=none, shares_outstanding=old))
     rows = panels.benchmark_weights.filter(pl.col("symbol") == "N001")
@@ -88,6 +98,7 @@ def test_z_scores() -> None:
 def test_signals_and_expected_return_by_hand(market: MarketData, panels: Panels) -> None:
     """On 2024-05-31 the year 2023 is known; 63 sessions before, on 2024-03-05, the four quarters to September."""
     day, symbol = date(2024, 5, 31), "N003"
+    assert day in panels.month_ends
     row = panels.views.row(by_predicate=(pl.col("date") == day) & (pl.col("symbol") == symbol), named=True)
     statements = market.statements[symbol]
     incomes = dict(statements.net_income_quarterly.iter_rows())
@@ -108,7 +119,15 @@ def test_signals_and_expected_return_by_hand(market: MarketData, panels: Panels)
     volatility = np.std(prices[-252:] / prices[-253:-1] - 1, ddof=1) * 252**0.5
     assert row["low_volatility"] == pytest.approx(-volatility, rel=1e-12)
     composite = sum(weight * row[f"z_{name}"] for name, weight in SIGNAL_WEIGHTS.items())
-    assert row["expected_return"] == pytest.approx(INFORMATION_COEFFICIENT * volatility * composite, rel=1e-12)
+    assert row["alpha"] == pytest.approx(INFORMATION_COEFFICIENT * volatility * composite, rel=1e-12)
+    place, matrix, weights = panels.symbols_at(day).index(symbol), panels.covariance[day].matrix(), panels.weights(day)
+    beta = (matrix @ weights)[place] / (weights @ matrix @ weights)
+    assert row["equilibrium_premium"] == pytest.approx(EQUITY_PREMIUM * beta, rel=1e-12)
+    assert row["risk_free"] == panels.risk_free[day]
+    parts = row["risk_free"] + row["equilibrium_premium"] + row["alpha"]
+    assert row["expected_return"] == pytest.approx(parts, rel=1e-14)
+    premium = panels.views.filter(pl.col("date") == day)["equilibrium_premium"].to_numpy()
+    assert weights @ premium == pytest.approx(EQUITY_PREMIUM, rel=1e-12)  # the benchmark earns the stated premium
     assert sum(SIGNAL_WEIGHTS.values()) == pytest.approx(1)
     at = panels.views.filter(pl.col("date") == day)
     for name in SIGNAL_WEIGHTS:

@@ -16,7 +16,7 @@ from finskillbench.domains.portfolio import (
     tool_use_parameterization,
     unconstrained_optimization,
 )
-from finskillbench.domains.portfolio.checks import panels, tasks
+from finskillbench.domains.portfolio.checks import panels, tasks, views
 from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare
 from finskillbench.domains.portfolio.released import RELEASED
 
@@ -44,6 +44,7 @@ DOMAIN = Domain(
         "point_in_time": panels.point_in_time,
         "covariance": panels.covariance,
         "benchmark": panels.benchmark,
+        "expected_returns": views.expected_returns,
         "taxonomy": tasks.taxonomy,
     },
     audits={

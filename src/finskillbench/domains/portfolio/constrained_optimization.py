@@ -34,7 +34,7 @@ from finskillbench.engines.portfolio.measures import check_limits, clean
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.errors import InternalError, SourceError
+from finskillbench.errors import SourceError
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import json_equal, mapping, numbers, parameter
 
@@ -81,14 +81,14 @@ class ConstrainedOptimization(Answer):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """One problem of the pool: its input, the least turnover that its limit has to allow, its optimum or refutation."""
+    """One problem of the pool: its input, the least turnover that its limit has to allow, its optimum."""
 
     month: MonthEnd
     tier: Tier
     task_input: ConstrainedInput
     problem: PortfolioProblem
     least_turnover: Certified | None
-    outcome: Certified | InfeasibleError
+    best: Certified
 
     @property
     def name(self) -> str:
@@ -105,16 +105,12 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
 
 def pool(context: BuildContext, objects: PortfolioObjects) -> list[Case]:
     """The 144 problems, 12 month-ends x 3 tiers x 4 objectives, solved."""
-    cases: list[Case] = []
-    for name, published in objects.settings["tiers"].items():
-        cells = [(month, objective) for month in objects.month_ends for objective in Objective]
-        infeasible = round(published["legacy"]["infeasible_share"] * len(cells))
-        beyond = set(context.generator(NAME, name, "far").permutation(len(cells))[:infeasible].tolist())
-        cases += [
-            _case(context, objects, month, objects.tier(name, month), objective, too_far=index in beyond)
-            for index, (month, objective) in enumerate(cells)
-        ]
-    return cases
+    return [
+        _case(context, objects, month, objects.tier(name, month), objective)
+        for name in objects.settings["tiers"]
+        for month in objects.month_ends
+        for objective in Objective
+    ]
 
 
 def _case(
@@ -123,17 +119,12 @@ def _case(
     month: MonthEnd,
     tier: Tier,
     objective: Objective,
-    *,
-    too_far: bool,
 ) -> Case:
     """Draw a legacy portfolio until the case lies clear of the grey band around the turnover limit."""
-    bounds = tier.legacy["infeasible"] if too_far else tier.legacy["least_turnover"]
-    if bounds is None:
-        raise InternalError(f"the {tier.name} tier has a share of infeasible cases but no turnovers to draw them from")
     for attempt in range(_ATTEMPTS):
         rng = context.generator(NAME, month.as_of, tier.name, objective, attempt)
         try:
-            current, least = legacy_portfolio(month, tier, float(rng.uniform(*bounds)), rng)
+            current, least = legacy_portfolio(month, tier, float(rng.uniform(*tier.legacy_turnover)), rng)
         except (InfeasibleError, UndecidedError):
             continue
         limit = tier.max_turnover
@@ -146,25 +137,19 @@ def _case(
         task_input["conventions"] = conventions(task_input)
         problem = month_problem(month, task_input)
         try:
-            outcome = optimise(problem)
-        except InfeasibleError as error:
-            if not error.complete:
-                continue
-            outcome = error
-        except UndecidedError:
+            return Case(month, tier, task_input, problem, least, optimise(problem))
+        except (InfeasibleError, UndecidedError):
             continue
-        if isinstance(outcome, InfeasibleError) == too_far:
-            return Case(month, tier, task_input, problem, least, outcome)
     raise SourceError(
         f"panels at {month.as_of}",
-        f"no legacy portfolio makes the {tier.name} tier {'infeasible' if too_far else 'feasible'}",
+        f"no current portfolio drawn can be brought into the {tier.name} tier",
         remedy="loosen the tier in domains/portfolio/catalog/portfolio.json or use a larger universe",
     )
 
 
 def _task(case: Case) -> Task | None:
-    best = case.outcome
-    if isinstance(best, InfeasibleError) or not best.uniqueness.outcome.proved:
+    best = case.best
+    if not best.uniqueness.outcome.proved:
         return None
     try:
         trivial = zero_value(case.problem, best.value)

@@ -14,6 +14,7 @@ from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import exploits, second
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.distinct import is_different
 from finskillbench.domains.portfolio.inputs import RebalancingInput
 from finskillbench.domains.portfolio.ladders import rebalancing as ladders
 from finskillbench.domains.portfolio.merit import (
@@ -25,7 +26,7 @@ from finskillbench.domains.portfolio.merit import (
 )
 from finskillbench.domains.portfolio.naive import rule_of_thumb
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
-from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem
+from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem, sized_limits
 from finskillbench.domains.portfolio.proofs import EXACT, WEIGHT_TOLERANCE, Recheck
 from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.optimisation.certified import UndecidedError
@@ -92,7 +93,8 @@ def definitions(task_input: JsonObject) -> dict[str, str]:
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """12 month-ends x 3 tiers x 4 objectives; 40 drawn by tier and objective.
 
-    One that does not discriminate is replaced by another month-end of its own stratum while there is one.
+    One that does not discriminate, or repeats an answer, is replaced by another month-end of its own stratum while
+    there is one.
     """
     cells: list[tuple[MonthEnd, str, Objective]] = [
         (month, tier, objective)
@@ -105,13 +107,19 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     places = stratified(range(len(cells)), lambda place: cells[place][1:], count, rng)
     spare: list[int] = [place for place in rng.permutation(len(cells)).tolist() if place not in set(places)]
     tasks: list[Task] = []
+    kept: list[Mapping[str, float]] = []
+
+    def usable(task: Task | None) -> bool:
+        return task is not None and is_different(task.truth.expected_output["new_weights"], kept)
+
     for place in places:
         stratum = cells[place][1:]
         task = _task(context, objects, *cells[place])
-        while task is None and spare:
+        while not usable(task) and spare:
             spare.sort(key=lambda other: cells[other][1:] != stratum)  # stable: the drawn order stays
             task = _task(context, objects, *cells[spare.pop(0)])
-        if task is not None:
+        if task is not None and usable(task):
+            kept.append(task.truth.expected_output["new_weights"])
             tasks.append(task)
     return sorted(tasks, key=lambda task: task.episode.task_id)
 
@@ -119,11 +127,12 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
 def _task(
     context: BuildContext, objects: PortfolioObjects, month: MonthEnd, tier_name: str, objective: Objective
 ) -> Task | None:
-    tier = objects.tier(tier_name, month)
+    tier = objects.settings["tiers"][tier_name]
+    month = month.of_list(context.generator(NAME, month.as_of, tier_name, objective, "list"))
     current = _drifted_portfolio(context, month, tier_name, objective)
-    limits = tier.constraints
+    limits = sized_limits(tier, month)
     task_input: RebalancingInput = {
-        **market_fields(month, objective, tier.risk_aversion),
+        **market_fields(month, objective, tier["risk_aversion"]),
         "current_portfolio": month.by_ticker(current),
         "current_portfolio_date": str(month.as_of),
         "constraints": {

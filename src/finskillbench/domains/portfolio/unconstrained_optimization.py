@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import product
+
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
@@ -9,6 +12,7 @@ from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import exploits
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.distinct import is_different
 from finskillbench.domains.portfolio.inputs import UnconstrainedInput
 from finskillbench.domains.portfolio.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.merit import (
@@ -33,6 +37,8 @@ from finskillbench.scoring.values import numbers, parameter
 
 NAME = "unconstrained_optimization"
 METHOD = "l2_distance_and_objective"
+_LISTS = 2
+"""Approved lists of an objective at a month-end."""
 
 
 class UnconstrainedOptimization(Answer):
@@ -45,18 +51,21 @@ class UnconstrainedOptimization(Answer):
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """48 problems, 12 month-ends x 4 objectives; those that are unique and discriminate are drawn by objective."""
+    """12 month-ends x 4 objectives x `_LISTS` approved lists; those that discriminate and differ, by objective."""
     aversion, count = objects.settings["unconstrained_risk_aversion"], objects.settings["episodes_per_subtask"]
-    pool = [
-        task
-        for month in objects.month_ends
-        for objective in Objective
-        if (task := _task(month, objective, aversion)) is not None
-    ]
+    pool: list[Task] = []
+    for objective in Objective:
+        kept: list[Mapping[str, float]] = []
+        for variant, month in product(range(_LISTS), objects.month_ends):
+            listed = month.of_list(context.generator(NAME, month.as_of, objective, variant))
+            task = _task(listed, objective, aversion, variant)
+            if task is not None and is_different(weights := task.truth.expected_output["weights"], kept):
+                kept.append(weights)
+                pool.append(task)
     return stratified(pool, lambda task: task.episode.input["objective"], count, context.generator(NAME, "draw"))
 
 
-def _task(month: MonthEnd, objective: Objective, aversion: float) -> Task | None:
+def _task(month: MonthEnd, objective: Objective, aversion: float, variant: int) -> Task | None:
     task_input: UnconstrainedInput = {
         **market_fields(month, objective, aversion),
         "constraints": {"long_only": True},
@@ -67,10 +76,10 @@ def _task(month: MonthEnd, objective: Objective, aversion: float) -> Task | None
     trivial = zero_value(problem, best.value)
     if not best.uniqueness.outcome.proved or trivial - best.value < LEAST_SPREAD:
         return None
-    task_id = f"{SUBTASK.prefix}_{month.as_of}_{objective}"
+    task_id = f"{SUBTASK.prefix}_{month.as_of}_{objective}_l{variant}"
     prompt = Prompt(
         f"Build the long-only, fully invested portfolio of {OBJECTIVE_NAME[objective]} over the {len(month.tickers)} "
-        f"names of the universe, from the expected returns and the covariance matrix as of {month.as_of}. "
+        f"names of the approved list, from the expected returns and the covariance matrix as of {month.as_of}. "
         "The objective is defined exactly in conventions.",
         f"Submit a JSON object with weights: every ticker's optimal weight as a fraction of NAV. {PRECISION}",
     )

@@ -1,6 +1,6 @@
 """The benchmark weights panel: share of total market capitalisation at month-ends and risk dates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -39,12 +39,11 @@ def build_benchmark_weights(
     sessions: tuple[date, ...],
     close: Floats,
     statements: Mapping[str, Statements],
-    rows: Sequence[int],
-    members: Mapping[int, NDArray[np.intp]] | None = None,
+    members: Mapping[int, NDArray[np.intp]],
 ) -> WeightsPanel:
     """Weigh the names by close (T, n) x shares known by each of the rows' sessions.
 
-    `members` gives, for the rows that do not have the whole universe, the places of the names they have.
+    `members` gives the places of the names of each row.
 
     Raises
     ------
@@ -52,12 +51,10 @@ def build_benchmark_weights(
         earlier date.
     """
     counts = {symbol: _share_counts(statements, symbol) for symbol in universe}
-    everyone = np.arange(len(universe))
     records: dict[str, list[object]] = {name: [] for name in COLUMNS}
     stale: dict[str, int] = {}
-    for row in rows:
+    for row, places in members.items():
         day = sessions[row]
-        places = everyone if members is None else members.get(row, everyone)
         symbols, quoted = [universe[place] for place in places], close[row, places]
         known = [_known_shares(symbol, *counts[symbol], day) for symbol in symbols]
         if np.isnan(quoted).any():

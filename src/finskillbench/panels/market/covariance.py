@@ -1,6 +1,6 @@
 """The covariance panel: Ledoit-Wolf on the trailing 252 sessions at month-ends and risk dates, annualised."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
@@ -33,12 +33,11 @@ def build_covariance(
     universe: tuple[str, ...],
     sessions: tuple[date, ...],
     simple: Floats,
-    rows: Sequence[int],
-    members: Mapping[int, NDArray[np.intp]] | None = None,
+    members: Mapping[int, NDArray[np.intp]],
 ) -> CovariancePanel:
     """Estimate the covariance of simple returns (T, n) over the 252 sessions up to each of the rows.
 
-    `members` gives, for the rows that do not have the whole universe, the places of the names they have.
+    `members` gives the places of the names of each row.
 
     The factor form is positive semidefinite by construction and positive definite if every specific variance is
     positive; should shrinkage vanish, the ridge 1e-8 (λmin being 0 or more) is added to them. More names than the
@@ -51,16 +50,14 @@ def build_covariance(
     estimates: dict[date, Covariance] = {}
     shrinkage: dict[date, float] = {}
     ridged: list[date] = []
-    for row in rows:
-        day, symbols = sessions[row], universe
+    for row, places in members.items():
+        day = sessions[row]
         if row < WINDOW:
             raise SourceError(
                 "prices", f"{row} returns before {day}, the covariance needs {WINDOW}", remedy="add earlier prices"
             )
-        window = simple[row - WINDOW + 1 : row + 1]
-        if members is not None and row in members:
-            window = np.ascontiguousarray(window[:, members[row]])
-            symbols = tuple(map(universe.__getitem__, members[row]))
+        window = np.ascontiguousarray(simple[row - WINDOW + 1 : row + 1, places])
+        symbols = tuple(map(universe.__getitem__, places))
         missing = np.isnan(window).sum(axis=0)
         if missing.any():
             place = int(np.argmax(missing))

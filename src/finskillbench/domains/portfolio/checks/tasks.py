@@ -59,7 +59,8 @@ def _check_episode(
         differ = sorted(set(caps) ^ set(mapped.values()))
         findings.expect(not differ, task_id, f"sector_limits and sector_mapping disagree on {', '.join(differ)}")
     if mapped and sectors:
-        findings.expect(dict(mapped) == dict(sectors), task_id, "sector_mapping is not that of the panels")
+        agrees = all(sectors.get(symbol) == sector for symbol, sector in mapped.items())
+        findings.expect(agrees, task_id, "sector_mapping is not that of the panels")
     factors = set(array(limits.get("neutral_factors"))) - set(FACTORS)
     findings.expect(not factors, task_id, f"unknown factors: {', '.join(sorted(map(str, factors)))}")
     for ticker, betas in mapping(given.get("factor_exposures")).items():

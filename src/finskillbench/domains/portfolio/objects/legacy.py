@@ -14,8 +14,8 @@ from finskillbench.engines.portfolio.measures import clean
 CLOSE_ENOUGH = 0.01
 """How near the least turnover must come to the wanted one; the wanted one is random anyway."""
 _STEPS = 6
-_CONCENTRATED_NAMES = (15, 21)
-"""Names of a concentrated portfolio, half to two thirds of the published universe; larger ones get no more."""
+_CONCENTRATED_NAMES = 20
+"""Most names of a concentrated portfolio: two thirds of the published universe; larger ones get no more."""
 
 
 def legacy_portfolio(
@@ -32,7 +32,8 @@ def legacy_portfolio(
     UndecidedError : when no blend comes near the target; the caller draws again.
     """
     n = len(month.tickers)
-    names = rng.permutation(n)[: int(rng.integers(*_CONCENTRATED_NAMES))]
+    most = min(2 * n // 3, _CONCENTRATED_NAMES)
+    names = rng.permutation(n)[: int(rng.integers(3 * most // 4, most + 1))]
     concentrated = np.zeros(n)
     concentrated[names] = rng.dirichlet(np.full(len(names), 4.0))
 

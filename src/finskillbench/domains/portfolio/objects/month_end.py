@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from typing import Self
 
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.inputs import CovarianceTable
 from finskillbench.engines.statistics.risk_model import RiskModel
-from finskillbench.errors import InternalError
 from finskillbench.panels import Panels
+
+LISTED = 2 / 3
+"""Share of the universe on an approved list: without lists a single name of high beta would be the answer to every
+question for the highest return, and inverse variances would hardly change from one year to the next."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,10 +39,9 @@ class MonthEnd:
     @classmethod
     def of(cls, panels: Panels, as_of: date, drift_sessions: int) -> MonthEnd:
         """Read a month-end; portfolios drift with the returns of the last `drift_sessions` sessions before it."""
-        tickers = panels.symbols
         covariance = panels.covariance[as_of]
-        if tuple(covariance.symbols) != tuple(tickers):
-            raise InternalError(f"covariance of {as_of} covers other tickers than the panels")
+        tickers = covariance.symbols
+        places = [panels.symbols.index(ticker) for ticker in tickers]
         return cls(
             as_of=as_of,
             tickers=tickers,
@@ -48,7 +51,22 @@ class MonthEnd:
             benchmark=panels.weights(as_of),
             exposures=dict(zip(FACTORS, panels.exposures(as_of).T, strict=True)),
             risk_free_rate=panels.risk_free[as_of],
-            growth=np.prod(1.0 + np.nan_to_num(panels.window_returns(as_of, drift_sessions)[1]), axis=0),
+            growth=np.prod(1.0 + np.nan_to_num(panels.window_returns(as_of, drift_sessions)[1][:, places]), axis=0),
+        )
+
+    def of_list(self, rng: np.random.Generator) -> Self:
+        """The month-end as a desk sees it whose approved list holds `LISTED` of the names, drawn at random."""
+        count = max(round(LISTED * len(self.tickers)), 1)
+        places = np.sort(rng.permutation(len(self.tickers))[:count])
+        return replace(
+            self,
+            tickers=tuple(self.tickers[place] for place in places),
+            sectors=tuple(self.sectors[place] for place in places),
+            expected_returns=self.expected_returns[places],
+            risk=RiskModel.from_factors(self.risk.root[:, places], self.risk.diagonal[places]),
+            benchmark=self.benchmark[places] / self.benchmark[places].sum(),
+            exposures={factor: betas[places] for factor, betas in self.exposures.items()},
+            growth=self.growth[places],
         )
 
     def by_ticker(self, values: Floats) -> dict[str, float]:

@@ -11,16 +11,11 @@ from finskillbench.domains.building import read_catalog
 Range = tuple[float, float]
 
 
-class Legacy(TypedDict):
-    """Least turnovers to draw for feasible and infeasible cases of a tier, and the share of infeasible ones."""
-
-    least_turnover: Range
-    infeasible: Range | None
-    infeasible_share: float
-
-
 class TierSettings(TypedDict):
-    """One constraint tier as published, before it is fitted to the universe of a month-end."""
+    """One constraint tier before it is fitted to the universe of a month-end.
+
+    legacy_turnover : least turnovers into the limits that current portfolios are drawn for.
+    """
 
     max_weight: float
     sector_cap: float
@@ -30,7 +25,7 @@ class TierSettings(TypedDict):
     max_tracking_error: float | None
     neutral_factors: list[str]
     risk_aversion: float
-    legacy: Legacy
+    legacy_turnover: Range
 
 
 class InfeasibilitySettings(TypedDict):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.portfolio.inputs import Constraints, Mandate, Market
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
-from finskillbench.domains.portfolio.objects.settings import Legacy, Settings, TierSettings
+from finskillbench.domains.portfolio.objects.settings import Range, Settings, TierSettings
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import clean, tracking_error
@@ -17,9 +18,16 @@ from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import JsonObject
 from finskillbench.errors import SourceError
-from finskillbench.panels.market.covariance import WINDOW
 
-ATTAINABLE = 1.25
+MAX_WEIGHT_ROOM = 1.7
+"""The names at their caps hold at least so many times the portfolio."""
+SECTOR_ROOM = 1.25
+"""The sectors at their caps, as far as their names' own caps reach, hold at least so many times the portfolio."""
+FEWEST_SHARE = 2 / 3
+"""The most of the universe that a tier may ask to be held."""
+NEUTRALITY_STEPS = (1, 2, 3, 4)
+"""Multiples of the published neutrality tolerance, tried in turn; beyond the last the tier is neutral no longer."""
+ATTAINABLE = 1.5
 """How far above the least attainable tracking error a tier's limit lies at least."""
 
 
@@ -30,7 +38,7 @@ class Tier:
     name: str
     constraints: Constraints
     risk_aversion: float
-    legacy: Legacy
+    legacy_turnover: Range
     closest: Floats
 
     @property
@@ -40,62 +48,97 @@ class Tier:
 
 
 def tier_at(context: BuildContext, settings: Settings, name: str, month: MonthEnd) -> Tier:
-    """Fit a tier to the universe of a month-end.
+    """Fit a tier to the universe of a month-end: every universe of 15 names in five sectors has all three.
 
-    `max_names` never falls below the universe (published: 30 of 30). The tracking-error limit is the published one
-    where the benchmark's concentration leaves room for it, else `ATTAINABLE` times the least that the other limits
-    allow, rounded up to 10 basis points: a mandate that nobody could keep would test nothing.
+    A mandate that nobody could keep would test nothing, so each published limit is widened where the universe leaves it
+    no room, by these rules and in this order; a note of the edition says so:
+
+    - the cap of a name, until all names at their caps hold `MAX_WEIGHT_ROOM` times the portfolio; the count of names,
+      to at most `FEWEST_SHARE` of the universe;
+    - the cap of a sector, by whole percents, until the sectors can hold `SECTOR_ROOM` times the portfolio;
+    - the neutrality tolerance, by `NEUTRALITY_STEPS`, until a portfolio keeps it; if none does, it is dropped;
+    - the tracking error, to `ATTAINABLE` times the least that the other limits allow, rounded up to 10 basis points.
 
     Raises
     ------
-    SourceError : no portfolio keeps the tier. The tiers are made for real markets, so the error names the first
-        suspects: moves no market makes within the covariance's window, for one wrong price swamps the variance and the
-        betas of its name.
+    SourceError : no portfolio keeps even that, or none is found: a price or a share count is far off.
     """
     try:
         return _fitted(context, settings["tiers"][name], name, month, settings["neutrality_tolerance"])
     except (InfeasibleError, UndecidedError) as error:
-        first = context.panels.window_returns(month.as_of, WINDOW)[0][0]
-        jumps = [
-            f"{jump.symbol} {jump.simple_return:+.0%} on {jump.date}"
-            for jump in context.panels.report.jumps
-            if first <= jump.date <= month.as_of
-        ]
-        cause = f"; likely cause, moves between {first} and {month.as_of}: {', '.join(jumps)}" if jumps else ""
         raise SourceError(
             "prices",
-            f"the {name} tier cannot be kept at {month.as_of}: {error}{cause}",
-            remedy="check those prices" if jumps else "check prices and shares up to that month, or add names",
+            f"the {name} tier cannot be kept at {month.as_of}: {error}",
+            remedy="check prices and shares up to that month, or add names",
         ) from error
 
 
 def _fitted(
     context: BuildContext, published: TierSettings, name: str, month: MonthEnd, neutrality_tolerance: float
 ) -> Tier:
+    limits = sized_limits(published, month)
+    notes = [
+        f"{what} {limits[key]:{unit}} instead of {published[of]:{unit}}"
+        for key, of, what, unit in (
+            ("max_weight", "max_weight", "a name's cap is", ".1%"),
+            ("min_names", "min_names", "the least number of holdings is", "d"),
+        )
+        if limits[key] != published[of]
+    ]
+    cap = max(limits["sector_limits"].values())
+    if cap != published["sector_cap"]:
+        notes.append(f"a sector's cap is {cap:.0%} instead of {published['sector_cap']:.0%}")
+    closest = _neutral(month, limits, neutrality_tolerance, notes)
     wanted = published["max_tracking_error"]
-    limits: Constraints = {
+    if wanted is not None:
+        least = tracking_error(closest, month.benchmark, month.risk)
+        limits["max_tracking_error"] = max(wanted, math.ceil(ATTAINABLE * least * 1000) / 1000)
+        if limits["max_tracking_error"] > wanted:
+            notes.append(
+                f"tracking error is limited to {limits['max_tracking_error']:.1%} instead of {wanted:.1%}, "
+                f"since {least:.2%} is the least attainable"
+            )
+    if notes:
+        context.notes.append(f"The {name} tier at {month.as_of} is widened to its universe: {'; '.join(notes)}.")
+    return Tier(name, limits, published["risk_aversion"], published["legacy_turnover"], closest)
+
+
+def sized_limits(published: TierSettings, month: MonthEnd) -> Constraints:
+    """The limits of a tier with caps and counts that so many names in so many sectors can keep, and no benchmark's."""
+    names, sectors = len(month.tickers), Counter(month.sectors)
+    weight = max(published["max_weight"], math.ceil(MAX_WEIGHT_ROOM / names * 1000) / 1000)
+    percent = round(100 * published["sector_cap"])
+    while percent < 100 and sum(min(percent / 100, weight * n) for n in sectors.values()) < SECTOR_ROOM:
+        percent += 1
+    return {
         "long_only": True,
-        "max_weight": published["max_weight"],
-        "sector_limits": dict.fromkeys(sorted(set(month.sectors)), published["sector_cap"]),
-        "min_names": published["min_names"],
-        "max_names": max(published["max_names"], len(month.sectors)),
+        "max_weight": weight,
+        "sector_limits": dict.fromkeys(sorted(sectors), percent / 100),
+        "min_names": min(published["min_names"], int(FEWEST_SHARE * names)),
+        "max_names": max(published["max_names"], names),
         "max_turnover": published["max_turnover"],
         "max_tracking_error": None,
         "factor_neutrality": bool(published["neutral_factors"]),
         "neutral_factors": published["neutral_factors"],
-        "neutrality_tolerance": neutrality_tolerance,
+        "neutrality_tolerance": 0.0,
     }
-    closest = _closest(month, limits)
-    if wanted is not None:
-        least = tracking_error(closest, month.benchmark, month.risk)
-        attainable = math.ceil(ATTAINABLE * least * 1000) / 1000
-        if attainable > wanted:
-            context.notes.append(
-                f"The {name} tier at {month.as_of} limits tracking error to {attainable:.1%} instead of "
-                f"{wanted:.1%}: with this benchmark {least:.2%} is the least attainable."
-            )
-        limits["max_tracking_error"] = max(attainable, wanted)
-    return Tier(name, limits, published["risk_aversion"], published["legacy"], closest)
+
+
+def _neutral(month: MonthEnd, limits: Constraints, published: float, notes: list[str]) -> Floats:
+    """Set the neutrality tolerance that can be kept and return the portfolio (n,) that does, nearest the benchmark."""
+    for step in NEUTRALITY_STEPS if limits["factor_neutrality"] else (1,):
+        limits["neutrality_tolerance"] = step * published
+        try:
+            closest = _closest(month, limits)
+        except InfeasibleError:
+            continue
+        if step > 1:
+            notes.append(f"the neutrality tolerance is {step * published:g} instead of {published:g}")
+        return closest
+    notes.append("neutrality is dropped, since no portfolio comes near it")
+    limits["factor_neutrality"], limits["neutral_factors"] = False, []
+    limits["neutrality_tolerance"] = published
+    return _closest(month, limits)
 
 
 def _closest(month: MonthEnd, limits: Constraints) -> Floats:
