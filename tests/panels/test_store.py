@@ -1,3 +1,4 @@
+# pyright: basic
 """Panels on disk: round trip, the same bytes, units on every column, and clear refusals."""
 
 import json

@@ -1,3 +1,4 @@
+# pyright: basic
 """Exposures, covariances and rates against independent estimators."""
 
 from dataclasses import replace

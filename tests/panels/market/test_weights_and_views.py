@@ -1,3 +1,4 @@
+# pyright: basic
 """Benchmark weights, trailing earnings and views by hand."""
 
 from dataclasses import replace

@@ -55,7 +55,7 @@ def build_benchmark_weights(
     stale: dict[str, int] = {}
     for row, places in members.items():
         day = sessions[row]
-        symbols, quoted = [universe[place] for place in places], close[row, places]
+        symbols, quoted = list(map(universe.__getitem__, places)), close[row, places]
         known = [_known_shares(symbol, *counts[symbol], day) for symbol in symbols]
         if np.isnan(quoted).any():
             symbol = symbols[int(np.argmax(np.isnan(quoted)))]

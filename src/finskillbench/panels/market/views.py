@@ -117,7 +117,7 @@ def build_views(
     absent = dict.fromkeys(SIGNAL_WEIGHTS, 0)
     for row, setting in settings.items():
         day, places = sessions[row], setting.places
-        names = [symbols[place] for place in places]
+        names = list(map(symbols.__getitem__, places))
         earnings = [_fresh(flows[s].known(day), day) for s in names]
         income, cap = _values(earnings), setting.market_cap
         book = _values([_fresh(equities[s].known(day), day) for s in names])
@@ -129,7 +129,7 @@ def build_views(
         signals = {
             "earnings_yield": income / cap,
             "roe": np.divide(income, book, out=np.full_like(book, np.nan), where=book > 0),
-            "momentum_12_1": _momentum(adj_close[:, places], row),
+            "momentum_12_1": _momentum(adj_close, row)[places],
             "eps_revision": revision,
             "low_volatility": -volatility,
         }
@@ -172,8 +172,9 @@ def _momentum(adj_close: Floats, row: int) -> Floats:
     """The return (n,) of the year before the last month; NaN where a price is missing."""
     near, far = MOMENTUM_SESSIONS
     if row < far:
-        return np.full(adj_close.shape[1], np.nan)
-    return adj_close[row - near] / adj_close[row - far] - 1
+        return np.full_like(adj_close[0], np.nan)
+    momentum: Floats = adj_close[row - near] / adj_close[row - far] - 1
+    return momentum
 
 
 def z_scores(values: Floats) -> Floats:

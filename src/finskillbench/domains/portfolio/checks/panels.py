@@ -22,7 +22,7 @@ from finskillbench.panels.market.factor_exposures import MIN_OBSERVATIONS
 from finskillbench.panels.market.prices import MAX_FILLED_SESSIONS
 from finskillbench.panels.market.returns import JUMP_LIMIT
 from finskillbench.panels.store import DENSE_LIMIT
-from finskillbench.scoring.values import mapping
+from finskillbench.scoring.values import array, mapping
 
 _ROUNDING = 1e-9
 _RESIDUE = 1e-12
@@ -205,11 +205,11 @@ def _seen(panels: Panels, day: date) -> dict[str, Any]:
 
 def _compare(task_id: str, given: Any, known: dict[str, Any], findings: Findings) -> None:
     """An input states what the panels say of its date; of an approved list, what they say of its names."""
-    listed = set(mapping(given.get("covariance_matrix")).get("tickers") or ())
+    listed = set(map(str, array(mapping(given.get("covariance_matrix")).get("tickers"))))
     for name in known.keys() & given.keys():
         stated, said = given[name], known[name]
-        if isinstance(said, dict) and listed:
-            said = {symbol: value for symbol, value in said.items() if symbol in listed}
+        if listed and name != "risk_free_rate":
+            said = {symbol: value for symbol, value in mapping(said).items() if symbol in listed}
         findings.expect(stated == said, task_id, f"{name} is not what the panels say of its date")
 
 

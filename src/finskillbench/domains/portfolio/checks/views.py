@@ -51,7 +51,7 @@ def _check_day(
         return
     window = simple[end - _YEAR + 1 : end + 1, columns]
     deviation = np.sqrt(((window - window.mean(axis=0)) ** 2).sum(axis=0) / (_YEAR - 1) * _YEAR)
-    score = sum(weight * _standardised(rows, name) for name, weight in _WEIGHTS.items())
+    score = np.sum([weight * _standardised(rows, name) for name, weight in _WEIGHTS.items()], axis=0)
     caps = panels.benchmark_weights.filter(pl.col("date") == day).sort("symbol")["market_cap_usd"].to_numpy()
     # Beta to the benchmark by the covariance of the date: the benchmark's own premium is then the stated one.
     covered = estimate.matrix() @ caps

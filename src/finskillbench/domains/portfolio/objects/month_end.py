@@ -57,7 +57,7 @@ class MonthEnd:
     def of_list(self, rng: np.random.Generator) -> Self:
         """The month-end as a desk sees it whose approved list holds `LISTED` of the names, drawn at random."""
         count = max(round(LISTED * len(self.tickers)), 1)
-        places = np.sort(rng.permutation(len(self.tickers))[:count])
+        places: list[int] = sorted(rng.permutation(len(self.tickers)).tolist()[:count])
         return replace(
             self,
             tickers=tuple(self.tickers[place] for place in places),

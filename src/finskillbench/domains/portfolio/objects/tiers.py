@@ -77,25 +77,20 @@ def _fitted(
     context: BuildContext, published: TierSettings, name: str, month: MonthEnd, neutrality_tolerance: float
 ) -> Tier:
     limits = sized_limits(published, month)
-    notes = [
-        f"{what} {limits[key]:{unit}} instead of {published[of]:{unit}}"
-        for key, of, what, unit in (
-            ("max_weight", "max_weight", "a name's cap is", ".1%"),
-            ("min_names", "min_names", "the least number of holdings is", "d"),
-        )
-        if limits[key] != published[of]
-    ]
-    cap = max(limits["sector_limits"].values())
-    if cap != published["sector_cap"]:
-        notes.append(f"a sector's cap is {cap:.0%} instead of {published['sector_cap']:.0%}")
+    fitted = (
+        ("a name's cap", limits.get("max_weight"), published["max_weight"], ".1%"),
+        ("the least number of holdings", limits.get("min_names"), published["min_names"], "d"),
+        ("a sector's cap", max((limits.get("sector_limits") or {}).values()), published["sector_cap"], ".0%"),
+    )
+    notes = [f"{what} is {now:{unit}} instead of {was:{unit}}" for what, now, was, unit in fitted if now != was]
     closest = _neutral(month, limits, neutrality_tolerance, notes)
     wanted = published["max_tracking_error"]
     if wanted is not None:
         least = tracking_error(closest, month.benchmark, month.risk)
-        limits["max_tracking_error"] = max(wanted, math.ceil(ATTAINABLE * least * 1000) / 1000)
-        if limits["max_tracking_error"] > wanted:
+        limits["max_tracking_error"] = limit = max(wanted, math.ceil(ATTAINABLE * least * 1000) / 1000)
+        if limit > wanted:
             notes.append(
-                f"tracking error is limited to {limits['max_tracking_error']:.1%} instead of {wanted:.1%}, "
+                f"tracking error is limited to {limit:.1%} instead of {wanted:.1%}, "
                 f"since {least:.2%} is the least attainable"
             )
     if notes:
@@ -126,7 +121,7 @@ def sized_limits(published: TierSettings, month: MonthEnd) -> Constraints:
 
 def _neutral(month: MonthEnd, limits: Constraints, published: float, notes: list[str]) -> Floats:
     """Set the neutrality tolerance that can be kept and return the portfolio (n,) that does, nearest the benchmark."""
-    for step in NEUTRALITY_STEPS if limits["factor_neutrality"] else (1,):
+    for step in NEUTRALITY_STEPS if limits.get("factor_neutrality") else (1,):
         limits["neutrality_tolerance"] = step * published
         try:
             closest = _closest(month, limits)
