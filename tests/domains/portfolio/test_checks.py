@@ -1,3 +1,4 @@
+# pyright: basic
 """Validation of portfolio construction: each planted defect fails its own check and no other."""
 
 from __future__ import annotations
