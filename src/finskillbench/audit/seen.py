@@ -24,7 +24,7 @@ from finskillbench.harness.loop import Surroundings, run_episode
 from finskillbench.harness.model import ToolCall, ToolSpec
 from finskillbench.harness.models import get_model
 from finskillbench.harness.programs.reference import find_recipe
-from finskillbench.harness.prompts import SYSTEM_PROMPT, task_prompt
+from finskillbench.harness.prompts import INPUT_SECTION, SCHEMA_SECTION, SYSTEM_PROMPT, task_prompt
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.toolbox import Toolbox
@@ -138,7 +138,7 @@ class Seen:
     @cached_property
     def printed(self) -> dict[str, Any]:
         """The input as the prompt prints it: every field by its name, abridged."""
-        section = self.prompt.partition("\n## Input\n")[2].partition("\n## Answer schema\n")[0]
+        section = self.prompt.partition(INPUT_SECTION)[2].partition(SCHEMA_SECTION)[0]
         return orjson.loads(section[section.index("{") :])
 
     @cached_property

@@ -69,6 +69,8 @@ _LONGEST_INSTRUCTION = max(
     len(PERSISTENT_INSTRUCTION.format(skills=NONE_YET, verdicts=NONE_YET)),
 )
 _NO_SCHEMA = "As the output instructions say: one JSON object."
+INPUT_SECTION, SCHEMA_SECTION = "\n## Input\n", "\n## Answer schema\n"
+"""Open the input and the answer schema in a task prompt."""
 _TEMPLATE = """\
 # Task
 Subtask: {sub_task}

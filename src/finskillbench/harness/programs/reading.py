@@ -11,7 +11,8 @@ import orjson
 from finskillbench.domains import Naive, Subtask, by_name
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, Turn
-from finskillbench.harness.prompts import APPENDIX
+from finskillbench.harness.prompts import APPENDIX, INPUT_SECTION, SCHEMA_SECTION
+from finskillbench.scoring.values import is_object
 
 _SUB_TASK = re.compile(r"^Subtask: (\S+)$", re.MULTILINE)
 
@@ -76,6 +77,13 @@ def naive_answer(naive: Naive | None, fields: Mapping[str, Any]) -> dict[str, An
         return dict(naive.answer(fields)) if naive is not None else {}
     except KeyError:
         return {}
+
+
+def printed_fields(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Names of the input fields that the task prompt prints."""
+    text = prompt_of(messages).partition(INPUT_SECTION)[2].partition(SCHEMA_SECTION)[0]
+    printed: object = orjson.loads(text[text.index("{") :]) if "{" in text else {}
+    return tuple(map(str, printed)) if is_object(printed) else ()
 
 
 def call(name: str, number: int, /, **arguments: Any) -> ToolCall:

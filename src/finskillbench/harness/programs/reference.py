@@ -1,8 +1,10 @@
 """`baseline/reference`: does what a skill's documents say, and plain arithmetic where it has none.
 
 With a curated skill it loads the document, finds its task in the document's table, runs the script named there on the
-fields named there, and submits the keys named there. Without one it does what can be done by hand: inverse
-variances, the benchmark, sums. It is the ceiling and the no-skill yardstick of a report, a program and not a model.
+fields named there, and submits the keys named there. Without one it does what the prompt prints: where the definitions
+say every step it reads the fields and follows them to the letter; where an optimum is asked, which no definition says
+how to find, it does what can be done by hand: inverse variances, the benchmark, sums. It is the ceiling and the
+no-skill yardstick of a report, a program and not a model.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from finskillbench.domains import Subtask
 from finskillbench.harness.model import Message, ToolSpec, Turn
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.programs.reading import (
@@ -21,6 +24,7 @@ from finskillbench.harness.programs.reading import (
     call,
     fields_read,
     naive_answer,
+    printed_fields,
     read_fields,
     sub_task_of,
     submit,
@@ -69,10 +73,30 @@ class Reference(Program):
         if turn is not None:
             return turn
         subtask = subtask_of(messages)
-        naive = subtask.by_hand if subtask is not None else None
-        if naive is not None and naive.fields and not fields_read(messages):
-            return read_fields(*naive.fields)
-        return submit(naive_answer(naive, fields_read(messages)))
+        if subtask is None:
+            return submit({})
+        wanted = _wanted(subtask, messages)
+        read = fields_read(messages)
+        if wanted and not read:
+            return read_fields(*wanted)
+        return submit(_unaided(subtask, read))
+
+
+def _wanted(subtask: Subtask, messages: Sequence[Message]) -> tuple[str, ...]:
+    """The fields to read without a skill: all that are printed where their definitions say every step."""
+    if subtask.second is not None:
+        return printed_fields(messages)
+    return subtask.by_hand.fields if subtask.by_hand is not None else ()
+
+
+def _unaided(subtask: Subtask, read: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The answer without a skill: the printed definitions followed to the letter, or else what is done by hand."""
+    if subtask.second is not None:
+        try:
+            return subtask.second(read)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            pass  # an imported episode may lack what the definitions speak of
+    return naive_answer(subtask.by_hand, read)
 
 
 def _use_skill(
