@@ -158,6 +158,11 @@ def test_a_truth_that_does_not_score_one_is_named(audited: Audited, register: An
     }
 
 
+def test_without_a_skill_the_reference_follows_what_the_prompt_prints(audited: Audited) -> None:
+    (check,) = audited(toy.tasks(), "floor_and_ceiling").checks
+    assert check.figures["means"]["valuation"]["baseline/reference without a skill"] == 1.0
+
+
 def test_a_floor_that_is_too_high_is_named(audited: Audited, register: Any) -> None:
     register(toy.valuation(scorers=_gullible("bk_val_3", **{"": 0.3})))
     report = audited(toy.tasks(), "floor_and_ceiling")

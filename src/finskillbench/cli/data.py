@@ -190,7 +190,10 @@ def export(
 
 
 def _describe(edition: Edition) -> None:
-    """Print an edition: what it was made from, then a line per subtask with its episodes by difficulty."""
+    """Print an edition: what it was made from, then a line per subtask with its episodes by difficulty.
+
+    Below it, the median work of an episode of each difficulty.
+    """
     from collections import Counter
 
     manifest = edition.manifest
@@ -213,6 +216,8 @@ def _describe(edition: Edition) -> None:
         levels = Counter(episode.difficulty for episode in episodes)
         counts = ", ".join(f"{levels[level]} {level}" for level in sorted(levels, key=_by_difficulty))
         typer.echo(f"{name:<28}{len(episodes):>5}  {counts}")
+        for level, work in manifest.get("work", {}).get(name, {}).items():
+            typer.echo(f"{'':<35}{level}: " + ", ".join(f"{number:.0f} {kind}" for kind, number in work.items()))
     for note in manifest["notes"]:
         typer.echo(f"note: {note}")
 

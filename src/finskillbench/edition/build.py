@@ -28,6 +28,7 @@ from finskillbench.edition.store import (
     write_lines,
     write_manifest,
 )
+from finskillbench.edition.work import Work, summary, work_of
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError, InternalError
 from finskillbench.panels import build_panels, write_panels
@@ -118,6 +119,7 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
     references = References(folder, digest_files(folder))
     context = BuildContext(panels, seed, filings)
     counts: dict[str, int] = {}
+    work: dict[str, dict[str, dict[str, float]]] = {}
     parameters: dict[str, dict[str, Any]] = {}
     prepared: dict[str, Any] = {}
     for subtask in subtasks():
@@ -131,9 +133,14 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
         tasks = subtask.build(context, prepared[domain.name])
         if not tasks:
             continue  # the collection does not support it; a note of the context says why
-        if subtask.second is not None:
-            for task in tasks:
-                _refuse_disagreement(task, subtask.second, references)
+        works: list[tuple[str, Work]] = []
+        for task in tasks:
+            task_input = task.episode.input
+            if subtask.second is not None:
+                task_input = _resolved(task, references)
+                _refuse_disagreement(task, subtask.second, task_input)
+            works.append((task.episode.difficulty, work_of(task, task_input)))
+        work[subtask.name] = summary(works)
         counts[subtask.name] = len(tasks)
         file = f"{subtask.name}.jsonl"
         write_lines(folder / "episodes" / file, (episode_row(_marked(task.episode)) for task in tasks))
@@ -157,6 +164,7 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
             "universe": list(panels.symbols),
             "as_of_dates": [day.isoformat() for day in panels.month_ends],
             "counts": counts,
+            "work": work,
             "subtasks": [subtask.name for subtask in subtasks()],
             "parameters": parameters,
             "notes": [*panels.report.notes, *context.notes],
@@ -169,18 +177,21 @@ def _marked(episode: Episode) -> Episode:
     return replace(episode, metadata={**episode.metadata, "canary": CANARY})
 
 
-def _refuse_disagreement(task: Task, second: Second, references: References) -> None:
+def _resolved(task: Task, references: References) -> dict[str, Any]:
+    """The input of a task as an agent will read it."""
+    task_input = orjson.loads(orjson.dumps(task.episode.input, option=orjson.OPT_SERIALIZE_NUMPY))
+    return {name: references.resolved(value) for name, value in task_input.items()}
+
+
+def _refuse_disagreement(task: Task, second: Second, task_input: dict[str, Any]) -> None:
     """Derive a label again from the input as an agent will read it.
 
     Raises
     ------
     InternalError : naming the task and the first leaf on which the two derivations differ.
     """
-    task_input, expected = (
-        orjson.loads(orjson.dumps(part, option=orjson.OPT_SERIALIZE_NUMPY))
-        for part in (task.episode.input, task.truth.expected_output)
-    )
-    derived = second({name: references.resolved(value) for name, value in task_input.items()})
+    expected = orjson.loads(orjson.dumps(task.truth.expected_output, option=orjson.OPT_SERIALIZE_NUMPY))
+    derived = second(task_input)
     for leaf in leaf_by_leaf(expected, derived):
         if not leaf.agrees:
             raise InternalError(

@@ -41,7 +41,8 @@ class Source(TypedDict):
 class Manifest(TypedDict):
     """The fields that readers rely on; others (`import`) may be there.
 
-    `subtasks` are those that were registered at the build, whether or not the edition has episodes of them.
+    `subtasks` are those that were registered at the build, whether or not the edition has episodes of them; `work` is
+    what `finskillbench.edition.work` counted, by subtask and difficulty.
     """
 
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
@@ -54,6 +55,7 @@ class Manifest(TypedDict):
     as_of_dates: list[Annotated[str, AfterValidator(_day)]]
     counts: Annotated[dict[str, Annotated[int, Field(ge=0)]], Field(min_length=1)]
     subtasks: NotRequired[list[str]]
+    work: NotRequired[dict[str, dict[str, dict[str, float]]]]
     parameters: dict[str, dict[str, Any]]
     notes: list[str]
     versions: dict[str, str]
