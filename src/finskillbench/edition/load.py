@@ -125,13 +125,25 @@ class PublicFilings:
     def query(self, arguments: Mapping[str, Any], *, episode: Episode) -> dict[str, Any]:
         """Facts of the company `ticker`; further arguments and the answer as of `FactStore.query`.
 
+        They are what was filed, tag by tag; with `derive` what follows from it for each metric.
+
         Raises
         ------
         InputError : an argument that cannot be meant, with what can.
         EditionError : the panels cannot be read.
         """
         asked = dict(arguments)
-        return self.references.facts.query(asked.pop("ticker"), episode.as_of_date, **asked)
+        store = self.references.facts if asked.pop("derive", False) else self.references.filed
+        return store.query(asked.pop("ticker"), episode.as_of_date, **asked)
+
+    def as_filed(self, reference: Mapping[str, Any]) -> dict[str, Any]:
+        """What filers had said, tag by tag, where a reference to facts stands in an input.
+
+        Raises
+        ------
+        EditionError : the panels cannot be read.
+        """
+        return self.references.visible(reference, self.references.filed)
 
 
 def load_edition(path: Path | str) -> Edition:

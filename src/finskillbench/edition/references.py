@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.errors import EditionError, InputError
-from finskillbench.panels.filings.query import FactStore
+from finskillbench.panels.filings.query import FactStore, FiledStore
 from finskillbench.scoring.values import is_array, is_object
 
 FACTS = "panels/facts.parquet"
@@ -56,7 +56,7 @@ class References:
             self._resolved.move_to_end(key)
             return self._resolved[key]
         if value["ref"] == FACTS:
-            found = self._filed(value)
+            found = self.visible(value, self.facts)
         else:
             found = self._window(value) if "end" in value else self._covariance(value)
         self._resolved[key] = found
@@ -76,6 +76,11 @@ class References:
         """
         return FactStore(*(self._panel(name) for name in ("facts", "filings", "segments")))
 
+    @cached_property
+    def filed(self) -> FiledStore:
+        """What filers said, tag by tag; read and refused as `facts`."""
+        return FiledStore(*(self._panel(name) for name in ("filed", "filings", "segments")))
+
     def _panel(self, name: str) -> pl.DataFrame:
         path = self._folder / f"panels/{name}.parquet"
         try:
@@ -84,7 +89,13 @@ class References:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise EditionError(f"{path}: no {name} ({reason}); rebuild the edition") from None
 
-    def _filed(self, value: Mapping[str, Any]) -> dict[str, Any]:
+    def visible(self, value: Mapping[str, Any], store: FactStore) -> dict[str, Any]:
+        """The rows of a store that a reference to facts names.
+
+        Raises
+        ------
+        EditionError : a date that cannot be read, a company without facts.
+        """
         path = self._folder / FACTS
         days: list[date] = []
         for name in ("as_of", "since"):
@@ -93,7 +104,7 @@ class References:
             except (KeyError, TypeError, ValueError):
                 raise EditionError(f"{path}: referred to without a date {name}; rebuild the edition") from None
         try:
-            return self.facts.visible(str(value.get("symbol")), *days)
+            return store.visible(str(value.get("symbol")), *days)
         except InputError as error:
             raise EditionError(f"{path}: {error}; rebuild the edition") from None
 

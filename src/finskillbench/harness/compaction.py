@@ -24,7 +24,7 @@ def compact_value(value: Any, field: str) -> Any:
     if isinstance(value, float):
         return float(f"{value:.3g}")
     if is_object(value):
-        if value.keys() >= {"ref", "symbol", "as_of", "since"}:
+        if refers_to_facts(value):
             return _facts(value, field)
         shape = _shape_of_object(value)
         if shape is not None:
@@ -36,6 +36,11 @@ def compact_value(value: Any, field: str) -> Any:
             return _summary(shape, field)
         return [compact_value(child, field) for child in value]
     return value
+
+
+def refers_to_facts(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Whether a value stands for what a company had filed, which an edition holds by reference."""
+    return is_object(value) and value.keys() >= {"ref", "symbol", "as_of", "since"}
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:

@@ -12,6 +12,7 @@ import orjson
 
 from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError
+from finskillbench.harness.compaction import refers_to_facts
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.model import ToolCall, ToolSpec
 from finskillbench.harness.skills.loader import SkillPackage, script_path
@@ -53,9 +54,10 @@ class Runner(Protocol):
 
 
 class Filings(Protocol):
-    """Serves `query_xbrl`: facts public by `as_of_date`, as a JSON object."""
+    """Serves `query_xbrl`: facts public by `as_of_date`; and what an input's reference to facts names, as filed."""
 
     def query(self, arguments: Mapping[str, Any], *, episode: Episode) -> Mapping[str, Any]: ...
+    def as_filed(self, reference: Mapping[str, Any]) -> Mapping[str, Any]: ...
 
 
 class Toolbox:
@@ -192,7 +194,7 @@ class Toolbox:
         return self._mounted.loadable.get(name)
 
     def _field(self, path: str) -> Any:
-        data = self._task_data()
+        data = self._readable(path.partition(".")[0])
         if path in data:
             return data[path]
         value: Any = data
@@ -204,6 +206,13 @@ class Toolbox:
             else:
                 raise ToolError(f"there is no field {shorten(path)!r}", fields=list(data))
         return value
+
+    def _readable(self, field: str) -> Mapping[str, Any]:
+        """The task's data as an agent reads them: facts as they were filed, which only scripts are given derived."""
+        reference = self._episode.input.get(field)
+        if self._filings is None or not refers_to_facts(reference):
+            return self._task_data()
+        return {**self._episode.input, field: self._filings.as_filed(reference)}
 
     async def _run_script(
         self,

@@ -86,17 +86,23 @@ GET_TASK_DATA = ToolSpec(
 )
 QUERY_XBRL = ToolSpec(
     "query_xbrl",
-    "Query facts that a company had filed by the task's as_of_date, the latest period first; each comes with its "
-    "period, duration, unit, form, filing date and accession number. A figure restated by then is given as restated. "
-    "Where something is not on file, the answer says what is.",
+    "Query facts that a company had filed by the task's as_of_date, the latest period first: one row per XBRL tag, "
+    "period and filing in which the figure was new, with duration, unit, form, filing date and accession number. "
+    "Nothing is chosen or computed: quarters stand beside the year to date, parts beside totals, a restated figure "
+    "beside the one it replaces. Where something is not on file, the answer says what is.",
     _object(
         ["ticker"],
         ticker=_text("Ticker of the company."),
         period=_text("End of the period, YYYY-MM-DD, or the month YYYY-MM or year YYYY it lies in; left out: all."),
-        metrics={**_STRINGS, "description": "Names of metrics (net_income) or XBRL tags; left out: all."},
+        metrics={**_STRINGS, "description": "XBRL tags, such as NetIncomeLoss; left out: all."},
         form=_text("Form of the filing, such as 10-K (with its amendments) or 10-Q; left out: all."),
         duration=_text("instant, quarterly, half, nine_months or annual; left out: all."),
         axis=_text("product_segment or geographic_segment: adds revenue by member of that axis."),
+        derive={
+            "type": "boolean",
+            "description": "true: instead the metrics of the task's conventions (net_income), each as last filed or "
+            "computed by them, with what it was computed from; left out: as filed.",
+        },
         limit={"type": "integer", "description": "Most facts to return, 1 to 500; left out: 200."},
     ),
 )
@@ -108,7 +114,7 @@ _SCRIPT_PARAMETERS = _object(
     inject_task_fields={
         **_STRINGS,
         "description": "Input fields of the task that the server puts into input_data under their own names, at "
-        "full precision, replacing what is there.",
+        "full precision, replacing what is there; filing_facts as the metrics of the conventions.",
     },
 )
 SAVE_SKILL = ToolSpec(
@@ -204,10 +210,9 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
         return is_array(value) and all(isinstance(item, str) for item in value)
     if kind == "integer":
         return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, {"string": str, "object": dict}[kind])
+    return isinstance(value, {"string": str, "object": dict, "boolean": bool}[kind])
 
 
 def _wanted(schema: Mapping[str, Any]) -> str:
-    return {"string": "a string", "object": "a JSON object", "integer": "an integer", "array": "a list of strings"}[
-        schema["type"]
-    ]
+    words = {"string": "a string", "object": "a JSON object", "integer": "an integer", "boolean": "true or false"}
+    return words.get(schema["type"], "a list of strings")

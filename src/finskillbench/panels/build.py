@@ -91,6 +91,7 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
         facts=fundamentals.facts,
         filings=fundamentals.filings,
         segments=fundamentals.segments,
+        filed=fundamentals.filed,
         regimes=risk.regimes,
         covariance=covariance.covariance,
         risk_free=risk_free,

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.errors import EditionError, FinSkillBenchError, InputError
 from finskillbench.panels.columns import Column, column_of
-from finskillbench.panels.filings import facts, periodic, segments
+from finskillbench.panels.filings import facts, filed, periodic, segments
 from finskillbench.panels.market import (
     benchmark_weights,
     factor_exposures,
@@ -47,6 +47,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
         "facts": facts.COLUMNS,
         "filings": periodic.COLUMNS,
         "segments": segments.COLUMNS,
+        "filed": filed.COLUMNS,
     }
 )
 Read = TypeVar("Read")

@@ -28,8 +28,8 @@ class Panels:
     factors : wide, `date`, the six factors and rf, per session. factor_exposures : long, all month-ends with 252
         sessions of history. views : long, `month_ends`. liquidity : long (symbol, date, average_daily_volume_usd), risk
         dates. macro : wide, `date` and a column per FRED series, as released by the session.
-    facts, filings, segments : long, as filed, of every company of the collection's EDGAR files, which need not be those
-        of `symbols`; without rows where there are none. See `finskillbench.panels.filings.fundamentals`; `FactStore` of
+    facts, filings, segments, filed : long, of every company of the collection's EDGAR files, which need not be those of
+        `symbols`; without rows where there are none. See `finskillbench.panels.filings.fundamentals`; `FactStore` of
         `finskillbench.panels.filings.query` says what was public on a day.
     benchmark_weights, covariance : long, and annualised per date: the names of `symbols_at` at each month-end and risk
         date.
@@ -52,6 +52,7 @@ class Panels:
     facts: pl.DataFrame
     filings: pl.DataFrame
     segments: pl.DataFrame
+    filed: pl.DataFrame
     covariance: Mapping[date, Covariance]
     risk_free: Mapping[date, float]
     regimes: Mapping[date, str]

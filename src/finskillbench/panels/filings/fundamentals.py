@@ -1,4 +1,4 @@
-"""The fundamental panels as one step: facts as filed, the filings they come from, and revenue by segment."""
+"""The fundamental panels as one step: facts by metric and by tag, the filings they come from, segments."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -6,6 +6,7 @@ from typing import Self
 import polars as pl
 
 from finskillbench.panels.filings.facts import PANEL_SCHEMA, build_facts
+from finskillbench.panels.filings.filed import FILED_SCHEMA, build_filed
 from finskillbench.panels.filings.periodic import FILINGS_SCHEMA, build_filings
 from finskillbench.panels.filings.segments import SEGMENTS_SCHEMA, build_segments
 from finskillbench.sources.edgar.collection import FilingsData
@@ -18,19 +19,19 @@ class FundamentalPanels:
     facts: pl.DataFrame
     filings: pl.DataFrame
     segments: pl.DataFrame
+    filed: pl.DataFrame
     notes: tuple[str, ...] = ()
 
     @classmethod
     def empty(cls, notes: tuple[str, ...] = ()) -> Self:
         """Tables without rows."""
-        facts, filings, segments = (
-            pl.DataFrame(schema=schema) for schema in (PANEL_SCHEMA, FILINGS_SCHEMA, SEGMENTS_SCHEMA)
-        )
-        return cls(facts, filings, segments, notes)
+        schemas = (PANEL_SCHEMA, FILINGS_SCHEMA, SEGMENTS_SCHEMA, FILED_SCHEMA)
+        facts, filings, segments, filed = (pl.DataFrame(schema=schema) for schema in schemas)
+        return cls(facts, filings, segments, filed, notes)
 
 
 def build_fundamentals(data: FilingsData) -> FundamentalPanels:
-    """Build the three panels of a collection's EDGAR files.
+    """Build the panels of a collection's EDGAR files.
 
     Raises
     ------
@@ -42,4 +43,4 @@ def build_fundamentals(data: FilingsData) -> FundamentalPanels:
     filings = build_filings(data.submissions, facts.frame)
     segments = build_segments(data.instances, facts.frame, filings)
     notes = dict.fromkeys((*data.notes, *facts.notes, *segments.notes))  # of a file, both who read it and who used it
-    return FundamentalPanels(facts.frame, filings, segments.frame, tuple(notes))
+    return FundamentalPanels(facts.frame, filings, segments.frame, build_filed(data.companies), tuple(notes))

@@ -1,5 +1,8 @@
 """Facts as they were public on a day, by company: what `query_xbrl` serves and what episodes hold by reference.
 
+There are two stores. One serves what filers said, tag by tag, every version of it; the other what follows for each
+metric: a tag chosen, a quarter subtracted, a restatement taken up.
+
 A query takes NumPy operations on the rows of one company and no table operation. Rows that say the same thing (metric,
 start, end) stand together in order of filing; what was current on a day is the last of them filed by then. The members
 of an axis change together: the latest filing replaces all that was said of a period.
@@ -9,7 +12,7 @@ import re
 from calendar import monthrange
 from collections.abc import Sequence
 from datetime import date
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -17,6 +20,7 @@ import polars as pl
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.errors import InputError
 from finskillbench.panels.filings.bitemporal import ISO, PeriodTable, Places, Span, in_order, ordinal, runs_by_name
+from finskillbench.panels.filings.filed import FIGURE
 from finskillbench.panels.filings.segments import GEOGRAPHIC, PRODUCT
 from finskillbench.sources.files import symbol_of
 
@@ -26,6 +30,8 @@ DEFAULT_LIMIT = 200
 LARGEST_LIMIT = 500
 """Rows of one answer: at some 350 characters each the largest stays below the 262,144 of a tool's result."""
 
+AS_FILED = ("tag", "unit", "start", "end", "duration", "value", "form", "filed", "accession")
+"""What a fact as filed carries."""
 VISIBLE = ("metric", "start", "end", "duration", "value", "unit", "form", "filed", "accession", "tag", "derived")
 """What an episode's facts carry, and the further fields of an answer to a query."""
 QUERIED = (*VISIBLE, "taxonomy", "fiscal_year", "fiscal_period")
@@ -45,9 +51,15 @@ class FactStore:
     facts, filings, segments : the panels of these names (see `panels.filings.fundamentals`); any may be empty.
     """
 
+    _names: ClassVar[tuple[str, ...]] = ("metric", "tag")
+    _subject: ClassVar[tuple[str, ...]] = ("symbol", "metric", "end", "start")
+    _later: ClassVar[tuple[str, ...]] = ("filed",)
+    _queried: ClassVar[tuple[str, ...]] = QUERIED
+    _visible: ClassVar[tuple[str, ...]] = VISIBLE
+
     def __init__(self, facts: pl.DataFrame, filings: pl.DataFrame, segments: pl.DataFrame) -> None:
         forms = filings.select("accession", "form").unique("accession", keep="first", maintain_order=True)
-        self._facts = PeriodTable(facts, ("symbol", "metric", "end", "start"), ("filed",))
+        self._facts = PeriodTable(facts, self._subject, self._later)
         self._segments = PeriodTable(
             segments.join(forms, on="accession", how="left", maintain_order="left"),
             ("symbol", "axis", "end", "start"),
@@ -113,7 +125,7 @@ class FactStore:
             "ticker": company,
             "as_of": as_of.isoformat(),
             "matching": len(chosen),
-            "facts": facts.rows(shown, QUERIED),
+            "facts": facts.rows(shown, self._queried),
         }
         for number, parents in facts.parents(shown).items():
             answer["facts"][number]["parents"] = parents
@@ -137,7 +149,7 @@ class FactStore:
     def visible(self, symbol: str, as_of: date, since: date | None = None) -> dict[str, list[dict[str, Any]]]:
         """All current `facts` and `segments` of a company as of a day, of periods that end on or after `since`.
 
-        Rows have the fields `VISIBLE` and `MEMBERS`, the latest period first.
+        Rows have the fields `VISIBLE` (of a `FiledStore` `AS_FILED`) and `MEMBERS`, the latest period first.
 
         Raises
         ------
@@ -145,7 +157,7 @@ class FactStore:
         """
         company = self._known(symbol)
         found: dict[str, list[dict[str, Any]]] = {}
-        for name, table, fields in (("facts", self._facts, VISIBLE), ("segments", self._segments, MEMBERS)):
+        for name, table, fields in (("facts", self._facts, self._visible), ("segments", self._segments, MEMBERS)):
             places = table.current(company, as_of)
             if since is not None:
                 places = places[table.end[places] >= ordinal(since)]
@@ -167,7 +179,7 @@ class FactStore:
         asked = {name.strip().lower(): name for name in wanted}
         keep = np.zeros(len(chosen), dtype=np.bool_)
         there, known = set[str](), set[str]()
-        for texts in (self._facts.texts["metric"], self._facts.texts["tag"]):
+        for texts in (self._facts.texts[name] for name in self._names):
             keep |= texts.among(chosen, {name for name in texts.names if name and name.lower() in asked})
             there |= {name.lower() for name in texts.present(chosen)}
             known |= {name.lower() for name in texts.present(visible)}
@@ -187,13 +199,31 @@ class FactStore:
         texts, segments = self._facts.texts, self._segments
         durations = texts["duration"].present(visible)
         return {
-            "metrics": sorted(texts["metric"].present(visible)),
+            f"{self._names[0]}s": sorted(texts[self._names[0]].present(visible)),
             "periods": [ISO[end] for end in ends[: -_NEAR - 1 : -1].tolist()],
             "durations": [name for name in DURATIONS if name in durations],
             "forms": sorted(texts["form"].present(visible)),
             "axes": sorted(segments.texts["axis"].present(segments.current(company, as_of))),
             "latest_filings": self._filings.latest(company, as_of),
         }
+
+
+class FiledStore(FactStore):
+    """What filers said of each tag, every version of it that was public on a day; nothing is chosen or derived.
+
+    Parameters
+    ----------
+    filed, filings, segments : the panels of these names.
+    """
+
+    _names = ("tag",)
+    _subject = (*FIGURE, "filed")
+    _later = ("accession",)
+    _queried = (*AS_FILED, "taxonomy", "fiscal_year", "fiscal_period")
+    _visible = AS_FILED
+
+    def __init__(self, filed: pl.DataFrame, filings: pl.DataFrame, segments: pl.DataFrame) -> None:
+        super().__init__(filed.with_columns(derived=pl.lit(False)), filings, segments.filter(~pl.col("derived")))
 
 
 class _Filings:
