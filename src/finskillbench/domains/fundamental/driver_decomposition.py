@@ -18,11 +18,14 @@ from finskillbench.domains.fundamental.credit import Unit, credit
 from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts
 from finskillbench.domains.fundamental.objects import FundamentalObjects
 from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, finished
+from finskillbench.domains.fundamental.reading import read
 from finskillbench.domains.fundamental.reports import Case
 from finskillbench.domains.fundamental.second.answers import Figures, decomposed, margins
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, compared
 from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
+from finskillbench.domains.fundamental.work import decisions
 from finskillbench.engines.accounting import drivers as engine
+from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, ramp, share
@@ -41,7 +44,8 @@ DECOMPOSITION = {
     f"up to {engine.TOP_SEGMENTS} largest changes by absolute size, without those that did not change; "
     "contribution_pct = 100 magnitude_usd / revenue_delta. An empty array where no axis qualifies",
     "margin_drivers": f"each over revenue of its quarter: {_RATIOS}; delta_pp = 100 (current - prior), the "
-    f"largest first, without ratios unknown in a quarter or that moved by less than {engine.LEAST_DELTA_PP:g} pp",
+    f"largest first, without ratios unknown in a quarter or that moved by less than {engine.LEAST_DELTA_PP:g} pp, and "
+    f"without cogs_ratio where its change only mirrors that of gross_margin (their sum is below that limit)",
 }
 """What driver decomposition adds to the conventions, with the limits of the engine."""
 
@@ -160,12 +164,28 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     if delta is not None:
         terms["revenue_delta"] = (0.2, credit(number(answer.get("revenue_delta")), delta, unit="usd"))
     for key, weight, sizes in _LISTS:
-        given, wanted = _drivers(answer, key), _drivers(expected, key)
+        wanted = _drivers(expected, key)
+        given = _without_mirrors(_drivers(answer, key), wanted)
         if given or wanted or not is_array(answer.get(key)):
             terms[key] = (weight, _listed(given, wanted, sizes))
     total = sum(weight for weight, _ in terms.values())
     value = sum(weight * term for weight, term in terms.values()) / total if total else 0.0
     return Score(clip(value), {name: term for name, (_, term) in terms.items()})
+
+
+def _without_mirrors(given: Sequence[_Driver], wanted: Sequence[_Driver]) -> list[_Driver]:
+    """The drivers without a right cost ratio that only mirrors the gross margin of the label: it costs nothing."""
+    labels = _by_name(wanted)
+    margin, ratio = (labels.get(name) for name in engine.MIRROR)
+    if margin is None or ratio is not None:
+        return list(given)
+    mirror = {"driver": engine.MIRROR[1], "type": "expense_ratio", "delta_pp": -margin["delta_pp"]}
+    mirror["direction"] = "decrease" if margin["delta_pp"] > 0 else "increase"
+    return [
+        driver
+        for driver in given
+        if _name(driver) != engine.MIRROR[1] or not _driver_credit(driver, mirror, {"delta_pp": "percent"})
+    ]
 
 
 def _listed(given: Sequence[_Driver], wanted: Sequence[_Driver], sizes: Mapping[str, Unit]) -> float:
@@ -257,7 +277,8 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
         answer,
         decomposed(now, before, changes),
         (report.symbol, report.form, report.filed.year, axis, answer["revenue_delta"] > 0),
-        "easy" if axis is None else "hard" if report.annual else "medium",
+        decisions(case.said, [case.quarter, case.before], engine.METRICS) + 2 * len(answer["top_revenue_drivers"]),
+        axis is not None or len(answer["margin_drivers"]) > least["ratios"],
         prior_end,
         raw_prior_end,
         _doubtful(case, axis, now, before),
@@ -276,7 +297,7 @@ def _doubtful(case: Case, axis: str | None, now: Figures, before: Figures) -> bo
     return len(sizes) > _TOP and sizes[_TOP - 1] == sizes[_TOP] != 0
 
 
-def _task(proved: Proved) -> Task:
+def _task(proved: Proved, level: str) -> Task:
     report, prior_end = proved.label.report, proved.label.prior_end
     prompt = Prompt(
         f"Explain how revenue and margins of {report.symbol} changed from the quarter that ended on {prior_end} to the "
@@ -292,7 +313,7 @@ def _task(proved: Proved) -> Task:
         "top_k": _TOP,
         "metrics": ["driver_recall_at_5", "direction_accuracy", "margin_driver_f1"],
     }
-    return finished(proved, NAME, task_id, fields, DECOMPOSITION, prompt, verification)
+    return finished(proved, level, NAME, task_id, fields, DECOMPOSITION, prompt, verification)
 
 
 def second(task_input: QuartersInput) -> JsonObject:
@@ -319,6 +340,15 @@ def proof(label: Label[QuartersInput], findings: Findings) -> None:
     segments = expected["top_revenue_drivers"]
     findings.add(segments[0]["type"] if segments else "no_axis")
     findings.add("ratios", len(expected["margin_drivers"]))
+    findings.add("needs_a_decision", int(label.certificate.get("decisions", 0) > 0))
+
+
+def by_hand(data: Mapping[str, Any]) -> JsonObject:
+    """The printed formulas on what filings state of both days; see `reading`."""
+    rows, segments = data["filing_facts"]["facts"], data["filing_facts"]["segments"]
+    days = [date.fromisoformat(data[name]) for name in ("current_period_end", "prior_period_end")]
+    now, before = (read(rows, "", day, Duration.QUARTERLY) for day in days)
+    return engine.drivers(now, before, *(engine.segments_at(segments, "", day) for day in days))
 
 
 SUBTASK = Subtask(
@@ -329,6 +359,7 @@ SUBTASK = Subtask(
     build=build,
     second=second,
     proof=proof,
+    by_hand=Naive(("current_period_end", "prior_period_end", "filing_facts"), by_hand),
     trivial=Naive((), lambda data: {"revenue_delta": 0.0, "top_revenue_drivers": [], "margin_drivers": []}),
     definitions=conventions(CONVENTIONS, DECOMPOSITION),
     answer=DriverDecomposition,

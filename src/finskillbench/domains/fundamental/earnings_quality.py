@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -16,11 +16,14 @@ from finskillbench.domains.fundamental.credit import credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
 from finskillbench.domains.fundamental.objects import FundamentalObjects
 from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, finished
+from finskillbench.domains.fundamental.reading import a_year_before, read
 from finskillbench.domains.fundamental.reports import Case
 from finskillbench.domains.fundamental.second.answers import quality
 from finskillbench.domains.fundamental.second.definitions import a_year_apart
 from finskillbench.domains.fundamental.second.visible import VisibleFacts
+from finskillbench.domains.fundamental.work import decisions
 from finskillbench.engines.accounting import quality as engine
+from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, ramp, set_f1, share
@@ -132,11 +135,11 @@ def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """0.64 signals + 0.18 Beneish + 0.09 ratios + 0.09 flags; nothing hangs on a figure that it does not rest on.
 
-    Signals, see `_signals`: times 0.8 if the piotroski_score is another. Beneish: the `credit` of the M-score, halved
-    if beneish_flag is wrong; where it could not be computed and both are null its weight goes to the others. Ratios:
-    mean credit of accruals_ratio and income_quality_ratio. Flags: F1 of the sets, each flag worth the credit of the
-    figure that it rests on, the worst of them if both sets are empty. A value where the label is null, or a missing
-    key, is a wrong value.
+    Signals, see `_signals`: times 0.8 if the piotroski_score is another. Beneish: the `credit` of the M-score, half of
+    which hangs on that of the accruals ratio, one of its terms; halved if beneish_flag is wrong; where it could not be
+    computed and both are null its weight goes to the others. Ratios: mean credit of accruals_ratio and
+    income_quality_ratio. Flags: F1 of the sets, each flag worth the credit of the figure that it rests on, the worst of
+    them if both sets are empty. A value where the label is null, or a missing key, is a wrong value.
     """
     del task_input
     expected = truth.expected_output
@@ -169,6 +172,8 @@ def _figures(answer: JsonObject, expected: JsonObject) -> dict[str, float]:
         if wanted is not None:
             unit = "score" if name == "beneish_m_score" else "ratio"
             earned[name] = float(given == wanted) if name == "piotroski_score" else credit(given, wanted, unit=unit)
+    if {"beneish_m_score", "accruals_ratio"} <= earned.keys():
+        earned["beneish_m_score"] *= (1.0 + earned["accruals_ratio"]) / 2.0
     return earned
 
 
@@ -277,14 +282,15 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
         answer,
         again.answer,
         (report.symbol, report.form, report.filed.year, *outcome),
-        "hard" if report.annual else "medium",
+        decisions(case.said, [case.quarter, case.year_before], engine.METRICS),
+        answer["beneish_m_score"] is not None and answer["piotroski_score"] is not None,
         case.year_before.end,
         prior_end,
         again.doubtful,
     )
 
 
-def _task(proved: Proved) -> Task:
+def _task(proved: Proved, level: str) -> Task:
     report = proved.label.report
     prompt = Prompt(
         f"Assess the earnings quality of {report.symbol} in the quarter that ended on {report.period_end}, as public "
@@ -303,7 +309,7 @@ def _task(proved: Proved) -> Task:
         "flag_f1_weight": 0.3,
         "metrics": ["piotroski_mae", "beneish_flag_accuracy", "flag_f1"],
     }
-    return finished(proved, NAME, task_id, fields, QUALITY, prompt, verification)
+    return finished(proved, level, NAME, task_id, fields, QUALITY, prompt, verification)
 
 
 def second(task_input: FilingInput) -> JsonObject:
@@ -318,6 +324,7 @@ def proof(label: Label[FilingInput], findings: Findings) -> None:
     expected = label.truth.expected_output
     findings.add("scores", int(number(expected.get("piotroski_score")) is not None))
     findings.add("m_scores", int(number(expected.get("beneish_m_score")) is not None))
+    findings.add("needs_a_decision", int(label.certificate.get("decisions", 0) > 0))
     for name in sorted(_flags(expected)):
         findings.add(name)
 
@@ -336,6 +343,13 @@ def trivial(data: Mapping[str, object]) -> JsonObject:
     }
 
 
+def by_hand(data: Mapping[str, Any]) -> JsonObject:
+    """The printed formulas on what filings state of the day and of a year before; see `reading`."""
+    rows, end = data["filing_facts"]["facts"], date.fromisoformat(data["period_end"])
+    now, before = (read(rows, "", day, Duration.QUARTERLY) for day in (end, a_year_before(rows, end)))
+    return engine.earnings_quality(now, before)
+
+
 SUBTASK = Subtask(
     name=NAME,
     prefix="fa_eq",
@@ -344,6 +358,7 @@ SUBTASK = Subtask(
     build=build,
     second=second,
     proof=proof,
+    by_hand=Naive(("period_end", "filing_facts"), by_hand),
     trivial=Naive((), trivial),
     definitions=conventions(CONVENTIONS, QUALITY),
     answer=EarningsQuality,

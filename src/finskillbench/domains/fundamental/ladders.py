@@ -53,7 +53,8 @@ def earnings_quality(label: Label[FilingInput]) -> Iterator[Rung]:
     yield Rung("flags left out", {name: value for name, value in expected.items() if name != "flags"}, 0.85, 0.92)
     unrated = Rung("ratios left null", expected | {"accruals_ratio": None, "income_quality_ratio": None}, 0.7, 0.92)
     if known:
-        yield unrated
+        if not expected["flags"]:
+            yield unrated
         yield Rung("M-score wrong", expected | {"beneish_m_score": score + 1.0}, 0.65, 0.83)
     else:
         yield Rung("M-score and its flag invented", expected | _INVENTED, 0.7, 0.83)

@@ -16,10 +16,13 @@ from finskillbench.domains.fundamental.credit import Unit, credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
 from finskillbench.domains.fundamental.objects import FundamentalObjects
 from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, finished
+from finskillbench.domains.fundamental.reading import read
 from finskillbench.domains.fundamental.reports import Case
 from finskillbench.domains.fundamental.second.answers import normalised
 from finskillbench.domains.fundamental.second.definitions import period_of
 from finskillbench.domains.fundamental.second.visible import VisibleFacts
+from finskillbench.domains.fundamental.work import decisions
+from finskillbench.engines.accounting.periods import duration_of
 from finskillbench.engines.accounting.statements import NORMALISED, normalise
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
@@ -38,6 +41,7 @@ NORMALISATION = {
 
 _METADATA = frozenset({"source", "confidence", "tier", "xbrl_fmp_agreement"})
 _FLOOR = 1e-8
+_ADDED = "depreciation_amortization"
 _MARGIN_OF = ("operating_income", "revenue")
 _UNITS: Mapping[str, Unit] = {"eps_diluted": "usd_per_share", "operating_margin": "ratio"}
 
@@ -128,16 +132,18 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     known = sum(value is not None for value in metrics.values())
     if known < least["metrics"] or metrics["net_income"] is None:
         return None
+    count = decisions(case.said, [case.reported], (*NORMALISED, _ADDED))
     return Candidate(
         report,
         {"metrics": metrics},
         {"metrics": normalised(case.raw.figures(report.period_end, period_of(report.form)))},
         (report.symbol, report.form, report.filed.year),
-        "easy" if report.annual else "medium",
+        count,
+        known == len(metrics) and count > 0,
     )
 
 
-def _task(proved: Proved) -> Task:
+def _task(proved: Proved, level: str) -> Task:
     report = proved.label.report
     prompt = Prompt(
         f"Normalise the {report.form} of {report.symbol} for the period that ended on {report.period_end}, as public "
@@ -149,7 +155,7 @@ def _task(proved: Proved) -> Task:
     fields = {"period_end": report.period_end.isoformat()}
     task_id = f"{SUBTASK.prefix}_{report.symbol}_{report.period_end}"
     verification = {"method": METHOD, "tolerance_pct": 5.0, "metrics": ["mae", "within_threshold_pct"]}
-    return finished(proved, NAME, task_id, fields, NORMALISATION, prompt, verification)
+    return finished(proved, level, NAME, task_id, fields, NORMALISATION, prompt, verification)
 
 
 def second(task_input: FilingInput) -> JsonObject:
@@ -165,21 +171,13 @@ def proof(label: Label[FilingInput], findings: Findings) -> None:
     nulls = sum(value is None for value in values)
     findings.add("figures", len(values) - nulls)
     findings.add("nulls", nulls)
+    findings.add("needs_a_decision", int(label.certificate.get("decisions", 0) > 0))
 
 
 def by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """What filings state for the period itself; nothing is derived from other periods."""
-    covered = ("instant", "quarterly" if data["form_type"].startswith("10-Q") else "annual")
-    stated: dict[str, float] = {}
-    for row in sorted(data["filing_facts"]["facts"], key=lambda row: row["filed"]):
-        if row["end"] == data["period_end"] and row["duration"] in covered and not row["derived"]:
-            stated[row["metric"]] = row["value"]
-    income, revenue = stated.get("operating_income"), stated.get("revenue")
-    depreciation = stated.get("depreciation_amortization")
-    metrics = {name: stated.get(name) for name in NORMALISED}
-    metrics["operating_margin"] = income / revenue if income is not None and revenue else None
-    metrics["ebitda"] = income + depreciation if income is not None and depreciation is not None else None
-    return {"metrics": metrics}
+    """What filings state of the day under the plainest tag, with the two printed formulas; see `reading`."""
+    end = date.fromisoformat(data["period_end"])
+    return {"metrics": normalise(read(data["filing_facts"]["facts"], "", end, duration_of(data["form_type"])))}
 
 
 SUBTASK = Subtask(

@@ -23,6 +23,8 @@ class Catalog(TypedDict):
     pool: dict[str, int]
     history_days: int
     least: dict[str, int]
+    whole: dict[str, float]
+    difficulty: dict[str, list[int]]
 
 
 @dataclass(frozen=True, slots=True)

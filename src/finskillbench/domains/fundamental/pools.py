@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
+
+import numpy as np
 
 from finskillbench.domains.agreement import AGREEMENT, leaf_by_leaf
 from finskillbench.domains.building import BuildContext, Task, conventions
@@ -13,8 +16,11 @@ from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.fundamental.conventions import CONVENTIONS
 from finskillbench.domains.fundamental.objects import SKILL, FundamentalObjects
 from finskillbench.domains.fundamental.reports import Case, Report
+from finskillbench.domains.fundamental.work import difficulty
 from finskillbench.domains.proofs import rederived
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
+from finskillbench.scoring.measures import share
+from finskillbench.scoring.values import is_object
 
 FACTS_REFERENCE = "panels/facts.parquet"
 
@@ -25,6 +31,8 @@ class Candidate:
 
     prior_end, second_prior_end : the end of the quarter compared with, None where there is none.
     traits : what the draw keeps even.
+    decisions : how many of its figures filings do not simply state, see `work`.
+    whole : whether it leaves nothing of weight unknown; the catalog says what share of the episodes must be.
     doubtful : whether a verdict hangs on rounding; then the label is no episode.
     """
 
@@ -32,7 +40,8 @@ class Candidate:
     expected: dict[str, Any]
     second: dict[str, Any]
     traits: tuple[Hashable, ...]
-    difficulty: str
+    decisions: int
+    whole: bool
     prior_end: date | None = None
     second_prior_end: date | None = None
     doubtful: bool = False
@@ -87,8 +96,34 @@ class Pool:
                 report = candidate.report
                 self.disagreements.append(f"{report.symbol} {report.period_end} {wrong.path} {what}")
 
-    def figures(self, drawn: int) -> dict[str, Any]:
-        """Counts for the manifest; `agreement` is the share of the labels derived twice that agree."""
+    @property
+    def whole(self) -> list[Proved]:
+        """Those that leave nothing of weight unknown."""
+        return [proved for proved in self.proved if proved.label.whole]
+
+    def drawn(self, wanted: int, whole: float, rng: np.random.Generator) -> list[Proved]:
+        """As many as are wanted, evenly by their traits; fewer where labels that are whole are too few for their share.
+
+        whole : the least share of those that are whole.
+        """
+
+        def some(of: Sequence[Proved], count: int) -> list[Proved]:
+            return drawn(of, lambda proved: proved.label.traits, count, rng, lambda proved: proved)
+
+        first = some(self.whole, math.ceil(whole * wanted))
+        taken = set(map(id, first))
+        rest = [proved for proved in self.proved if id(proved) not in taken]
+        return first + some(rest, min(wanted, int(len(first) / whole)) - len(first))
+
+    def figures(self, drawn: Sequence[Proved]) -> dict[str, Any]:
+        """Counts for the manifest.
+
+        agreement : the share of the labels derived twice that agree. whole : the share of the episodes that are, see
+        `Candidate`. decided : the share with a figure that filings do not simply state. nulls : the share of the parts
+        of the labels that are null.
+        """
+        labels = [proved.label for proved in drawn]
+        parts = [part for label in labels for part in _parts(label.expected)]
         compared = len(self.proved) + len(self.disagreements)
         return {
             "filings": self.examined,
@@ -97,8 +132,20 @@ class Pool:
             "compared": compared,
             "agreed": len(self.proved),
             "agreement": len(self.proved) / compared if compared else None,
-            "drawn": drawn,
+            "drawn": len(labels),
+            "whole": share(sum(label.whole for label in labels), len(labels)),
+            "decided": share(sum(label.decisions > 0 for label in labels), len(labels)),
+            "nulls": share(sum(part is None for part in parts), len(parts)),
         }
+
+
+def _parts(value: object) -> Iterator[object]:
+    """The leaves of a label."""
+    if is_object(value):
+        for item in value.values():
+            yield from _parts(item)
+    else:
+        yield value
 
 
 def build_tasks(
@@ -106,23 +153,24 @@ def build_tasks(
     objects: FundamentalObjects,
     name: str,
     derive: Derive,
-    task: Callable[[Proved], Task],
+    task: Callable[[Proved, str], Task],
 ) -> list[Task]:
     """The episodes of one subtask: as many of the proved labels as the catalog asks for, drawn evenly by their traits.
 
-    Reports are examined in their random order until there are enough or none is left.
+    Reports are examined in their random order until there are enough or none is left. The catalog says how large a
+    share of the episodes must be whole; their difficulty is their number of decisions.
     """
     if objects.cases is None:
         return []
-    wanted = objects.catalog["episodes"][name]
+    wanted, whole = objects.catalog["episodes"][name], objects.catalog["whole"][name]
     pool = Pool()
     for case in objects.cases:
         pool.add(derive(case, objects.catalog["least"]))
-        if len(pool.proved) >= objects.catalog["pool"][name]:
+        if len(pool.proved) >= objects.catalog["pool"][name] and len(pool.whole) >= whole * wanted:
             break
     rng = context.generator(name, "draw")
-    chosen = drawn(pool.proved, lambda proved: proved.label.traits, wanted, rng, task)
-    objects.pools[name] = pool.figures(len(chosen))
+    chosen = pool.drawn(wanted, whole, rng)
+    objects.pools[name] = pool.figures(chosen)
     if pool.disagreements:
         context.notes.append(
             f"{name}: {len(pool.disagreements)} labels are left out because a second derivation from the raw company "
@@ -132,13 +180,16 @@ def build_tasks(
         context.notes.append(
             f"{name}: {len(chosen)} episodes instead of {wanted}: of {pool.examined} filings {pool.unsupported} lack "
             f"figures that the answer needs, {pool.doubtful} hang on rounding and {len(pool.disagreements)} were "
-            "derived differently a second time."
+            f"derived differently a second time; {len(pool.whole)} labels are whole, and {whole:.0%} of the episodes "
+            "must be."
         )
-    return shuffled(chosen, rng)
+    bounds = objects.catalog["difficulty"][name]
+    return shuffled([task(proved, difficulty(proved.label.decisions, bounds)) for proved in chosen], rng)
 
 
 def finished(
     proved: Proved,
+    level: str,
     name: str,
     task_id: str,
     fields: JsonObject,
@@ -166,7 +217,7 @@ def finished(
     proof = rederived(proved.difference, AGREEMENT, proved.numbers, second)
     metadata = {"form_type": report.form, "year": str(report.filed.year)}
     return Task(
-        Episode(task_id, SKILL, name, report.filed, label.difficulty, task_input, prompt, metadata),
+        Episode(task_id, SKILL, name, report.filed, level, task_input, prompt, metadata),
         Truth(task_id, name, label.expected, verification, proof),
-        {"kind": "rederived", "accession": report.accession, "second": label.second},
+        {"kind": "rederived", "accession": report.accession, "decisions": label.decisions, "second": label.second},
     )

@@ -12,11 +12,12 @@ import polars as pl
 
 from finskillbench.domains.fundamental.second.raw import RawDay, RawFacts
 from finskillbench.domains.fundamental.second.segments import RawSegments
+from finskillbench.domains.fundamental.work import Said
 from finskillbench.engines.accounting.drivers import Segments, segments_at
 from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART, Duration, duration_of, earlier
 from finskillbench.engines.accounting.statements import Statement, ledger
 from finskillbench.panels import Panels
-from finskillbench.panels.filings.query import FactStore
+from finskillbench.panels.filings.query import FactStore, FiledStore
 from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.edgar.taxonomy import STATEMENT_TAGS
 
@@ -53,7 +54,8 @@ class Case:
     reported : the period of the report's form, its quarter or its year. quarter : the quarter that ends with it.
     before, year_before : the quarter before, and the same quarter a year earlier, without figures of another basis.
     segments, segments_before : revenue of the quarter and of the quarter before by axis and segment.
-    raw, raw_segments : what the second derivation reads.
+    raw, raw_segments : what the second derivation reads. said : what filings say of periods that
+    end with these.
     """
 
     report: Report
@@ -65,6 +67,7 @@ class Case:
     segments_before: Segments
     raw: RawDay
     raw_segments: RawSegments
+    said: Said
 
 
 def opened(panels: Panels, filings: FilingsData, rng: np.random.Generator, history: timedelta) -> Iterator[Case]:
@@ -74,6 +77,7 @@ def opened(panels: Panels, filings: FilingsData, rng: np.random.Generator, histo
     count.
     """
     store = FactStore(panels.facts, panels.filings, panels.segments)
+    filed = FiledStore(panels.filed, panels.filings, panels.segments)
     raw: dict[str, tuple[RawFacts, RawSegments]] = {}
     symbols = set(store.symbols) & set(filings.companies)
     for report in _reports(panels.filings, symbols, _broken_down(panels.segments), rng, history):
@@ -97,6 +101,7 @@ def opened(panels: Panels, filings: FilingsData, rng: np.random.Generator, histo
             {} if before is None else segments_at(visible["segments"], symbol, before),
             raw[symbol][0].on(report.filed),
             raw[symbol][1],
+            filed.said(symbol, report.filed, [day for day in (end, before, year_before.end) if day is not None]),
         )
 
 

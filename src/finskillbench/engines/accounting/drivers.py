@@ -36,6 +36,11 @@ EXPENSE_RATIOS: Mapping[str, str] = MappingProxyType(
 )
 """Ratio -> the metric that it measures over revenue."""
 
+MIRROR = ("gross_margin", "cogs_ratio")
+"""Where one is 1 less the other they say the same, and the first counts."""
+METRICS = ("revenue", *MARGINS.values(), *EXPENSE_RATIOS.values())
+"""What the ratios are made of."""
+
 _TABLE = "filing_facts.segments"
 
 Segments = Mapping[str, Mapping[str, float]]
@@ -70,7 +75,8 @@ def drivers(
 
     Revenue drivers are the segments of one axis (`explaining_axis`) by size of change, at most `TOP_SEGMENTS`, equal
     changes by name; a segment that did not move drives nothing. Margin drivers are the ratios over revenue by size of
-    change; one that is unknown on either side, or moved by less than `LEAST_DELTA_PP`, is left out.
+    change; one that is unknown on either side, or moved by less than `LEAST_DELTA_PP`, is left out, and so is the cost
+    ratio where it only mirrors the gross margin.
     revenue_delta is None where the revenue of a quarter is not known.
     """
     revenue_delta = less(current.get("revenue"), prior.get("revenue"))
@@ -127,6 +133,9 @@ def _margin_drivers(current: Statement, prior: Statement) -> list[dict[str, Any]
             change = less(current.over(metric, "revenue"), prior.over(metric, "revenue"))
             if change is not None and abs(100.0 * change) >= LEAST_DELTA_PP:
                 rows.append({"driver": name, "type": kind, "direction": _direction(change), "delta_pp": 100.0 * change})
+    sizes = {row["driver"]: row["delta_pp"] for row in rows}
+    if set(MIRROR) <= sizes.keys() and abs(sum(sizes[name] for name in MIRROR)) < LEAST_DELTA_PP:
+        rows = [row for row in rows if row["driver"] != MIRROR[1]]
     return sorted(rows, key=lambda row: -abs(row["delta_pp"]))
 
 

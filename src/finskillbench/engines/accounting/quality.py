@@ -46,6 +46,22 @@ COMPONENTS = (
     "delta_gross_margin_positive",
     "delta_asset_turnover_positive",
 )
+METRICS = (
+    "net_income",
+    "total_assets",
+    "operating_cash_flow",
+    "long_term_debt",
+    "current_assets",
+    "current_liabilities",
+    "diluted_shares",
+    "gross_profit",
+    "revenue",
+    "receivables",
+    "ppe_net",
+    "sga",
+    "depreciation_amortization",
+)
+"""What the signals and the M-score are made of."""
 FLAGS = ("low_piotroski", "beneish_manipulation_flag", "high_accruals", "negative_income_quality")
 
 

@@ -225,6 +225,17 @@ class FiledStore(FactStore):
     def __init__(self, filed: pl.DataFrame, filings: pl.DataFrame, segments: pl.DataFrame) -> None:
         super().__init__(filed.with_columns(derived=pl.lit(False)), filings, segments.filter(~pl.col("derived")))
 
+    def said(self, symbol: str, as_of: date, ends: Sequence[date]) -> dict[tuple[date, str], list[float]]:
+        """(last day, tag) -> every figure that filings gave by a day of periods that end on some days."""
+        facts, days = self._facts, {ordinal(end): end for end in ends}
+        places = facts.current(symbol, as_of)
+        places = places[np.isin(facts.end[places], list(days))]
+        found: dict[tuple[date, str], list[float]] = {}
+        columns = facts.end[places].tolist(), facts.texts["tag"].at(places), facts.value[places].tolist()
+        for end, tag, value in zip(*columns, strict=True):
+            found.setdefault((days[end], tag), []).append(value)
+        return found
+
 
 class _Filings:
     """The filings of all companies, each company's by day."""

@@ -175,6 +175,13 @@ def margins(now: Figures, before: Figures) -> dict[str, float]:
     return found
 
 
+def _mirrored(changes: Mapping[str, float]) -> bool:
+    """Whether the cost of revenue rose over revenue by just what the gross margin lost, or the other way round."""
+    both = changes.get("gross_margin"), changes.get("cogs_ratio")
+    listed = [change for change in both if change is not None and abs(change) >= LEAST_CHANGE]
+    return len(listed) == len(both) and -LEAST_CHANGE < sum(listed) < LEAST_CHANGE
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentChange:
     """The change of one segment's revenue from a quarter to the next, USD; None where it is not known."""
@@ -186,6 +193,9 @@ class SegmentChange:
 
 def decomposed(now: Figures, before: Figures, segments: Iterable[SegmentChange]) -> dict[str, Any]:
     """What moved revenue and the ratios over it; the ratios in the order of `RATIOS`, not of their size."""
+    moved = margins(now, before)
+    if _mirrored(moved):
+        del moved["cogs_ratio"]
     delta = _minus(now.get("revenue"), before.get("revenue"))
     return {
         "revenue_delta": delta,
@@ -206,7 +216,7 @@ def decomposed(now: Figures, before: Figures, segments: Iterable[SegmentChange])
                 "direction": _direction(change),
                 "delta_pp": change,
             }
-            for name, change in margins(now, before).items()
+            for name, change in moved.items()
             if abs(change) >= LEAST_CHANGE
         ],
     }
