@@ -61,6 +61,19 @@ def test_a_reference_becomes_what_was_public(folder: Path) -> None:
     assert [row["value"] for row in later["facts"]] == [4.0, 3.0]
 
 
+def test_an_agent_reads_the_same_reference_as_it_was_filed(folder: Path) -> None:
+    days = date(2023, 5, 1), date(2024, 5, 2), date(2024, 5, 3)
+    names = EMPTY.filed.columns
+    rows = [_row(date(2023, 3, 31), day, float(day.year), tag="Revenues", fiscal_year=2023) for day in days]
+    table = pl.DataFrame([{name: row[name] for name in names} for row in rows], schema=EMPTY.filed.schema)
+    table.write_parquet(folder / "panels/filed.parquet")
+    filings = Edition(folder, {"files": {FACTS: ""}}).filings
+    assert filings is not None
+    found = filings.as_filed({**HELD, "since": "2023-01-01"})
+    assert [(row["tag"], row["filed"]) for row in found["facts"]] == [("Revenues", str(day)) for day in days[:2]]
+    assert [row["segment"] for row in found["segments"]] == ["Toys"]
+
+
 def test_a_release_without_panels_keeps_its_reference_and_serves_no_queries(folder: Path) -> None:
     assert References(folder, {}).resolved(HELD) == HELD
     assert Edition(folder, {"files": {}}).filings is None

@@ -21,15 +21,15 @@ from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import MAX_RESULT_CHARS, tool_specs
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
-from finskillbench.panels.filings.query import AXES, DURATIONS, LARGEST_LIMIT, FactStore
+from finskillbench.panels.filings.query import AXES, DURATIONS, LARGEST_LIMIT, FactStore, FiledStore
 
 FUNDAMENTAL = "fundamental_analysis"
 FIRST, LAST = date(2015, 3, 31), date(2024, 12, 31)
 METRICS = [f"metric_{i:02d}" for i in range(30)]
 
 
-def _store() -> FactStore:
-    """Two companies whose every figure is filed 40 days after its quarter and restated a year later."""
+def _stores() -> SimpleNamespace:
+    """Two companies whose every figure is filed 40 days after its quarter and restated a year later; both stores."""
     empty = FundamentalPanels.empty()
     ends = [date(year, month, 28) for year in range(FIRST.year, LAST.year + 1) for month in (3, 6, 9, 12)]
     facts, filings, segments = [], [], []
@@ -51,16 +51,17 @@ def _store() -> FactStore:
         missing = [pl.lit(constant[name]).alias(name) for name in like.columns if name not in columns]
         return frame.with_columns(missing).select(like.columns).cast(dict(like.schema))
 
-    return FactStore(
-        table(facts, [*names, "metric", "value"], empty.facts),
-        table(filings, ["symbol", "accession", "form", "period_end", "filed"], empty.filings),
-        table(segments, [*names, "axis", "segment", "value"], empty.segments),
+    reports = table(filings, ["symbol", "accession", "form", "period_end", "filed"], empty.filings)
+    members = table(segments, [*names, "axis", "segment", "value"], empty.segments)
+    return SimpleNamespace(
+        facts=FactStore(table(facts, [*names, "metric", "value"], empty.facts), reports, members),
+        filed=FiledStore(table(facts, [*names, "tag", "value"], empty.filed), reports, members),
     )
 
 
 @pytest.fixture(scope="module")
 def filings() -> PublicFilings:
-    return PublicFilings(SimpleNamespace(facts=_store()))  # type: ignore[arg-type]  # only `facts` is asked for
+    return PublicFilings(_stores())  # type: ignore[arg-type]  # only the stores are asked for
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def dumped(**arguments: Any) -> str:
 
 @pytest.mark.parametrize("condition", list(Condition))
 def test_every_arm_has_it_and_no_other_domain(ask, condition: Condition) -> None:
-    asked = dumped(ticker="acme", period="2020-03-28", metrics=["metric_01"], axis="product_segment")
+    asked = dumped(ticker="acme", period="2020-03-28", metrics=["metric_01"], axis="product_segment", derive=True)
     result, outcome = ask(asked, condition=condition)
     assert outcome == "ok"
     assert [(row["form"], row["filed"], row["duration"]) for row in result["facts"]] == [
@@ -96,7 +97,7 @@ def test_every_arm_has_it_and_no_other_domain(ask, condition: Condition) -> None
 
 
 def test_the_episode_says_the_day_whatever_the_agent_asks(ask) -> None:
-    asked = {"ticker": "ACME", "period": "2020-03-28", "metrics": ["metric_01"]}
+    asked = {"ticker": "ACME", "period": "2020-03-28", "metrics": ["metric_01"], "derive": True}
     assert ask(dumped(**asked), as_of=date(2020, 5, 6))[0]["facts"] == []
     assert ask(dumped(**asked), as_of=date(2020, 5, 7))[0]["facts"][0]["filed"] == "2020-05-07"
     assert ask(dumped(**asked), as_of=date(2021, 5, 6))[0]["facts"][0]["filed"] == "2020-05-07"
@@ -104,6 +105,17 @@ def test_the_episode_says_the_day_whatever_the_agent_asks(ask) -> None:
     result, outcome = ask(dumped(**asked, as_of="2030-01-01"))
     assert outcome == "invalid_arguments"
     assert "has no parameter 'as_of'" in result["error"]
+
+
+def test_what_was_filed_is_given_in_every_version_and_derived_only_on_request(ask) -> None:
+    asked = {"ticker": "ACME", "period": "2020-03-28", "metrics": ["metric_01"]}
+    rows = ask(dumped(**asked))[0]["facts"]
+    assert [(row["tag"], row["filed"]) for row in rows] == [("metric_01", "2020-05-07"), ("metric_01", "2021-05-07")]
+    assert all(row.keys() & {"metric", "derived", "parents"} == set() for row in rows)
+    assert ask(dumped(**asked), as_of=date(2021, 5, 6))[0]["facts"] == rows[:1]
+    assert ask(dumped(**asked, derive=False))[0]["facts"] == rows
+    assert [row["metric"] for row in ask(dumped(**asked, derive=True))[0]["facts"]] == ["metric_01"]
+    assert ask(dumped(ticker="ACME", metrics=["no_tag"]))[0]["available"]["tags"] == METRICS
 
 
 @pytest.mark.parametrize(
@@ -124,6 +136,7 @@ def test_the_episode_says_the_day_whatever_the_agent_asks(ask) -> None:
         ({"ticker": "ACME", "axis": "region"}, "tool_failed", "choose one of: product_segment, geographic_segment"),
         ({"ticker": "ACME", "limit": 10**12}, "tool_failed", "limit must lie between 1 and 500"),
         ({"ticker": "ACME", "limit": 1.5}, "invalid_arguments", "'limit' of query_xbrl must be an integer"),
+        ({"ticker": "ACME", "derive": "yes"}, "invalid_arguments", "'derive' of query_xbrl must be true or false"),
         ({"ticker": "ACME", "segments": True}, "invalid_arguments", "has no parameter 'segments'"),
         ({"period": "2020"}, "invalid_arguments", "lacks the parameter 'ticker'"),
     ],
@@ -138,7 +151,7 @@ def test_the_largest_answer_fits_a_result(ask) -> None:
     result, outcome = ask(dumped(ticker="ACME", limit=LARGEST_LIMIT, axis="product_segment"))
     assert outcome == "ok"
     assert len(result["facts"]) == LARGEST_LIMIT
-    assert result["note"].startswith("the latest 500 of 1170 rows")
+    assert result["note"].startswith("the latest 500 of 2220 rows")
 
 
 _TEXTS = st.sampled_from(
@@ -157,6 +170,7 @@ _TEXTS = st.sampled_from(
             "duration": st.sampled_from(DURATIONS) | st.text(max_size=5),
             "axis": st.sampled_from(AXES),
             "limit": st.integers(-5, 600),
+            "derive": st.booleans(),
         },
     ),
     as_of=st.dates(date(2014, 12, 1), date(2026, 1, 1)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from finskillbench.edition import Edition
 from finskillbench.edition.manifest import read_manifest
 from finskillbench.episode import Episode, JsonObject, Profile
 from finskillbench.errors import InputError
+from finskillbench.harness.compaction import refers_to_facts
 from finskillbench.harness.conditions import Condition, Mount, mount
 from finskillbench.harness.loop import Surroundings, run_episode
 from finskillbench.harness.model import ToolCall, ToolSpec
@@ -30,7 +32,7 @@ from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import tool_specs
 from finskillbench.harness.trace import Trace
-from finskillbench.panels.filings.query import AXES
+from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 from finskillbench.scoring.values import array, is_object, mapping, text
 
@@ -147,7 +149,9 @@ class Seen:
         return {name: self._read(name) for name in self.printed}
 
     def _read(self, field: str) -> Any:
-        """One field; where it is too long for one result, its parts one after the other."""
+        """One field; where it is too long for one result, its parts one after the other; facts as they are derived."""
+        if refers_to_facts(self.episode.input.get(field)):
+            return self._derived(self.episode.input[field])
         found = self.ask("get_task_data", field=field)
         if "value" in found:
             return found["value"]
@@ -155,6 +159,18 @@ class Seen:
         if not whole or "the limit is" not in str(found.get("error")):
             raise InputError(f"get_task_data refuses {field}: {found.get('error')}")
         return {key: self._read_part(f"{field}.{key}", part) for key, part in whole.items()}
+
+    def _derived(self, reference: Mapping[str, Any]) -> dict[str, Any]:
+        """What `query_xbrl` derives, on request, of the periods that a reference to facts names; year by year."""
+        first, last = (date.fromisoformat(reference[name]) for name in ("since", "as_of"))
+        found: dict[str, list[Any]] = {"facts": [], "segments": []}
+        for year in range(first.year, last.year + 1):
+            for place, axis in enumerate(AXES):
+                asked = {"ticker": reference["symbol"], "period": str(year), "axis": axis, "limit": LARGEST_LIMIT}
+                answer = self.ask("query_xbrl", **asked, derive=True)
+                found["facts"] += [] if place else answer["facts"]
+                found["segments"] += answer["segments"]
+        return {name: [row for row in rows if row["end"] >= reference["since"]] for name, rows in found.items()}
 
     def _read_part(self, path: str, part: object) -> Any:
         found = self.ask("get_task_data", field=path)
@@ -195,7 +211,7 @@ class Seen:
         later = str(self.episode.as_of_date.year + 1)
         return [
             self.ask("query_xbrl", ticker=symbol, axis=first, limit=500),
-            *(self.ask("query_xbrl", ticker=symbol, axis=axis, metrics=["revenue"], limit=500) for axis in others),
+            *(self.ask("query_xbrl", ticker=symbol, axis=axis, metrics=["Revenues"], limit=500) for axis in others),
             self.ask("query_xbrl", ticker=symbol, period=later),
         ]
 

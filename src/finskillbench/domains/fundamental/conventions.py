@@ -16,11 +16,12 @@ CONVENTIONS = {
     "units": "USD as filed (unscaled), eps in USD per share, margins and ratios decimals (0.25 is 25 %), changes of "
     "margins in percentage points, contributions in percent",
     "public": "only what was filed by as_of_date counts; of a figure filed more than once the latest filing by then. "
-    "filing_facts holds those rows, and query_xbrl serves the same",
+    "filing_facts and query_xbrl give what was filed, by XBRL tag, every version of it; query_xbrl with derive gives "
+    "the metrics that these conventions make of it, each with its tag",
     "periods": "by their dates, first and last day counted: "
     + ", ".join(f"{name.value} {_days(span)}" for name, span in DAYS.items())
     + "; balance sheet figures are instants, taken at the end of the period",
-    "tags": "each filing has one tag per metric, and it stands in the rows. revenue is the total with which the "
+    "tags": "each filing has one tag per metric. revenue is the total with which the "
     "income statement adds up (revenue - cost_of_revenue = gross_profit, gross_profit - operating_expenses = "
     "operating_income, or revenue less all costs and expenses = operating or pretax income); where nothing of that is "
     "filed, the greatest total. depreciation_amortization is the total of the cash flow statement, never a part of it. "
