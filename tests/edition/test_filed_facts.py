@@ -64,7 +64,7 @@ def test_a_reference_becomes_what_was_public(folder: Path) -> None:
 def test_an_agent_reads_the_same_reference_as_it_was_filed(folder: Path) -> None:
     days = date(2023, 5, 1), date(2024, 5, 2), date(2024, 5, 3)
     names = EMPTY.filed.columns
-    rows = [_row(date(2023, 3, 31), day, float(day.year), tag="Revenues", fiscal_year=2023) for day in days]
+    rows = [_row(date(2023, 3, 31), day, float(day.year), tag="Revenues", fiscal_year=2023, start=None) for day in days]
     table = pl.DataFrame([{name: row[name] for name in names} for row in rows], schema=EMPTY.filed.schema)
     table.write_parquet(folder / "panels/filed.parquet")
     filings = Edition(folder, {"files": {FACTS: ""}}).filings

@@ -5,7 +5,6 @@ from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import JsonObject
 from finskillbench.harness.programs.reading import naive_answer
 
-FUNDAMENTAL = ("normalization", "earnings_quality", "driver_decomposition")
 END = "2024-03-30"
 
 
@@ -14,38 +13,32 @@ def by_hand(sub_task: str, data: JsonObject) -> JsonObject:
     return naive_answer(by_name(sub_task).by_hand, data)
 
 
-def row(metric: str, value: float, duration: str = "quarterly", **changes: object) -> JsonObject:
-    """A fact as episodes hold it."""
-    facts = {
-        "metric": metric,
-        "end": END,
-        "duration": duration,
-        "value": value,
-        "filed": "2024-05-03",
-        "derived": False,
-    }
+def row(tag: str, value: float, duration: str = "quarterly", **changes: object) -> JsonObject:
+    """A fact as an agent reads it: as filed."""
+    start = None if duration == "instant" else "2024-01-01"
+    facts = {"tag": tag, "start": start, "end": END, "duration": duration, "value": value, "filed": "2024-05-03"}
     return {**facts, **changes}
 
 
 def task(*rows: JsonObject, form: str = "10-Q") -> JsonObject:
-    """The fields of a normalization episode."""
+    """The fields of an episode."""
     facts = {"facts": list(rows), "segments": []}
     return {"symbol": "FIR", "period_end": END, "form_type": form, "filing_facts": facts, "conventions": {}}
 
 
 ROWS = (
-    row("revenue", 1000.0),
-    row("operating_income", 150.0),
-    row("depreciation_amortization", 50.0),
-    row("total_assets", 4000.0, "instant"),
-    row("total_assets", 3900.0, "instant", end="2023-12-30"),
-    row("operating_cash_flow", 300.0, "half"),
-    row("operating_cash_flow", 120.0, derived=True),
-    row("revenue", 3900.0, "annual"),
+    row("Revenues", 1000.0),
+    row("OperatingIncomeLoss", 150.0),
+    row("DepreciationDepletionAndAmortization", 110.0, "half"),
+    row("Assets", 4000.0, "instant"),
+    row("Assets", 3900.0, "instant", end="2023-12-30"),
+    row("LiabilitiesAndStockholdersEquity", 4000.0, "instant"),
+    row("NetCashProvidedByUsedInOperatingActivities", 300.0, "half"),
+    row("Revenues", 3900.0, "annual"),
 )
 
 
-def test_by_hand_reads_what_is_filed_for_the_quarter_and_derives_nothing_from_other_periods() -> None:
+def test_by_hand_takes_the_year_to_date_where_no_quarter_is_filed_and_derives_nothing() -> None:
     metrics = by_hand("normalization", task(*ROWS))["metrics"]
     assert tuple(metrics) == NORMALISED
     known = {name: value for name, value in metrics.items() if value is not None}
@@ -53,28 +46,33 @@ def test_by_hand_reads_what_is_filed_for_the_quarter_and_derives_nothing_from_ot
         "revenue": 1000.0,
         "operating_income": 150.0,
         "total_assets": 4000.0,
+        "operating_cash_flow": 300.0,
         "operating_margin": 0.15,
-        "ebitda": 200.0,
+        "ebitda": 260.0,
     }
 
 
 def test_by_hand_reads_the_year_of_a_10_k() -> None:
-    metrics = by_hand("normalization", task(*ROWS, form="10-K"))["metrics"]
-    assert (metrics["revenue"], metrics["operating_income"], metrics["operating_margin"]) == (3900.0, None, None)
+    assert by_hand("normalization", task(*ROWS, form="10-K"))["metrics"]["revenue"] == 3900.0
 
 
 def test_by_hand_takes_the_last_filing_of_a_figure() -> None:
-    later = row("revenue", 990.0, filed="2025-05-02")
+    later = row("Revenues", 990.0, filed="2025-05-02")
     assert by_hand("normalization", task(later, *ROWS))["metrics"]["revenue"] == 990.0
 
 
 def test_by_hand_divides_by_no_revenue_of_nought() -> None:
-    data = task(row("revenue", 0.0), row("operating_income", -5.0))
+    data = task(row("Revenues", 0.0), row("OperatingIncomeLoss", -5.0))
     assert by_hand("normalization", data)["metrics"]["operating_margin"] is None
 
 
-def test_by_hand_knows_neither_scores_nor_drivers() -> None:
-    assert [by_hand(sub_task, task(*ROWS)) for sub_task in FUNDAMENTAL[1:]] == [{}, {}]
+def test_by_hand_compares_with_the_year_before_and_with_the_quarter_named() -> None:
+    before = row("Revenues", 800.0, end="2023-04-01")
+    data = task(*ROWS, before, row("Assets", 4100.0, "instant", end="2023-04-01"))
+    signals = by_hand("earnings_quality", data)["piotroski_components"]
+    assert (signals["delta_asset_turnover_positive"], signals["no_dilution"]) == (1, None)
+    named = data | {"current_period_end": END, "prior_period_end": "2023-04-01"}
+    assert by_hand("driver_decomposition", named)["revenue_delta"] == 200.0
 
 
 def test_an_imported_episode_has_no_facts_to_read() -> None:

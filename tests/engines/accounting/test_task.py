@@ -48,7 +48,11 @@ def test_a_10_q_means_the_quarter_and_a_10_k_the_year(payload: dict[str, Any]) -
 def test_earnings_quality_is_about_the_quarter_a_year_before_whatever_the_form(payload: dict[str, Any]) -> None:
     answer = earnings_quality(payload)
     assert {key: answer[key] for key in list(answer)[:7]} == quality.earnings_quality(statement(), prior())
-    assert answer["compared"] == {"current": "2024-03-30", "prior": "2023-04-01"}
+    assert {name: used["end"] for name, used in answer["used"].items()} == {
+        "current": "2024-03-30",
+        "prior": "2023-04-01",
+    }
+    assert answer["used"]["prior"]["figures"]["revenue"]["value"] == prior().values["revenue"]
     assert answer["beneish_ratios"] == dict(quality.beneish(statement(), prior()).ratios)
     assert earnings_quality(payload | {"form_type": "10-K"}) == answer
 
@@ -56,12 +60,14 @@ def test_earnings_quality_is_about_the_quarter_a_year_before_whatever_the_form(p
 def test_without_a_year_before_it_says_so(payload: dict[str, Any]) -> None:
     payload["filing_facts"]["facts"] = facts()
     answer = earnings_quality(payload)
-    assert (answer["compared"]["prior"], answer["piotroski_score"]) == (None, None)
+    assert (answer["used"]["prior"]["end"], answer["piotroski_score"]) == (None, None)
 
 
 def test_drivers_compare_the_two_quarters_named(payload: dict[str, Any]) -> None:
     answer = driver_decomposition(payload)
     parts = {"product_segment": {"A": 700.0, "B": 300.0}}, {"product_segment": {"A": 500.0, "B": 300.0}}
+    used = answer.pop("used")
+    assert (used["current"]["end"], used["prior"]["duration"]) == ("2024-03-30", "quarterly")
     assert answer == drivers(statement(), prior(), *parts) | {"axis": "product_segment"}
     assert [item["driver"] for item in answer["top_revenue_drivers"]] == ["A"]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, cast
 
 from finskillbench.engines.accounting import drivers as decomposition
 from finskillbench.engines.accounting import quality
 from finskillbench.engines.accounting.periods import YEAR_APART, Duration, duration_of, earlier
-from finskillbench.engines.accounting.statements import Ledger, Row, Statement, as_date, ledger, normalise
+from finskillbench.engines.accounting.statements import NORMALISED, Ledger, Row, Statement, as_date, ledger, normalise
 from finskillbench.engines.fields import listed, mapping, shown
 from finskillbench.errors import InputError
 
@@ -17,27 +17,31 @@ from finskillbench.errors import InputError
 def normalization(payload: Mapping[str, Any]) -> dict[str, Any]:
     """{"metrics": ...} of symbol, period_end, form_type, filing_facts: the quarter of a 10-Q, the year of a 10-K.
 
+    Beside them `used`, the period and the figures with their tags.
+
     Raises
     ------
     InputError : a field is missing or of the wrong kind, or no fact is visible for that period.
     """
     accounts = ledger_from(payload)
     duration = duration_of(_text(payload, "form_type"))
-    return {"metrics": normalise(_known(accounts, as_date(payload.get("period_end"), "period_end"), duration))}
+    statement = _known(accounts, as_date(payload.get("period_end"), "period_end"), duration)
+    names = (*NORMALISED, "depreciation_amortization")
+    return {"metrics": normalise(statement), "used": _used(names, reported=statement)}
 
 
 def earnings_quality(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Answer of symbol, period_end, filing_facts: always the quarter ending at period_end against a year before.
 
-    Beside it `compared`, the ends of both quarters, and `beneish_ratios`. Without a quarter a year before, what needs
-    one is None. Raises InputError as `normalization` does.
+    Beside it `used`, both quarters with their figures and tags, and `beneish_ratios`. Without a quarter a year before,
+    what needs one is None. Raises InputError as `normalization` does.
     """
     accounts = ledger_from(payload)
     end = as_date(payload.get("period_end"), "period_end")
     _known(accounts, end, Duration.QUARTERLY)
     current, prior = accounts.compared(end, earlier(end, accounts.ends(Duration.QUARTERLY), YEAR_APART))
     return quality.earnings_quality(current, prior) | {
-        "compared": {"current": str(current.end), "prior": None if prior.end is None else str(prior.end)},
+        "used": _used(quality.METRICS, current=current, prior=prior),
         "beneish_ratios": dict(quality.beneish(current, prior).ratios),
     }
 
@@ -45,7 +49,8 @@ def earnings_quality(payload: Mapping[str, Any]) -> dict[str, Any]:
 def driver_decomposition(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Answer of symbol, current_period_end, prior_period_end, filing_facts (facts and segments).
 
-    Beside it `axis`, the axis of segments that explains the change, or None. Raises InputError as `normalization` does.
+    Beside it `axis`, the axis of segments that explains the change, or None, and `used` as of earnings quality. Raises
+    InputError as `normalization` does.
     """
     accounts = ledger_from(payload)
     rows = _rows(payload, "segments")
@@ -56,7 +61,23 @@ def driver_decomposition(payload: Mapping[str, Any]) -> dict[str, Any]:
     prior = current.comparable(prior)
     segments = [decomposition.segments_at(rows, accounts.symbol, end) for end in (now, before)]
     return decomposition.drivers(current, prior, *segments) | {
-        "axis": decomposition.explaining_axis(current, prior, *segments)
+        "axis": decomposition.explaining_axis(current, prior, *segments),
+        "used": _used(decomposition.METRICS, current=current, prior=prior),
+    }
+
+
+def _used(metrics: Iterable[str], **statements: Statement) -> dict[str, Any]:
+    """What an answer was made of: by period its end, its duration and each known figure with its tag."""
+    names = tuple(metrics)
+    return {
+        period: {
+            "end": None if one.end is None else str(one.end),
+            "duration": str(one.duration),
+            "figures": {
+                name: {"value": one.values[name], "tag": one.tags.get(name, "")} for name in names if name in one.values
+            },
+        }
+        for period, one in statements.items()
     }
 
 

@@ -2,18 +2,19 @@
 
 Payload: symbol, period_end, filing_facts (facts); form_type changes nothing.
 Result: piotroski_score, piotroski_components, beneish_m_score, beneish_flag, accruals_ratio, income_quality_ratio,
-flags; and beneish_ratios, compared (the ends of both quarters). What cannot be computed is null.
+flags; and beneish_ratios, used (both quarters, their figures and tags). What cannot be computed is null. Numbers have
+ten decimals.
 """
 
 from typing import Any
 
 from finskillbench.engines.accounting.task import earnings_quality
-from finskillbench.sandbox.script import cli
+from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Score, ratios and flags of one quarter."""
-    return earnings_quality(payload)
+    return rounded(earnings_quality(payload))
 
 
 if __name__ == "__main__":
