@@ -204,6 +204,32 @@ def _too_little(row: Row) -> None:
     given["filing_facts"]["since"] = str(date.fromisoformat(given["period_end"]) - timedelta(days=100))
 
 
+def _gross_profit(workshop: Any) -> None:
+    """A quarter's gross profit that only an episode of normalisation sees, which no label of these needs."""
+    path = workshop.folder / "panels" / "facts.parquet"
+    frame = pl.read_parquet(path).with_row_index("place")
+    others = pl.lit(value=False)
+    for name in SUBTASKS[1:]:
+        for row in workshop.rows("episodes", name):
+            held = row["input"]["filing_facts"]
+            others |= (pl.col("symbol") == held["symbol"]) & (pl.col("filed") <= date.fromisoformat(held["as_of"]))
+    mine = _is("gross_profit", derived=False, duration="quarterly") & ~others
+    inner = pl.col("start").dt.month() != frame.filter(duration="annual")["start"].dt.month().mode()[0]
+    rows = frame.filter(mine & inner)
+    places = {(row["symbol"], row["end"]): row["place"] for row in rows.iter_rows(named=True)}
+    given = (row["input"] for row in workshop.rows("episodes", "normalization"))
+    ends = ((one["symbol"], date.fromisoformat(one["period_end"])) for one in given if one["form_type"] == "10-Q")
+    place = next(places[end] for end in ends if end in places)
+    changed = pl.when(pl.col("place") == place).then(0.9 * pl.col("value")).otherwise("value")
+    frame.with_columns(changed.alias("value")).drop("place").write_parquet(path)
+
+
+def _another_cik(manifest: Row) -> None:
+    known = manifest["parameters"]["fundamental_entities"]
+    first, second = sorted(known)[:2]
+    known[first].update(cik=known[second]["cik"], entity=known[second]["entity"])
+
+
 REPORTED = pl.col("derived").not_()
 DIFFERENCE = pl.col("derived") & (pl.col("metric") == "capex")
 DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
@@ -249,6 +275,11 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
         _in_panel("facts", _is("total_liabilities", derived=False), _scale(1.1)),
     ),
     "balance_sheet: no assets": ("balance_sheet", _in_panel("facts", _is("total_assets"), _scale(0.0))),
+    "identities: a gross profit that is not revenue less cost": ("identities", _gross_profit),
+    "entities: the facts of another company": (
+        "entities",
+        lambda workshop: workshop.edit_json("manifest.json", _another_cik),
+    ),
     "segments: a member that is too great": ("segments", _in_panel("segments", REPORTED, _scale(1.5))),
     "segments: a member left out": ("segments", _in_panel("segments", REPORTED, _set(), remove=True)),
     "segments: an unknown axis": ("segments", _in_panel("segments", REPORTED, _set(axis="customer"))),

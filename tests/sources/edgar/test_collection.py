@@ -1,6 +1,7 @@
 """EDGAR files of a whole collection: found at any depth, under any of their names, and told apart."""
 
 import gzip
+import re
 import shutil
 from pathlib import Path
 
@@ -120,9 +121,31 @@ def test_of_two_files_the_fuller_is_taken(spoiled: Path, truth: SyntheticMarket,
     assert data.notes == (f"{two[0]}: of 2 company facts {path} has most and is used.",)
 
 
-def test_two_filers_under_one_ticker_are_refused(spoiled: Path, truth: SyntheticMarket, two: tuple[str, str]) -> None:
-    other = _file(spoiled, "companyfacts", truth, two[1])
+def test_facts_under_the_name_of_another_company_are_refused(
+    spoiled: Path, truth: SyntheticMarket, two: tuple[str, str]
+) -> None:
+    """Its own file gone, as when a collector saved Amphenol's facts as KMB.json: asked for an error, else a note."""
+    own, other = (_file(spoiled, "companyfacts", truth, symbol) for symbol in two)
+    own.unlink()
     shutil.copy(other, spoiled / "companyfacts" / f"{two[0]}.json")
+    told = rf"it holds the facts of .+ \(CIK \d+, {two[1]}\), but by the lists of the collection {two[0]} is CIK \d+"
+    with pytest.raises(SourceError, match=told):
+        load_filings(spoiled, two)
+    data = load_filings(spoiled)
+    assert two[0] not in data.companies
+    assert len(data.companies) == 29
+    assert any(re.search(told, note) and note.endswith("left out.") for note in data.notes)
+
+
+def test_two_filers_under_one_ticker_that_nobody_lists_are_refused(
+    spoiled: Path, truth: SyntheticMarket, two: tuple[str, str]
+) -> None:
+    (spoiled / "universe.json").unlink()
+    shutil.rmtree(spoiled / "submissions")
+    for folder, symbol in zip(("one", "other"), two, strict=True):
+        (spoiled / "companyfacts" / folder).mkdir()
+        facts = _file(spoiled, "companyfacts", truth, symbol)
+        shutil.copy(facts, spoiled / "companyfacts" / folder / f"{two[0]}.json")
     with pytest.raises(SourceError, match=rf"{two[0]} is CIK \d+ here and CIK \d+ in"):
         load_filings(spoiled, two)
 
@@ -170,3 +193,6 @@ def test_the_real_collection(realdata: Path) -> None:
     assert {symbol: len(data.instances[symbol]) for symbol in ("AAPL", "NFLX", "PG")} == {"AAPL": 7, "NFLX": 5, "PG": 2}
     assert not any("XBRL" in note for note in data.notes)
     assert any(note.startswith("AAPL: of 2 company facts") for note in data.notes)
+    # A file named DELL that a collector filled with the facts of Intercontinental Exchange.
+    assert "DELL" not in data.companies
+    assert any(note.startswith("DELL.json.gz: it holds the facts of INTERCONTINENTAL EXCHANGE") for note in data.notes)

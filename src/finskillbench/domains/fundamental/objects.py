@@ -33,11 +33,13 @@ class FundamentalObjects:
 
     cases : every report with its figures, in a random order in which companies take turns; None where the collection
         has no company facts.
+    entities : per company its CIK, its name in the facts, and its CIKs by the collection's lists of tickers.
     pools : per subtask, once it is built, what its episodes were drawn from and how often the two derivations agree.
     """
 
     catalog: Catalog
     cases: Iterable[Case] | None
+    entities: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     pools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
@@ -49,12 +51,20 @@ def prepare(context: BuildContext) -> FundamentalObjects:
         return FundamentalObjects(catalog, None)
     history = timedelta(days=catalog["history_days"])
     cases = opened(context.panels, context.filings, context.generator(SKILL), history)
-    return FundamentalObjects(catalog, _ReadOnce(cases))
+    entities = {
+        symbol: {"cik": one.cik, "entity": one.entity, "listed": list(context.filings.listed.get(symbol, ()))}
+        for symbol, one in sorted(context.filings.companies.items())
+    }
+    return FundamentalObjects(catalog, _ReadOnce(cases), entities)
 
 
 def parameters(objects: FundamentalObjects) -> dict[str, Any]:
     """What the manifest records of a build."""
-    return {"fundamental": objects.catalog, "fundamental_pools": objects.pools}
+    return {
+        "fundamental": objects.catalog,
+        "fundamental_pools": objects.pools,
+        "fundamental_entities": objects.entities,
+    }
 
 
 class _ReadOnce(Iterable[Case]):

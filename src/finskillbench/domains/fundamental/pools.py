@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -16,6 +17,8 @@ from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.fundamental.conventions import CONVENTIONS
 from finskillbench.domains.fundamental.objects import SKILL, FundamentalObjects
 from finskillbench.domains.fundamental.reports import Case, Report
+from finskillbench.domains.fundamental.second.definitions import periods_of
+from finskillbench.domains.fundamental.second.identities import Fault
 from finskillbench.domains.fundamental.work import difficulty
 from finskillbench.domains.proofs import rederived
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
@@ -71,15 +74,26 @@ class Pool:
     examined: int = 0
     unsupported: int = 0
     doubtful: int = 0
+    faulty: int = 0
+    faults: Counter[str] = field(default_factory=Counter[str])
+    broken: list[str] = field(default_factory=list[str])
     disagreements: list[str] = field(default_factory=list[str])
 
-    def add(self, candidate: Candidate | None) -> None:
-        """Take up the label of one report, or count why it is left out."""
+    def add(self, candidate: Candidate | None, faults: Iterable[Fault] = ()) -> None:
+        """Take up the label of one report, or count why it is left out.
+
+        faults : the identities that the statements behind the label break; then it is no episode.
+        """
         self.examined += 1
         if candidate is None:
             self.unsupported += 1
         elif candidate.doubtful:
             self.doubtful += 1
+        elif found := list(faults):
+            report = candidate.report
+            self.faulty += 1
+            self.faults.update({fault.identity for fault in found})
+            self.broken.append(f"{report.symbol} {report.accession} {found[0].identity}: {found[0].message}")
         else:
             leaves = leaf_by_leaf(
                 {"prior_end": str(candidate.prior_end)} | candidate.expected,
@@ -129,6 +143,8 @@ class Pool:
             "filings": self.examined,
             "supported": self.examined - self.unsupported,
             "doubtful": self.doubtful,
+            "faulty": self.faulty,
+            "faults": dict(sorted(self.faults.items())),
             "compared": compared,
             "agreed": len(self.proved),
             "agreement": len(self.proved) / compared if compared else None,
@@ -165,12 +181,17 @@ def build_tasks(
     wanted, whole = objects.catalog["episodes"][name], objects.catalog["whole"][name]
     pool = Pool()
     for case in objects.cases:
-        pool.add(derive(case, objects.catalog["least"]))
+        label = derive(case, objects.catalog["least"])
+        pool.add(label, () if label is None else _faults(case, name, label))
         if len(pool.proved) >= objects.catalog["pool"][name] and len(pool.whole) >= whole * wanted:
             break
     rng = context.generator(name, "draw")
     chosen = pool.drawn(wanted, whole, rng)
     objects.pools[name] = pool.figures(chosen)
+    if pool.faulty:
+        context.notes.append(
+            f"{name}: {pool.faulty} labels are left out because their statements do not add up, first {pool.broken[0]}."
+        )
     if pool.disagreements:
         context.notes.append(
             f"{name}: {len(pool.disagreements)} labels are left out because a second derivation from the raw company "
@@ -179,12 +200,17 @@ def build_tasks(
     if len(chosen) < wanted:
         context.notes.append(
             f"{name}: {len(chosen)} episodes instead of {wanted}: of {pool.examined} filings {pool.unsupported} lack "
-            f"figures that the answer needs, {pool.doubtful} hang on rounding and {len(pool.disagreements)} were "
-            f"derived differently a second time; {len(pool.whole)} labels are whole, and {whole:.0%} of the episodes "
-            "must be."
+            f"figures that the answer needs, {pool.doubtful} hang on rounding, {pool.faulty} do not add up and "
+            f"{len(pool.disagreements)} were derived differently a second time; {len(pool.whole)} labels are whole, and "
+            f"{whole:.0%} of the episodes must be."
         )
     bounds = objects.catalog["difficulty"][name]
     return shuffled([task(proved, difficulty(proved.label.decisions, bounds)) for proved in chosen], rng)
+
+
+def _faults(case: Case, name: str, label: Candidate) -> Iterator[Fault]:
+    """The identities that the statements behind a label break, as the raw files tell them."""
+    return case.raw.faults(periods_of(name, label.report.form, label.report.period_end, label.prior_end))
 
 
 def finished(

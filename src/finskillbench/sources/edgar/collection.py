@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -62,12 +62,14 @@ class FilingsData:
     submissions : symbol -> its list of filings, where there is one.
     instances : symbol -> its parsed XBRL instances, read on access; a company without any is absent.
     notes : what is absent, left out or chosen between, one sentence each.
+    listed : symbol -> its CIKs by the collection's lists of tickers, where it is in any.
     """
 
     companies: Mapping[str, CompanyFacts]
     submissions: Mapping[str, Submissions]
     instances: Mapping[str, tuple[Instance, ...]]
     notes: tuple[str, ...]
+    listed: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
 
 def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> FilingsData:
@@ -102,7 +104,11 @@ def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> Filin
     ]
     tickers = _known_tickers(raw_dir)
     submissions = _submissions(raw_dir / "submissions", wanted, tickers, notes)
-    companies = _companies(raw_dir / "companyfacts", wanted, tickers, notes)
+    listed: dict[str, tuple[int, ...]] = {}
+    for cik, names in tickers.items():
+        for symbol in dict.fromkeys(names):
+            listed[symbol] = (*listed.get(symbol, ()), cik)
+    companies = _companies(raw_dir / "companyfacts", wanted, tickers, listed, notes)
     if wanted is not None and companies and (missing := sorted(wanted - set(companies))):
         notes.append(f"Company facts are not there for {len(missing)} of {len(wanted)} names: {', '.join(missing)}.")
     submissions = {symbol: filed for symbol, filed in submissions.items() if symbol in companies}
@@ -114,6 +120,7 @@ def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> Filin
         submissions=submissions,
         instances=InstanceFiles(_instances(raw_dir, wanted, ciks, notes), ciks),
         notes=tuple(notes),
+        listed={symbol: listed[symbol] for symbol in companies if symbol in listed},
     )
 
 
@@ -169,8 +176,13 @@ def _submissions(
 
 
 def _companies(
-    folder: Path, wanted: frozenset[str] | None, tickers: Mapping[int, list[str]], notes: list[str]
+    folder: Path,
+    wanted: frozenset[str] | None,
+    tickers: Mapping[int, list[str]],
+    listed: Mapping[str, tuple[int, ...]],
+    notes: list[str],
 ) -> dict[str, CompanyFacts]:
+    """Company facts by symbol, without files that hold another company than they are named after."""
     found: dict[str, list[CompanyFacts]] = {}
     nameless: list[str] = []
     known = {cik: list(names) for cik, names in tickers.items()}
@@ -183,6 +195,11 @@ def _companies(
             continue
         one = parse_companyfacts(path)
         symbol = symbol or one.ticker
+        if symbol is not None and (mixed_up := _of_another(one, symbol, tickers, listed)):
+            if wanted is not None:
+                raise SourceError(path, mixed_up, remedy=f"put the facts of {symbol} in its place")
+            notes.append(f"{path.name}: {mixed_up}: left out.")
+            continue
         known.setdefault(one.cik, []).extend([symbol] if symbol is not None else [])
         if symbol is None:
             nameless.append(path.name)
@@ -191,6 +208,23 @@ def _companies(
     if nameless:
         notes.append(f"Nothing names the ticker of {', '.join(nameless)} in {folder.name}: left out.")
     return _best(found, lambda one: one.facts.height, "company facts {} has most", notes)
+
+
+def _of_another(
+    one: CompanyFacts, symbol: str, tickers: Mapping[int, list[str]], listed: Mapping[str, tuple[int, ...]]
+) -> str:
+    """Why facts are not those of the company they are named after; empty where nothing speaks against it.
+
+    The lists say which CIK a ticker is and which ticker a CIK. The name is no proof of either: filers change theirs,
+    and the facts of a parent may bear that of a subsidiary which registers with it.
+    """
+    ciks, others = listed.get(symbol, ()), [name for name in tickers.get(one.cik, ()) if name != symbol]
+    if one.cik in ciks or not (ciks or others):
+        return ""
+    said = f"it holds the facts of {one.entity or 'a company without a name'} (CIK {one.cik}"
+    said += f", {others[0]})" if others else ")"
+    known = f"CIK {' or '.join(map(str, ciks))}" if ciks else "unknown to them"
+    return f"{said}, but by the lists of the collection {symbol} is {known}"
 
 
 def _best(

@@ -22,6 +22,8 @@ SHORTER: dict[str, Kind] = {"half": "quarterly", "nine_months": "half", "annual"
 QUARTER_APART = (70, 125, 91)
 YEAR_APART = (350, 380, 365)
 """Least, greatest and usual days from the end of a quarter to that of the next, or of the same one a year later."""
+LATELY = (60, 560)
+"""Days before a quarter with which the quarters end that it is held against."""
 FORMS = ("10-Q", "10-K", "20-F", "40-F")
 """Forms that an episode may be about; a 10-Q is of a quarter, the others of a year."""
 AXES = ("product_segment", "geographic_segment")
@@ -39,6 +41,10 @@ class Source(Protocol):
 
     def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
         """Under which tag each of those figures stands, as far as it is said."""
+        ...
+
+    def quarters_before(self, metric: str, end: date) -> list[float]:
+        """A flow in the quarters that end up to a year and a half before a day."""
         ...
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
@@ -89,6 +95,13 @@ def period_of(form: str) -> Kind:
     if form not in FORMS:
         raise ValueError(f"{form!r} is none of {', '.join(FORMS)}")
     return "quarterly" if form == "10-Q" else "annual"
+
+
+def periods_of(sub_task: str, form: str, end: date, prior_end: date | None) -> list[tuple[date, Kind]]:
+    """The periods whose statements a label rests on: that of the form, or two quarters."""
+    if sub_task == "normalization":
+        return [(end, period_of(form))]
+    return [(day, "quarterly") for day in (end, prior_end) if day is not None]
 
 
 def nearest_first(end: date, others: Iterable[date], distance: tuple[int, int, int]) -> list[date]:

@@ -6,7 +6,7 @@ is asked for, and is a difference where filers report only the year to date on o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -15,7 +15,15 @@ from finskillbench.domains.fundamental.second.answers import Figures, Value
 from finskillbench.domains.fundamental.second.basis import Restated, recast, restatements_of
 from finskillbench.domains.fundamental.second.choice import Period, filings
 from finskillbench.domains.fundamental.second.concepts import CONCEPTS, NOT_NEGATIVE, Concept
-from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, SHORTER, Kind, kind_of, nearest_first
+from finskillbench.domains.fundamental.second.definitions import (
+    LATELY,
+    QUARTER_APART,
+    SHORTER,
+    Kind,
+    kind_of,
+    nearest_first,
+)
+from finskillbench.domains.fundamental.second.identities import Fault, faults, torn
 from finskillbench.domains.fundamental.second.stated import FiledFigure, stated
 
 
@@ -99,6 +107,43 @@ class RawDay:
                         left.append((made.filed, stop, made))
         return max(left, key=lambda one: one[:2])[2] if left else None
 
+    def quarters_before(self, metric: str, end: date) -> list[float]:
+        """A flow in the quarters that end up to a year and a half before a day."""
+        least, most = LATELY
+        ends = [day for day in self.facts.starts[metric] if least <= (end - day).days <= most]
+        known = [self.figure(metric, day, "quarterly") for day in sorted(ends)]
+        return [value for value in known if value is not None]
+
+    def faults(self, periods: Iterable[tuple[date, Kind]]) -> Iterator[Fault]:
+        """The identities that the statements of some periods break."""
+        listed = list(periods)
+        yield from faults(self, listed)
+        for end, kind in listed:
+            for metric, concept in self.facts.concepts.items() if kind == "quarterly" else ():
+                if concept.summed and not concept.instant and not concept.helper:
+                    yield from self._torn(metric, end)
+
+    def _torn(self, metric: str, end: date) -> Iterator[Fault]:
+        """A quarter that a filing states, where the year to date of that filing leaves another."""
+        quarter = self.told(metric, end, "quarterly")
+        if quarter is None or not quarter.stated:
+            return
+        for start in self.facts.starts[metric].get(end, ()):
+            shorter = SHORTER.get(kind_of(start, end))
+            whole = self._known(metric, (start, end), self.day)
+            if shorter is None or whole is None or whole.accession != quarter.accession:
+                continue
+            least, most, _ = QUARTER_APART
+            for stop in self.facts.ends[metric][start]:
+                part = self._known(metric, (start, stop), self.day)
+                near = kind_of(start, stop) == shorter and least <= (end - stop).days <= most
+                if not near or part is None or part.tag != whole.tag or quarter.tag != whole.tag:
+                    continue
+                one_basis = not recast(self.facts.restated[metric], whole.accession, start, end)
+                if one_basis and torn(quarter.value, whole.value - part.value, whole.value):
+                    left = whole.value - part.value
+                    yield Fault("quarters", f"{metric} to {end} is {quarter.value:.12g}, the year leaves {left:.12g}")
+
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
         """The nearest of the days that end a quarter, so many days before, of which any flow is known."""
         flows = [metric for metric in self.facts.versions if not self.facts.concepts[metric].instant]
@@ -128,7 +173,7 @@ class RawDay:
             if value < 0 and (metric == "revenue" or metric in NOT_NEGATIVE):
                 continue
             if made is None or min(whole.new, part.new) > made.filed:
-                made = replace(whole, filed=day, value=value)
+                made = replace(whole, filed=day, value=value, stated=False)
         return made
 
     def _known(self, metric: str, period: Period, day: date) -> FiledFigure | None:

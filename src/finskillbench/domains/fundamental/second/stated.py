@@ -29,6 +29,7 @@ class FiledFigure:
     """The figure of one period in one filing.
 
     tag : the element, or those of its parts joined by their signs. rank : its place among those of the metric, 0 first.
+    stated : whether a filing gives it, or its parts, for this very period.
     new : the day on which the value was first filed, which is that of the filing unless it repeats another.
     """
 
@@ -39,6 +40,7 @@ class FiledFigure:
     weak: bool
     value: float
     tag: str
+    stated: bool = True
 
 
 Stated = dict[Key, FiledFigure]

@@ -11,6 +11,7 @@ from finskillbench.domains.fundamental.inputs import FactRow, SegmentRow
 from finskillbench.domains.fundamental.second.answers import Figures, SegmentChange
 from finskillbench.domains.fundamental.second.definitions import (
     AXES,
+    LATELY,
     MOST_SEGMENTS,
     SEGMENT_GAP,
     Kind,
@@ -52,6 +53,12 @@ class VisibleFacts:
     def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
         """The tag of each of those figures."""
         return {**self._tags.get((kind, end), {}), **self._tags.get(("instant", end), {})}
+
+    def quarters_before(self, metric: str, end: date) -> list[float]:
+        """A flow in the quarters that end up to a year and a half before a day."""
+        least, most = LATELY
+        quarters = [day for kind, day in self._figures if kind == "quarterly" and least <= (end - day).days <= most]
+        return [figures[metric] for day in sorted(quarters) if metric in (figures := self._figures["quarterly", day])]
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
         """The nearest of the days, so many days before, with which a quarter ends of which anything is known."""

@@ -1,0 +1,45 @@
+"""The check that the statements behind every label hold together."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.fundamental.checks.reporting import period_end
+from finskillbench.domains.fundamental.inputs import filing_facts
+from finskillbench.domains.fundamental.second.definitions import YEAR_APART, Kind, periods_of
+from finskillbench.domains.fundamental.second.identities import IDENTITIES, faults
+from finskillbench.domains.fundamental.second.visible import VisibleFacts
+from finskillbench.episode import Episode
+from finskillbench.findings import Findings
+from finskillbench.scoring.values import mapping
+
+
+def identities(subject: Subject, findings: Findings) -> None:
+    """Revenue less cost is gross profit, assets are liabilities and equity, and so on, of every period of a label.
+
+    The labels that the build left out for breaking one are counted by what they break.
+    """
+    for episode in subject.episodes:
+        with examining(episode.task_id, findings, fatal=subject.built):
+            facts = VisibleFacts(filing_facts(subject.input_of(episode))[0])  # type: ignore[arg-type]
+            periods = _periods(episode, facts)
+            findings.add("statements", len(periods))
+            broken = list(faults(facts, periods))
+            for fault in broken:
+                findings.fail(episode.task_id, f"{fault.identity}: {fault.message}")
+            findings.expectations += 1
+    left_out: dict[str, int] = dict.fromkeys(IDENTITIES, 0)
+    for pool in mapping(subject.edition.manifest["parameters"].get("fundamental_pools")).values():
+        for name, count in mapping(mapping(pool).get("faults")).items():
+            left_out[name] = left_out.get(name, 0) + count
+    findings.figures["left_out"] = {name: count for name, count in left_out.items() if count}
+
+
+def _periods(episode: Episode, facts: VisibleFacts) -> list[tuple[date, Kind]]:
+    end, prior_end = period_end(episode), None
+    if episode.sub_task == "driver_decomposition":
+        prior_end = date.fromisoformat(episode.input["prior_period_end"])
+    elif episode.sub_task == "earnings_quality":
+        prior_end = facts.preceding(end, YEAR_APART)
+    return periods_of(episode.sub_task, episode.input["form_type"], end, prior_end)

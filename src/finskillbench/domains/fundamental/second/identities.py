@@ -1,0 +1,122 @@
+"""Whether a company's statements hold together: the arithmetic that every figure of a label must bear.
+
+A witness of its own: it knows no tags, only that parts add up to their totals as far as both are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from statistics import median
+from typing import NamedTuple
+
+from finskillbench.domains.fundamental.second.answers import Figures
+from finskillbench.domains.fundamental.second.basis import slack
+from finskillbench.domains.fundamental.second.concepts import NOT_NEGATIVE
+from finskillbench.domains.fundamental.second.definitions import Kind, Source
+
+
+class Fault(NamedTuple):
+    """An identity that figures break, by its name, and what shows it."""
+
+    identity: str
+    message: str
+
+
+IDENTITIES = ("gross_profit", "operating_income", "balance_sheet", "cash_flow", "quarters", "sign", "pattern")
+"""Revenue less cost is gross profit; that less operating expenses operating income; assets are liabilities and equity;
+the sections of the cash flow statement are the change in cash; quarters are what the year to date leaves; no expense is
+negative and no margin above 1; nothing is ten times the quarters before."""
+_BALANCE = 0.01
+"""Share of total assets by which liabilities and equity may miss them: rounding, figures of other dates."""
+_BETWEEN = 0.05
+"""Share of total assets that may lie between liabilities and equity unfiled."""
+_CASH = 0.005
+"""Share of the greatest section by which cash flows may miss the change in cash: cash of businesses held for sale."""
+_BESIDE = 0.02
+"""Share of revenue that operating items outside the expenses filed may take."""
+_TIMES, _LEAST = 10.0, 4
+"""So many times the median of the quarters before, of which there must be some, is out of pattern."""
+_PATTERN = ("revenue", "cost_of_revenue", "depreciation_amortization", "sga")
+
+
+def faults(source: Source, periods: Iterable[tuple[date, Kind]]) -> Iterator[Fault]:
+    """What the statements of some periods break, as far as they are known."""
+    for end, kind in periods:
+        figures = source.figures(end, kind)
+        for fault in broken(figures):
+            yield fault._replace(message=f"{kind} to {end}: {fault.message}")
+        for metric in _PATTERN if kind == "quarterly" else ():
+            value = figures.get(metric)
+            if value is not None and out_of_pattern(value, source.quarters_before(metric, end)):
+                yield Fault("pattern", f"{kind} to {end}: {metric} {value:.12g} is out of its pattern")
+
+
+def broken(figures: Figures) -> Iterator[Fault]:
+    """The identities that the figures of one period break."""
+    known = {name: value for name, value in figures.items() if value is not None}
+    yield from _income(known)
+    yield from _sheet(known)
+    yield from _cash(known)
+    for name in sorted(known.keys() & NOT_NEGATIVE):
+        if known[name] < 0:
+            yield Fault("sign", f"{name} is {known[name]:.12g}")
+    revenue, gross = known.get("revenue"), known.get("gross_profit")
+    if revenue is not None and gross is not None and gross > revenue + slack(revenue):
+        yield Fault("sign", f"gross profit {gross:.12g} exceeds revenue {revenue:.12g}")
+
+
+def _income(known: Mapping[str, float]) -> Iterator[Fault]:
+    revenue, cost, gross = (known.get(name) for name in ("revenue", "cost_of_revenue", "gross_profit"))
+    if revenue is not None and cost is not None and gross is not None and abs(revenue - cost - gross) > slack(revenue):
+        yield Fault("gross_profit", f"{revenue:.12g} - {cost:.12g} is not {gross:.12g}")
+    spent, income = known.get("operating_expenses"), known.get("operating_income")
+    if spent is None or income is None or revenue is None:
+        return
+    left = [whole - spent - income for whole in (revenue, gross) if whole is not None]
+    if cost is not None:
+        left.append(revenue - cost - spent - income)
+    if min(map(abs, left)) > max(slack(revenue), _BESIDE * abs(revenue)):
+        yield Fault("operating_income", f"revenue {revenue:.12g}, expenses {spent:.12g} do not leave {income:.12g}")
+
+
+def _sheet(known: Mapping[str, float]) -> Iterator[Fault]:
+    total, owed, equity = (known.get(name) for name in ("total_assets", "total_liabilities", "stockholders_equity"))
+    if total is None:
+        return
+    for part in ("current_assets", "cash", "inventory", "ppe_net", "receivables"):
+        if part in known and known[part] > total * (1 + _BALANCE):
+            yield Fault("balance_sheet", f"{part} {known[part]:.12g} exceeds total assets {total:.12g}")
+    if owed is not None and "current_liabilities" in known and known["current_liabilities"] > owed + _BALANCE * total:
+        yield Fault("balance_sheet", "current liabilities exceed total liabilities")
+    if owed is None or equity is None:
+        return
+    left = total - owed - equity
+    gap = min((left, left - known.get("minority_interest", 0.0)), key=abs)
+    if gap < -_BALANCE * total or gap > _BETWEEN * total:
+        yield Fault("balance_sheet", f"{total:.12g} - {owed:.12g} - {equity:.12g} leaves {gap:.12g}")
+
+
+def _cash(known: Mapping[str, float]) -> Iterator[Fault]:
+    parts = [known.get(f"{name}_cash_flow") for name in ("operating", "investing", "financing")]
+    change = known.get("cash_change")
+    if change is None or None in parts:
+        return
+    sections = [part for part in parts if part is not None]
+    rates = known.get("exchange_rate_effect", 0.0)
+    gap = min((sum(sections) - change, sum(sections) + rates - change), key=abs)
+    if abs(gap) > max(4.0 * slack(max(map(abs, sections))), _CASH * max(map(abs, sections))):
+        yield Fault("cash_flow", f"the sections miss the change in cash by {gap:.12g}")
+
+
+def out_of_pattern(value: float, before: Iterable[float]) -> bool:
+    """Whether a figure is ten times, or a tenth of, what the quarters before it are."""
+    sizes = [abs(other) for other in before if other]
+    if len(sizes) < _LEAST or value == 0:
+        return False
+    return not 1 / _TIMES <= abs(value) / median(sizes) <= _TIMES
+
+
+def torn(quarter: float, left: float, whole: float) -> bool:
+    """Whether a quarter is another figure than what the year to date leaves of a period."""
+    return abs(quarter - left) > max(2.0 * slack(whole), 0.005 * abs(quarter))
