@@ -141,6 +141,23 @@ def _is(metric: str, **fields: Any) -> pl.Expr:
     return pl.all_horizontal(pl.col("metric") == metric, *(pl.col(name) == value for name, value in fields.items()))
 
 
+def _clear(field: str) -> Change:
+    return lambda row: row[field].clear()
+
+
+def _fewer_counted(manifest: Row) -> None:
+    manifest["counts"].update(earnings_quality=6)
+
+
+def _without_the_domain(manifest: Row) -> None:
+    for name in SUBTASKS:
+        manifest["counts"].pop(name)
+
+
+def _renamed(row: Row) -> None:
+    row.update(task_id="pc_con_1")
+
+
 def _scale(factor: float) -> Change:
     return lambda row: row.update(value=row["value"] * factor)
 
@@ -182,7 +199,7 @@ def _next_day(row: Row) -> None:
 
 def _rename(workshop: Any) -> None:
     for part in ("episodes", "truth", "certificates"):
-        workshop.edit(part, "normalization", lambda row: row.update(task_id="pc_con_1"))
+        workshop.edit(part, "normalization", _renamed)
 
 
 def _another(form: str) -> Change:
@@ -232,7 +249,7 @@ def _another_cik(manifest: Row) -> None:
 
 REPORTED = pl.col("derived").not_()
 DIFFERENCE = pl.col("derived") & (pl.col("metric") == "capex")
-DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
+DEFECTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "coverage: truth inside an episode": (
         "coverage",
         _at("episodes", "normalization", _input(expected_output={"metrics": {"revenue": 1.0}})),
@@ -240,7 +257,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], None]]] = {
     "coverage: a task of another prefix": ("coverage", _rename),
     "coverage: fewer episodes than counted": (
         "coverage",
-        lambda workshop: workshop.edit_json("manifest.json", lambda m: m["counts"].update(earnings_quality=6)),
+        lambda workshop: workshop.edit_json("manifest.json", _fewer_counted),
     ),
     "forms: a proxy statement": ("forms", _in_panel("facts", _is("net_income", derived=False), _set(form="DEF 14A"))),
     "forms: a quarterly report called annual": (
@@ -367,7 +384,7 @@ def test_every_check_has_its_defect() -> None:
 
 @pytest.mark.parametrize("sub_task", SUBTASKS)
 def test_a_malformed_label_is_a_finding(sub_task: str, workshop: Any) -> None:
-    workshop.edit("truth", sub_task, lambda row: row[OUTPUT].clear())
+    workshop.edit("truth", sub_task, _clear(OUTPUT))
     report = workshop.validated()
     where = workshop.rows("truth", sub_task)[0]["task_id"]
     assert {finding[:2] for finding in defects_of(report)} == {(sub_task, where)}
@@ -375,7 +392,7 @@ def test_a_malformed_label_is_a_finding(sub_task: str, workshop: Any) -> None:
 
 def test_malformed_inputs_are_findings(workshop: Any) -> None:
     for sub_task in SUBTASKS:
-        workshop.edit("episodes", sub_task, lambda row: row["input"].clear())
+        workshop.edit("episodes", sub_task, _clear("input"))
     report = workshop.validated(FUNDAMENTAL)
     assert {name for domain, name in failed(report) if domain == FUNDAMENTAL} >= {"forms", "point_in_time", *SUBTASKS}
 
@@ -424,7 +441,7 @@ def test_an_edition_without_the_domain_skips_its_checks(workshop: Any) -> None:
     for sub_task in SUBTASKS:
         for part in ("episodes", "truth", "certificates"):
             (workshop.folder / part / f"{sub_task}.jsonl").unlink()
-        workshop.edit_json("manifest.json", lambda m, name=sub_task: m["counts"].pop(name))
+    workshop.edit_json("manifest.json", _without_the_domain)
     report = workshop.validated()
     skipped = [check for check in report.checks if check.state is State.SKIP]
     assert [(check.domain, check.name) for check in skipped] == [(FUNDAMENTAL, name) for name in CHECKS[FUNDAMENTAL]]

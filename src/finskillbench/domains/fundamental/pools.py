@@ -201,8 +201,8 @@ def build_tasks(
         context.notes.append(
             f"{name}: {len(chosen)} episodes instead of {wanted}: of {pool.examined} filings {pool.unsupported} lack "
             f"figures that the answer needs, {pool.doubtful} hang on rounding, {pool.faulty} do not add up and "
-            f"{len(pool.disagreements)} were derived differently a second time; {len(pool.whole)} labels are whole, and "
-            f"{whole:.0%} of the episodes must be."
+            f"{len(pool.disagreements)} were derived differently a second time; {len(pool.whole)} labels are whole, "
+            f"and {whole:.0%} of the episodes must be."
         )
     bounds = objects.catalog["difficulty"][name]
     return shuffled([task(proved, difficulty(proved.label.decisions, bounds)) for proved in chosen], rng)
