@@ -25,8 +25,8 @@ from finskillbench.engines.optimisation.certified import (
 from finskillbench.engines.optimisation.face import broken_cones
 from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
-from finskillbench.engines.risk.mandate import Kind, Mandate
-from finskillbench.engines.risk.monitor import measure, measure_all, relative_excess
+from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, Kind, Mandate
+from finskillbench.engines.risk.monitor import measure_all, relative_excess
 from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.risk.semicontinuity import SLACK, Semicontinuity, semicontinuity_of
 
@@ -98,7 +98,7 @@ def remediate(portfolio: Portfolio, mandate: Mandate, market: Market) -> Remedy:
     UndecidedError : nothing can be proved, or the branches on names are too many.
     InputError : as `formulation.formulate`.
     """
-    if all(found.passed for found in measure(portfolio, mandate, market)):
+    if _complies(portfolio, mandate, market):
         return _remedy(portfolio, portfolio.weights, compliant=True, value=0.0, stages=())
     left = budget_left(portfolio, mandate)
     if left < -SLACK:  # too much is traded already: no further trade can mend that, and none is allowed
@@ -121,6 +121,11 @@ def remediate(portfolio: Portfolio, mandate: Mandate, market: Market) -> Remedy:
     aims = [Aim(Goal.TRADES, turnover_cap=left, excess_cap=cap + slack) for slack in SLACKS]
     stages = least, *_tied(portfolio, mandate, market, best, aims)
     return _remedy(portfolio, stages[-1].certified.weights, compliant=False, value=cap, stages=stages)
+
+
+def _complies(portfolio: Portfolio, mandate: Mandate, market: Market) -> bool:
+    batch = (portfolio.weights[None, :], np.array([portfolio.cash]), np.array([portfolio.traded]))
+    return bool((measure_all(*batch, mandate, market)[1] <= COMPLIANCE_TOLERANCE).all())
 
 
 def budget_left(portfolio: Portfolio, mandate: Mandate) -> float:
@@ -204,8 +209,8 @@ def solve_stage(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim
     """The relaxation at first; only if it does not keep the semicontinuous limits, a branch and bound on them."""
     rule = semicontinuity_of(mandate, len(market.tickers))
     formulation = formulate(portfolio, mandate, market, aim)
-    # What is given up when too little may be traded is what is broken now; else any limit may come to bind, or none.
-    cones = broken_cones(formulation.program, formulation.point(portfolio.weights)) if aim.soft else ()
+    # A limit that is broken now binds after the least that is done about it; of the others none may, or any.
+    cones = broken_cones(formulation.program, formulation.point(portfolio.weights))
     # Of turnover and excess the value alone is the answer; a later stage picks the portfolio.
     relaxed = certify(formulation, cones=cones, unique=aim.goal is Goal.TRADES or None)
     if rule is None or not rule.broken(relaxed.weights).any():
