@@ -11,9 +11,10 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
-from finskillbench.domains.risk import by_hand
+from finskillbench.domains.risk import by_hand, trading_exploits
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import StressInput
+from finskillbench.domains.risk.ladders.stress_testing import ladder
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.stress import StressPair
 from finskillbench.domains.risk.second import stress_answer as second_answer
@@ -290,4 +291,6 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     trivial=Naive((), _no_loss),
     input=StressInput,
     definitions=conventions({"units": UNITS}, CONVENTIONS),
+    ladder=ladder,
+    exploits=trading_exploits.stress,
 )

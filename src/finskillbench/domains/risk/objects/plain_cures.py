@@ -23,6 +23,11 @@ MODELLED = frozenset({Kind.TRACKING_ERROR_MAX, Kind.BETA_RANGE, Kind.FACTOR_EXPO
 _STEPS = np.linspace(0.0, 1.0, 41)
 
 
+def without_models(mandate: Mandate) -> Mandate:
+    """The mandate with the limits on weights and their sums only."""
+    return replace(mandate, constraints=tuple(one for one in mandate.constraints if one.kind not in MODELLED))
+
+
 def needs_a_model(portfolio: Portfolio, mandate: Mandate, market: Market) -> bool:
     """Whether the cheapest cure of all other limits breaks one of those on tracking error, beta, factors or HHI.
 
@@ -32,8 +37,7 @@ def needs_a_model(portfolio: Portfolio, mandate: Mandate, market: Market) -> boo
     """
     if not any(limit.kind in MODELLED for limit in mandate.constraints):
         return False
-    others = tuple(one for one in mandate.constraints if one.kind not in MODELLED)
-    found = solve_stage(portfolio, replace(mandate, constraints=others), market, Aim(Goal.TURNOVER)).certified
+    found = solve_stage(portfolio, without_models(mandate), market, Aim(Goal.TURNOVER)).certified
     done = after(portfolio, found.weights - portfolio.weights)
     return any(one.kind in MODELLED and one.excess >= BREACH for one in measure(done, mandate, market, ROUNDING))
 

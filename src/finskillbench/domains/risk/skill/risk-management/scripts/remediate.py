@@ -2,16 +2,20 @@
 
 Payload: portfolio, mandate, sector_mapping, factor_exposures; benchmark_weights and covariance_matrix where a
 constraint refers to them.
-Result: trades, total_turnover (one-way), post_trade_compliant, checks (the mandate measured after the trades), proof.
+Result: trades, total_turnover (one-way), post_trade_compliant, checks (the mandate measured after the trades), proof,
+used (the mandate, the holdings, and the turnover that the month leaves, null without a limit). Numbers have ten
+decimals.
 """
 
+import math
 from typing import Any
 
 from finskillbench.engines.risk.mandate import mandate_from
-from finskillbench.engines.risk.remediation import remediate
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
+from finskillbench.engines.risk.remediation import budget_left, remediate
 from finskillbench.engines.risk.report import remedy_answer
 from finskillbench.engines.risk.task import market_from, portfolio_from
-from finskillbench.sandbox.script import cli
+from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
@@ -20,7 +24,16 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     portfolio = portfolio_from(payload, market)
     mandate = mandate_from(payload.get("mandate"))
     mandate.check(len(market.tickers))
-    return remedy_answer(remediate(portfolio, mandate, market), portfolio, mandate, market)
+    left = budget_left(portfolio, mandate)
+    used = {
+        "mandate_id": mandate.mandate_id,
+        "constraints": [limit.kind.value for limit in mandate.constraints],
+        "holdings": int((abs(portfolio.weights) > ZERO_WEIGHT).sum()),
+        "cash_weight": portfolio.cash,
+        "turnover_left": left if math.isfinite(left) else None,
+    }
+    answer = remedy_answer(remediate(portfolio, mandate, market), portfolio, mandate, market)
+    return rounded({**answer, "used": used})
 
 
 if __name__ == "__main__":
