@@ -124,6 +124,16 @@ def _flip_verdict(row: dict[str, Any]) -> None:
     row["expected_output"]["feasible"] = not row["expected_output"]["feasible"]
 
 
+def _narrow_verdict(workshop: Any) -> None:
+    """The turnover limit of a feasible case moved to within two basis points of the least turnover."""
+    truths = workshop.rows("truth", "infeasibility_detection")
+    index = next(i for i, row in enumerate(truths) if row["expected_output"]["feasible"])
+    limit = truths[index]["expected_output"]["minimum_turnover"] + 2e-4
+    _row(
+        "episodes", "infeasibility_detection", lambda row: row["input"]["constraints"].update(max_turnover=limit), index
+    )(workshop)
+
+
 def _drop_limit(row: dict[str, Any]) -> None:
     row["expected_output"]["optimizer_call"]["constraints"].pop("max_weight", None)
     row["expected_output"]["optimizer_call"]["objective"] = "max_return"
@@ -229,13 +239,14 @@ DEFECTS = {
         "infeasibility_detection",
         _row("truth", "infeasibility_detection", _flip_verdict),
     ),
+    "infeasibility_detection: a verdict that a tolerance would change": ("infeasibility_detection", _narrow_verdict),
     "unconstrained_optimization: an optimum the zero beats": (
         "unconstrained_optimization",
         _row("truth", "unconstrained_optimization", lambda row: row["verification"].update(trivial_value=-1.0)),
     ),
-    "rebalancing: another turnover of stage 1": (
+    "rebalancing: another least turnover": (
         "rebalancing",
-        _row("truth", "rebalancing", lambda row: row["verification"].update(stage_1_turnover=0.9)),
+        _row("truth", "rebalancing", lambda row: row["verification"].update(least_turnover=0.9)),
     ),
     "constrained_optimization: a zero that is not the trivial answer's": (
         "constrained_optimization",
