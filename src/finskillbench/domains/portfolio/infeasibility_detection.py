@@ -40,6 +40,8 @@ _ATTEMPTS = 40
 """Current portfolios drawn for one case before the build gives up."""
 _CLOSE = 0.003
 """How near a drawn portfolio's least turnover must come to the one wanted."""
+_BY_CAPS = 0.9
+"""Share of the least turnover that the caps alone may account for: tracking error and factors have to matter."""
 _EVIDENCE = {"full": 1e-3, "full_floor": 5e-4, "zero": 0.05, "zero_floor": 1e-3}
 """Error of the least turnover that costs nothing, a tenth of a percent or the rounding to three decimals of a fraction
 of NAV; and the one from which the number is no evidence, a twentieth."""
@@ -106,8 +108,8 @@ def _case(
     for attempt in range(_ATTEMPTS):
         rng = context.generator(NAME, month.as_of, index, attempt)
         try:
-            away = 0.5 * attempt / _ATTEMPTS  # where the limits are wide, later attempts keep further from the limit
-            share = place + away * (1.0 - place) if too_far else place * (1.0 - away)
+            # A universe may not reach a place in the range, next to the limit or far from it; then another is taken.
+            share = place if attempt < _ATTEMPTS // 2 else float(rng.uniform())
             wanted = limit + low + (high - low) * share + float(rng.uniform(-_CLOSE, _CLOSE))
             current, least = legacy_portfolio(month, tier, wanted, rng, _CLOSE)
         except (InfeasibleError, UndecidedError):
@@ -120,14 +122,23 @@ def _case(
         }
         task_input["conventions"] = definitions(task_input)
         problem = month_problem(month, task_input)
+        by_caps = attempt < _ATTEMPTS * 3 // 4 and _by_caps(problem) > _BY_CAPS * least.value
+        if by_caps or not decided(problem, feasible=not too_far):
+            continue
         refutation = _refuted(problem) if too_far else None
-        if too_far == (refutation is not None) and decided(problem, feasible=not too_far):
+        if too_far == (refutation is not None):
             return Case(month, tier, task_input, least, refutation)
     raise SourceError(
         f"panels at {month.as_of}",
         f"no current portfolio comes near the turnover limit of the {tier.name} tier",
         remedy="loosen the tier in domains/portfolio/catalog/portfolio.json or use a larger universe",
     )
+
+
+def _by_caps(problem: PortfolioProblem) -> float:
+    """Least turnover into the caps and counts alone, which is found by hand."""
+    limits = replace(problem.limits, max_tracking_error=None, neutral_factors=())
+    return least_turnover(replace(problem, limits=limits, exposures=None)).value
 
 
 def decided(problem: PortfolioProblem, *, feasible: bool) -> bool:

@@ -51,21 +51,48 @@ def trivial_value(problem: PortfolioProblem, *anchors: Floats) -> float:
 
     Equal weights (of the first `_SPREAD` names), and `anchors`, moved to the nearest feasible portfolio; and, where
     they are feasible as they stand, the benchmark, the current portfolio, inverse-variance weights of all names or of
-    the calmest few only, and under max_sharpe equal weights of the few names of highest return.
+    the calmest few only, these cut to the caps by hand, and under max_sharpe equal weights of the few names of highest
+    return.
     """
     spread = min(problem.size, _SPREAD)
     equal = np.where(np.arange(problem.size) < spread, 1.0 / spread, 0.0)
     # Counts of names are left to chance: branching on them is no trivial answer, and takes long in large universes.
     free = replace(problem, limits=replace(problem.limits, min_names=None, max_names=None))
     moved = [optimise(free, Goal.DISTANCE, anchor=anchor).weights for anchor in (equal, *anchors)]
-    ready = [problem.benchmark, problem.current, *_calmest(problem)]
+    known = [weights for weights in (problem.benchmark, problem.current) if weights is not None]
+    cut = [within_caps(problem, weights) for weights in (equal, problem.inverse_variance, *known)]
+    ready = [*known, *cut, *_calmest(problem)]
     if problem.objective is Objective.MAX_SHARPE:
         best = np.argsort(-problem.mean, kind="stable")
         ready += [np.isin(np.arange(problem.size), best[:few]) / few for few in range(1, _FEW + 1)]
-    known = [weights for weights in (*moved, *ready) if weights is not None and not violations(problem, weights)]
-    if not known:
+    kept = [weights for weights in (*moved, *ready) if not violations(problem, weights)]
+    if not kept:
         raise UndecidedError("no trivial portfolio keeps the limits")
-    return min(map(problem.value, known))
+    return min(map(problem.value, kept))
+
+
+def within_caps(problem: PortfolioProblem, weights: Floats) -> Floats:
+    """By hand: cut what exceeds a name's or a sector's cap, and give it to the rest in proportion, 200 times."""
+    cap = problem.limits.max_weight or 1.0
+    weights = weights.copy()
+    members = [
+        (np.array([name == sector for name in problem.sectors]), limit)
+        for sector, limit in problem.limits.sector_limits.items()
+    ]
+    for _ in range(200):
+        weights = np.minimum(weights, cap)
+        free = np.ones(problem.size, dtype=bool)
+        for inside, limit in members:
+            total = weights[inside].sum()
+            if total > limit:
+                weights[inside] *= limit / total
+            if total >= limit - 1e-12:
+                free &= ~inside
+        free &= weights < cap - 1e-12
+        if not free.any() or not weights[free].sum() > 0:
+            break
+        weights[free] += (1 - weights.sum()) * weights[free] / weights[free].sum()
+    return weights
 
 
 def _calmest(problem: PortfolioProblem) -> list[Floats]:

@@ -12,7 +12,7 @@ from finskillbench.domains.portfolio.exploits import traded
 from finskillbench.domains.portfolio.ladders.written import WORTHLESS, of_digits, other_objectives
 from finskillbench.domains.portfolio.merit import CONFUSED
 from finskillbench.engines.portfolio.mandate import problem_from
-from finskillbench.engines.portfolio.measures import turnover
+from finskillbench.engines.portfolio.measures import turnover, violations
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import required
 
@@ -35,14 +35,18 @@ def ladder(label: Label[Any]) -> list[Rung]:
         rungs.append(Rung("the first stage's optimum", traded(problem, first), 1.0 - 1.05 * more - 1e-3, 1.0))
     else:
         best = np.array([truth["new_weights"][ticker] for ticker in problem.tickers])
+        known = label.truth.verification
+        accepted, zero = known["accepted_value"], known["trivial_value"]
+        left = (problem.value(current) - accepted) / (zero - accepted)
         for words, share in (("nine tenths", 0.9), ("half", 0.5), ("a tenth", 0.1)):
             part = current + share * (best - current)
-            most = 0.5 if share < 0.5 else 1.0
-            rungs.append(Rung(f"{words} of the way", traded(problem, part), 0.0, most))
+            # The objective is convex: of the way that is left no more than its share is lost.
+            least = max(0.0, 1.0 - (1.0 - share) * left - 1e-3) if not violations(problem, part) else 0.0
+            rungs.append(Rung(f"{words} of the way", traded(problem, part), least, 1.0 if share > 0.1 else 0.5))
     if kind != 2:
         rungs.append(Rung("turnover of both sides reported", {**truth, "turnover": 2 * truth["turnover"]}, 0.5, 0.5))
-        for name, weights in other_objectives(problem).items():
-            rungs.append(Rung(f"the optimum of {name}", traded(problem, weights), 0.0, CONFUSED))
+        weights = next(iter(other_objectives(problem).values()))
+        rungs.append(Rung("the nearest optimum of another objective", traded(problem, weights), 0.0, CONFUSED))
     rungs.append(Rung("no trade", traded(problem, current), 0.0, WORTHLESS))
     rungs.append(Rung("no weights", {**truth, "new_weights": {}}, 0.0, 0.0))
     return rungs
