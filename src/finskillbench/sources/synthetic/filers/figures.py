@@ -96,20 +96,21 @@ def draw_figures(
     interest = thousands(debt * on_grid(rng.uniform(0.008, 0.012), 4) * _factor(rng, count, 0.05, 0.9))
     other = thousands(revenue * _wander(rng, count, 0.004, 0.3))
     operating = before_tax + interest - other
+    before_charges = operating + facts.charges[first:]
     selling = smooth * profile.selling * _factor(rng, count, 0.07, 0.7)
     research = smooth * profile.research * _factor(rng, count, 0.07, 0.8)
     # Where the margin is wide, expenses leave at least 8 % of revenue to its cost.
-    room = np.maximum(0.92 * revenue - operating, 0.02 * revenue)
+    room = np.maximum(0.92 * revenue - before_charges, 0.02 * revenue)
     scale = np.minimum(1.0, room / (selling + research))
     selling, research = thousands(selling * scale), thousands(research * scale)
-    gross = operating + selling + research
+    gross = before_charges + selling + research
 
     depreciation = thousands(fixed * 0.022 * _factor(rng, count, 0.07, 0.8) + smooth * 0.01)
     capex = thousands(depreciation * on_grid(rng.uniform(0.9, 1.5), 3) * _factor(rng, count, 0.2, 0.5))
     tied_up = np.diff(receivables + inventory - thousands(0.5 * current_liabilities), prepend=np.nan)
     tied_up[0] = 0.0
     compensation = thousands(0.015 * smooth)
-    cash_flow = income + outside + depreciation + compensation - tied_up
+    cash_flow = income + outside + facts.charges[first:] + depreciation + compensation - tied_up
 
     amounts = {
         "revenue": revenue,

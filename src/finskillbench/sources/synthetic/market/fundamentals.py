@@ -14,6 +14,12 @@ from finskillbench.sources.synthetic.rounding import on_grid, rounded, thousands
 _TRAILING = 252
 _LOWEST_PE, _HIGHEST_PE = 13.0, 28.0
 
+_BAD_SPELLS, _SPELL_QUARTERS = 0.42, (6, 15)
+"""Share of companies that go through quarters of losses, and how many in succession."""
+_WRITE_OFFS = 0.06
+"""Share of quarters that write off more than they earn."""
+_TAX_RELIEF = 0.21
+
 
 @dataclass(frozen=True, slots=True)
 class Fundamentals:
@@ -22,7 +28,8 @@ class Fundamentals:
     quarterly, annual : field -> values at `quarter_ends` / `annual_ends`; balances and diluted_shares at `annual_ends`.
     Shares and per-share figures are restated for a split only as far back as the first report after it repeats them
     (three years of annual, two of quarterly figures), as the derived EDGAR statements show them.
-    shares : average diluted shares of each quarter, adjusted for the split; not in the derived statements.
+    shares : average diluted shares of each quarter, adjusted for the split; charges : what each quarter writes off,
+    before tax. Neither is in the derived statements.
     """
 
     quarter_ends: tuple[date, ...]
@@ -33,6 +40,7 @@ class Fundamentals:
     diluted_shares: Floats
     latest_shares: tuple[date, float]
     shares: Floats
+    charges: Floats
 
 
 def draw_fundamentals(
@@ -46,7 +54,8 @@ def draw_fundamentals(
     """Figures for a company with `shares` (split-adjusted) around 2024 and the given (T,) prices.
 
     Trailing earnings follow the average price of the year before at the company's own multiple, tilted by the quarter's
-    surprise and kept between 13 and 28 times: earnings know no price after their quarter's end.
+    surprise and kept between 13 and 28 times: earnings know no price after their quarter's end. Some 15 % of the
+    quarters are losses instead, as among real companies: bad spells, and single quarters that write something off.
     """
     at = np.clip(np.searchsorted(session_ordinals(), [q.toordinal() for q in quarters], side="right") - 1, 0, None)
     total = np.concatenate([[0.0], np.cumsum(price)])
@@ -60,8 +69,10 @@ def draw_fundamentals(
     trend = usual * count / traits.price_earnings
     value = price[at] * count
     trailing: Floats = np.clip(trend * (1 + 0.04 * traits.surprises), value / _HIGHEST_PE, value / _LOWEST_PE)
-    income = thousands(trailing * season / 4)
-    revenue = thousands(np.maximum(trend * season / 4 / traits.net_margin, income / 0.45))
+    usually = thousands(trailing * season / 4)
+    revenue = thousands(np.maximum(trend * season / 4 / traits.net_margin, usually / 0.45))
+    earned, charges = _troubles(usually, rng)
+    income = earned - thousands(charges * (1 - _TAX_RELIEF))
     fiscal = np.array([q.year + (q.month > traits.fiscal_month) for q in quarters])
     split_year = None
     if traits.split is not None and traits.split[0] < len(days):
@@ -70,17 +81,35 @@ def draw_fundamentals(
     ratio = traits.split[1] if traits.split is not None else 1.0
     old_quarters = fiscal < split_year - 1 if split_year is not None else np.zeros(len(quarters), dtype=bool)
     reported = np.where(old_quarters, rounded(count / ratio, -4), count)
-    operating = thousands(income * 1.28)
+    operating = thousands(earned * 1.28) - charges
     quarterly = {
         "revenue": revenue,
         "netIncome": income,
         "eps": rounded(income / reported, 2),
         "opIncome": operating,
-        "ocf": thousands(income * 1.2 + revenue * 0.02),
+        "ocf": thousands(earned * 1.2 + revenue * 0.02),
     }
-    annual_ends, annual, balances, diluted = _annual(traits, quarters, fiscal, quarterly, count, split_year, ratio)
+    annual_ends, annual, balances, diluted = _annual(
+        traits, quarters, fiscal, quarterly, usually, count, split_year, ratio
+    )
     latest = (days[-10], on_grid(count[-1], -4))
-    return Fundamentals(quarters, quarterly, annual_ends, annual, balances, diluted, latest, count)
+    return Fundamentals(quarters, quarterly, annual_ends, annual, balances, diluted, latest, count, charges)
+
+
+def _troubles(usually: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """What is earned before write-offs where it is not the usual, and the write-offs before tax."""
+    count = len(usually)
+    spell, first, length = (
+        rng.random() < _BAD_SPELLS,
+        int(rng.integers(2, count - 6)),
+        int(rng.integers(*_SPELL_QUARTERS)),
+    )
+    depth = rounded(rng.uniform(0.15, 0.7, size=count), 3)
+    size = rounded(rng.uniform(1.5, 3.0, size=count), 3)
+    at = np.arange(count)
+    bad = spell & (at >= first) & (at < first + length)
+    written_off = (rng.random(count) < _WRITE_OFFS) & ~bad
+    return np.where(bad, -thousands(usually * depth), usually), np.where(written_off, thousands(usually * size), 0.0)
 
 
 def _annual(
@@ -88,6 +117,7 @@ def _annual(
     quarters: tuple[date, ...],
     fiscal: NDArray[np.int64],
     quarterly: dict[str, Floats],
+    usually: Floats,
     count: Floats,
     split_year: int | None,
     ratio: float,
@@ -102,21 +132,23 @@ def _annual(
     old = years < split_year - 2 if split_year is not None else np.zeros(len(members), dtype=bool)
     diluted = np.where(old, rounded(adjusted / ratio, -4), adjusted)
     income, revenue, operating = flow["netIncome"], flow["revenue"], flow["opIncome"]
+    usual = np.array([usually[r].sum() for r in members])
     payout = traits.dividend_yield * traits.price_earnings  # of earnings, since yield = payout / multiple
-    per_share = rounded(payout * income / diluted, 2)
-    dividends = thousands(np.minimum(per_share * diluted, income))
+    distributed = np.maximum(income, 0.0)
+    per_share = rounded(payout * distributed / diluted, 2)
+    dividends = thousands(np.minimum(per_share * diluted, distributed))
     equity = np.empty(len(members))
     buybacks = np.empty(len(members))
-    book_equity = on_grid(income[0] / traits.return_on_equity, -3)
+    book_equity = on_grid(usual[0] / traits.return_on_equity, -3)
     for i, earned in enumerate(income):
         # Equity moves towards the company's return on equity through buybacks, never through new capital.
-        spare = book_equity + earned - dividends[i] - earned / traits.return_on_equity
-        buybacks[i] = thousands(np.clip(spare, 0.0, 1.2 * earned))
+        spare = book_equity + earned - dividends[i] - usual[i] / traits.return_on_equity
+        buybacks[i] = thousands(np.clip(spare, 0.0, 1.2 * distributed[i]))
         book_equity = book_equity + earned - dividends[i] - buybacks[i]
         equity[i] = book_equity
-    gross = thousands(np.maximum(operating * 1.9, revenue * 0.35))
+    gross = thousands(np.maximum(usual * 1.28 * 1.9, revenue * 0.35))
     gross = np.minimum(gross, thousands(revenue * 0.92))
-    research = thousands((gross - operating) * 0.3)
+    research = thousands((gross - usual * 1.28) * 0.3)
     capex = thousands(revenue * 0.05)
     annual = {
         "revenue": revenue,
