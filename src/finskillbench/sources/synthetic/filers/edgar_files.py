@@ -32,6 +32,8 @@ _TAGS = {
     "cash": "CashAndCashEquivalentsAtCarryingValue",
 }
 _CONTRACTS = "RevenueFromContractWithCustomerExcludingAssessedTax"
+_DEPRECIATION = "DepreciationDepletionAndAmortization"
+_OF_TEN_K = {"revenue": "Revenues", "depreciation_amortization": "DepreciationAmortizationAndAccretionNet"}
 _UNITS = {"eps_diluted": "USD/shares", "diluted_shares": "shares"}
 
 
@@ -40,7 +42,11 @@ def tag_of(filer: Filer, metric: str, filing: Filing) -> str:
     choice = int(filer.company.security.cik[-4:]) if filer.company.security.cik else 0
     sector = filer.company.security.sector
     modern = filer.starts[filer.year_start(filing.quarter)] > _CONTRACT_REVENUE
+    if filing.fiscal_period == "FY" and filing.fiscal_year in filer.quirks.of_two.get(metric, ()):
+        return _OF_TEN_K[metric]
     match metric:
+        case "revenue" if filer.quirks.parted:
+            return "Revenues" if modern else "SalesRevenueGoodsNet"
         case "revenue" if sector in ("Financial Services", "Real Estate"):
             return "Revenues"
         case "revenue" if sector == "Utilities":
@@ -52,7 +58,9 @@ def tag_of(filer: Filer, metric: str, filing: Filing) -> str:
         case "cost_of_revenue":
             return "CostOfGoodsAndServicesSold" if choice % 2 else "CostOfRevenue"
         case "depreciation_amortization":
-            return "DepreciationAndAmortization" if choice % 3 == 0 else "DepreciationDepletionAndAmortization"
+            # Where a part of it is expensed on a line of its own, that line has the other tag.
+            line = choice % 3 == 0 and not filer.quirks.expensed and filer.quirks.redefined is None
+            return "DepreciationAndAmortization" if line else _DEPRECIATION
         case "capex":
             return f"PaymentsToAcquire{'ProductiveAssets' if choice % 5 == 0 else 'PropertyPlantAndEquipment'}"
         case "interest_expense":
@@ -68,7 +76,7 @@ def tag_of(filer: Filer, metric: str, filing: Filing) -> str:
 
 def companyfacts_json(filer: Filer) -> bytes:
     """The company's `companyfacts` record: every figure of every filing, comparatives included."""
-    security, sector = filer.company.security, filer.company.security.sector
+    security = filer.company.security
     facts: dict[str, dict[str, dict[str, list[dict[str, object]]]]] = {"dei": {}, "us-gaap": {}}
 
     def add(taxonomy: str, tag: str, unit: str, entry: dict[str, object]) -> None:
@@ -86,16 +94,12 @@ def companyfacts_json(filer: Filer) -> bytes:
         for metric in reported:
             tag, unit = tag_of(filer, metric, filing), _UNITS.get(metric, "USD")
             for first, last in _columns(filing, metric):
-                value = filer.value(filing.vintage, metric, first, last)
-                period = {"end": filer.ends[last].isoformat(), "val": value if unit == "USD/shares" else round(value)}
+                period = {"end": filer.ends[last].isoformat()}
                 if metric not in INSTANTS:
                     period = {"start": filer.starts[first].isoformat(), **period}
-                add("us-gaap", tag, unit, {**period, **end})
-                if tag == "Revenues" and sector == "Real Estate":
-                    # Rents are leases: what is revenue from contracts is only a part of the total.
-                    add("us-gaap", _CONTRACTS, unit, {**period, "val": round(value * 0.3), **end})
-                if metric == "total_assets":
-                    add("us-gaap", "LiabilitiesAndStockholdersEquity", unit, {**period, **end})
+                for name, value in _tagged(filer, filing, metric, tag, first, last):
+                    value = value if unit == "USD/shares" else round(value)
+                    add("us-gaap", name, unit, {**period, "val": value, **end})
         cover = filing.filed - timedelta(days=7)
         add(
             "dei",
@@ -118,6 +122,35 @@ def companyfacts_json(filer: Filer) -> bytes:
             },
         }
     )
+
+
+def _tagged(filer: Filer, filing: Filing, metric: str, tag: str, first: int, last: int) -> Iterator[tuple[str, float]]:
+    """Tags with what a column of a filing gives under them: the metric's own, and what stands beside it."""
+    quirks, sector = filer.quirks, filer.company.security.sector
+
+    def of(name: str) -> float:
+        return filer.value(filing.vintage, name, first, last)
+
+    value = of(metric)
+    match metric:
+        case "revenue" if tag == "Revenues" and sector == "Real Estate":
+            # Rents are leases: what is revenue from contracts is only a part of the total.
+            yield _CONTRACTS, value * 0.3
+        case "revenue" if quirks.parted:
+            # The part has the tag that is most other filers' total.
+            yield _CONTRACTS if tag == "Revenues" else "SalesRevenueNet", round(value * 0.00093) * 1000
+        case "depreciation_amortization" if filer.redefines(filing):
+            yield "AmortizationOfIntangibleAssets", of("amortization")
+            value -= of("amortization")
+        case "operating_income" if filer.reports("gross_profit") and sector != "Utilities":
+            yield "OperatingExpenses", of("gross_profit") - value
+        case "income_tax" if quirks.expensed:
+            yield "DepreciationAndAmortization", of("expensed_depreciation")
+        case "total_assets":
+            yield "LiabilitiesAndStockholdersEquity", value
+        case _:
+            pass
+    yield tag, value
 
 
 def _columns(filing: Filing, metric: str) -> Iterator[tuple[int, int]]:

@@ -106,6 +106,8 @@ def draw_figures(
     gross = before_charges + selling + research
 
     depreciation = thousands(fixed * 0.022 * _factor(rng, count, 0.07, 0.8) + smooth * 0.01)
+    amortization = thousands(depreciation * on_grid(rng.uniform(0.12, 0.35), 3))
+    expensed = thousands(depreciation * on_grid(rng.uniform(0.3, 0.6), 3))
     capex = thousands(depreciation * on_grid(rng.uniform(0.9, 1.5), 3) * _factor(rng, count, 0.2, 0.5))
     tied_up = np.diff(receivables + inventory - thousands(0.5 * current_liabilities), prepend=np.nan)
     tied_up[0] = 0.0
@@ -121,6 +123,8 @@ def draw_figures(
         "sga": selling,
         "rnd": research,
         "depreciation_amortization": depreciation,
+        "amortization": amortization,
+        "expensed_depreciation": expensed,
         "interest_expense": interest,
         "income_tax": before_tax - income - outside,
         "operating_cash_flow": cash_flow,

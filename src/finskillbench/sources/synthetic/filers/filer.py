@@ -40,6 +40,11 @@ class Quirks:
     weeks : 52/53-week years that end on the Saturday nearest the month's end. late : files after the deadlines.
     overstated : a 10-K/A corrects that year's fourth quarter. impaired : a 10-Q/A takes back a second-quarter charge
     that had made it a loss. reclassified : that year's 10-K moves selling expense into cost, with the year before.
+    recast : the 10-K of each of these years takes a discontinued business out of the three years that it prints, but
+    prints none of their quarters again. redefined : from that year's 10-K on depreciation is tagged without
+    amortisation, which gets a tag of its own; earlier years too. of_two : metric -> years whose 10-K tags it otherwise
+    than the 10-Qs do. parted : revenue from products is tagged beside the total. expensed : a part of depreciation has
+    a line of the income statement and a tag.
     spun_off : a business leaves in the first quarter of that year; a 10-K/A restates the two years before.
     empty, negative : that year's second quarter has no revenue, or less than none. minority : has outside owners.
     proxy : DEF 14A filings repeat net income, rounded. selected : 10-Ks print quarterly data until fiscal 2020.
@@ -53,6 +58,11 @@ class Quirks:
     overstated: int | None
     impaired: int | None
     reclassified: int | None
+    recast: tuple[int, ...]
+    redefined: int | None
+    of_two: Mapping[str, range]
+    parted: bool
+    expensed: bool
     spun_off: int | None
     empty: int | None
     negative: int | None
@@ -148,6 +158,11 @@ class Filer:
             return on_grid(income / self.value(vintage, "diluted_shares", first, last), 2)
         values = statements.money[metric]
         return float(values[last] if metric in INSTANTS else values[first : last + 1].sum())
+
+    def redefines(self, filing: Filing) -> bool:
+        """Whether the filing tags depreciation without amortisation: the 10-K of the year that does, and later ones."""
+        since = self.quirks.redefined
+        return since is not None and filing.fiscal_year + (filing.fiscal_period == "FY") > since
 
     def outstanding(self, day: date, quarter: int) -> float:
         """Shares on the cover page: the count of the quarter, on the basis of the day."""

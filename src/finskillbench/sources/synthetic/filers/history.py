@@ -57,7 +57,7 @@ def _quirks(index: int, rank: int, company: Company, rng: np.random.Generator) -
     sector = company.security.sector
     financial = sector == "Financial Services"
     bank = company.security.sub_sector == "Regional Banks"
-    years = rng.integers(0, 4, size=8).tolist()
+    years = rng.integers(0, 4, size=10).tolist()
     place = index % 15
     plain = not financial
     unreported: set[str] = set()
@@ -73,12 +73,24 @@ def _quirks(index: int, rank: int, company: Company, rng: np.random.Generator) -
     single = place == 12
     axis = "us-gaap:StatementBusinessSegmentsAxis" if index % 6 == 2 else "srt:ProductOrServiceAxis"
     spun_off = 2019 + years[3] if plain and place == 9 else None
+    # Not where other filings tell years anew: what changes should have one cause.
+    recast = (2017 + years[8], 2022 + years[9] // 2) if index % 10 not in (1, 6, 8) and spun_off is None else ()
+    two_tags: dict[str, range] = {}
+    if plain and place == 11:
+        two_tags["revenue"] = range(2019, 2022)
+    if place in (1, 6, 8):
+        two_tags["depreciation_amortization"] = range(2018, 2023)
     return Quirks(
         weeks=plain and index % 8 == 3,
         late=index % 15 == 14,
         overstated=2017 + years[0] if index % 10 == 1 else None,
         impaired=2018 + years[1] if index % 10 == 6 else None,
         reclassified=2017 + years[2] if plain and index % 10 == 8 else None,
+        recast=recast if index % 3 == 0 else recast[index % 2 : index % 2 + 1],
+        redefined=2019 + years[7] if place == 4 else None,
+        of_two=two_tags,
+        parted=plain and place in (0, 10),
+        expensed=index % 4 == 3,
         spun_off=spun_off,
         empty=2018 + years[4] if plain and place == 2 else None,
         negative=2018 + years[5] if financial and rank % 4 == 1 else None,

@@ -1,4 +1,4 @@
-"""What later filings change in the statements of a filer: corrections, reclassifications, spin-offs and splits."""
+"""What later filings change in a filer's statements: corrections, reclassifications, businesses that leave, splits."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -54,6 +54,8 @@ class Plan:
             self._take_back_charge(quirks.impaired, rng)
         if quirks.reclassified is not None:
             self._reclassify(quirks.reclassified)
+        for year in quirks.recast:
+            self._recast(year)
         if quirks.spun_off is not None:
             self._spin_off(quirks.spun_off, f"{PRODUCT}:{products - 1}")
         if split is not None and (after := [i for i, end in enumerate(ends) if end >= split[0]]):
@@ -103,6 +105,17 @@ class Plan:
             self._change(since, quarters, {"cost_of_revenue": -part, "gross_profit": part, "sga": part})
         self.restated["10-K", int(rows[-1])] = tuple(recent.tolist())
 
+    def _recast(self, year: int) -> None:
+        """The year's 10-K takes a discontinued business out of its three years; their quarters are not told anew."""
+        years = self.figures.fiscal
+        rows = np.flatnonzero(years <= year)
+        sold = _thousands(
+            self.figures.money["revenue"] * 0.11 * np.round(1 + 0.1 * np.cos(np.arange(len(years)) / 3), 6)
+        )
+        recent = np.flatnonzero((years <= year) & (years > year - 3))
+        for quarters, since in ((recent, self.days[int(rows[-1])]), (np.setdiff1d(rows, recent), None)):
+            self._change(since, quarters, _business(sold[quarters], f"{PRODUCT}:0"))
+
     def _spin_off(self, year: int, product: str) -> None:
         """A business leaves in the year's first quarter; a 10-K/A restates the two years before."""
         last = int(np.flatnonzero(self.figures.fiscal == year)[0]) - 1  # the last quarter with the business
@@ -111,12 +124,7 @@ class Plan:
         day = sessions()[int(np.searchsorted(session_ordinals(), self.days[last + 1].toordinal())) - 1]
         rows = np.arange(last + 1)
         for quarters, since in ((rows[-8:], day), (rows[:-8], None)):
-            sales = sold[quarters]
-            cost, selling = _thousands(sales * 0.6), _thousands(sales * 0.15)
-            profit = sales - cost - selling
-            income = {"cost_of_revenue": cost, "gross_profit": sales - cost, "sga": selling}
-            income |= {"operating_income": profit, "income_tax": _thousands(profit * 0.21)}
-            self._change(since, quarters, income | dict.fromkeys(("revenue", product, f"{GEOGRAPHY}:0"), sales))
+            self._change(since, quarters, _business(sold[quarters], product))
         self._amend("10-K/A", last, day, rows[-8:].tolist())
 
     def _change(self, since: date | None, rows: Integers, parts: Mapping[str, Whole]) -> None:
@@ -151,6 +159,15 @@ class Plan:
                 ratio = self.split[1]
             out.append(Vintage(since, money, ratio))
         return tuple(out)
+
+
+def _business(sales: Whole, product: str) -> dict[str, Whole]:
+    """What a business that leaves takes out of the income statement; its profit stays in net income."""
+    cost, selling = _thousands(sales * 0.6), _thousands(sales * 0.15)
+    profit = sales - cost - selling
+    income = {"cost_of_revenue": cost, "gross_profit": sales - cost, "sga": selling}
+    income |= {"operating_income": profit, "income_tax": _thousands(profit * 0.21)}
+    return income | dict.fromkeys(("revenue", product, f"{GEOGRAPHY}:0"), sales)
 
 
 def _thousands(amounts: NDArray[Any]) -> Whole:
