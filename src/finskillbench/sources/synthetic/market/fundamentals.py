@@ -14,9 +14,9 @@ from finskillbench.sources.synthetic.rounding import on_grid, rounded, thousands
 _TRAILING = 252
 _LOWEST_PE, _HIGHEST_PE = 13.0, 28.0
 
-_BAD_SPELLS, _SPELL_QUARTERS = 0.5, (6, 15)
+_BAD_SPELLS, _SPELL_QUARTERS = 0.55, (7, 17)
 """Share of companies that go through quarters of losses, and how many in succession."""
-_WRITE_OFFS = 0.065
+_WRITE_OFFS = 0.07
 """Share of quarters that write off more than they earn."""
 _TAX_RELIEF = 0.21
 
