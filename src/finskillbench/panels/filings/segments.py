@@ -195,7 +195,13 @@ class _Company:
         """Quarters by difference of year-to-date figures: members, and the revenue they have to add up to."""
         earlier = self._seen[axis][source]
         printed = {end for start, end in (*reported, *earlier) if classify(start, end) is Duration.QUARTERLY}
-        recast = any(period in earlier and _differ(members, earlier[period][1]) for period, members in reported.items())
+        recast = any(
+            _differ(members, known[period][1])
+            for other, known in self._seen[axis].items()
+            if other._replace(tag=source.tag) == source  # standards change the tag of a line
+            for period, members in reported.items()
+            if period in known
+        )
         parts: Parts = {}
         revenue: dict[Period, Figure] = {}
         for (start, end), members in reported.items():

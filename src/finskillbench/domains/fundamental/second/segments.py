@@ -56,7 +56,8 @@ class RawSegments:
 
     def __init__(self, instances: Iterable[Instance], rows: Iterable[Mapping[str, Any]]) -> None:
         self._cells: dict[_Dimensions, dict[str, _Versions]] = defaultdict(lambda: defaultdict(dict))
-        self._recast: set[tuple[date, str, frozenset[str]]] = set()
+        self._latest: dict[tuple[_Dimensions, _Span], tuple[date, float]] = {}
+        self._recast: set[tuple[date, frozenset[str]]] = set()
         for filed, instance in sorted(_dated(list(instances), list(rows)), key=lambda each: each[0]):
             for fact in instance.facts:
                 if _REVENUE.match(fact.tag) and fact.unit == "USD" and fact.start and fact.end:
@@ -65,11 +66,12 @@ class RawSegments:
     def _take(self, filed: date, fact: InstanceFact, span: _Span) -> None:
         """One figure; a filing that says another thing than an earlier one recasts its breakdown."""
         dimensions = tuple((_local(axis), _key(member)) for axis, member in fact.dimensions)
-        known = self._cells[dimensions][fact.tag].setdefault(span, [])
+        self._cells[dimensions][fact.tag].setdefault(span, []).append((filed, fact.value))
+        day, value = self._latest.get((dimensions, span), (filed, fact.value))
         rounding = 0.0 if fact.decimals is None else 10.0**-fact.decimals
-        if known and known[-1][0] < filed and abs(known[-1][1] - fact.value) > rounding:
-            self._recast.add((filed, fact.tag, frozenset(axis for axis, _ in dimensions)))
-        known.append((filed, fact.value))
+        if day < filed and abs(value - fact.value) > rounding:
+            self._recast.add((filed, frozenset(axis for axis, _ in dimensions)))
+        self._latest[dimensions, span] = filed, fact.value
 
     def explaining(
         self, axis: str | None, shown: Mapping[str, float], end: date, prior_end: date, day: date
@@ -175,7 +177,7 @@ class RawSegments:
         if stated:
             return max(stated)[1]
         axes = frozenset(axis for axis, _ in dimensions)
-        recast = {filed for filed, other, others in self._recast if (other, others) == (tag, axes)}
+        recast = {filed for filed, others in self._recast if others == axes}
         left = [(filed, value) for filed, value in _differences(spans, end, recast) if filed <= day]
         return max(left)[1] if left else None
 

@@ -14,7 +14,7 @@ from finskillbench.sources.synthetic.rounding import on_grid, rounded, thousands
 _TRAILING = 252
 _LOWEST_PE, _HIGHEST_PE = 13.0, 28.0
 
-_BAD_SPELLS, _SPELL_QUARTERS = 0.55, (7, 17)
+_BAD_SPELLS, _SPELL_QUARTERS = 0.5, (7, 17)
 """Share of companies that go through quarters of losses, and how many in succession."""
 _WRITE_OFFS = 0.07
 """Share of quarters that write off more than they earn."""
@@ -104,7 +104,7 @@ def _troubles(usually: Floats, rng: np.random.Generator) -> tuple[Floats, Floats
         int(rng.integers(2, count - 6)),
         int(rng.integers(*_SPELL_QUARTERS)),
     )
-    depth = rounded(rng.uniform(0.15, 0.7, size=count), 3)
+    depth = rounded(rng.uniform(0.1, 0.5, size=count), 3)
     size = rounded(rng.uniform(1.5, 3.0, size=count), 3)
     at = np.arange(count)
     bad = spell & (at >= first) & (at < first + length)
