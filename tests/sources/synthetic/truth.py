@@ -1,12 +1,14 @@
 """What had been published of a fictional company by a day, from the statements behind its filings."""
 
-from collections.abc import Sequence
 from datetime import date
 from functools import cache
 
 from finskillbench.sources.synthetic import SyntheticMarket, simulate
+from finskillbench.sources.synthetic.filers.edgar_files import tag_of
 from finskillbench.sources.synthetic.filers.figures import INSTANTS
 from finskillbench.sources.synthetic.filers.filer import CASH_FLOWS, PER_SHARE, Filer, Filing
+
+_DEPRECIATION = "depreciation_amortization"
 
 
 @cache
@@ -41,8 +43,8 @@ def true_value(filer: Filer, metric: str, start: date | None, end: date, as_of: 
     """What had been published by `as_of` (that day included) about a metric over a period; None if nothing had.
 
     A column that a filing printed counts as printed, the latest filing first. A fourth quarter, and a quarter of
-    cash flow, that no filing printed is what the vintage of the latest filing says that printed the year to date
-    ending with it; averages and per-share figures are never derived. `start` is None for an instant.
+    cash flow, that no filing printed is public where a year to date and the one a quarter shorter were printed on one
+    basis and under one tag; averages and per-share figures are never derived. `start` is None for an instant.
     """
     instant = metric in INSTANTS
     if end not in filer.ends or (start is not None and start not in filer.starts):
@@ -51,14 +53,37 @@ def true_value(filer: Filer, metric: str, start: date | None, end: date, as_of: 
     first = last if start is None else filer.starts.index(start)
     if first > last or instant != (start is None) or not filer.reports(metric):
         return None
-    columns = [first]
-    if not instant and metric not in PER_SHARE and first == last:
-        columns.append(filer.year_start(last))
-    for opening in columns:
-        for filing in _known(filer, as_of):
-            if _prints(filing, metric, opening, last):
-                return filer.value(filing.vintage, metric, first, last)
+    known = _known(filer, as_of)
+    for filing in known:
+        if _prints(filing, metric, first, last) or (
+            metric == "cost_of_revenue" and _by_fallback(filer, filing, first, last)
+        ):
+            return filer.value(filing.vintage, metric, first, last)
+    opening = filer.year_start(last)
+    if instant or metric in PER_SHARE or first < last or opening == last:
+        return None
+    for longer in known:
+        for shorter in known if _prints(longer, metric, opening, last) else ():
+            if _prints(shorter, metric, opening, last - 1) and _comparable(
+                filer, metric, longer, shorter, opening, last - 1
+            ):
+                return filer.value(longer.vintage, metric, last, last)
     return None
+
+
+def _by_fallback(filer: Filer, filing: Filing, first: int, last: int) -> bool:
+    """Whether cost follows from the revenue and the gross profit that a filing prints."""
+    parts = ("revenue", "gross_profit")
+    return filer.reports("gross_profit") and all(_prints(filing, part, first, last) for part in parts)
+
+
+def _comparable(filer: Filer, metric: str, longer: Filing, shorter: Filing, first: int, last: int) -> bool:
+    """Whether two filings have a metric under one tag and agree about the quarters that both tell of."""
+    tags = {
+        (tag_of(filer, metric, filing), metric == _DEPRECIATION and filer.redefines(filing))
+        for filing in (longer, shorter)
+    }
+    return len(tags) == 1 and len({filer.value(f.vintage, metric, first, last) for f in (longer, shorter)}) == 1
 
 
 def true_segments(filer: Filer, axis: str, start: date, end: date, as_of: date) -> dict[str, float]:
@@ -67,19 +92,30 @@ def true_segments(filer: Filer, axis: str, start: date, end: date, as_of: date) 
     axis : `product_segment` or `geographic_segment`. A quarter that nobody printed is derived as in `true_value`.
     """
     first, last, known = filer.starts.index(start), filer.ends.index(end), _known(filer, as_of)
-    searched: list[tuple[tuple[int, int], Sequence[Filing]]] = [((first, last), known)]
-    if first == last:
-        # A later report may have other segments in the year's column than the nine months have: they do not compare.
-        searched.append(((filer.year_start(last), last), [filing for filing in known if filing.quarter == last]))
-    for column, filings in searched:
-        for filing in filings:
-            if column in filer.segment_columns(filing):
-                money = filer.vintages[filing.vintage].money
-                return {
-                    readable(member): float(money[part][first : last + 1].sum())
-                    for part, member in filer.members(filing, axis, first, last)
-                }
+    for filing in known:
+        if (first, last) in filer.segment_columns(filing):
+            return _broken_down(filer, filing, axis, (first, last), (first, last))
+    opening = filer.year_start(last)
+    if first < last or opening == last:
+        return {}
+    whole, part = (opening, last), (opening, last - 1)
+    for longer in (filing for filing in known if filing.quarter == last and whole in filer.segment_columns(filing)):
+        for shorter in (filing for filing in known if part in filer.segment_columns(filing)):
+            before, now = (_broken_down(filer, filing, axis, part, part) for filing in (shorter, longer))
+            if before == now and now.keys() == _broken_down(filer, longer, axis, whole, whole).keys():
+                return _broken_down(filer, longer, axis, (last, last), whole)
     return {}
+
+
+def _broken_down(
+    filer: Filer, filing: Filing, axis: str, column: tuple[int, int], named: tuple[int, int]
+) -> dict[str, float]:
+    """Revenue of a column as the statements behind a filing have it, by the members that another column names."""
+    money = filer.vintages[filing.vintage].money
+    return {
+        readable(member): float(money[part][column[0] : column[1] + 1].sum())
+        for part, member in filer.members(filing, axis, *named)
+    }
 
 
 def readable(member: str) -> str:
