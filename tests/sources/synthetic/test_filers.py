@@ -24,7 +24,7 @@ EARLIER = {
     "prices": "4d43b08f6d994617db5498e2585a95866e09ac6eb002b75cea47c4a0903a343d",
     "famafrench": "9d52508e54410126a0cff3f03d0fd241698abb38b9b9a31442b4a3137b0dd663",
     "fred": "13611228b6d6d6326db9b49e7628e88c10ecc1ca69370af8cfd4685890051870",
-    "statements_derived": "15028f3d4fc06cd782dbe510fe2d881b1255d06b9991de1bbe9994ee512a227c",
+    "statements_derived": "cd53f9ea818ed5c0e1f8fd6b62e5a2ed922634211321635f2eddc9557b7a5cfc",
 }
 
 

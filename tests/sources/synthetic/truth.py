@@ -1,14 +1,16 @@
 """What had been published of a fictional company by a day, from the statements behind its filings."""
 
+from collections.abc import Sequence
 from datetime import date
 from functools import cache
+from typing import NamedTuple
 
 from finskillbench.sources.synthetic import SyntheticMarket, simulate
 from finskillbench.sources.synthetic.filers.edgar_files import tag_of
 from finskillbench.sources.synthetic.filers.figures import INSTANTS
 from finskillbench.sources.synthetic.filers.filer import CASH_FLOWS, PER_SHARE, Filer, Filing
 
-_DEPRECIATION = "depreciation_amortization"
+_OTHER = {"gross_profit": "cost_of_revenue", "cost_of_revenue": "gross_profit"}
 
 
 @cache
@@ -39,7 +41,20 @@ def _known(filer: Filer, as_of: date) -> list[Filing]:
     return [filing for filing in reversed(filer.filings) if filing.filed <= as_of]
 
 
+class Public(NamedTuple):
+    """A figure that had been published, and the tag that it stands under."""
+
+    value: float
+    tag: str
+
+
 def true_value(filer: Filer, metric: str, start: date | None, end: date, as_of: date) -> float | None:
+    """The figure of `published`, None if nothing had been."""
+    found = published(filer, metric, start, end, as_of)
+    return None if found is None else found.value
+
+
+def published(filer: Filer, metric: str, start: date | None, end: date, as_of: date) -> Public | None:
     """What had been published by `as_of` (that day included) about a metric over a period; None if nothing had.
 
     A column that a filing printed counts as printed, the latest filing first. A fourth quarter, and a quarter of
@@ -54,36 +69,51 @@ def true_value(filer: Filer, metric: str, start: date | None, end: date, as_of: 
     if first > last or instant != (start is None) or not filer.reports(metric):
         return None
     known = _known(filer, as_of)
+    computed = metric in ("gross_profit", "cost_of_revenue") and metric in filer.quirks.unreported
     for filing in known:
-        if _prints(filing, metric, first, last) or (
-            metric == "cost_of_revenue" and _by_fallback(filer, filing, first, last)
-        ):
-            return filer.value(filing.vintage, metric, first, last)
+        # What no filing has a tag for is printed where its parts are.
+        if all(_prints(filing, name, first, last) for name in (("revenue", _OTHER[metric]) if computed else (metric,))):
+            return Public(filer.value(filing.vintage, metric, first, last), _tag(filer, metric, filing))
+    for filing in known if metric == "cost_of_revenue" else ():
+        if _prints(filing, "gross_profit", first, last) and filer.reports("gross_profit"):
+            return Public(filer.value(filing.vintage, metric, first, last), _computed(filer, "gross_profit", filing))
     opening = filer.year_start(last)
     if instant or metric in PER_SHARE or first < last or opening == last:
         return None
-    for longer in known:
-        for shorter in known if _prints(longer, metric, opening, last) else ():
-            if _prints(shorter, metric, opening, last - 1) and _comparable(
-                filer, metric, longer, shorter, opening, last - 1
-            ):
-                return filer.value(longer.vintage, metric, last, last)
-    return None
+    return _left_over(filer, metric, opening, last, known[::-1])
 
 
-def _by_fallback(filer: Filer, filing: Filing, first: int, last: int) -> bool:
-    """Whether cost follows from the revenue and the gross profit that a filing prints."""
-    parts = ("revenue", "gross_profit")
-    return filer.reports("gross_profit") and all(_prints(filing, part, first, last) for part in parts)
+def _left_over(filer: Filer, metric: str, opening: int, last: int, known: Sequence[Filing]) -> Public | None:
+    """A quarter as the year to date less the one before, made when both are public on one basis and under one tag.
+
+    It is made again once both tell other figures than it was made of. `known` is in order of filing.
+    """
+    made: tuple[float, float, Public] | None = None
+    for place in range(len(known)):
+        columns = [(opening, last), (opening, last - 1)]
+        latest = [next((f for f in known[place::-1] if _prints(f, metric, *column)), None) for column in columns]
+        longer, shorter = latest
+        if longer is None or shorter is None or _tag(filer, metric, longer) != _tag(filer, metric, shorter):
+            continue
+        told = [filer.value(f.vintage, metric, *column) for f, column in zip((longer, shorter), columns, strict=True)]
+        one_basis = filer.value(longer.vintage, metric, opening, last - 1) == told[1]
+        if one_basis and (made is None or (made[0] != told[0] and made[1] != told[1])):
+            value = filer.value(longer.vintage, metric, last, last)
+            made = told[0], told[1], Public(value, _tag(filer, metric, longer))
+    return None if made is None else made[2]
 
 
-def _comparable(filer: Filer, metric: str, longer: Filing, shorter: Filing, first: int, last: int) -> bool:
-    """Whether two filings have a metric under one tag and agree about the quarters that both tell of."""
-    tags = {
-        (tag_of(filer, metric, filing), metric == _DEPRECIATION and filer.redefines(filing))
-        for filing in (longer, shorter)
-    }
-    return len(tags) == 1 and len({filer.value(f.vintage, metric, first, last) for f in (longer, shorter)}) == 1
+def _tag(filer: Filer, metric: str, filing: Filing) -> str:
+    """The tag of a metric in a filing, or those that it is computed from."""
+    if metric == "depreciation_amortization" and filer.redefines(filing):
+        return f"{tag_of(filer, metric, filing)}+AmortizationOfIntangibleAssets"
+    if metric in filer.quirks.unreported and metric in _OTHER:
+        return _computed(filer, _OTHER[metric], filing)
+    return tag_of(filer, metric, filing)
+
+
+def _computed(filer: Filer, part: str, filing: Filing) -> str:
+    return f"{tag_of(filer, 'revenue', filing)}-{tag_of(filer, part, filing)}"
 
 
 def true_segments(filer: Filer, axis: str, start: date, end: date, as_of: date) -> dict[str, float]:

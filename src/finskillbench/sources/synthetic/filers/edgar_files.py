@@ -12,6 +12,7 @@ from finskillbench.sources.synthetic.sectors import PROFILES
 
 _CONTRACT_REVENUE = date(2017, 12, 15)  # fiscal years that begin later use the new revenue standard's tags
 _TAGS = {
+    "operating_expenses": "OperatingExpenses",
     "operating_income": "OperatingIncomeLoss",
     "net_income": "NetIncomeLoss",
     "sga": "SellingGeneralAndAdministrativeExpense",
@@ -142,8 +143,6 @@ def _tagged(filer: Filer, filing: Filing, metric: str, tag: str, first: int, las
         case "depreciation_amortization" if filer.redefines(filing):
             yield "AmortizationOfIntangibleAssets", of("amortization")
             value -= of("amortization")
-        case "operating_income" if filer.reports("gross_profit") and sector != "Utilities":
-            yield "OperatingExpenses", of("gross_profit") - value
         case "income_tax" if quirks.expensed:
             yield "DepreciationAndAmortization", of("expensed_depreciation")
         case "total_assets":

@@ -23,6 +23,7 @@ INCOME = (
     "revenue",
     "cost_of_revenue",
     "gross_profit",
+    "operating_expenses",
     "operating_income",
     "net_income",
     "sga",
@@ -137,6 +138,8 @@ class Filer:
         """Whether the company has such a line at all (a tag of it, or one that follows from two others)."""
         if metric in PER_SHARE:
             return True
+        if metric == "operating_expenses":
+            return self.reports("gross_profit") and self.company.security.sector != "Utilities"
         derived = metric in ("total_liabilities", "gross_profit", "cost_of_revenue")
         if metric in self.quirks.unreported and not (derived and self.derivable(metric)):
             return False
@@ -156,6 +159,10 @@ class Filer:
         if metric == "eps_diluted":
             income = statements.money["net_income"][first : last + 1].sum()
             return on_grid(income / self.value(vintage, "diluted_shares", first, last), 2)
+        if metric == "operating_expenses":
+            return self.value(vintage, "gross_profit", first, last) - self.value(
+                vintage, "operating_income", first, last
+            )
         values = statements.money[metric]
         return float(values[last] if metric in INSTANTS else values[first : last + 1].sum())
 

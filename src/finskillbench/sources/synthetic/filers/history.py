@@ -76,7 +76,7 @@ def _quirks(index: int, rank: int, company: Company, rng: np.random.Generator) -
     # Not where other filings tell years anew: what changes should have one cause.
     recast = (2017 + years[8], 2022 + years[9] // 2) if index % 10 not in (1, 6, 8) and spun_off is None else ()
     two_tags: dict[str, range] = {}
-    if plain and place == 11:
+    if plain and place == 13:
         two_tags["revenue"] = range(2019, 2022)
     if place in (1, 6, 8):
         two_tags["depreciation_amortization"] = range(2018, 2023)
