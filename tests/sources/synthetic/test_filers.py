@@ -16,6 +16,7 @@ from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.synthetic import SyntheticMarket, simulate
 from finskillbench.sources.synthetic.calendar import LAST_SESSION, sessions
+from finskillbench.sources.synthetic.filers.edgar_files import tag_of
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHY, INSTANTS, PRODUCT
 from finskillbench.sources.synthetic.filers.filer import Filer
 
@@ -26,6 +27,8 @@ EARLIER = {
     "fred": "13611228b6d6d6326db9b49e7628e88c10ecc1ca69370af8cfd4685890051870",
     "statements_derived": "cd53f9ea818ed5c0e1f8fd6b62e5a2ed922634211321635f2eddc9557b7a5cfc",
 }
+
+TAG_SINCE_2018 = "RevenueFromContractWithCustomerExcludingAssessedTax"
 
 
 def _filers(market: SyntheticMarket) -> list[Filer]:
@@ -161,9 +164,11 @@ def test_filings_come_after_the_news_on_business_days(truth: SyntheticMarket, fi
 def test_all_quirks_are_there_whatever_the_seed(market: SyntheticMarket) -> None:
     filers = _filers(market)
     quirks = [filer.quirks for filer in filers]
-    for name in ("weeks", "late", "minority", "proxy", "selected", "subtotal", "crossed"):
+    for name in ("weeks", "late", "minority", "proxy", "selected", "subtotal", "crossed", "parted", "expensed"):
         assert 2 <= sum(getattr(one, name) for one in quirks) <= 20, name
-    for name in ("overstated", "impaired", "reclassified", "spun_off", "empty", "negative", "renamed"):
+    assert 15 <= sum(len(one.recast) for one in quirks) <= 30
+    assert {metric for one in quirks for metric in one.of_two} == {"revenue", "depreciation_amortization"}
+    for name in ("overstated", "impaired", "reclassified", "spun_off", "empty", "negative", "renamed", "redefined"):
         assert 1 <= sum(getattr(one, name) is not None for one in quirks) <= 4, name
     assert 2 <= sum(one.axis is None for one in quirks) <= 4
     assert {one.axis for one in quirks if one.axis} == {
@@ -241,6 +246,92 @@ def test_a_spin_off_restates_two_years_of_continuing_operations(filers: list[Fil
     assert found
 
 
+def _rows(collection: Path, filer: Filer, tag: str, accession: str) -> dict[tuple[str, str], int]:
+    """Figures of a tag in one filing by first and last day."""
+    rows = _facts(collection, filer).get("us-gaap", {}).get(tag, {"units": {"USD": []}})["units"]["USD"]
+    return {(row["start"], row["end"]): row["val"] for row in rows if row["accn"] == accession}
+
+
+def _year(filer: Filer, year: int) -> tuple[int, Any, Any]:
+    """The last quarter of a fiscal year, its 10-K and the 10-Q before."""
+    last = filer.fiscal.index(year) + 3
+    return last, *(next(f for f in filer.filings if f.quarter == q and "/A" not in f.form) for q in (last, last - 1))
+
+
+def test_a_recast_year_cannot_be_split_by_difference(filers: list[Filer]) -> None:
+    """The 10-K tells its three years without a business: less nine months with it, the fourth quarter is too small."""
+    found = 0
+    for filer in filers:
+        for year in filer.quirks.recast:
+            last, annual, quarterly = _year(filer, year)
+            first, eve = filer.starts[last - 3], annual.filed - timedelta(days=1)
+            nine = true_value(filer, "revenue", first, filer.ends[last - 1], eve)
+            whole = true_value(filer, "revenue", first, filer.ends[last], annual.filed)
+            before = filer.starts[last - 7], filer.ends[last - 4]
+            told = [true_value(filer, "revenue", *before, day) for day in (eve, annual.filed)]
+            assert nine is not None
+            assert whole is not None
+            assert None not in told
+            assert told[0] > 1.05 * told[1]  # pyright: ignore[reportOptionalOperand, reportOperatorIssue]
+            truly = filer.value(annual.vintage, "revenue", last, last)
+            if abs(truly) > 1e8:
+                assert whole - nine < 0.95 * truly
+            assert quarterly.vintage < annual.vintage
+            quarter = true_value(filer, "revenue", filer.starts[last], filer.ends[last], annual.filed)
+            assert quarter == (truly if "revenue" in annual.quarterly_metrics else None)
+            found += 1
+    assert found >= 15
+
+
+def test_depreciation_is_split_redefined_and_tagged_twice(collection: Path, filers: list[Filer]) -> None:
+    whole, line, intangibles = (
+        "DepreciationDepletionAndAmortization",
+        "DepreciationAndAmortization",
+        "AmortizationOfIntangibleAssets",
+    )
+    seen = set[str]()
+    for filer in filers:
+        last, annual, quarterly = _year(filer, filer.quirks.redefined or 2021)
+        period = str(filer.starts[last - 3]), str(filer.ends[last])
+        metric = "depreciation_amortization"
+        true = round(filer.value(annual.vintage, metric, last - 3, last))
+        if filer.quirks.redefined is not None:
+            now = [_rows(collection, filer, tag, annual.accession)[period] for tag in (whole, intangibles)]
+            assert sum(now) == true
+            assert now[1] > 0.05 * true
+            assert not _rows(collection, filer, intangibles, quarterly.accession)
+            seen.add("redefined")
+        if filer.quirks.expensed:
+            expensed = _rows(collection, filer, line, annual.accession)[period]
+            assert 0 < expensed < 0.7 * true
+            quarter = str(filer.starts[last - 1]), str(filer.ends[last - 1])
+            assert quarter in _rows(collection, filer, line, quarterly.accession)
+            assert quarter not in _rows(collection, filer, whole, quarterly.accession)
+            seen.add("expensed")
+        if filer.fiscal[last] in filer.quirks.of_two.get(metric, ()):
+            tags = [tag_of(filer, metric, filing) for filing in (annual, quarterly)]
+            assert len(set(tags)) == 2
+            quarter = filer.starts[last], filer.ends[last]
+            assert true_value(filer, metric, *quarter, annual.filed) is None
+            seen.add("of two")
+    assert seen == {"redefined", "expensed", "of two"}
+
+
+def test_product_revenue_stands_beside_the_total(collection: Path, filers: list[Filer]) -> None:
+    """Under the tag that is most filers' total; only revenue less cost tells the two apart."""
+    found = 0
+    for filer in filers:
+        for year in (2016, 2021) if filer.quirks.parted else ():
+            last, annual, _ = _year(filer, year)
+            period = str(filer.starts[last - 3]), str(filer.ends[last])
+            names = ("SalesRevenueGoodsNet", "SalesRevenueNet") if year == 2016 else ("Revenues", TAG_SINCE_2018)
+            total, part = (_rows(collection, filer, tag, annual.accession)[period] for tag in names)
+            assert total == round(filer.value(annual.vintage, "revenue", last - 3, last))
+            assert 0.9 * total < part < 0.95 * total
+            found += 1
+    assert found >= 2
+
+
 def test_odd_quarters_calendars_and_deadlines(collection: Path, filers: list[Filer]) -> None:
     revenues = [filer.vintages[-1].money["revenue"] for filer in filers]
     assert any((values == 0).any() for values in revenues)
@@ -270,9 +361,8 @@ def test_tags_change_go_missing_and_stray(collection: Path, filers: list[Filer])
         assert ("MinorityInterest" in facts) == filer.quirks.minority
         if filer.company.security.sector == "Financial Services":
             assert not {"GrossProfit", "AssetsCurrent", "InventoryNet", "CostOfRevenue"} & set(facts)
-        new = "RevenueFromContractWithCustomerExcludingAssessedTax"
-        if "SalesRevenueNet" in facts and new in facts:
-            old_rows, new_rows = (facts[tag]["units"]["USD"] for tag in ("SalesRevenueNet", new))
+        if "SalesRevenueNet" in facts and TAG_SINCE_2018 in facts:
+            old_rows, new_rows = (facts[tag]["units"]["USD"] for tag in ("SalesRevenueNet", TAG_SINCE_2018))
             assert max(row["filed"] for row in old_rows) < min(row["filed"] for row in new_rows)
             # The new tag repeats periods that were first reported under the old one.
             assert {row["end"] for row in old_rows} & {row["end"] for row in new_rows}

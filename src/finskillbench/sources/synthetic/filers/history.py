@@ -77,7 +77,7 @@ def _quirks(index: int, rank: int, company: Company, rng: np.random.Generator) -
     recast = (2017 + years[8], 2022 + years[9] // 2) if index % 10 not in (1, 6, 8) and spun_off is None else ()
     two_tags: dict[str, range] = {}
     if plain and place == 13:
-        two_tags["revenue"] = range(2019, 2022)
+        two_tags["revenue"] = range(2019, 2024)
     if place in (1, 6, 8):
         two_tags["depreciation_amortization"] = range(2018, 2023)
     return Quirks(
@@ -89,7 +89,7 @@ def _quirks(index: int, rank: int, company: Company, rng: np.random.Generator) -
         recast=recast if index % 3 == 0 else recast[index % 2 : index % 2 + 1],
         redefined=2019 + years[7] if place == 4 else None,
         of_two=two_tags,
-        parted=plain and place in (0, 10),
+        parted=sector.startswith("Consumer") and rank % 3 == 0,
         expensed=index % 4 == 3,
         spun_off=spun_off,
         empty=2018 + years[4] if plain and place == 2 else None,
