@@ -102,7 +102,9 @@ def _ties(raw: pl.DataFrame) -> pl.DataFrame:
     operating = operating.with_columns(
         left=pl.col("revenue") - pl.col("cost_of_revenue") - pl.col("operating_expenses") - pl.col("operating_income")
     )
-    total = revenue.join(of("costs_and_expenses"), on=span).join(of("operating_income", "pretax_income"), on=span)
+    # Without a gross profit some file all costs as operating expenses.
+    everything = of("costs_and_expenses", "operating_expenses")
+    total = revenue.join(everything, on=span).join(of("operating_income", "pretax_income"), on=span)
     total = total.with_columns(left=pl.col("revenue") - pl.col("costs_and_expenses") - pl.col("operating_income"))
     tied = [one.filter(pl.col("left").abs() <= rounding(pl.col("revenue"))) for one in (gross, operating, total)]
     names = [

@@ -190,7 +190,8 @@ def _used_up(filing: Filing, revenue: Said) -> bool:
     profits = [filing.of(tag) for tag in (*OPERATING, *BEFORE_TAX)]
     return any(
         abs(revenue[period] - spent - one[period]) <= slack(revenue[period])
-        for period, spent in filing.of(ALL_COSTS).items()
+        for tag in (ALL_COSTS, EXPENSES)
+        for period, spent in filing.of(tag).items()
         if period in revenue
         for one in profits
         if period in one

@@ -22,7 +22,7 @@ SHORTER: dict[str, Kind] = {"half": "quarterly", "nine_months": "half", "annual"
 QUARTER_APART = (70, 125, 91)
 YEAR_APART = (350, 380, 365)
 """Least, greatest and usual days from the end of a quarter to that of the next, or of the same one a year later."""
-LATELY = (60, 560)
+LATELY = (60, 400)
 """Days before a quarter with which the quarters end that it is held against."""
 FORMS = ("10-Q", "10-K", "20-F", "40-F")
 """Forms that an episode may be about; a 10-Q is of a quarter, the others of a year."""
@@ -44,7 +44,7 @@ class Source(Protocol):
         ...
 
     def quarters_before(self, metric: str, end: date) -> list[float]:
-        """A flow in the quarters that end up to a year and a half before a day."""
+        """A flow in the quarters that end up to a year before a day."""
         ...
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:

@@ -108,7 +108,7 @@ class RawDay:
         return max(left, key=lambda one: one[:2])[2] if left else None
 
     def quarters_before(self, metric: str, end: date) -> list[float]:
-        """A flow in the quarters that end up to a year and a half before a day."""
+        """A flow in the quarters that end up to a year before a day."""
         least, most = LATELY
         ends = [day for day in self.facts.starts[metric] if least <= (end - day).days <= most]
         known = [self.figure(metric, day, "quarterly") for day in sorted(ends)]

@@ -55,7 +55,7 @@ class VisibleFacts:
         return {**self._tags.get((kind, end), {}), **self._tags.get(("instant", end), {})}
 
     def quarters_before(self, metric: str, end: date) -> list[float]:
-        """A flow in the quarters that end up to a year and a half before a day."""
+        """A flow in the quarters that end up to a year before a day."""
         least, most = LATELY
         quarters = [day for kind, day in self._figures if kind == "quarterly" and least <= (end - day).days <= most]
         return [figures[metric] for day in sorted(quarters) if metric in (figures := self._figures["quarterly", day])]
