@@ -1,9 +1,10 @@
 """The facts panel with the standard library's json and pandas: what one writes first, and what it costs.
 
-Same definitions as `finskillbench.panels.filings.facts`:
-periodic reports only, the metric's own unit, aliases in order with the
-weak ones filling gaps, sums where a filing gives only the parts, a row for every new value of a period, quarters by
-difference of year-to-date figures with a row for every change of a parent.
+The simpler half of the definitions of `finskillbench.panels.filings.facts`: periodic reports only, the metric's own
+unit, aliases in order with the weak ones filling gaps, sums where a filing gives only the parts, a row for every new
+value of a period, quarters by difference of year-to-date figures with a row for every change of a parent. It adds no
+statement up to find its total, and asks of no difference whether it stands on one basis: the ratio errs in its favour,
+and the few figures that differ are those.
 """
 
 import gzip
