@@ -156,8 +156,8 @@ class Subtask(Generic[I, O]):
     second : derives the expected output again; the build refuses a task on which the two differ, and so does
         `data validate`. None where an optimum is proved instead.
     proof : rechecks what leaf-by-leaf agreement cannot say: optima, ties, certificates.
-    by_hand : arithmetic without a skill, the no-skill side of `baseline/reference` where no `second` says every step;
-        None where there is none.
+    by_hand : arithmetic without a skill, the no-skill side of `baseline/reference`; None where the definitions that the
+        prompt prints are followed to the letter instead, by `second`.
     trivial : the best answer that needs no thought, `baseline/trivial`.
     definitions : the exact `conventions` of every episode, or a function that gives those of a task input.
     headline : whether it counts towards headline tables.

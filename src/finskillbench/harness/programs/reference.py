@@ -1,10 +1,10 @@
 """`baseline/reference`: does what a skill's documents say, and plain arithmetic where it has none.
 
 With a curated skill it loads the document, finds its task in the document's table, runs the script named there on the
-fields named there, and submits the keys named there. Without one it does what the prompt prints: where the definitions
-say every step it reads the fields and follows them to the letter; where an optimum is asked, which no definition says
-how to find, it does what can be done by hand: inverse variances, the benchmark, sums. It is the ceiling and the
-no-skill yardstick of a report, a program and not a model.
+fields named there, and submits the keys named there. Without one it does what a subtask says can be done by hand
+(inverse variances, the benchmark, sums, figures as a hurried reader takes them); where a subtask says nothing of that
+and its definitions say every step, it reads the printed fields and follows them to the letter. It is the ceiling and
+the no-skill yardstick of a report, a program and not a model.
 """
 
 from __future__ import annotations
@@ -83,20 +83,20 @@ class Reference(Program):
 
 
 def _wanted(subtask: Subtask, messages: Sequence[Message]) -> tuple[str, ...]:
-    """The fields to read without a skill: all that are printed where their definitions say every step."""
-    if subtask.second is not None:
-        return printed_fields(messages)
-    return subtask.by_hand.fields if subtask.by_hand is not None else ()
+    """The fields to read without a skill: what the subtask does by hand needs, or all that are printed."""
+    if subtask.by_hand is not None:
+        return subtask.by_hand.fields
+    return printed_fields(messages) if subtask.second is not None else ()
 
 
 def _unaided(subtask: Subtask, read: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The answer without a skill: the printed definitions followed to the letter, or else what is done by hand."""
-    if subtask.second is not None:
-        try:
-            return subtask.second(read)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            pass  # an imported episode may lack what the definitions speak of
-    return naive_answer(subtask.by_hand, read)
+    """The answer without a skill: what is done by hand, or the printed definitions followed to the letter."""
+    if subtask.by_hand is not None or subtask.second is None:
+        return naive_answer(subtask.by_hand, read)
+    try:
+        return subtask.second(read)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return {}  # an imported episode may lack what the definitions speak of
 
 
 def _use_skill(
