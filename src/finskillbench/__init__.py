@@ -15,6 +15,7 @@ What is done with an edition:
 - `build_edition(source=..., seed=..., out=...)`: a build of the benchmark from synthetic or from your own raw files.
 - `load_edition(path)`: an `Edition` from disk, checked against its manifest.
 - `validate_edition(edition)`: every check, and every label derived again.
+- `audit_edition(edition)`: what an outside examiner would ask of it, ours or imported.
 - `run(edition, models, conditions, subtasks, ...)`: every model under every condition; resumes where it stopped.
 - `score(edition, submissions)`: verdicts on answers (`Submission`) that come from elsewhere.
 - `report(rows)`: mean per subtask and condition, difference and 95 % paired interval.
@@ -36,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from finskillbench.analysis.summary import summary_table as report
+    from finskillbench.audit import audit_edition
     from finskillbench.domains.base import Domain, Extension, Subtask
     from finskillbench.edition.build import build_edition
     from finskillbench.edition.load import Edition, load_edition
@@ -57,6 +59,7 @@ __all__ = [
     "Subtask",
     "Truth",
     "Verdict",
+    "audit_edition",
     "build_edition",
     "load_edition",
     "report",
@@ -67,6 +70,7 @@ __all__ = [
 
 _HOMES = {
     "analysis.summary": ("report",),
+    "audit": ("audit_edition",),
     "domains.base": ("Domain", "Extension", "Subtask"),
     "edition.build": ("build_edition",),
     "edition.load": ("Edition", "load_edition"),

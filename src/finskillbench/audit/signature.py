@@ -23,7 +23,7 @@ from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_array, is_object, mapping
 
-_LEAST_EPISODES = 20
+_LEAST_EPISODES = 12
 """Episodes to learn from, and to be tried on, at least."""
 _LEAST_SHARE = 0.1
 """Share of the rarer classes together, at least: nothing is to be told of a label that hardly varies."""
