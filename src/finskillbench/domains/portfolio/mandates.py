@@ -101,9 +101,10 @@ def compose(
 
 def _kinds(vocabulary: Words, count: int, universe: Universe, rng: np.random.Generator, *, short: bool) -> list[str]:
     """Kinds of demand that go together."""
-    known = [kind for kind in vocabulary["limits"] if not (short and kind in _LONG_ONLY)]
+    unfit = _LONG_ONLY if short else set[str]()
     if universe.size > 100:
-        known.remove("min_weight")  # a floor under thousands of names is less than a basis point
+        unfit = unfit | {"min_weight"}  # a floor under thousands of names is less than a basis point
+    known = [kind for kind in vocabulary["limits"] if kind not in unfit]
     chosen: list[str] = []
     for kind in _drawn(known, len(known), rng):
         clash = any(kind in exclusive and exclusive & set(chosen) for exclusive in _EXCLUSIVE)
