@@ -39,6 +39,8 @@ _RESIDUE = 1e-10
 """Weights and trades of this size are rounding of the solver."""
 _ATTAINED = 1e-10
 """A bound this close to a real portfolio's value has nothing better to offer; of ties, `ACCEPTED_GAP`."""
+_NEXT_TO_NOTHING = 0.01
+"""More turnover than any portfolio needs that lies beyond its limits by no more than `COMPLIANCE_TOLERANCE`."""
 _MAX_TIES = 12
 """Programs after which a tie is settled by the best portfolio found; its certificate states the gap that is left."""
 
@@ -98,14 +100,17 @@ def remediate(portfolio: Portfolio, mandate: Mandate, market: Market) -> Remedy:
     UndecidedError : nothing can be proved, or the branches on names are too many.
     InputError : as `formulation.formulate`.
     """
-    if _complies(portfolio, mandate, market):
-        return _remedy(portfolio, portfolio.weights, compliant=True, value=0.0, stages=())
     left = budget_left(portfolio, mandate)
-    if left < -SLACK:  # too much is traded already: no further trade can mend that, and none is allowed
+    least = None
+    if left >= -SLACK:
+        least = solve_stage(portfolio, mandate, market, Aim(Goal.TURNOVER))
+    # Whoever complies needs next to no trades: the others are not measured.
+    if (least is None or least.certified.value <= _NEXT_TO_NOTHING) and _complies(portfolio, mandate, market):
+        return _remedy(portfolio, portfolio.weights, compliant=True, value=0.0, stages=())
+    if least is None:  # too much is traded already: no further trade can mend that, and none is allowed
         return _remedy(
             portfolio, portfolio.weights, compliant=False, value=total_excess(portfolio, mandate, market), stages=()
         )
-    least = solve_stage(portfolio, mandate, market, Aim(Goal.TURNOVER))
     if least.certified.value <= left + SLACK:
         start = least.certified.value
         aims = [Aim(Goal.TRADES, turnover_cap=max(start, min(start + slack, left))) for slack in SLACKS]
