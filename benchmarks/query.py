@@ -136,7 +136,7 @@ def measure(companies: int) -> bool:
     size = (facts.estimated_size() + filings.estimated_size() + segments.estimated_size()) / 2**20
     asked = queries(companies, rng)
     started = time.perf_counter()
-    filed = facts.filter(~pl.col("derived")).with_columns(tag="metric").select(FILED)
+    filed = facts.filter(~pl.col("derived")).with_columns(tag=pl.col("metric")).select(list(FILED))
     stores = FiledStore(filed, filings, segments), FactStore(facts, filings, segments)
     opened = time.perf_counter() - started
     seconds, busy, rows = [], [], 0
