@@ -32,7 +32,7 @@ from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import tool_specs
 from finskillbench.harness.trace import Trace
-from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT
+from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT, VISIBLE
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 from finskillbench.scoring.values import array, is_object, mapping, text
 
@@ -168,7 +168,7 @@ class Seen:
             for place, axis in enumerate(AXES):
                 asked = {"ticker": reference["symbol"], "period": str(year), "axis": axis, "limit": LARGEST_LIMIT}
                 answer = self.ask("query_xbrl", **asked, derive=True)
-                found["facts"] += [] if place else answer["facts"]
+                found["facts"] += [] if place else [{key: row[key] for key in VISIBLE} for row in answer["facts"]]
                 found["segments"] += answer["segments"]
         return {name: [row for row in rows if row["end"] >= reference["since"]] for name, rows in found.items()}
 
