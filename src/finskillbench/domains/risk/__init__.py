@@ -7,7 +7,9 @@ from typing import Any
 
 from finskillbench.domains.base import Domain
 from finskillbench.domains.building import BuildContext
+from finskillbench.domains.examination import Subject
 from finskillbench.domains.risk import (
+    audits,
     constraint_monitoring,
     labelled,
     risk_identification,
@@ -18,6 +20,7 @@ from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings, 
 from finskillbench.domains.risk.checks import data, objects
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
 from finskillbench.domains.risk.released import RELEASED
+from finskillbench.findings import Findings
 
 
 def _prepare(context: BuildContext) -> RiskObjects:
@@ -31,6 +34,11 @@ def _parameters(prepared: RiskObjects) -> dict[str, Any]:
         "scenarios": scenario_catalog(),
         "risk_pools": prepared.pool_sizes,
     }
+
+
+def _economics(subject: Subject, findings: Findings) -> None:
+    labelled.stress(subject, findings)
+    audits.economics(subject, findings)
 
 
 DOMAIN: Domain[RiskObjects] = Domain(
@@ -56,7 +64,7 @@ DOMAIN: Domain[RiskObjects] = Domain(
         "certified": labelled.certified,
         "taxonomy": labelled.taxonomy,
         "unique": labelled.unique,
-        "economics": labelled.stress,
+        "economics": _economics,
     },
     parameters=_parameters,
     released=RELEASED,

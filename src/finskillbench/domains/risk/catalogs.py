@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
 from finskillbench.domains.building import read_catalog
 from finskillbench.domains.risk.inputs import ConstraintInput, ScenarioInput
@@ -29,11 +29,15 @@ class PlantedSettings(TypedDict):
     stress_vulnerable: dict[str, Range]
 
 
-class InsideSettings(TypedDict):
-    """How far inside its limits a portfolio is placed: a range of shares of the limit, and the least distance."""
+class AboutLimits(TypedDict):
+    """How a portfolio lies about the limits of its home mandate; the catalog says what each number is."""
 
-    share: Range
-    least: float
+    near: float
+    near_share: float
+    wide: float
+    above: dict[str, float]
+    pressed: float
+    left_out: float
 
 
 class RiskSettings(TypedDict):
@@ -48,9 +52,9 @@ class RiskSettings(TypedDict):
     mended_within_limit_share: float
     remediation_band: float
     regimes: list[str]
-    nearly_share: float
-    inside_home_share: dict[str, float]
     holdings: tuple[int, int]
+    most_holdings: int
+    tracking: list[tuple[float, float]]
     cash: Range
     turnover: Range
     turnover_violating: Range
@@ -59,29 +63,36 @@ class RiskSettings(TypedDict):
     least_weight: float
     largest_weight: float
     grey_band: float
-    inside: InsideSettings
+    about_limits: AboutLimits
     planted: PlantedSettings
 
 
 class MandateEntry(TypedDict):
-    """A mandate as the catalog states it."""
+    """A mandate as the catalog states it; `room` by kind of limit, where it is not that of the other mandates."""
 
     mandate_id: str
     name: str
     tier: str
+    room: NotRequired[dict[str, float]]
     constraints: list[ConstraintInput]
+
+
+class BenchmarkRule(TypedDict):
+    """The cap on single names of the benchmark: a weight, or so many equal weights where that is more."""
+
+    largest: float
+    times_equal: float
 
 
 EPISODES = 40
 """Episodes of each risk subtask."""
-WideningRules = dict[str, dict[str, float]]
-"""Kind of constraint to how far its limit is widened: a factor, and what the result is rounded up to."""
 
 
 class MandateCatalog(TypedDict):
-    """The mandates, and how a limit that a universe cannot keep is widened."""
+    """The mandates, their benchmark, and by kind of limit the room that it has above what the benchmark measures."""
 
-    widening: WideningRules
+    benchmark: BenchmarkRule
+    room: dict[str, float]
     mandates: list[MandateEntry]
 
 

@@ -11,8 +11,9 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
-from finskillbench.domains.risk import by_hand
+from finskillbench.domains.risk import by_hand, exploits
 from finskillbench.domains.risk.inputs import MonitoringInput
+from finskillbench.domains.risk.ladders.constraint_monitoring import ladder
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.second import monitored, monitoring_answer
@@ -29,11 +30,16 @@ from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.measures import closeness, mean, share
+from finskillbench.scoring.measures import closeness, share
 from finskillbench.scoring.values import boolean, number, objects, text
 
 NAME = "constraint_monitoring"
 METHOD = "exact_match"
+MODEL_BASED = frozenset({Kind.TRACKING_ERROR_MAX, Kind.BETA_RANGE, Kind.FACTOR_EXPOSURE_MAX})
+MODEL_WEIGHT = 2.0
+"""The limits that take betas or a covariance are why a mandate is monitored by a risk system: each counts twice."""
+MISSED, FALSE_ALARM, CONTRADICTION = 0.5, 0.3, 0.5
+"""Most that is left where a breach is missed; what crying wolf at every limit, and contradicting oneself, costs."""
 TIE = 1e-9
 """Names, or sectors, whose weights differ by no more are equally the worst."""
 MONITORING = {
@@ -130,32 +136,40 @@ def strict(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Sco
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
-    """Balanced credit over PASS and FAIL x (0.8 + 0.2 [overall_compliant and violations_count both right]).
+    """Right verdicts with right values, cut down for every breach that is missed and every false alarm.
 
     A constraint earns its status times the ramp of its value (full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on);
-    one that fails also times the ramp of its violation_magnitude. A limit, end of a range or worst name that is given
-    and contradicts the mandate or the portfolio forfeits the credit; absent it costs nothing. Credit is averaged within
-    each of the two classes that the truth holds, then over the classes, so that one answer for all earns no more than
-    what it knows. Entries beyond one per constraint divide the whole; where entries of one type contradict each other
-    the worst of them counts.
+    those that take a risk model count twice. What is optional costs nothing where it is absent, and half of the
+    constraint where it contradicts the portfolio: a violation_magnitude, a worst name; a limit that the mandate does
+    not have forfeits it. Entries beyond one per constraint divide the whole; of entries of one type that contradict
+    each other the worst counts.
+
+    The sum is multiplied by 0.5 x the share of breaches found where one is missed, by 1 - 0.3 x the share of false
+    alarms among the limits that are kept, and by 0.8 + 0.2 [overall_compliant and violations_count both right].
     """
     given = _entries(answer)
     expected = {kind: items[0] for kind, items in _entries(truth.expected_output).items()}
     limits = {normal_type(limit.kind): limit for limit in mandate_from(task_input["mandate"]).constraints}
     worst = _worst(task_input)
     credit: dict[str, float] = {}
-    classes: dict[str, list[float]] = {}
     for kind, wanted in expected.items():
-        earned = [_credit(entry, wanted) * _agrees(entry.stated, limits[kind], worst) for entry in given.get(kind, ())]
+        earned = [_credit(one, wanted, limits[kind]) * _agrees(one, limits[kind], worst) for one in given.get(kind, ())]
         credit[kind] = min(earned, default=0.0)
-        classes.setdefault(wanted.status or "", []).append(credit[kind])
-    balanced = mean([mean(earned) for earned in classes.values()])
+    weights = {kind: MODEL_WEIGHT if limits[kind].kind in MODEL_BASED else 1.0 for kind in expected}
+    verdicts = {kind: {one.status for one in given.get(kind, ())} for kind in expected}
+    broken = [kind for kind, wanted in expected.items() if wanted.status == "FAIL"]
+    found = share(sum(verdicts[kind] == {"FAIL"} for kind in broken), len(broken))
+    alarms = share(
+        sum("FAIL" in verdicts[kind] for kind in expected if kind not in broken), len(expected) - len(broken)
+    )
     entries = sum(map(len, given.values()))
-    alone = share(len(expected), max(len(expected), entries))
+    value = sum(weights[kind] * earned for kind, earned in credit.items()) / sum(weights.values())
+    value *= share(len(expected), max(len(expected), entries))
+    value *= 1.0 if not broken or found == 1.0 else MISSED * found
     count = number(truth.expected_output.get("violations_count"))
     summary = _compliance_agrees(answer, truth) and number(answer.get("violations_count")) == count
-    details = {"balanced": balanced, "credit": credit, "entries": entries, "summary": summary}
-    return Score(balanced * alone * (0.8 + 0.2 * summary), details)
+    details = {"credit": credit, "entries": entries, "found": found, "false_alarms": alarms, "summary": summary}
+    return Score(value * (1.0 - FALSE_ALARM * alarms) * (0.8 + 0.2 * summary), details)
 
 
 @dataclass(frozen=True)
@@ -169,6 +183,8 @@ class _Entry:
 
 
 _STATED = ("limit", "min", "max", "worst_symbol", "worst_sector")
+_NOTHING = frozenset({"", "-", "--", "n/a", "na", "nil", "none", "null", "not applicable"})
+"""Texts that name nothing: as good as a field that is left out."""
 
 
 def _entries(source: JsonObject) -> dict[str, list[_Entry]]:
@@ -178,7 +194,7 @@ def _entries(source: JsonObject) -> dict[str, list[_Entry]]:
         kind = text(item.get("type"))
         if kind is not None:
             status, value = normal_status(text(item.get("status"))), number(item.get("value"))
-            stated = {name: item[name] for name in _STATED if item.get(name) not in (None, "")}
+            stated = {name: item[name] for name in _STATED if not _absent(item.get(name))}
             entry = _Entry(status, value, number(item.get("violation_magnitude")), stated)
             entries = found.setdefault(normal_type(kind), [])
             if entry not in entries:
@@ -186,13 +202,20 @@ def _entries(source: JsonObject) -> dict[str, list[_Entry]]:
     return found
 
 
-def _credit(entry: _Entry, wanted: _Entry) -> float:
+def _absent(value: object) -> bool:
+    named = text(value)
+    return value is None or (named is not None and named.strip().lower() in _NOTHING)
+
+
+def _credit(entry: _Entry, wanted: _Entry, limit: Constraint) -> float:
     if wanted.status is None or wanted.value is None or entry.status != wanted.status:
         return 0.0
     credit = _near(entry.value, wanted.value)
-    if wanted.beyond is not None:
-        return credit * _near(entry.beyond, wanted.beyond)
-    return credit if entry.beyond is None else credit * _near(entry.beyond, 0.0)
+    if entry.beyond is None or (wanted.beyond is None and entry.beyond <= 0):
+        return credit  # of a limit that is kept nothing, nought and a negative distance say the same
+    low, high = limit.bounds
+    beyond = max(low - wanted.value, wanted.value - high)  # of a limit that is kept the headroom, negative
+    return credit * (1.0 - CONTRADICTION * (1.0 - _near(abs(entry.beyond), abs(beyond))))
 
 
 def _near(given: float | None, wanted: float) -> float:
@@ -224,20 +247,21 @@ def _least(sizes: Mapping[str, float]) -> set[str]:
     return {name for name, size in sizes.items() if size <= least + TIE}
 
 
-def _agrees(stated: Mapping[str, Any], limit: Constraint, worst: _WorstOf) -> bool:
-    """Whether nothing that an entry repeats contradicts the mandate or the portfolio.
+def _agrees(entry: _Entry, limit: Constraint, worst: _WorstOf) -> float:
+    """1 where nothing that an entry repeats contradicts the mandate or the portfolio; 0 for another limit.
 
     A limit may be rounded to three significant figures, as a prompt shows it. Of several worst names any will do; where
     the constraint has none, any that there is.
     """
-    low, high = limit.bounds
+    stated, (low, high) = entry.stated, limit.bounds
     for field, ends in {"limit": (low, high), "min": (low,), "max": (high,)}.items():
         flag = field == "limit" and limit.kind is Kind.LONG_ONLY and stated.get(field) is True  # as the mandate has it
         if field in stated and not flag and not any(_rounded(number(stated[field]), end) for end in ends):
-            return False
+            return 0.0
     own = "worst_sector" if limit.kind is Kind.SECTOR_LIMIT_MAX else "worst_symbol"
     names = {"worst_symbol": worst[None], "worst_sector": worst[None], own: worst.get(limit.kind, worst[None])}
-    return all(text(stated[field]) in known for field, known in names.items() if field in stated)
+    right = all(text(stated[field]) in known for field, known in names.items() if field in stated)
+    return 1.0 if right else 1.0 - CONTRADICTION
 
 
 def _rounded(given: float | None, end: float) -> bool:
@@ -267,7 +291,7 @@ def _by_type(source: JsonObject) -> dict[str, Sequence[str | None]]:
 
 
 def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
-    """The pairs that were drawn to be monitored: half comply, most of the others break one limit or two."""
+    """The pairs that were drawn to be monitored: each kind of limit is broken as often as kept, a quarter comply."""
     del context
     return [_task(pair) for pair in objects.monitored]
 
@@ -278,7 +302,7 @@ def _task(pair: MonitoringPair) -> Task:
         f"Check the portfolio as of {case.as_of} against every constraint of its mandate. Measure each on the data of "
         "the task as its definition says, compare it with its limit, and say whether the whole portfolio complies.",
         "Submit a JSON object with overall_compliant, violations_count and constraints (one entry per constraint of "
-        f"the mandate: type, status, value, and for one that fails violation_magnitude). {PRECISION}",
+        f"the mandate: type, status and value; the other fields are optional). {PRECISION}",
     )
     task_input = mandate_input(pair, MONITORING)
     resolved: MonitoringInput = {**task_input, "covariance_matrix": resolved_covariance(market)}
@@ -315,4 +339,6 @@ SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
     trivial=Naive((), _all_kept),
     input=MonitoringInput,
     definitions=conventions(CONVENTIONS, MONITORING),
+    ladder=ladder,
+    exploits=exploits.monitoring,
 )

@@ -12,6 +12,7 @@ from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.agreement import leaf_by_leaf
 from finskillbench.domains.building import conventions
 from finskillbench.domains.proofs import rederived
+from finskillbench.domains.risk.catalogs import mandate_catalog
 from finskillbench.domains.risk.inputs import CovarianceInput, MandateInput, MonitoringInput, ReturnsInput
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
@@ -29,8 +30,12 @@ UNITS = (
     "weights, cash_weight, turnover, exposures and P&L are decimals of NAV (0.05 is 5 %); covariance and tracking "
     "error are annualised decimals; betas are ratios; average daily volume and total_nav are USD"
 )
+_BENCHMARK = mandate_catalog()["benchmark"]
 CONVENTIONS = {
     "units": UNITS,
+    "benchmark": "benchmark_weights are by market capitalisation, no name above the larger of "
+    f"{_BENCHMARK['largest']:.0%} and {_BENCHMARK['times_equal']:g} / number of names; what a cap takes away is spread "
+    "over the other names in proportion",
     "portfolio": f"weights are signed (a short position is negative) and sum with cash_weight to 1; a holding is a "
     f"name whose |weight| exceeds {COMPLIANCE_TOLERANCE:.5f}; holdings and "
     "cash_weight are after trades_this_month; cash carries no risk, no beta and no P&L",

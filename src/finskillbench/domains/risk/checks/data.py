@@ -14,6 +14,7 @@ import numpy as np
 from finskillbench.domains.coverage import episodes_and_files
 from finskillbench.domains.examination import Subject, examining
 from finskillbench.domains.market import best_shift, nyse, simple_returns
+from finskillbench.domains.risk.catalogs import mandate_catalog
 from finskillbench.domains.risk.inputs import HoldingsInput
 from finskillbench.domains.risk.objects.recipes import TYPES
 from finskillbench.domains.risk.second import FACTORS, turnover, weights
@@ -22,7 +23,7 @@ from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.panels.market.covariance import WINDOW
-from finskillbench.scoring.values import mapping
+from finskillbench.scoring.values import mapping, number
 
 _VOLUME_SESSIONS = 21
 _LEAST_SHARE = 0.15
@@ -201,11 +202,22 @@ def _seen(panels: Panels, day: date) -> dict[str, Any]:
             ticker: dict(zip(FACTORS, map(float, row), strict=True))
             for ticker, row in zip(tickers, market.betas, strict=True)
         },
-        "benchmark_weights": by_ticker(market.benchmark),
+        "benchmark_weights": by_ticker(capped(np.asarray(market.benchmark))),
         "average_daily_volume_usd": by_ticker(market.dollar_volume),
         "covariance_matrix": {"tickers": tickers, "ref": f"panels/covariance/{day}.npz"},
         "returns": {"tickers": tickers, "ref": "panels/returns.parquet", "end": str(day), "sessions": WINDOW},
     }
+
+
+def capped(weights: np.ndarray) -> np.ndarray:
+    """The weights under the benchmark's cap: min(cap, m w) for the one multiple m with which they sum to 1."""
+    rule = mandate_catalog()["benchmark"]
+    cap = max(rule["largest"], rule["times_equal"] / len(weights))
+    low, high = 1.0, cap / float(weights.min())
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.minimum(cap, middle * weights).sum() < 1 else (low, middle)
+    return np.minimum(cap, high * weights)
 
 
 def _compare(episode: Episode, known: Mapping[str, Any] | None, findings: Findings) -> None:
@@ -218,10 +230,21 @@ def _compare(episode: Episode, known: Mapping[str, Any] | None, findings: Findin
             )
     for name in (known or {}).keys() & episode.input.keys():
         findings.expect(
-            episode.input[name] == (known or {})[name],
+            _same(episode.input[name], (known or {})[name]),
             episode.task_id,
             f"{name} is not what the panels say of its date",
         )
+
+
+def _same(given: Any, known: Any) -> bool:
+    """Whether a table is the one that is known; numbers may differ by rounding."""
+    if isinstance(known, float):
+        stated = number(given)
+        return stated is not None and abs(stated - known) <= _ROUNDING * max(1.0, abs(known))
+    if not isinstance(known, dict):
+        return given == known
+    table, expected = mapping(given), cast("dict[str, Any]", known)
+    return table.keys() == expected.keys() and all(_same(table[name], one) for name, one in expected.items())
 
 
 def _check_estimates(

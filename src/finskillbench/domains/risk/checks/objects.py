@@ -13,7 +13,7 @@ import polars as pl
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.examination import Subject, examining
 from finskillbench.domains.risk.catalogs import scenario_catalog
-from finskillbench.domains.risk.checks.data import planted, replay_window
+from finskillbench.domains.risk.checks.data import capped, planted, replay_window
 from finskillbench.domains.risk.inputs import MonitoringInput, PortfolioInput, ScenarioInput, StressInput
 from finskillbench.domains.risk.objects.recipes import LEAST
 from finskillbench.domains.risk.objects.scenarios import FEW, HYPOTHETICAL, REPLAY, SEVERE, economics
@@ -257,7 +257,8 @@ class _Evidence:
         benchmark = episode.input.get("benchmark_weights")
         if benchmark is None and self.panels is not None:
             rows = self.panels.benchmark_weights.filter(pl.col("date") == episode.as_of_date)
-            benchmark = dict(rows.select("symbol", "weight").iter_rows())
+            by_cap = capped(rows["weight"].to_numpy())
+            benchmark = dict(zip(rows["symbol"].to_list(), by_cap.tolist(), strict=True))
         if not benchmark:
             return None
         task_input = cast("StressInput", episode.input)

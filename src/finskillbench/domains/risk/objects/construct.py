@@ -10,7 +10,7 @@ from datetime import date
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import RiskSettings, mandate_catalog, scenario_catalog
-from finskillbench.domains.risk.objects.mandates import fit, notes_on
+from finskillbench.domains.risk.objects.mandates import capped_benchmark, fit, notes_on
 from finskillbench.domains.risk.objects.monitoring import (
     MonitoringPair,
     against_mandates,
@@ -23,6 +23,7 @@ from finskillbench.domains.risk.objects.remediation import RemediationPair, reme
 from finskillbench.domains.risk.objects.scenarios import ScenarioSet, build_scenarios
 from finskillbench.domains.risk.objects.stress import StressPair, stress_pairs
 from finskillbench.engines.risk.exposures import Exposure, ranked
+from finskillbench.engines.risk.portfolio import required
 from finskillbench.engines.risk.stress import scenario_from
 
 
@@ -123,7 +124,9 @@ def _dates(context: BuildContext, scenarios: ScenarioSet) -> dict[date, RiskDate
     dates: dict[date, RiskDate] = {}
     for as_of in context.panels.risk_dates:
         market = context.panels.snapshot(as_of)
-        fitted = {one["mandate_id"]: fit(one, as_of, market, catalog["widening"]) for one in catalog["mandates"]}
+        weights = capped_benchmark(required(market.benchmark, "benchmark weights"), catalog["benchmark"])
+        market = replace(market, benchmark=weights)
+        fitted = {one["mandate_id"]: fit(one, as_of, market, catalog) for one in catalog["mandates"]}
         hypothetical = tuple(scenario_from(one) for one in scenarios.hypothetical_at(market))
         dates[as_of] = RiskDate(market, fitted, hypothetical)
     context.notes.extend(notes_on([(day, one) for day, at in dates.items() for one in at.mandates.values()]))

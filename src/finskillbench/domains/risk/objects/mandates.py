@@ -1,24 +1,27 @@
-"""The twelve mandates of the catalog, each fitted to the universe of a date so that it can be kept."""
+"""The twelve mandates of the catalog, each set against its benchmark on a date, and proved to be one that can be kept.
+
+Nobody gives a manager a mandate that its own benchmark breaks. The benchmark is the universe by market capitalisation
+with a cap on single names, as capped indices are; a limit of the catalog is raised, where it must be, to what the
+benchmark measures and the room that the catalog leaves above it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog  # pyright: ignore[reportUnknownVariableType]
 
 from finskillbench.arrays import FACTORS, Floats, Integers
-from finskillbench.domains.risk.catalogs import MandateEntry, WideningRules
+from finskillbench.domains.risk.catalogs import BenchmarkRule, MandateCatalog, MandateEntry
 from finskillbench.domains.risk.objects.placement import place, tightened
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, Constraint, Kind, Mandate, mandate_from
 from finskillbench.engines.risk.monitor import measure_all
-from finskillbench.engines.risk.portfolio import Market
-from finskillbench.errors import InternalError, SourceError
+from finskillbench.engines.risk.portfolio import Market, required
+from finskillbench.errors import SourceError
 
 TIERS = ("easy", "medium", "hard")
 _ROOM_SHARE, _ROOM_LEAST = 0.02, 0.001
@@ -27,11 +30,13 @@ _WITNESS_NAMES = 100
 """A witness holds the largest names of the benchmark, so many at the most: enough, and quickly found."""
 _FLOORED = 0.5
 """Share of NAV that holding every name of a witness at its least weight may take."""
+_ATTAINED = 1.25
+"""A tracking-error limit is at least so many times the least attainable one, rounded up to a tenth of a percent."""
 
 
 @dataclass(frozen=True)
 class Widening:
-    """One limit that the catalog's universe-free number could not be kept at."""
+    """One limit that the universe leaves no room for as stated."""
 
     kind: Kind
     stated: str
@@ -48,49 +53,91 @@ class FittedMandate:
     widened: tuple[Widening, ...]
 
 
-def fit(entry: MandateEntry, as_of: date, market: Market, rules: WideningRules) -> FittedMandate:
-    """The catalog's mandate on the universe of a date; a limit that nobody could keep there is widened.
+def capped_benchmark(weights: Floats, rule: BenchmarkRule) -> Floats:
+    """Benchmark weights (n,) with none above the cap, the excess spread over the others in proportion.
 
-    The tracking-error limit is the catalog's unless that lies below 1.25 times the least attainable within the other
-    limits; the others are the catalog's unless no portfolio keeps them together with a little room, and are then
-    widened where a least total relative excess needs it (`rules`: factors and rounding).
+    The cap is `largest`, or `times_equal` equal weights where the universe is too small for that.
+    """
+    cap = max(rule["largest"], rule["times_equal"] / len(weights))
+    capped = weights / weights.sum()
+    for _ in range(len(weights)):
+        over = capped > cap
+        if not over.any():
+            break
+        full = capped >= cap
+        capped = np.where(full, cap, capped * (1 - cap * full.sum()) / capped[~full].sum())
+    return capped
+
+
+def fit(entry: MandateEntry, as_of: date, market: Market, catalog: MandateCatalog) -> FittedMandate:
+    """The catalog's mandate at a date, consistent with the benchmark of its market and with its universe.
 
     Raises
     ------
-    SourceError : where no widening of these limits makes the mandate one that can be kept.
+    SourceError : where no portfolio of the universe keeps it.
     """
-    stated = mandate_from(entry)
-    mandate = _counted(stated, market)
+    stated = _counted(mandate_from(entry), market)
+    mandate = _beside_benchmark(stated, market, {**catalog["room"], **entry.get("room", {})})
     support = _support(mandate, market)
     witness = _closest(mandate, market, support)
-    if witness is None:
-        mandate = _widen_linear(mandate, market, support, rules)
-        witness = _closest(mandate, market, support)
-    if witness is None:
-        mandate = _widen_hhi(mandate, market, support, rules)
-        witness = _closest(mandate, market, support)
     if witness is not None:
-        mandate = _widen_tracking_error(mandate, market, witness, rules)
+        attainable = _attainable(mandate, market, witness)
         mandate.check(len(market.tickers))
-        excess = measure_all(witness[None], 1 - witness.sum(keepdims=True), np.zeros(1), mandate, market)[1]
+        excess = measure_all(witness[None], 1 - witness.sum(keepdims=True), np.zeros(1), attainable, market)[1]
         if (excess <= COMPLIANCE_TOLERANCE).all():
-            changes = zip(stated.constraints, mandate.constraints, strict=True)
+            changes = zip(mandate.constraints, attainable.constraints, strict=True)
             widened = tuple(Widening(a.kind, _limit(a), _limit(b)) for a, b in changes if a != b)
-            return FittedMandate(mandate, entry["tier"], witness, widened)
+            return FittedMandate(attainable, entry["tier"], witness, widened)
     raise SourceError(
         f"panels at {as_of}",
-        f"no portfolio of the {len(market.tickers)} names keeps the mandate {mandate.mandate_id}, widened or not",
+        f"no portfolio of the {len(market.tickers)} names keeps the mandate {mandate.mandate_id}",
         remedy="add names to the universe, or loosen the mandate in domains/risk/catalog/mandates.json",
     )
 
 
 def _counted(mandate: Mandate, market: Market) -> Mandate:
-    """A least number of holdings is at most four fifths of the universe."""
+    """A least number of holdings is at most two thirds of the universe."""
     count = mandate.get(Kind.NAME_COUNT)
-    most = math.floor(0.8 * len(market.tickers))
+    most = math.floor(2 / 3 * len(market.tickers))
     if count is None or count.minimum is None or count.minimum <= most:
         return mandate
     return _with(mandate, replace(count, minimum=most))
+
+
+def _beside_benchmark(mandate: Mandate, market: Market, room: Mapping[str, float]) -> Mandate:
+    """The mandate with every limit that the benchmark would break raised to it and the room above, in round numbers."""
+    benchmark = required(market.benchmark, "benchmark weights")
+    betas = benchmark @ market.betas
+
+    def at_least(limit: Constraint, measured: float, step: float) -> Constraint:
+        least = _up(measured + room[limit.kind], step)
+        return limit if limit.value is None or limit.value >= least else replace(limit, value=least)
+
+    def beta_range(limit: Constraint) -> Constraint:
+        """The range moved, as wide as it is, until the benchmark lies inside it."""
+        low, high, margin = limit.minimum or 0.0, limit.maximum or 0.0, room[Kind.BETA_RANGE]
+        below, above = low + margin - float(betas[0]), float(betas[0]) + margin - high
+        moved = -_up(below, _BETA_STEP) if below > 0 else _up(above, _BETA_STEP) if above > 0 else 0.0
+        return replace(limit, minimum=round(low + moved, 9), maximum=round(high + moved, 9))
+
+    fitted: Mapping[Kind, Callable[[Constraint], Constraint]] = {
+        Kind.POSITION_LIMIT_MAX: lambda limit: at_least(limit, float(benchmark.max()), 0.005),
+        Kind.SECTOR_LIMIT_MAX: lambda limit: at_least(limit, float((market.membership.T @ benchmark).max()), 0.01),
+        Kind.HHI_MAX: lambda limit: at_least(limit, float(benchmark @ benchmark), 0.005),
+        Kind.FACTOR_EXPOSURE_MAX: lambda limit: at_least(
+            limit, max(abs(float(betas[FACTORS.index(name)])) for name in limit.factors), 0.05
+        ),
+        Kind.BETA_RANGE: beta_range,
+    }
+    constraints = (fitted.get(limit.kind, _as_it_is)(limit) for limit in mandate.constraints)
+    return replace(mandate, constraints=tuple(constraints))
+
+
+_BETA_STEP = 0.05
+
+
+def _as_it_is(limit: Constraint) -> Constraint:
+    return limit
 
 
 def _support(mandate: Mandate, market: Market) -> Integers:
@@ -115,83 +162,13 @@ def _closest(mandate: Mandate, market: Market, support: Integers) -> Floats | No
     return None if found is None else np.where(np.abs(found) < 1e-9, 0.0, found)
 
 
-def _widen_tracking_error(mandate: Mandate, market: Market, witness: Floats, rules: WideningRules) -> Mandate:
+def _attainable(mandate: Mandate, market: Market, witness: Floats) -> Mandate:
     limit = mandate.get(Kind.TRACKING_ERROR_MAX)
     if limit is None or limit.value is None:
         return mandate
-    rule = rules[Kind.TRACKING_ERROR_MAX]
     values = measure_all(witness[None], np.zeros(1), np.zeros(1), mandate, market)[0]
-    least = float(values[0, mandate.constraints.index(limit)])
-    attainable = _up(rule["times_least"] * least, rule["round_up_to"])
-    return mandate if attainable <= limit.value else _with(mandate, replace(limit, value=attainable))
-
-
-def _widen_hhi(mandate: Mandate, market: Market, support: Integers, rules: WideningRules) -> Mandate:
-    limit = mandate.get(Kind.HHI_MAX)
-    if limit is None or limit.value is None:
-        return mandate
-    free = _without(_without(mandate, Kind.TRACKING_ERROR_MAX), Kind.HHI_MAX)
-    even = place(
-        market, support, mandate=tightened(free, _ROOM_SHARE, _ROOM_LEAST), target=np.zeros(len(market.tickers))
-    )
-    if even is None:
-        return mandate
-    rule = rules[Kind.HHI_MAX]
-    attainable = _up(rule["times_least"] * float(even @ even), rule["round_up_to"])
-    return mandate if attainable <= limit.value else _with(mandate, replace(limit, value=attainable))
-
-
-def _widen_linear(mandate: Mandate, market: Market, support: Integers, rules: WideningRules) -> Mandate:
-    """Widen position, sector, beta and factor limits where the least total relative excess over them needs it."""
-    tight = tightened(mandate, _ROOM_SHARE, _ROOM_LEAST)
-    k = len(support)
-    rows: list[tuple[Constraint, str, Floats, float]] = []
-    for limit in tight.constraints:
-        value = limit.value or 0.0
-        if limit.kind is Kind.POSITION_LIMIT_MAX:
-            rows += [(limit, "value", unit, value) for unit in np.eye(k)]
-        elif limit.kind is Kind.SECTOR_LIMIT_MAX:
-            rows += [(limit, "value", column, value) for column in market.membership[support].T]
-        elif limit.kind is Kind.BETA_RANGE:
-            slopes = market.betas[support, FACTORS.index("mkt_rf")]
-            rows += [] if limit.maximum is None else [(limit, "maximum", slopes, limit.maximum)]
-            rows += [] if limit.minimum is None else [(limit, "minimum", -slopes, -limit.minimum)]
-        elif limit.kind is Kind.FACTOR_EXPOSURE_MAX:
-            for factor in limit.factors:
-                slopes = market.betas[support, FACTORS.index(factor)]
-                rows += [(limit, "value", sign * slopes, value) for sign in (1.0, -1.0)]
-    keys = list(dict.fromkeys((limit.kind, end) for limit, end, _, _ in rows))
-    if not rows:
-        return mandate
-    matrix = np.zeros((len(rows), k + len(keys)))
-    for index, (limit, end, row, _) in enumerate(rows):
-        matrix[index, :k] = row
-        matrix[index, k + keys.index((limit.kind, end))] = -1.0
-    scale = [max(abs(getattr(_constraint(tight, kind), end)), _ROOM_LEAST) for kind, end in keys]
-    low = tight.limit(Kind.POSITION_LIMIT_MIN) or 0.0
-    result: Any = linprog(
-        np.concatenate([np.zeros(k), 1 / np.array(scale)]),
-        A_ub=matrix,
-        b_ub=[limit for _, _, _, limit in rows],
-        A_eq=np.concatenate([np.ones(k), np.zeros(len(keys))])[None],
-        b_eq=[1.0],
-        bounds=[(low, 1.0)] * k + [(0.0, None)] * len(keys),
-        method="highs",
-    )
-    if result.x is None:
-        return mandate
-    excesses: list[float] = result.x[k:].tolist()
-    for (kind, end), excess in zip(keys, excesses, strict=True):
-        if excess <= 1e-9:
-            continue
-        rule, limit = rules[kind], _constraint(mandate, kind)
-        number = getattr(limit, end)
-        beyond = rule["times_excess"] * excess
-        if end == "minimum":
-            mandate = _with(mandate, replace(limit, minimum=-_up(beyond - number, rule["round_up_to"])))
-        else:
-            mandate = _with(mandate, replace(limit, **{end: _up(number + beyond, rule["round_up_to"])}))
-    return mandate
+    least = _up(_ATTAINED * float(values[0, mandate.constraints.index(limit)]), 0.001)
+    return mandate if least <= limit.value else _with(mandate, replace(limit, value=least))
 
 
 def notes_on(fitted: Sequence[tuple[date, FittedMandate]]) -> list[str]:
@@ -222,13 +199,6 @@ def _limit(limit: Constraint) -> str:
 def _up(number: float, step: float) -> float:
     """`number` rounded up to a multiple of `step`, without the dust of the multiplication."""
     return round(math.ceil(round(number / step, 9)) * step, 9)
-
-
-def _constraint(mandate: Mandate, kind: Kind) -> Constraint:
-    limit = mandate.get(kind)
-    if limit is None:
-        raise InternalError(f"the mandate {mandate.mandate_id} has no {kind}")
-    return limit
 
 
 def _with(mandate: Mandate, limit: Constraint) -> Mandate:

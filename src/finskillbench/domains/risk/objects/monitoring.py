@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -10,18 +10,22 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import BuildContext
-from finskillbench.domains.draws import drawn, permuted
+from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.objects.mandates import TIERS
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, batched
 from finskillbench.domains.risk.objects.recipes import RiskDate
 from finskillbench.engines.risk.mandate import COLUMN, COMPLIANCE_TOLERANCE, Kind, Mandate
-from finskillbench.engines.risk.monitor import measure_pairs
+from finskillbench.engines.risk.monitor import limit_scales, measure_pairs
 
-GREY_BAND = 1e-5
+GREY_BAND = 2 * COMPLIANCE_TOLERANCE
 """A status that hangs on less than this, in the unit of its limit, is a test of rounding and no episode."""
-FEW = 2
-"""Broken limits of a portfolio that nearly complies, at most."""
+_COMPLIANT = 10
+"""Episodes of portfolios that keep their whole mandate."""
+_NEAR = (0.01, 0.05)
+"""Distances from a limit, relative to it, within which values are to lie on both sides."""
+_NEAR_WEIGHT, _STRATA_WEIGHT, _CONSTANCY = 0.5, 0.5, 40.0
+"""What the draw weighs beside the balance of statuses: near misses, strata, and the number of compliant portfolios."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +33,7 @@ class MonitoringPair:
     """A portfolio held against a mandate.
 
     `violations` are the kinds that fail; `margin` is how far the nearest status is from changing, in the unit of its
-    limit (whole names are counted, not measured).
+    limit (whole names are counted, not measured); `beyond` is how far each kind lies beyond its limit, relative to it.
     """
 
     case: PortfolioCase
@@ -37,6 +41,7 @@ class MonitoringPair:
     tier: str
     violations: tuple[Kind, ...]
     margin: float
+    beyond: Mapping[Kind, float]
 
     @property
     def compliant(self) -> bool:
@@ -44,13 +49,8 @@ class MonitoringPair:
         return not self.violations
 
 
-_FIRST: tuple[Callable[[MonitoringPair], bool], ...] = (
-    lambda pair: pair.compliant,
-    lambda pair: 0 < len(pair.violations) <= FEW,
-    lambda pair: True,
-)
-_FIRST_UP_TO = (0.5, 0.8)
-"""What comes first among the mandates of a tier, and up to which uniform random number."""
+_BEST_FITTING = 0.5
+"""Share of the portfolios that are held against the mandates of other tiers that they come nearest to keeping."""
 
 
 def measured(cases: Sequence[PortfolioCase], mandates: Sequence[Mandate]) -> tuple[Floats, Floats]:
@@ -68,73 +68,84 @@ def against_mandates(
     margins = np.nanmin(np.abs(np.delete(excess, COLUMN[Kind.NAME_COUNT], axis=1)), axis=1).tolist()
     failing = excess > COMPLIANCE_TOLERANCE
     found: dict[str, dict[str, MonitoringPair]] = {case.portfolio_id: {} for case in cases}
-    for (case, name, one), fails, margin in zip(pairs, failing, margins, strict=True):
-        kinds = tuple(limit.kind for limit in one.mandate.constraints if fails[COLUMN[limit.kind]])
-        found[case.portfolio_id][name] = MonitoringPair(case, one.mandate, one.tier, kinds, margin)
+    for (case, name, one), fails, over, margin in zip(pairs, failing, excess, margins, strict=True):
+        limits = one.mandate.constraints
+        kinds = tuple(limit.kind for limit in limits if fails[COLUMN[limit.kind]])
+        beyond = {limit.kind: float(over[COLUMN[limit.kind]]) / max(limit_scales(limit)) for limit in limits}
+        found[case.portfolio_id][name] = MonitoringPair(case, one.mandate, one.tier, kinds, margin, beyond)
     return found
 
 
 def monitoring_pairs(
     context: BuildContext, case: PortfolioCase, against: Mapping[str, MonitoringPair], band: float
 ) -> list[MonitoringPair]:
-    """The home mandate, then one mandate of each other tier, one that is kept coming first in many of the cases.
-
-    In others one comes first of which no more than two limits are broken: else most kinds of limit, the largest weight
-    among them, which needs no arithmetic, would each tell compliance.
+    """The home mandate, then one mandate of each other tier: of many portfolios that of which they break the least.
 
     A mandate under which some status hangs on less than `band` is taken only where its tier has no other.
     """
     rng = context.generator("risk", "monitored", case.portfolio_id)
+    fitting = rng.random() < _BEST_FITTING
     chosen = [against[case.home]]
     for tier in TIERS:
         if tier == chosen[0].tier:
             continue
         mixed = permuted([one for one in against.values() if one.tier == tier], rng)
-        first = _FIRST[int(np.searchsorted(_FIRST_UP_TO, rng.random()))]
-        best = min(mixed, key=lambda one: (one.margin < band, not first(one)))
+        best = min(mixed, key=lambda one: (one.margin < band, len(one.violations) if fitting else 0))
         chosen.append(best if best.margin >= band else max(mixed, key=lambda one: one.margin))
     return chosen
 
 
-_EVENED = (
-    Kind.POSITION_LIMIT_MAX,
-    Kind.SECTOR_LIMIT_MAX,
-    Kind.TRACKING_ERROR_MAX,
-    Kind.BETA_RANGE,
-    Kind.HHI_MAX,
-)
-"""The kinds that most mandates have: none of them alone is to tell whether a portfolio complies."""
-_GROUPS = {"compliant": EPISODES // 2, "position": 5, "tracking error": 4, "others": EPISODES // 2 - 13, "many": 4}
-"""Episodes of portfolios that keep their mandate; that break up to `FEW` of its limits, among them that on positions,
-or that on tracking error, or neither (random portfolios break these two so often that they would tell); or more.
-"""
+def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], sub_task: str) -> list[MonitoringPair]:
+    """The pairs that become episodes, in their order: each kind of limit as often broken as kept.
 
-
-def drawn_for_monitoring(context: BuildContext, pool: Iterable[MonitoringPair], sub_task: str) -> list[MonitoringPair]:
-    """The pairs that become episodes, in their order; drawn by tier, type, regime and mandate.
-
-    Half comply and half do not, most of these for one or two limits. A pair of which a verdict hangs on less than
-    `GREY_BAND` is passed over.
+    One at a time, the pair that leaves the least imbalance: of PASS and FAIL of each kind, of values just inside and
+    just beyond their limits (the more of these the better), and of tiers, types, regimes and mandates; a quarter
+    complies. A portfolio comes up once.
+    A pair of which a verdict hangs on less than `GREY_BAND` is passed over.
     """
-    pairs: list[MonitoringPair] = []
-    groups: dict[str, list[MonitoringPair]] = {name: [] for name in _GROUPS}
-    for pair in pool:
-        groups[_group(pair)].append(pair)
-    for group, count in _GROUPS.items():
-        rng = context.generator(sub_task, "draw", group)
-        pairs += drawn(groups[group], _traits, count, rng, lambda pair: None if pair.margin < GREY_BAND else pair)
-    return permuted(pairs, context.generator(sub_task, "order"))
+    rng = context.generator(sub_task, "draw")
+    pairs = permuted([pair for pair in pool if pair.margin >= GREY_BAND], rng)
+    statuses = np.array([[_status(pair, kind) for kind in Kind] for pair in pairs])
+    near = np.array([[_near(pair, kind) for kind in Kind] + [_nearest(pair)] for pair in pairs])
+    missed = np.array([sum(abs(one) <= w for one in pair.beyond.values() for w in _NEAR) for pair in pairs]) ** 2
+    strata = _one_hot([(pair.tier, pair.case.type, pair.case.regime, pair.mandate.mandate_id) for pair in pairs])
+    compliant = np.array([pair.compliant for pair in pairs])
+    left, chosen = np.ones(len(pairs), dtype=bool), list[int]()
+    while left.any() and len(chosen) < EPISODES:
+        due = round((len(chosen) + 1) * _COMPLIANT / EPISODES)
+        cost = ((statuses[chosen].sum(axis=0) + statuses) ** 2).sum(axis=1)
+        cost = cost + _NEAR_WEIGHT * ((near[chosen].sum(axis=0) + near) ** 2).sum(axis=1)
+        cost = cost - _NEAR_WEIGHT * missed
+        cost = cost + _STRATA_WEIGHT * (strata @ strata[chosen].sum(axis=0))
+        cost = cost + _CONSTANCY * np.abs(compliant[chosen].sum() + compliant - due)
+        at = int(np.argmin(np.where(left, cost, np.inf)))
+        left &= np.array([pair.case is not pairs[at].case for pair in pairs])
+        chosen.append(at)
+    return permuted([pairs[at] for at in chosen], context.generator(sub_task, "order"))
 
 
-def _group(pair: MonitoringPair) -> str:
-    if pair.compliant or len(pair.violations) > FEW:
-        return "compliant" if pair.compliant else "many"
-    if Kind.POSITION_LIMIT_MAX in pair.violations:
-        return "position"
-    return "tracking error" if Kind.TRACKING_ERROR_MAX in pair.violations else "others"
+def _status(pair: MonitoringPair, kind: Kind) -> float:
+    """1 for FAIL, -1 for PASS, 0 where the mandate does not limit the kind."""
+    return 0.0 if pair.mandate.get(kind) is None else 1.0 if kind in pair.violations else -1.0
 
 
-def _traits(pair: MonitoringPair) -> tuple[str, ...]:
-    """What the draw evens out: the strata, and whether each of the usual kinds fails."""
-    failing = [f"{kind} fails: {kind in pair.violations}" for kind in _EVENED]
-    return pair.tier, pair.case.type, pair.case.regime, pair.mandate.mandate_id, *failing
+def _near(pair: MonitoringPair, kind: Kind) -> float:
+    """1 for a value just beyond its limit, -1 for one just inside it, else 0."""
+    beyond = pair.beyond.get(kind, np.inf)
+    return float(np.sign(beyond)) if abs(beyond) <= max(_NEAR) else 0.0
+
+
+def _nearest(pair: MonitoringPair) -> float:
+    """Values within the nearest distance beyond their limits less those inside them."""
+    return float(sum(np.sign(beyond) for beyond in pair.beyond.values() if abs(beyond) <= min(_NEAR)))
+
+
+def _one_hot(rows: Sequence[Sequence[str]]) -> Floats:
+    """(m, values) 1 for each value that a row has, over the root of how many a stratum has: rare ones count more."""
+    columns = [sorted(set(column)) for column in zip(*rows, strict=True)]
+    return np.array(
+        [
+            [np.sqrt(len(known)) * (value == one) for value, known in zip(row, columns, strict=True) for one in known]
+            for row in rows
+        ]
+    )

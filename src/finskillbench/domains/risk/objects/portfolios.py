@@ -28,16 +28,11 @@ from finskillbench.domains.risk.objects.recipes import (
     PlannedPortfolio,
     RiskDate,
     draw_portfolio,
-    limit_of,
 )
 from finskillbench.engines.risk.batch import Batch
 from finskillbench.engines.risk.exposures import (
-    LEAST_ILLIQUID,
-    LEAST_SECTOR,
-    LEAST_TILT,
     days_to_liquidate,
     illiquid_share,
-    ranked,
 )
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.monitor import measure
@@ -46,8 +41,8 @@ from finskillbench.engines.risk.stress import apply_all
 from finskillbench.errors import SourceError
 
 _ATTEMPTS = 48
-_TRIES_PER_HOME, _TRIES_WHERE_LIKELY = 2, 4
-"""Draws for one home mandate before the next one is tried; more for what is hard to sell, which fits in any."""
+_TRIES_PER_HOME = 8
+"""Draws for one home mandate before the next one is tried."""
 _SLOWEST = 3
 """So many of a liquidity-stressed portfolio's least liquid positions take more than ten days to sell."""
 
@@ -59,7 +54,7 @@ class PortfolioCase:
     Attributes
     ----------
     portfolio_id : neutral; type, regime : what it is, never shown to an agent.
-    home : the mandate that it is run under; placed : whether it was built to keep that mandate.
+    home : the mandate that it is run under.
     trades : (n,) signed weight changes already made this month.
     """
 
@@ -71,7 +66,6 @@ class PortfolioCase:
     portfolio: Portfolio
     trades: Floats
     home: str
-    placed: bool
 
     def to_json(self) -> PortfolioInput:
         """The input field `portfolio`: holdings in ticker order, as signed fractions of NAV."""
@@ -93,10 +87,7 @@ class PortfolioCase:
 
 
 def planned_portfolios(context: BuildContext, settings: RiskSettings) -> list[PlannedPortfolio]:
-    """The 200 portfolios to draw: each type evenly over the regimes, each regime's over its dates.
-
-    A share of each type is placed inside its home mandate (`inside_home_share`); the tiers take turns.
-    """
+    """The 200 portfolios to draw: each type evenly over the regimes, each regime's over its dates; tiers take turns."""
     by_regime: dict[str, list[date]] = {}
     for as_of in context.panels.risk_dates:
         by_regime.setdefault(context.panels.regimes[as_of], []).append(as_of)
@@ -106,38 +97,28 @@ def planned_portfolios(context: BuildContext, settings: RiskSettings) -> list[Pl
         names = list(by_regime)
         names = names[offset % len(names) :] + names[: offset % len(names)]
         shares = {name: len(range(place_, count, len(names))) for place_, name in enumerate(names)}
-        inside = 0
         for name, share in shares.items():
-            rng = context.generator("risk", "dates", kind, name)
-            dates = permuted(by_regime[name], rng)
+            dates = permuted(by_regime[name], context.generator("risk", "dates", kind, name))
             for number in range(share):
-                # Spread over the numbers, so that each regime has its share inside.
-                part = settings["inside_home_share"].get(kind, 0.0)
-                placed = int((number + offset + 1) * part) > int((number + offset) * part)
-                # What is hard to sell may be held under any mandate; the other risks hardly fit in a hard one.
-                turns = ("hard", "medium", "hard") if kind == LIQUIDITY_STRESSED else TIERS
-                tier = turns[inside % len(turns)]
-                inside += placed or kind == MANDATE_VIOLATING
-                nearly = not placed and rng.random() < settings["nearly_share"]
-                planned.append(PlannedPortfolio(kind, name, dates[number % len(dates)], number, placed, nearly, tier))
+                tier = TIERS[len(planned) % len(TIERS)]
+                planned.append(PlannedPortfolio(kind, name, dates[number % len(dates)], number, tier))
     return planned
 
 
 def draw(
     context: BuildContext, plan: PlannedPortfolio, dates: Mapping[date, RiskDate], settings: RiskSettings
 ) -> PortfolioCase:
-    """A planned portfolio; on another date of its regime, or outside its home mandate's limits, where it must.
+    """A planned portfolio; on another date of its regime where it must.
 
     Raises
     ------
     SourceError : where no date of the regime has such a portfolio.
     """
     others = [day for day, regime in context.panels.regimes.items() if regime == plan.regime and day != plan.as_of]
-    for tried in dict.fromkeys((plan, replace(plan, placed=False, nearly=False))):
-        for as_of in (plan.as_of, *others):
-            case = _draw_at(context, replace(tried, as_of=as_of), dates[as_of], settings)
-            if case is not None:
-                return case
+    for as_of in (plan.as_of, *others):
+        case = _draw_at(context, replace(plan, as_of=as_of), dates[as_of], settings)
+        if case is not None:
+            return case
     raise SourceError(
         f"panels at {plan.as_of}",
         f"the {len(dates[plan.as_of].market.tickers)} names allow no {plan.type} portfolio, there or elsewhere in the "
@@ -151,39 +132,29 @@ def _draw_at(
 ) -> PortfolioCase | None:
     """Draw until the engines find the planted risk and nothing hangs on rounding; None where no draw succeeds."""
     homes = _homes(context, plan, at)
-    tries = _TRIES_WHERE_LIKELY if plan.type == LIQUIDITY_STRESSED else _TRIES_PER_HOME
-    # Any mandate is home to a portfolio that need neither keep nor break it.
-    searched = plan.placed or plan.nearly or plan.type == MANDATE_VIOLATING
     for number in range(_ATTEMPTS):
         rng = context.generator("risk", plan.type, plan.regime, plan.number, number)
-        name = homes[number // tries % len(homes)] if searched else homes[0]
+        name = homes[number // _TRIES_PER_HOME % len(homes)]
         home = at.mandates[name].mandate
-        drawn = draw_portfolio(Attempt(rng, plan, at, home, settings))
+        drawn = draw_portfolio(Attempt(rng, plan, at, home, settings, number / _ATTEMPTS))
         if drawn is None:
             continue
         portfolio, trades = drawn
-        if _planted(plan, _facts(portfolio, at, home)) and _clear(portfolio, at, home, settings["grey_band"]):
-            return PortfolioCase(
-                "", plan.type, plan.regime, plan.as_of, at.market, portfolio, trades, name, plan.placed
-            )
+        facts = _facts(portfolio, at, home)
+        if _planted(plan, facts) and _clear(portfolio, at, home, settings["grey_band"]):
+            return PortfolioCase("", plan.type, plan.regime, plan.as_of, at.market, portfolio, trades, name)
     return None
 
 
 def _homes(context: BuildContext, plan: PlannedPortfolio, at: RiskDate) -> list[str]:
     """The mandates in the order in which they are tried: those of the planned tier first."""
     rng = context.generator("risk", "home", plan.type, plan.regime, plan.number)
-    names = [name for name, fitted in at.mandates.items() if _may_be_home(plan, fitted.mandate)]
+    names = [
+        name
+        for name, fitted in at.mandates.items()
+        if plan.type != MANDATE_VIOLATING or len(fitted.mandate.constraints) > LEAST["failing"]
+    ]
     return sorted(permuted(names, rng), key=lambda name: at.mandates[name].tier != plan.tier)
-
-
-def _may_be_home(plan: PlannedPortfolio, mandate: Mandate) -> bool:
-    """Whether the mandate's own numbers leave room for what is planted."""
-    if plan.type == MANDATE_VIOLATING:
-        return len(mandate.constraints) > LEAST["failing"]
-    if plan.type == CONCENTRATED and plan.placed:
-        sector, name = limit_of(mandate, Kind.SECTOR_LIMIT_MAX), limit_of(mandate, Kind.POSITION_LIMIT_MAX)
-        return sector > LEAST["sector"] and name > LEAST["name"]
-    return True
 
 
 def _facts(portfolio: Portfolio, at: RiskDate, home: Mandate) -> dict[str, float]:
@@ -214,10 +185,7 @@ def _planted(plan: PlannedPortfolio, facts: Mapping[str, float]) -> bool:
         MANDATE_VIOLATING: ("failing",),
         STRESS_VULNERABLE: ("worse",),
     }[plan.type]
-    found = all(facts[name] >= LEAST[name] for name in wanted)
-    if (plan.placed and facts["failing"]) or (plan.nearly and not facts["failing"]):
-        return False
-    return found
+    return all(facts[name] >= LEAST[name] for name in wanted)
 
 
 def clear_of_limits(portfolio: Portfolio, mandate: Mandate, market: Market, band: float) -> bool:
@@ -228,19 +196,11 @@ def clear_of_limits(portfolio: Portfolio, mandate: Mandate, market: Market, band
 
 
 def _clear(portfolio: Portfolio, at: RiskDate, home: Mandate, band: float) -> bool:
-    """Whether neither a status of the home mandate nor a rank or listing of the exposures hangs on rounding."""
-    market, sizes = at.market, np.abs(portfolio.weights[portfolio.weights != 0])
+    """Whether the portfolio is one, and no status of its home mandate hangs on rounding."""
+    sizes = np.abs(portfolio.weights[portfolio.weights != 0])
     if sizes.min() < SMALLEST - band / 2 or portfolio.cash < 0 or np.diff(np.sort(sizes)[-2:])[0] < band:
         return False
-    tilts = np.abs(portfolio.weights @ market.betas - NEUTRAL)
-    sectors = np.sort(portfolio.weights @ market.membership)
-    listed = [*(tilts - LEAST_TILT), *(sectors - LEAST_SECTOR), illiquid_share(portfolio, market) - LEAST_ILLIQUID]
-    if np.abs(listed).min() < band or np.diff(sectors[-2:]).min(initial=1.0) < band:
-        return False
-    magnitudes = [one.magnitude for one in ranked(portfolio, market, k=6)]
-    if np.abs(np.diff(magnitudes)).min(initial=1.0) < band:
-        return False
-    return clear_of_limits(portfolio, home, market, band)
+    return clear_of_limits(portfolio, home, at.market, band)
 
 
 def batched(cases: Sequence[PortfolioCase]) -> tuple[Batch, Integers]:

@@ -8,13 +8,13 @@ from datetime import date
 
 import numpy as np
 
-from finskillbench.arrays import FACTORS, Floats
+from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import Range, RiskSettings
 from finskillbench.domains.risk.objects.mandates import FittedMandate
-from finskillbench.domains.risk.objects.placement import AtLeast, place, tightened
+from finskillbench.domains.risk.objects.placement import AtLeast, place
 from finskillbench.engines.risk.exposures import NEUTRAL_BETA, illiquid_shares
-from finskillbench.engines.risk.mandate import Kind, Mandate
+from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
 from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.risk.stress import Scenario, apply_all
 
@@ -25,21 +25,12 @@ MANDATE_VIOLATING = "mandate_violating"
 STRESS_VULNERABLE = "stress_vulnerable"
 TYPES = (CONCENTRATED, FACTOR_TILTED, LIQUIDITY_STRESSED, MANDATE_VIOLATING, STRESS_VULNERABLE)
 
-LEAST = {"sector": 0.40, "name": 0.10, "tilt": 0.50, "illiquid": 0.10, "days": 10.0, "failing": 3, "worse": 0.03}
+LEAST = {"sector": 0.30, "name": 0.08, "tilt": 0.35, "illiquid": 0.10, "days": 10.0, "failing": 3, "worse": 0.015}
 """What a planted risk has to reach, by the engines: fractions of NAV, a beta, days, constraints, a loss of NAV."""
-_DROPPED = (
-    Kind.POSITION_LIMIT_MAX,
-    Kind.SECTOR_LIMIT_MAX,
-    Kind.TRACKING_ERROR_MAX,
-    Kind.BETA_RANGE,
-    Kind.FACTOR_EXPOSURE_MAX,
-    Kind.TURNOVER_MAX_MONTHLY,
-    Kind.CASH_MAX,
-    Kind.HHI_MAX,
-    Kind.NAME_COUNT,
-)
-"""Limits that a portfolio which nearly keeps its mandate may break."""
-_SPREADS = 60
+_LOOSE = 0.4
+"""How much more of its limits a try may leave out, and how much less press against them, at the last of the tries."""
+_EXACT = 1e-6
+"""How far a weight or exposure that is pressed to a value may stay below it."""
 _OF_HOLDING, _OF_CASH = 0.95, 0.9
 """Largest parts of a holding that was bought, and of cash that was received, within the month."""
 NEUTRAL = NEUTRAL_BETA * (np.arange(len(FACTORS)) == 0)
@@ -51,16 +42,12 @@ SMALLEST = 0.0015
 
 @dataclass(frozen=True)
 class PlannedPortfolio:
-    """One portfolio to be drawn: its type, regime and date, its number within both, and whether it is placed."""
+    """One portfolio to be drawn: its type, regime and date, its number within both."""
 
     type: str
     regime: str
     as_of: date
     number: int
-    placed: bool
-    """Whether it is built to keep its home mandate."""
-    nearly: bool
-    """Whether it keeps all but one or two limits of its home; of MANDATE_VIOLATING, every position limit."""
     tier: str
     """The tier in which its home mandate is looked for first."""
 
@@ -76,13 +63,17 @@ class RiskDate:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at a planned portfolio: its random numbers, its date, and the mandate that is to be its home."""
+    """One try at a planned portfolio: its random numbers, its date, and the mandate that is to be its home.
+
+    `late` grows from 0 at the first try to 1 at the last.
+    """
 
     rng: np.random.Generator
     plan: PlannedPortfolio
     at: RiskDate
     home: Mandate
     settings: RiskSettings
+    late: float
 
     @property
     def size(self) -> int:
@@ -104,10 +95,8 @@ def _concentrated(attempt: Attempt) -> Drawn:
     sector, name = np.zeros(len(market.tickers)), np.zeros(len(market.tickers))
     sector[members] = 1.0
     name[chosen[0]] = 1.0
-    # Just beyond the threshold where a mandate's own limits are not far above it.
-    reach = 0.25 if attempt.plan.placed else 1.0
     demands = [
-        AtLeast(row, low + (high - low) * reach * rng.random())
+        AtLeast(row, low + (high - low) * rng.random())
         for row, (low, high) in ((sector, planted["sector"]), (name, planted["name"]))
     ]
     scores = np.where(np.isin(np.arange(len(name)), chosen), 4.0, 0.0)
@@ -158,7 +147,8 @@ def _mandate_violating(attempt: Attempt) -> Drawn:
     """Uneven random weights, some sold short, and more trading than most mandates allow."""
     rng, settings, n = attempt.rng, attempt.settings, attempt.size
     planted = settings["planted"]["mandate_violating"]
-    support = rng.permutation(n)[: _size(rng, settings, n)]
+    low, high = settings["holdings"]
+    support = rng.permutation(n)[: min(int(rng.integers(low, high + 1)), n)]
     cash = float(rng.uniform(*settings["cash"]))
     weights = np.zeros(n)
     shorts = support[:0]
@@ -170,13 +160,6 @@ def _mandate_violating(attempt: Attempt) -> Drawn:
     parts = np.maximum(rng.dirichlet(np.full(len(longs), 0.8)), SMALLEST)
     total = 1 - cash - weights.sum()
     weights[longs] = parts / parts.sum() * total
-    if attempt.plan.nearly:
-        least = min(_cap(one.mandate) for one in attempt.at.mandates.values())
-        ceilings = least * rng.uniform(0.9, 0.99, len(longs))
-        if ceilings.sum() < total:
-            return None
-        for _ in range(_SPREADS):  # what is cut off goes to the others; the last rest stays in cash
-            weights[longs] = np.minimum(weights[longs] * total / weights[longs].sum(), ceilings)
     return _portfolio(attempt, weights, settings["turnover_violating"])
 
 
@@ -195,100 +178,172 @@ def draw_portfolio(attempt: Attempt) -> Drawn:
 
 
 def _filled(attempt: Attempt, *, scores: Floats, demands: Sequence[AtLeast] = ()) -> Drawn:
-    """A long portfolio that meets the demands, near random weights; inside the home mandate where the plan says so.
+    """A portfolio that meets the demands, near random weights, about the limits of its home mandate.
 
-    Names of a high score (n,) are drawn more often and weigh more. Ceilings differ a little from name to name and from
-    sector to sector, so that a mandate's limit does not leave ties.
+    Whoever runs it works up to limits of his own, each a random multiple of the mandate's around 1: on which side of a
+    limit a value comes to lie, and how far, no rule tells. Names of a high score (n,) are drawn more often and weigh
+    more.
     """
-    rng, market, settings = attempt.rng, attempt.at.market, attempt.settings
-    n = attempt.size
-    tight, size = None, _size(rng, settings, n)
-    cash_range, turnover = settings["cash"], settings["turnover"]
-    if attempt.plan.placed or attempt.plan.nearly:
-        tight, size, cash_range, turnover = _inside_home(attempt)
-    if tight is not None and tight.get(Kind.TRACKING_ERROR_MAX) is not None:
+    rng, market, settings, n = attempt.rng, attempt.at.market, attempt.settings, attempt.size
+    own, pressed = _own_limits(attempt)
+    error = own.limit(Kind.TRACKING_ERROR_MAX)
+    if error is not None:
         # Nobody tracks a benchmark without its largest names.
         scores = 0.5 * scores + _standard(np.asarray(market.benchmark))
+    size = _size(attempt, own)
     chances = np.exp(scores - scores.max())
     # The larger of random keys ~ a draw without replacement in proportion to the chances (Efraimidis & Spirakis 2006).
     support = np.sort(np.argsort(-np.log(rng.random(n)) / np.maximum(chances, 1e-6))[:size])
-    cash = float(rng.uniform(cash_range[0], cash_range[1]))
+    cash = _drawn_within(rng, own.limit(Kind.CASH_MAX), settings["cash"], error)
+    short = _shorts(attempt, own, support, cash)
     target = np.zeros(n)
-    mix = rng.dirichlet(np.full(size, 4.0)) * np.exp(0.5 * np.clip(scores[support], -2, 2))
-    target[support] = mix / mix.sum() * (1 - cash)
-    cap = settings["largest_weight"] if tight is None else min(settings["largest_weight"], _cap(tight))
-    ceilings = cap * rng.uniform(0.93, 1.0, n)
-    spread = _sector_spread(rng, market, tight)
+    mix = rng.dirichlet(np.full(size, 1.5)) * np.exp(0.5 * np.clip(scores[support], -2, 2))
+    target[support] = mix / mix.sum() * (1 - cash - short.sum())
+    least = own.limit(Kind.POSITION_LIMIT_MIN)
+    ceilings = np.full(n, min(settings["largest_weight"], own.limit(Kind.POSITION_LIMIT_MAX) or 1.0))
+    if least is not None:
+        ceilings[rng.choice(support)] = least + _EXACT
     weights = place(
         market,
         support,
-        mandate=tight,
+        mandate=_continuous(own),
         target=target,
-        cash=cash,
-        least=settings["least_weight"],
+        cash=cash + float(short.sum()),
+        least=settings["least_weight"] if least is None else least,
         ceilings=ceilings,
-        demands=[*demands, *spread],
+        demands=[*demands, *_pressed(attempt, own, pressed, support, ceilings)],
     )
-    return None if weights is None else _portfolio(attempt, weights, turnover)
+    if weights is None:
+        return None
+    turnover = _drawn_within(rng, own.limit(Kind.TURNOVER_MAX_MONTHLY), settings["turnover"], None)
+    return _portfolio(attempt, weights + short, (turnover, turnover))
 
 
-def _inside_home(attempt: Attempt) -> tuple[Mandate, int, Range, Range]:
-    """The limits to be kept, drawn in a little, and the number of names, cash and turnover that they leave room for."""
-    rng, home, settings = attempt.rng, attempt.home, attempt.settings
-    dropped = _dropped(attempt) if attempt.plan.nearly else ()
-    retained = replace(home, constraints=tuple(one for one in home.constraints if one.kind not in dropped))
-    tight = tightened(retained, rng.uniform(*settings["inside"]["share"]), settings["inside"]["least"])
-    size = _size_within(rng, settings, tight, attempt.size)
-    ranges: list[Range] = []
-    for kind, (low, high) in ((Kind.CASH_MAX, settings["cash"]), (Kind.TURNOVER_MAX_MONTHLY, settings["turnover"])):
-        most = min(high, limit_of(tight, kind))
-        ranges.append((min(limit_of(home, kind), most) if kind in dropped else low, most))
-    return tight, size, ranges[0], ranges[1]
+def _own_limits(attempt: Attempt) -> tuple[Mandate, frozenset[Kind]]:
+    """The home mandate with every limit times its own random multiple, some left out; and those to be pressed against.
+
+    Half of the multiples lie within a few percent of 1, the others within a third: a limit is missed as often as kept.
+    """
+    rng, settings, late = attempt.rng, attempt.settings["about_limits"], attempt.late
+    kept: list[Constraint] = []
+    pressed: set[Kind] = set()
+    for limit in attempt.home.constraints:
+        spread = settings["near"] if rng.random() < settings["near_share"] else settings["wide"]
+        multiple = float(np.exp(spread * rng.standard_normal() + settings["above"].get(limit.kind, 0.0)))
+        left_out, press = rng.random(2)
+        crowded = _LOOSE * (limit.kind in _CROWDED_OUT.get(attempt.plan.type, ()))
+        if limit.kind in _MAY_BE_LEFT_OUT and left_out < settings["left_out"] + crowded + _LOOSE * late:
+            continue
+        if press < settings["pressed"] - _LOOSE * late:
+            pressed.add(limit.kind)
+        kept.append(_times(limit, multiple))
+    own = replace(attempt.home, constraints=tuple(kept))
+    if own.get(Kind.TRACKING_ERROR_MAX) is not None:
+        # Next to the benchmark there is room for one bet or two.
+        pressed = set(permuted(sorted(pressed), rng)[: int(rng.integers(1, 3))])
+    return own, frozenset(pressed)
 
 
-def _dropped(attempt: Attempt) -> tuple[Kind, ...]:
-    """One or two limits of the home that need not be kept; beside them those that leave what is planted no room."""
-    rng, home, concentrated = attempt.rng, attempt.home, attempt.plan.type == CONCENTRATED
-    kinds = [one.kind for one in home.constraints if one.kind in _DROPPED]
-    tight = {Kind.SECTOR_LIMIT_MAX: LEAST["sector"], Kind.POSITION_LIMIT_MAX: LEAST["name"]}
-    crowded = [kind for kind, least in tight.items() if concentrated and limit_of(home, kind) <= least]
-    chosen = permuted(kinds, rng)[: int(rng.integers(1, 3))]
-    return tuple(dict.fromkeys([*crowded, *chosen]))
+_MAY_BE_LEFT_OUT = frozenset(
+    {
+        Kind.POSITION_LIMIT_MAX,
+        Kind.SECTOR_LIMIT_MAX,
+        Kind.TRACKING_ERROR_MAX,
+        Kind.BETA_RANGE,
+        Kind.FACTOR_EXPOSURE_MAX,
+        Kind.HHI_MAX,
+    }
+)
+"""Limits that a try may leave out for want of room; the others are met by how much is held, shorted or traded."""
+_CROWDED_OUT: Mapping[str, tuple[Kind, ...]] = {
+    CONCENTRATED: (Kind.POSITION_LIMIT_MAX, Kind.SECTOR_LIMIT_MAX, Kind.TRACKING_ERROR_MAX, Kind.HHI_MAX),
+    FACTOR_TILTED: (Kind.TRACKING_ERROR_MAX, Kind.FACTOR_EXPOSURE_MAX),
+    STRESS_VULNERABLE: (Kind.TRACKING_ERROR_MAX,),
+}
+"""Limits that what is planted leaves no room for."""
 
 
-def _sector_spread(rng: np.random.Generator, market: Market, tight: Mandate | None) -> list[AtLeast]:
-    limit = None if tight is None else tight.get(Kind.SECTOR_LIMIT_MAX)
-    if limit is None or limit.value is None:
-        return []
-    caps = limit.value * rng.uniform(0.92, 1.0, len(market.sector_names))
-    return [AtLeast(-column, -float(cap)) for column, cap in zip(market.membership.T, caps, strict=True)]
+def _times(limit: Constraint, multiple: float) -> Constraint:
+    if limit.kind is Kind.BETA_RANGE:
+        low, high = limit.minimum or 0.0, limit.maximum or 0.0
+        reach = 1 + (multiple - 1) / 3  # a beta is known to a few hundredths; a third off is another kind of portfolio
+        return replace(limit, minimum=low / reach, maximum=high * reach)
+    if limit.kind is Kind.GROSS_EXPOSURE_MAX:
+        multiple = 1 + (multiple - 1) / 8  # what is short is a few percent of NAV
+    return limit if limit.value is None else replace(limit, value=limit.value * multiple)
 
 
-def _size(rng: np.random.Generator, settings: RiskSettings, names: int) -> int:
-    low, high = settings["holdings"]
+def _continuous(mandate: Mandate) -> Mandate:
+    """The limits that the program keeps; the others are met by the names, the cash and the trades that are drawn."""
+    drawn = (Kind.CASH_MAX, Kind.TURNOVER_MAX_MONTHLY, Kind.LONG_ONLY, Kind.GROSS_EXPOSURE_MAX, Kind.NAME_COUNT)
+    return replace(mandate, constraints=tuple(one for one in mandate.constraints if one.kind not in drawn))
+
+
+def _pressed(
+    attempt: Attempt, own: Mandate, pressed: frozenset[Kind], support: Integers, ceilings: Floats
+) -> list[AtLeast]:
+    """Demands that take a name, a sector, the beta or a factor to the limits that are pressed against."""
+    rng, market = attempt.rng, attempt.at.market
+    benchmark = np.asarray(market.benchmark)
+    demands: list[AtLeast] = []
+    for limit in own.constraints:
+        if limit.kind not in pressed:
+            continue
+        if limit.kind is Kind.POSITION_LIMIT_MAX and limit.value is not None:
+            place_ = support[int(np.argmax(benchmark[support] * rng.random(len(support))))]
+            demands.append(AtLeast(np.eye(attempt.size)[place_], float(ceilings[place_]) - _EXACT))
+            others = support[support != place_]
+            ceilings[others] = np.minimum(ceilings[others], ceilings[place_] * rng.uniform(0.8, 1.0, len(others)))
+        elif limit.kind is Kind.SECTOR_LIMIT_MAX and limit.value is not None:
+            column = market.membership[:, int(np.argmax(market.membership[support].T @ benchmark[support]))]
+            demands.append(AtLeast(column, min(limit.value, 0.6) - _EXACT))
+        elif limit.kind is Kind.BETA_RANGE:
+            slopes, way = market.betas[:, 0], rng.choice([-1.0, 1.0])
+            end = limit.minimum if way < 0 else limit.maximum
+            demands.append(AtLeast(way * slopes, way * (end or 0.0) - _EXACT))
+        elif limit.kind is Kind.FACTOR_EXPOSURE_MAX and limit.value is not None:
+            slopes = market.betas[:, FACTORS.index(str(rng.choice(list(limit.factors))))]
+            way = 1.0 if float(benchmark @ slopes) > 0 else -1.0
+            demands.append(AtLeast(way * slopes, limit.value - _EXACT))
+    return demands
+
+
+def _shorts(attempt: Attempt, own: Mandate, support: Integers, cash: float) -> Floats:
+    """(n,) short positions of names that are not held long; none where nobody would have shorted."""
+    rng, settings = attempt.rng, attempt.settings["planted"]["mandate_violating"]
+    short, outside = np.zeros(attempt.size), np.setdiff1d(np.arange(attempt.size), support)
+    gross = own.limit(Kind.GROSS_EXPOSURE_MAX)
+    banned = own.get(Kind.LONG_ONLY) is not None
+    if not len(outside) or (banned and rng.random() > settings["short_share"]):
+        return short
+    low, high = settings["short_weight"]
+    names = rng.permutation(outside)[: int(rng.integers(settings["shorts"][0], settings["shorts"][1] + 1))]
+    if banned:
+        # An oversight: a position that was sold twice, a fraction of what is usually held.
+        short[names[:1]] = -rng.uniform(SMALLEST, low)
+    elif gross is not None and gross > 1 - cash + 2 * SMALLEST:
+        short[names] = -rng.dirichlet(np.full(len(names), 3.0)) * min((gross - 1 + cash) / 2, high * len(names))
+    return short
+
+
+def _drawn_within(rng: np.random.Generator, limit: float | None, usual: Range, error: float | None) -> float:
+    """The limit itself where there is one, else a usual number; no more cash than the tracking error has room for."""
+    most = 1.0 if error is None else 2 * error
+    return min(limit, most) if limit is not None else float(rng.uniform(usual[0], min(usual[1], most)))
+
+
+def _size(attempt: Attempt, own: Mandate) -> int:
+    """Names held: as many as a name count asks for or nearly so, and as a tracking error needs."""
+    rng, names, error = attempt.rng, attempt.size, own.limit(Kind.TRACKING_ERROR_MAX)
+    low, high = attempt.settings["holdings"]
+    count = own.get(Kind.NAME_COUNT)
+    if error is not None:
+        share = next(share for most, share in attempt.settings["tracking"] if error <= most)
+        low = max(low, min(round(share * names), attempt.settings["most_holdings"]))
+        high = max(low, high, min(round((share + 0.2) * names), attempt.settings["most_holdings"]))
+    if count is not None and count.minimum is not None:
+        low = high = max(2, int(count.minimum) + int(rng.integers(-4, 3)))
     return min(int(rng.integers(low, high + 1)), names)
-
-
-def _size_within(rng: np.random.Generator, settings: RiskSettings, tight: Mandate, names: int) -> int:
-    """Holdings that the position limit, the HHI and the name count leave room for, as many as tracking needs."""
-    low, high = settings["holdings"]
-    if tight.get(Kind.TRACKING_ERROR_MAX) is not None or tight.get(Kind.HHI_MAX) is not None:
-        low = (low + high) // 2 + 1
-    count = tight.get(Kind.NAME_COUNT)
-    if count is not None:
-        low = low if count.minimum is None else max(low, int(count.minimum))
-        high = high if count.maximum is None else min(high, int(count.maximum))
-    return min(int(rng.integers(min(low, high), high + 1)), names)
-
-
-def limit_of(mandate: Mandate, kind: Kind) -> float:
-    """The limit of one kind; 1, which binds nothing, where the mandate has none."""
-    value = mandate.limit(kind)
-    return 1.0 if value is None else value
-
-
-def _cap(mandate: Mandate) -> float:
-    return limit_of(mandate, Kind.POSITION_LIMIT_MAX)
 
 
 def _portfolio(attempt: Attempt, weights: Floats, turnover: Sequence[float]) -> tuple[Portfolio, Floats]:

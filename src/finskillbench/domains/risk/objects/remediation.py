@@ -173,9 +173,8 @@ def _remedied(pair: MonitoringPair) -> RemediationPair | None:
     if not remedy.settled:
         return None
     plain = merit_without_optimiser(*asked, remedy)
-    return RemediationPair(
-        pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, remedy=remedy, modelled=modelled, plain=plain
-    )
+    kept = (pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, pair.beyond)
+    return RemediationPair(*kept, remedy=remedy, modelled=modelled, plain=plain)
 
 
 def _mendable(pair: MonitoringPair, band: float) -> bool | None:
