@@ -70,14 +70,13 @@ class Panels:
         return self.covariance[as_of].symbols
 
     def snapshot(self, as_of: date) -> Market:
-        """Everything the risk engines need of a risk date, for `symbols_at`; returns (252, n) included.
+        """What the risk engines need of a risk date, for `symbols_at`; the factor volatility is the domain's to add.
 
         Raises InputError if it is no risk date.
         """
         if as_of not in self.regimes:
             raise InputError(f"panels: {as_of} is not a risk date")
         tickers, covariance = self.symbols_at(as_of), self.covariance[as_of]
-        place = {symbol: at for at, symbol in enumerate(self.symbols)}
         return Market(
             tickers=tickers,
             sectors=tuple(self.sectors[symbol] for symbol in tickers),
@@ -85,7 +84,6 @@ class Panels:
             benchmark=self.weights(as_of),
             risk=RiskModel.from_factors(covariance.loadings, covariance.specific),
             dollar_volume=self._vector(self.liquidity, as_of, "average_daily_volume_usd"),
-            returns=self.window_returns(as_of)[1][:, [place[symbol] for symbol in tickers]],
         )
 
     def prices_of(self, field: str) -> pl.DataFrame:

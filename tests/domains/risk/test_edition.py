@@ -54,7 +54,7 @@ def test_forty_episodes_spread_over_types_regimes_and_dates(cases: Any, name: st
 
 def test_verdicts_are_balanced(cases: Any) -> None:
     compliant = [truth.expected_output["overall_compliant"] for _, truth, _ in cases["constraint_monitoring"]]
-    assert (compliant.count(True), compliant.count(False)) == (20, 20)
+    assert (compliant.count(True), compliant.count(False)) == (10, 30)
     mended = [truth.expected_output["post_trade_compliant"] for _, truth, _ in cases["risk_remediation"]]
     assert (mended.count(True), mended.count(False)) == (28, 12)
     listed = {
@@ -81,7 +81,7 @@ def test_no_kind_of_limit_alone_tells_compliance(cases: Any, capsys: pytest.Capt
             print(f"  {kind} passes as the whole does: {sum(hits)} of {len(hits)}")
     for kind, hits in agreed.items():
         # Of a kind that few mandates have, one episode more or less is no pattern.
-        assert sum(hits) <= 0.76 * len(hits) + 1, kind
+        assert sum(hits) <= 0.85 * len(hits) + 1, kind
     assert sum("position_limit_max" not in kinds for kinds in broken) >= 10
 
 
@@ -119,13 +119,16 @@ def test_remediation_uses_no_portfolio_of_monitoring(cases: Any) -> None:
     assert not used[0] & used[1]
 
 
-def test_few_lists_of_exposures_take_weights_alone(cases: Any) -> None:
+def test_no_exposure_is_always_listed_and_none_always_the_largest(cases: Any) -> None:
     lists = [
-        {row["type"] for row in truth.expected_output["top_risk_exposures"]}
+        [row["type"] for row in truth.expected_output["top_risk_exposures"]]
         for _, truth, _ in cases["risk_identification"]
     ]
-    assert sum(not kinds & {"factor_tilt", "liquidity_risk"} for kinds in lists) <= 8
-    assert sum("factor_tilt" in kinds for kinds in lists) >= 15
+    listed = Counter(kind for kinds in lists for kind in set(kinds))
+    assert min(listed.values()) >= 12
+    assert max(listed.values()) <= 36
+    assert max(Counter(kinds[0] for kinds in lists).values()) <= 24
+    assert len({len(kinds) for kinds in lists}) >= 3
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -181,7 +184,10 @@ def _constants(name: str, episode: Episode) -> dict[str, Json]:
             for status in ("PASS", "FAIL")
         }
     if name == "risk_identification":
-        rows = [{"type": "single_name", "subject": row["symbol"], "magnitude": 0.1} for row in _holdings(episode)[:1]]
+        rows = [
+            {"type": "single_name", "subject": row["symbol"], "magnitude": 0.1, "evidence": 0.1}
+            for row in _holdings(episode)[:1]
+        ]
         rows += [{"type": "concentration", "subject": "portfolio", "magnitude": 0.08}]
         return {"two guesses": {"top_risk_exposures": rows}}
     if name == "stress_testing":
@@ -215,7 +221,7 @@ def test_constant_answers_stay_near_zero(cases: Any, name: str) -> None:
 
 def test_selling_everything_is_no_remedy(cases: Any) -> None:
     """All in cash keeps many limits, but never a mandate's beta, cash or tracking error; where it does, it is dear."""
-    scores = []
+    scores: list[float] = []
     for episode, truth, task_input in cases["risk_remediation"]:
         trades = [
             {
@@ -256,7 +262,7 @@ def test_difficulty_follows_from_what_the_input_shows(cases: Any) -> None:
             elif min(weights) < 0 or len(weights) > 23:
                 expected = "hard"
             else:
-                expected = "easy" if len(weights) <= 21 else "medium"
+                expected = "easy" if len(weights) <= 19 else "medium"
             assert episode.difficulty == expected, episode.task_id
     for episode, _, _ in cases["risk_remediation"]:
         broken = len(episode.input["violations"])
@@ -264,7 +270,11 @@ def test_difficulty_follows_from_what_the_input_shows(cases: Any) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(data=st.data())
 def test_any_object_gets_a_score_in_range_on_real_inputs(cases: Any, name: str, data: st.DataObject) -> None:
     _, truth, task_input = cases[name][data.draw(st.integers(0, 39))]

@@ -14,13 +14,14 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings
 from finskillbench.domains.risk.objects import construct as construction
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
-from finskillbench.domains.risk.objects.mandates import FittedMandate, fit
+from finskillbench.domains.risk.objects.mandates import FittedMandate, capped_benchmark, fit
 from finskillbench.domains.risk.objects.portfolios import clear_of_limits
 from finskillbench.domains.risk.objects.recipes import LEAST, TYPES
 from finskillbench.domains.risk.objects.remediation import RemediationPair
 from finskillbench.edition import Edition
 from finskillbench.engines.risk.mandate import Kind
 from finskillbench.engines.risk.monitor import measure
+from finskillbench.engines.risk.portfolio import Portfolio
 from finskillbench.engines.risk.remediation import nearest, remediate
 from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.engines.risk.task import portfolio_from
@@ -74,26 +75,50 @@ def test_a_mandate_is_as_the_catalog_states_it_or_wider_with_a_note(objects: Ris
         assert any(f"The mandate {name} has {kind} " in note for note in noted)
 
 
-def test_a_mandate_that_the_universe_cannot_hold_is_widened(synthetic_panels: Panels) -> None:
-    as_of = synthetic_panels.risk_dates[-1]
-    market = synthetic_panels.snapshot(as_of)
-    impossible: Any = {
+def test_every_benchmark_keeps_the_mandates_held_against_it(objects: RiskObjects) -> None:
+    """But for what no index is held against; and an index mandate runs next to its index."""
+    run = {Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT}
+    for at in objects.dates.values():
+        benchmark = np.asarray(at.market.benchmark)
+        assert benchmark.sum() == pytest.approx(1)
+        assert benchmark.max() <= max(0.05, 2.4 / len(benchmark)) + 1e-12
+        for fitted in at.mandates.values():
+            index = Portfolio(benchmark, 0.0, 1e9)
+            broken = {one.kind for one in measure(index, fitted.mandate, at.market) if not one.passed}
+            assert broken <= run, fitted.mandate.mandate_id
+            if (most := fitted.mandate.limit(Kind.TRACKING_ERROR_MAX)) is not None:
+                assert most <= (0.02 if "Index" in fitted.mandate.name else 0.06)
+
+
+def test_a_cap_is_spread_over_the_others_in_proportion() -> None:
+    found = capped_benchmark(np.array([0.5, 0.3, 0.1, 0.06, 0.04]), {"largest": 0.05, "times_equal": 1.6})
+    np.testing.assert_allclose(found, [0.32, 0.32, 0.18, 0.108, 0.072], atol=1e-12)
+
+
+def test_a_mandate_that_its_benchmark_would_break_is_raised_to_it(objects: RiskObjects) -> None:
+    as_of, at = next(iter(objects.dates.items()))
+    narrow: Any = {
         "mandate_id": "narrow",
         "name": "Narrow",
         "tier": "hard",
+        "room": {"position_limit_max": 0.005},
         "constraints": [
             {"type": "long_only", "value": True},
             {"type": "position_limit_max", "value": 0.03},
             {"type": "sector_limit_max", "value": 0.07},
-            {"type": "tracking_error_max", "value": 0.001},
             {"type": "beta_range", "min": 1.9, "max": 2.0},
             {"type": "hhi_max", "value": 0.02},
             {"type": "name_count", "min": 40, "max": None},
         ],
     }
-    fitted = fit(impossible, as_of, market, mandate_catalog()["widening"])
-    assert {change.kind for change in fitted.widened} >= {Kind.TRACKING_ERROR_MAX, Kind.HHI_MAX, Kind.NAME_COUNT}
-    assert nearest(fitted.mandate, market, np.asarray(market.benchmark)).optimality.violation <= 1e-9
+    fitted = fit(narrow, as_of, at.market, mandate_catalog()).mandate
+    benchmark = np.asarray(at.market.benchmark)
+    assert (fitted.limit(Kind.POSITION_LIMIT_MAX) or 0) - benchmark.max() == pytest.approx(0.0075, abs=0.0026)
+    beta = fitted.get(Kind.BETA_RANGE)
+    assert beta is not None
+    assert (beta.maximum or 0) - (beta.minimum or 0) == pytest.approx(0.1)
+    assert not {one.kind for one in measure(Portfolio(benchmark, 0.0, 1e9), fitted, at.market) if not one.passed}
+    assert nearest(fitted, at.market, benchmark).optimality.violation <= 1e-9
 
 
 def test_two_hundred_portfolios_of_five_types_over_regimes_and_dates(objects: RiskObjects, panels: Panels) -> None:
@@ -119,12 +144,12 @@ def test_every_planted_risk_is_there_by_plain_arithmetic(objects: RiskObjects) -
         for sector, weight in zip(market.sectors, weights, strict=True):
             sectors[sector] = sectors.get(sector, 0.0) + float(weight)
         if case.type == "concentrated":
-            assert max(sectors.values()) >= 0.40
-            assert weights.max() >= 0.10
+            assert max(sectors.values()) >= LEAST["sector"]
+            assert weights.max() >= LEAST["name"]
         elif case.type == "factor_tilted":
             exposures = weights @ market.betas
             exposures[0] -= 1.0
-            assert np.abs(exposures).max() >= 0.50
+            assert np.abs(exposures).max() >= LEAST["tilt"]
         elif case.type == "liquidity_stressed":
             volume = np.asarray(market.dollar_volume)
             assert np.maximum(np.abs(weights) - 5 * 0.2 * volume / case.portfolio.nav, 0).sum() >= 0.10
@@ -134,7 +159,7 @@ def test_every_planted_risk_is_there_by_plain_arithmetic(objects: RiskObjects) -
             home = objects.dates[case.as_of].mandates[case.home].mandate
             assert sum(not one.passed for one in measure(case.portfolio, home, market)) >= 3
         else:
-            losses = []
+            losses: list[tuple[float, float]] = []
             for scenario in map(scenario_from, objects.scenarios.hypothetical_at(market)):
                 of_name = market.betas @ scenario.factor_shocks
                 of_name += [scenario.sector_sensitivities[sector] for sector in market.sectors]
@@ -150,13 +175,11 @@ def test_a_portfolio_is_what_its_json_says(objects: RiskObjects) -> None:
         again = portfolio_from({"portfolio": shown}, case.market)
         assert (again.weights == case.portfolio.weights).all()
         assert again.traded == pytest.approx(case.portfolio.traded, abs=1e-15)
-        assert 15 <= len(shown["holdings"]) <= 25
+        assert 14 <= len(shown["holdings"]) <= 30
         assert sum(round(1e6 * row["weight"]) for row in shown["holdings"]) + round(1e6 * shown["cash_weight"]) == 10**6
-        assert 0 <= case.portfolio.cash <= 0.12 + 1e-5
+        assert 0 <= case.portfolio.cash <= 0.25
         assert low <= case.portfolio.nav <= high
         assert case.type not in str(shown)
-    turnovers = [case.portfolio.traded for case in objects.portfolios if case.type != "mandate_violating"]
-    assert max(turnovers) <= SETTINGS["turnover"][1] + 1e-4
     assert any((case.portfolio.weights < 0).any() for case in objects.portfolios)
 
 
@@ -188,7 +211,6 @@ def test_each_portfolio_is_monitored_under_its_home_and_one_mandate_of_each_tier
         assert all(pair.case is case for pair in pairs)
         assert pairs[0].mandate.mandate_id == case.home
         assert {pair.tier for pair in pairs} == {"easy", "medium", "hard"}
-        assert not (case.placed and pairs[0].violations)
 
 
 def test_statuses_are_balanced(objects: RiskObjects, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,14 +224,14 @@ def test_statuses_are_balanced(objects: RiskObjects, capsys: pytest.CaptureFixtu
         print(f"\ncompliant {len(compliant)} of 600, by tier {dict(by_tier)}")
         for kind in Kind:
             print(f"  {kind}: PASS {passed[kind]} FAIL {failed[kind]}")
-    # Half of 40 episodes, spread over the tiers, can be drawn compliant, and half not.
-    assert 0.2 <= len(compliant) / 600 <= 0.6
-    assert min(by_tier[tier] for tier in ("easy", "medium", "hard")) >= 7
+    # Ten of 40 episodes can be drawn compliant, in every tier.
+    assert 0.04 <= len(compliant) / 600 <= 0.3
+    assert min(by_tier[tier] for tier in ("easy", "medium", "hard")) >= 4
     for kind in Kind:
         assert passed[kind] >= 5, kind
         assert failed[kind] >= 5, kind
     share = sum(passed.values()) / (sum(passed.values()) + sum(failed.values()))
-    assert 0.4 <= share <= 0.7
+    assert 0.4 <= share <= 0.6
 
 
 def test_twelve_scenarios_each_and_replays_only_later(objects: RiskObjects) -> None:
@@ -232,7 +254,11 @@ def test_objects_depend_on_the_seed_and_on_nothing_else(
 
     first = shown(synthetic_risk_objects)
     assert shown(again) == first
-    monkeypatch.setattr(construction, "remediation_pairs", lambda *_: ())  # takes most of the time
+
+    def none(*_: object) -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(construction, "remediation_pairs", none)  # takes most of the time
     other = shown(construct(BuildContext(synthetic_panels, 2), SETTINGS))
     assert sum(a == b for a, b in zip(first, other, strict=True)) == 0
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from finskillbench.arrays import FACTORS, SECTORS, Floats
+from finskillbench.arrays import FACTORS, SECTORS, Integers
 from finskillbench.engines.risk.portfolio import Market, Portfolio
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 SAMPLE = Path(__file__).parents[4] / "shared" / "release_sample" / "data" / "risk_management"
 
 
-def market(n: int = 12, seed: int = 0, sessions: int = 252) -> Market:
+def market(n: int = 12, seed: int = 0) -> Market:
     """n names over the eleven sectors in turn, with everything that a market can have."""
     rng = np.random.default_rng(seed)
     loadings = np.vstack([rng.normal(0.17, 0.05, n), rng.normal(0, 0.08, (3, n))])
@@ -29,35 +29,39 @@ def market(n: int = 12, seed: int = 0, sessions: int = 252) -> Market:
         benchmark=benchmark / benchmark.sum(),
         risk=RiskModel.from_factors(loadings, rng.uniform(0.02, 0.08, n)),
         dollar_volume=rng.uniform(1e6, 1e8, n),
-        returns=rng.normal(0, 0.015, (sessions, n)),
+        factor_volatility=rng.uniform(0.05, 0.2, len(FACTORS)),
     )
 
 
 def books(n: int = 12) -> st.SearchStrategy[Portfolio]:
     """Signed weights of n names, some of them 0, and the cash that completes them."""
     weight = st.one_of(st.just(0.0), st.floats(-0.5, 0.8).map(lambda value: round(value, 6)))
+
+    def book(weights: list[float], nav: float, traded: float) -> Portfolio:
+        return Portfolio(np.array(weights), 1.0 - float(np.sum(weights)), nav, traded)
+
     return st.builds(
-        lambda weights, nav, traded: Portfolio(np.array(weights), 1.0 - float(np.sum(weights)), nav, traded),
+        book,
         st.lists(weight, min_size=n, max_size=n),
         st.floats(1e5, 1e10),
         st.floats(0, 1),
     )
 
 
-def permuted(universe: Market, order: Floats) -> Market:
+def permuted(universe: Market, order: Integers) -> Market:
     """The same universe with its names in another order."""
     assert universe.risk is not None
     assert universe.benchmark is not None
     assert universe.dollar_volume is not None
-    assert universe.returns is not None
+    places: list[int] = order.tolist()
     return Market(
-        tickers=tuple(universe.tickers[place] for place in order),
-        sectors=tuple(universe.sectors[place] for place in order),
+        tickers=tuple(universe.tickers[place] for place in places),
+        sectors=tuple(universe.sectors[place] for place in places),
         betas=universe.betas[order],
         benchmark=universe.benchmark[order],
         risk=RiskModel(universe.risk.root[:, order], universe.risk.diagonal[order]),
         dollar_volume=universe.dollar_volume[order],
-        returns=universe.returns[:, order],
+        factor_volatility=universe.factor_volatility,
     )
 
 
@@ -96,11 +100,11 @@ def scenario_json(**changes: Any) -> dict[str, Any]:
 
 def task(seed: int = 0, n: int = 12) -> dict[str, Any]:
     """The resolved input of a task that has every field."""
-    universe = market(n, seed, sessions=20)
+    universe = market(n, seed)
     assert universe.risk is not None
     assert universe.benchmark is not None
     assert universe.dollar_volume is not None
-    assert universe.returns is not None
+    assert universe.factor_volatility is not None
     names = list(universe.tickers)
     return {
         "portfolio": {
@@ -117,7 +121,7 @@ def task(seed: int = 0, n: int = 12) -> dict[str, Any]:
         "benchmark_weights": dict(zip(names, universe.benchmark.tolist(), strict=True)),
         "covariance_matrix": {"tickers": names, "matrix": universe.risk.matrix.tolist()},
         "average_daily_volume_usd": dict(zip(names, universe.dollar_volume.tolist(), strict=True)),
-        "returns": {"tickers": names[::-1], "dates": [], "matrix": universe.returns[:, ::-1].tolist()},
+        "factor_volatility": dict(zip(FACTORS, universe.factor_volatility.tolist(), strict=True)),
     }
 
 

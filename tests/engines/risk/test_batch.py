@@ -18,7 +18,7 @@ from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 # Twelve names of eleven sectors by factors, five names of five sectors by a dense covariance.
-_WIDE, _SMALL = market(12, 0, 5), market(5, 1, 5)
+_WIDE, _SMALL = market(12, 0), market(5, 1)
 assert _SMALL.risk is not None
 _NARROW = replace(_SMALL, risk=RiskModel.from_matrix(_SMALL.risk.matrix))
 _EVERY = mandate_from(mandate_json())
@@ -64,9 +64,10 @@ def test_stress_pairs_are_the_same_as_one_by_one(cases: list[tuple[Portfolio, Ma
     batch = Batch.of([book for book, _ in cases], [own for _, own in cases])
     rows = np.repeat(np.arange(len(cases)), 2)
     columns = np.tile([1, 0], len(cases))
-    for row, column, pnl, by_factor, by_sector in zip(
-        rows, columns, *apply_pairs(batch, rows, scenarios, columns), strict=True
-    ):
+    made, factors, sectors = (of_pairs.tolist() for of_pairs in apply_pairs(batch, rows, scenarios, columns))
+    order: list[int] = rows.tolist()
+    chosen: list[int] = columns.tolist()
+    for row, column, pnl, by_factor, by_sector in zip(order, chosen, made, factors, sectors, strict=True):
         book, own = cases[row]
         single = apply(book, scenarios[column], own)
         assert pnl == pytest.approx(single.pnl, abs=1e-12)

@@ -1,6 +1,8 @@
 """The ranked exposures against hand arithmetic and the published sample; what must not change them."""
 
+import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import books, market, permuted, sample
 
-from finskillbench.arrays import FACTORS
 from finskillbench.engines.risk.exposures import (
     CONVENTIONS,
     LIST_LENGTH,
+    MATERIAL,
     ExposureType,
     candidates,
     days_to_liquidate,
@@ -23,16 +25,20 @@ from finskillbench.engines.risk.exposures import (
     top,
 )
 from finskillbench.engines.risk.portfolio import Market, Portfolio
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 
 def _universe() -> Market:
-    """Four names in two sectors; A and B carry factors, D hardly trades."""
+    """Four names in two sectors at 20 % each, unrelated; A and B carry factors, D hardly trades."""
     return Market(
         tickers=("A", "B", "C", "D"),
         sectors=("Energy", "Energy", "Utilities", "Utilities"),
         betas=np.array([[1.5, 1.0, 0, 0, 0, 0], [1.5, 0.0, -1, 0, 0, 0], [0.5, 0, 0, 0, 0, 0], [0.5, 0, 0, 0, 0, 0.0]]),
+        benchmark=np.full(4, 0.25),
+        risk=RiskModel.from_factors(np.zeros((1, 4)), np.full(4, 0.04)),
         dollar_volume=np.array([1e7, 1e7, 1e7, 1e5]),
+        factor_volatility=np.array([0.2, 0.1, 0.1, 0.1, 0.1, 0.1]),
     )
 
 
@@ -40,78 +46,56 @@ def _summary(book: Portfolio, universe: Market, k: int = LIST_LENGTH) -> list[tu
     return [(one.type.value, one.subject, round(one.magnitude, 12)) for one in ranked(book, universe, k)]
 
 
-def test_hand_computed_list() -> None:
-    book = Portfolio(np.array([0.35, 0.3, 0.1, 0.2]), 0.05, 1e6)
-    # Betas: mkt_rf 0.525 + 0.45 + 0.05 + 0.1 = 1.125 (tilt 0.125, too small), smb 0.35, hml -0.30 (just listed).
-    # D: 0.2 of 1e6 against 5 x 0.2 x 1e5 = 0.1 of NAV: 0.1 cannot be sold in time.
-    assert _summary(book, _universe(), k=9) == [
-        ("sector_concentration", "Energy", 0.65),
-        ("factor_tilt", "smb", 0.35),
-        ("single_name", "A", 0.35),
-        ("factor_tilt", "hml", 0.3),
-        ("sector_concentration", "Utilities", 0.3),
-        ("concentration", "portfolio", 0.2625),
-        ("liquidity_risk", "portfolio", 0.1),
+BOOK = Portfolio(np.array([0.45, 0.25, 0.1, 0.15]), 0.05, 1e6)
+"""Active: +20 %, 0, -15 % and -10 %. Of D 5 % cannot be sold: 15 % of a million against 5 x 0.2 x 1e5."""
+
+
+def test_the_list_computed_by_hand() -> None:
+    assert _summary(BOOK, _universe(), k=9) == [
+        ("sector_concentration", "Energy", 0.04),
+        ("single_name", "A", 0.04),
+        ("factor_tilt", "mkt_rf", 0.035),
+        ("factor_tilt", "smb", 0.02),
     ]
-    assert _summary(book, _universe()) == _summary(book, _universe(), k=9)[:5]
-    np.testing.assert_allclose(days_to_liquidate(book, _universe()), [0.175, 0.15, 0.05, 10.0], atol=1e-15)
+    found = {(one.type.value, one.subject): one for one in candidates(BOOK, _universe())}
+    assert found["factor_tilt", "mkt_rf"].evidence == pytest.approx(1.5 * 0.7 + 0.5 * 0.25)
+    assert found["concentration", "portfolio"].magnitude == pytest.approx(0.2 * math.sqrt(0.04 + 0.0225 + 0.01))
+    assert found["concentration", "portfolio"].evidence == pytest.approx(0.2975)
+    assert found["liquidity_risk", "portfolio"].magnitude == pytest.approx(0.05 * 0.2)
+    assert found["liquidity_risk", "portfolio"].evidence == pytest.approx(0.05)
+    np.testing.assert_allclose(days_to_liquidate(BOOK, _universe()), [0.225, 0.125, 0.05, 7.5], atol=1e-15)
 
 
-def test_the_largest_sector_and_name_are_listed_however_small() -> None:
-    book = Portfolio(np.array([0.05, 0.04, 0.03, 0.03]), 0.85, 1e5)
-    # Market beta 0.165: a tilt of 0.835 against 1.
-    assert _summary(book, _universe()) == [
-        ("factor_tilt", "mkt_rf", 0.835),
-        ("sector_concentration", "Energy", 0.09),
-        ("single_name", "A", 0.05),
-        ("concentration", "portfolio", 0.0059),
-    ]
+def test_the_benchmark_itself_has_no_exposure() -> None:
+    index = Portfolio(np.full(4, 0.25), 0.0, 1e5)
+    assert ranked(index, _universe()) == ()
+    assert max(one.magnitude for one in candidates(index, _universe())) == pytest.approx(0.0)
+    large = candidates(replace(index, nav=1e6), _universe())  # of D 25 % of a million against 1e5
+    assert max(one.magnitude for one in large) == pytest.approx(0.15 * 0.2)
 
 
-def test_ties_are_broken_by_type_and_subject() -> None:
-    book = Portfolio(np.array([0.0, -0.25, 0.25, 0.0]), 1.0, 1e6)
-    names = [row for row in _summary(book, _universe(), k=9) if row[0] in ("sector_concentration", "single_name")]
-    assert names == [("sector_concentration", "Utilities", 0.25), ("single_name", "B", 0.25)]
-    assert [row[0] for row in _summary(book, _universe(), k=9)][:4] == [
-        "factor_tilt",  # mkt_rf -0.25: 1.25 from 1
-        "sector_concentration",
-        "single_name",
-        "concentration",
-    ]
+def test_a_sector_below_its_benchmark_weight_is_no_concentration() -> None:
+    sectors = [one.subject for one in candidates(BOOK, _universe()) if one.type is ExposureType.SECTOR_CONCENTRATION]
+    assert sectors == ["Energy"]
 
 
 def test_candidates_are_everything_whatever_its_size() -> None:
-    book = Portfolio(np.array([0.5, 0.0, 0.5, 0.0]), 0.0, 1e6)
-    kinds = [one.type for one in candidates(book, _universe())]
+    kinds = [one.type for one in candidates(BOOK, _universe())]
     assert {kind: kinds.count(kind) for kind in ExposureType} == {
         ExposureType.FACTOR_TILT: 6,
-        ExposureType.SECTOR_CONCENTRATION: 2,
-        ExposureType.SINGLE_NAME: 2,
+        ExposureType.SECTOR_CONCENTRATION: 1,
+        ExposureType.SINGLE_NAME: 4,
         ExposureType.CONCENTRATION: 1,
         ExposureType.LIQUIDITY_RISK: 1,
     }
 
 
 def test_the_published_concentrated_portfolio() -> None:
-    """HHI, the five largest names, the largest sector and name as published."""
+    """The Herfindahl index and the five largest names as published."""
     episode = sample("task_rm_ri_portfolio_concentrated_2023_24_rebound_000")
-    holdings = episode["input"]["portfolio"]["holdings"]
-    weights = np.array([row["weight"] for row in holdings])
-    universe = Market(
-        tickers=tuple(row["symbol"] for row in holdings),
-        sectors=tuple(
-            "Financial Services" if row["symbol"] in {"AIG", "C", "L", "USB"} else "Healthcare" for row in holdings
-        ),
-        betas=np.tile([1.0, 0, 0, 0, 0, 0], (len(holdings), 1)),
-    )
+    weights = np.array([row["weight"] for row in episode["input"]["portfolio"]["holdings"]])
     published = {row["type"]: row for row in episode["expected_output"]["top_risk_exposures"]}
-    book = Portfolio(weights, 1 - weights.sum(), 1e7)
-    # Of a type that is listed twice, the first; the sectors of the other names are not published.
-    found = {one.type.value: one for one in reversed(ranked(book, universe))}
-    for kind in ("sector_concentration", "single_name", "concentration"):
-        assert found[kind].magnitude == pytest.approx(published[kind]["magnitude"], abs=5e-5)
-    assert found["single_name"].subject == "AIG"
-    assert found["sector_concentration"].subject == "Financial Services"
+    assert hhi(weights) == pytest.approx(published["concentration"]["magnitude"], abs=5e-5)
     assert published["concentration"]["detail"] == f"HHI={hhi(weights):.4f}, top-5={top(weights, 5):.1%}"
 
 
@@ -153,15 +137,14 @@ def test_a_name_nobody_trades_is_never_sold() -> None:
     assert illiquid_share(book, universe) == pytest.approx(0.4)
 
 
-def test_volume_is_never_assumed() -> None:
-    universe = replace(_universe(), dollar_volume=None)
-    book = Portfolio(np.array([0.4, 0.0, 0.6, 0.0]), 0.0, 1e6)
-    with pytest.raises(InputError, match="average_daily_volume_usd is missing"):
-        illiquid_share(book, universe)
-    assert all(one.type is not ExposureType.LIQUIDITY_RISK for one in candidates(book, universe))
+@pytest.mark.parametrize("field", ["dollar_volume", "risk", "benchmark", "factor_volatility"])
+def test_nothing_is_assumed_that_is_not_given(field: str) -> None:
+    changes: dict[str, Any] = {field: None}
+    with pytest.raises(InputError, match="is missing"):
+        candidates(BOOK, replace(_universe(), **changes))
 
 
 def test_conventions_name_every_type_and_factor_subject() -> None:
     assert {kind.value for kind in ExposureType} <= set(CONVENTIONS)
-    assert FACTORS[0] in CONVENTIONS["factor_tilt"]
+    assert all(f"{kind} {least:g}" in CONVENTIONS["listed"] for kind, least in MATERIAL.items())
     assert "5 x 0.2 x average_daily_volume_usd" in CONVENTIONS["liquidity_risk"]

@@ -14,6 +14,7 @@ from finskillbench.domains.risk import (
     labelled,
     risk_identification,
     risk_remediation,
+    scenario_audit,
     stress_testing,
 )
 from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings, scenario_catalog
@@ -39,6 +40,7 @@ def _parameters(prepared: RiskObjects) -> dict[str, Any]:
 def _economics(subject: Subject, findings: Findings) -> None:
     labelled.stress(subject, findings)
     audits.economics(subject, findings)
+    scenario_audit.scenarios(subject, findings)
 
 
 DOMAIN: Domain[RiskObjects] = Domain(

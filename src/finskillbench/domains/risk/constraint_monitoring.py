@@ -260,8 +260,13 @@ def _agrees(entry: _Entry, limit: Constraint, worst: _WorstOf) -> float:
             return 0.0
     own = "worst_sector" if limit.kind is Kind.SECTOR_LIMIT_MAX else "worst_symbol"
     names = {"worst_symbol": worst[None], "worst_sector": worst[None], own: worst.get(limit.kind, worst[None])}
-    right = all(text(stated[field]) in known for field, known in names.items() if field in stated)
+    right = all(_names(stated[field], known) for field, known in names.items() if field in stated)
     return 1.0 if right else 1.0 - CONTRADICTION
+
+
+def _names(given: object, known: set[str]) -> bool:
+    named = (text(given) or "").strip().lower()
+    return any(named == name.lower() for name in known)
 
 
 def _rounded(given: float | None, end: float) -> bool:

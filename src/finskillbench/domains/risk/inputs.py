@@ -55,16 +55,6 @@ class CovarianceInput(TypedDict):
     specific: NotRequired[list[float]]
 
 
-class ReturnsInput(TypedDict):
-    """Simple returns of the sessions up to `end`: a reference, or the (sessions, names) matrix."""
-
-    tickers: list[str]
-    ref: NotRequired[str]
-    end: NotRequired[str]
-    sessions: NotRequired[int]
-    matrix: NotRequired[list[list[float]]]
-
-
 class ScenarioInput(TypedDict):
     """A stress scenario: `market_shocks` tell the story, the other two tables are applied."""
 
@@ -101,10 +91,12 @@ class RemediationInput(MonitoringInput):
 
 
 class IdentificationInput(HoldingsInput):
-    """Input of risk identification; volumes are in USD a day."""
+    """Input of risk identification; volumes are in USD a day, factor volatilities decimals per year."""
 
     average_daily_volume_usd: dict[str, float]
-    returns: ReturnsInput
+    factor_volatility: dict[str, float]
+    benchmark_weights: dict[str, float]
+    covariance_matrix: CovarianceInput
 
 
 class StressInput(HoldingsInput):

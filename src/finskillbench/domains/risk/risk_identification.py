@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 
+from finskillbench.arrays import FACTORS
 from finskillbench.domains.agreement import compare
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.proofs import expect_agreement
-from finskillbench.domains.risk import by_hand, second
+from finskillbench.domains.risk import by_hand, exploits, second
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import IdentificationInput
+from finskillbench.domains.risk.ladders.risk_identification import ladder
 from finskillbench.domains.risk.objects.construct import ListedPortfolio, RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.shared import (
+    BENCHMARK,
     PRECISION,
     SKILL,
     UNITS,
     by_ticker,
+    covariance_field,
     derived_again,
     factor_exposures,
     holdings,
     planted,
-    returns_field,
+    resolved_covariance,
     sector_mapping,
 )
 from finskillbench.engines.risk.exposures import (
     CONVENTIONS,
     LIST_LENGTH,
+    MATERIAL,
     PORTFOLIO,
-    Exposure,
     ExposureType,
     candidates,
-    ranked,
 )
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, required
 from finskillbench.engines.risk.report import exposure_list
-from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import closeness, dcg, overlap, share
@@ -52,16 +54,20 @@ from finskillbench.scoring.values import number, objects, parameter, text
 NAME = "risk_identification"
 METHOD = "ranked_list_recall"
 TOLERANCE = 0.05
-"""Relative error from which a magnitude is wrong, and up to which two may stand in either order."""
-FULL = 0.005
-"""Relative error of a magnitude up to which it earns in full."""
-TIE = 1e-9
-"""Exposures whose magnitudes differ by no more are interchangeable."""
-PLAIN = 8
-"""Episodes whose list takes nothing but weights: no betas and no volumes."""
+"""Relative difference of two magnitudes up to which they may stand in either order."""
+FULL, WRONG = 0.005, 0.01
+"""Relative errors of a figure up to which it earns in full, and from which on nothing."""
+NAMED, SHOWN, SIZED = 0.1, 0.15, 0.75
+"""What naming an exposure, its evidence and its magnitude are worth; without a right figure a name is a guess."""
+DISORDER, TOP_MISSED, RANKS = 0.3, 0.65, 0.8
+"""What is left of a list in reverse, of one without the largest risk, and of one whose ranks are not its order."""
+CLEAR = 0.02
+"""Relative distance of every magnitude from what makes it material, at least: no listing hangs on rounding."""
+SHORTEST = 2
+"""Exposures of a list that is worth ranking."""
 LONGEST = 20
 """Entries of a list that are read."""
-FEW, MANY = 21, 23
+FEW, MANY = 19, 23
 """Most holdings of an easy episode, and of a medium one: about a third of the portfolios each."""
 
 _Items = Sequence[Mapping[str, Any]]
@@ -80,9 +86,13 @@ class RiskExposure(Answer):
     )
     detail: str = Field(description="The exposure and its size in words.")
     magnitude: float = Field(
-        description="Size of the exposure, >= 0: factor_tilt the absolute beta of the portfolio, for mkt_rf its "
-        "distance from 1; sector_concentration and single_name a weight as a fraction of NAV (0.15 is 15 %); "
-        "concentration the Herfindahl index (sum of squared weights); liquidity_risk the illiquid share of NAV."
+        description="Stand-alone risk, >= 0: the loss of NAV, a fraction (0.05 is 5 %), at one standard deviation of a "
+        "year's return of this exposure alone, as conventions defines it for each type."
+    )
+    evidence: float = Field(
+        description="The usual figure beside it: factor_tilt the portfolio's beta, signed; sector_concentration the "
+        "sector's weight; single_name the weight, signed; concentration the Herfindahl index; liquidity_risk the "
+        "illiquid share of NAV."
     )
 
 
@@ -133,76 +143,70 @@ def strict(answer: JsonObject, truth: Truth, task_input: IdentificationInput) ->
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
-    """Exposures that are right in type and subject, each times the ramp of its magnitude, over the longer list.
+    """Material exposures with right figures, the larger ones worth more, times order, top risk and length.
 
-    A magnitude earns in full within 0.5 %, nothing from 5 % on. Exposures of equal magnitude are interchangeable: which
-    of four names at 15 % is named does not matter. What comes in another than descending order of its own magnitudes,
-    or with a rank that is not its place in the list, costs a fifth. Of a list longer than 20 the rest is not read.
+    An exposure of the list, found by type and subject, earns 0.1 for being named with a right figure, 0.15 times the
+    ramp of its evidence and 0.75 times that of its magnitude (full within 0.5 %, nothing from 1 % on), discounted by
+    its rank as in DCG. The sum is multiplied by 0.3 + 0.7 x the share of pairs in their order (pairs within 5 % stand
+    in either), by 0.65 where the largest exposure is not named, by the length of the list over that of a longer answer,
+    and by 0.8 where a rank is not the place in the list. Of a list longer than 20 the rest is not read.
     """
-    market = market_from(task_input)
-    portfolio = portfolio_from(task_input, market)
-    known = candidates(portfolio, market)
-    listed = ranked(portfolio, market, len(known))
-    k = max(1, int(parameter(truth.verification, "top_k", 5)))
-    wanted = _exposures(truth.expected_output)[:k]
-    labelled = {(item["type"], item["subject"]) for item in wanted}
-    spare = [candidate for candidate in listed if (candidate.type, candidate.subject) not in labelled]
-    expected = [_slot(item, spare) for item in wanted]
+    del task_input
+    _, expected = _lists(truth.expected_output, truth)
     given = _exposures(answer)[:LONGEST]
-    named: list[Exposure | None] = []
-    for item in given:
-        candidate = _named(item, known)
-        named.append(None if candidate in named else candidate)  # the same exposure again earns nothing
-    right = _assigned([[] if c is None else [j for j, slot in enumerate(expected) if slot(c)] for c in named])
-    sizes = [_magnitude(given[place]) for place in right]
-    credit = [_sized(size, named[place]) for place, size in zip(right, sizes, strict=True)]
-    descending = all(later <= earlier * (1 + TOLERANCE) for earlier, later in pairwise(sizes))
+    places = [_place(item, given) for item in expected]
+    credit = [0.0 if at is None else _earned(given[at], item) for item, at in zip(expected, places, strict=True)]
+    discounts = [1.0 / math.log2(rank + 1) for rank in range(1, len(expected) + 1)]
+    if not expected:
+        return Score(0.0 if given else 1.0, {"given": len(given)})
+    value = sum(worth * earned for worth, earned in zip(discounts, credit, strict=True)) / sum(discounts)
+    order = _order(expected, [at if earned else None for at, earned in zip(places, credit, strict=True)])
+    top = any(
+        earned and _magnitude(item) * (1 + TOLERANCE) >= _magnitude(expected[0])
+        for item, earned in zip(expected, credit, strict=True)
+    )
     ranks = all(item.get("rank") is None or number(item["rank"]) == place for place, item in enumerate(given, start=1))
-    longest = max(len(expected), len(given))
-    value = sum(credit) / longest * (1.0 if descending and ranks else 0.8) if longest else 0.0
-    details = {"matched": len(sizes), "given": len(given), "sizes": credit, "descending": descending, "ranks": ranks}
-    return Score(value, details)
+    value *= (DISORDER + (1 - DISORDER) * order) * (1.0 if top else TOP_MISSED) * (1.0 if ranks else RANKS)
+    value *= len(expected) / max(len(expected), len(given))
+    return Score(value, {"credit": credit, "given": len(given), "order": order, "top": top, "ranks": ranks})
 
 
-def _sized(size: float, exposure: Exposure | None) -> float:
-    """Credit of a submitted magnitude."""
-    if exposure is None:
-        return 0.0
-    return closeness(size, exposure.magnitude, full=FULL, full_floor=1e-6, zero=TOLERANCE, zero_floor=1e-5)
+def _place(wanted: Mapping[str, Any], given: _Items) -> int | None:
+    """Where an answer first names an exposure: by type and subject, or where it gives none by the one in its detail."""
+    kind, subject = text(wanted.get("type")) or "", text(wanted.get("subject"))
+    for at, item in enumerate(given):
+        if (text(item.get("type")) or "").strip().lower() != kind:
+            continue
+        named = text(item.get("subject"))
+        if subject is None or _plain(named if named is not None else "") == _plain(subject):
+            return at
+        if named is None and (subject == PORTFOLIO or _mentions(text(item.get("detail")) or "", subject)):
+            return at
+    return None
 
 
-def _slot(item: Mapping[str, Any], spare: Sequence[Exposure]) -> Callable[[Exposure], bool]:
-    """Whether a candidate may stand in the place of one expected exposure.
-
-    It is that exposure; or it ties with it and is of its type (another of four names at 15 %), or ties with it and
-    is one of the `spare` that rank behind the list (the sixth that is as large as the fifth).
-    """
-    kind, size = item["type"], item["magnitude"]
-
-    def fits(candidate: Exposure) -> bool:
-        tied = abs(candidate.magnitude - size) <= TIE
-        return tied and (candidate.type == kind or candidate in spare)
-
-    return fits
+def _earned(item: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
+    """Credit of one exposure that is named; of a label without evidence the magnitude has to show it all."""
+    sized = _near(number(item.get("magnitude")), _magnitude(wanted))
+    evidence = number(wanted.get("evidence"))
+    shown = sized if evidence is None else _near(number(item.get("evidence")), evidence)
+    return NAMED * max(sized, shown) + SHOWN * shown + SIZED * sized
 
 
-def _named(item: Mapping[str, Any], known: Sequence[Exposure]) -> Exposure | None:
-    """The candidate that an entry names by type, subject and magnitude, or None.
+def _near(given: float | None, wanted: float) -> float:
+    return closeness(given, wanted, full=FULL, full_floor=1e-5, zero=WRONG, zero_floor=1e-4)
 
-    Without a `subject`, the only one of the type that the `detail` names; the portfolio itself needs no naming.
-    """
-    kind, size = text(item.get("type")), number(item.get("magnitude"))
-    if kind is None or size is None:
-        return None
-    of_type = [candidate for candidate in known if candidate.type == kind.strip().lower()]
-    subject, detail = text(item.get("subject")), text(item.get("detail")) or ""
-    if subject is not None:
-        named = [candidate for candidate in of_type if _plain(candidate.subject) == _plain(subject)]
-    else:
-        named = [c for c in of_type if c.subject == PORTFOLIO or _mentions(detail, c.subject)]
-    if len(named) != 1 or abs(size - named[0].magnitude) > TOLERANCE * named[0].magnitude:
-        return None
-    return named[0]
+
+def _order(expected: _Items, places: Sequence[int | None]) -> float:
+    """Share of the pairs of exposures, of those that are named and differ in size, that stand in their order."""
+    named = [(_magnitude(item), at) for item, at in zip(expected, places, strict=True) if at is not None]
+    pairs = [
+        larger[1] < smaller[1]
+        for rank, larger in enumerate(named)
+        for smaller in named[rank + 1 :]
+        if larger[0] > smaller[0] * (1 + TOLERANCE)
+    ]
+    return share(sum(pairs), len(pairs)) if pairs else 1.0
 
 
 def _plain(name: str) -> str:
@@ -211,24 +215,6 @@ def _plain(name: str) -> str:
 
 def _mentions(detail: str, subject: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(subject)}(?![\w-])", detail) is not None
-
-
-def _assigned(choices: Sequence[Sequence[int]]) -> list[int]:
-    """Places of the entries in a largest one-to-one assignment to the slots that each may take, in order."""
-    taken: dict[int, int] = {}
-
-    def place(entry: int, tried: set[int]) -> bool:
-        for slot in choices[entry]:
-            if slot not in tried:
-                tried.add(slot)
-                if slot not in taken or place(taken[slot], tried):
-                    taken[slot] = entry
-                    return True
-        return False
-
-    for entry in range(len(choices)):
-        place(entry, set())
-    return sorted(taken.values())
 
 
 def _lists(answer: JsonObject, truth: Truth) -> tuple[_Items, _Items]:
@@ -261,25 +247,25 @@ def _ratio(gains: Sequence[float], ideal: Sequence[float]) -> float:
 
 
 def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
-    """Portfolios drawn by type, regime, difficulty and the set of types in their lists.
-
-    Of `PLAIN` episodes at most the list has neither a factor tilt nor illiquidity: it is told by the weights alone.
-    """
-    tasks: list[Task] = []
-    for plain, count in ((False, EPISODES - PLAIN), (True, PLAIN)):
-        side = [one for one in objects.identification if _plain_list(one.exposures) is plain]
-        tasks += drawn(side, _traits, count, context.generator(NAME, "draw", plain), _task)
+    """Portfolios drawn by type, regime, difficulty, length of their list, its top and the types in it."""
+    items = [item for item in objects.identification if _clear(item)]
+    tasks = drawn(items, _traits, EPISODES, context.generator(NAME, "draw"), _task)
     return shuffled(tasks, context.generator(NAME, "order"))
+
+
+def _clear(item: ListedPortfolio) -> bool:
+    """Whether there is something to rank, and neither what is material nor what comes fifth hangs on rounding."""
+    every = candidates(item.case.portfolio, item.case.market)
+    material = sorted((one.magnitude for one in every if one.material), reverse=True)
+    apart = all(abs(one.magnitude / MATERIAL[one.type] - 1) >= CLEAR for one in every)
+    full = len(material) <= LIST_LENGTH or material[LIST_LENGTH - 1] >= material[LIST_LENGTH] * (1 + TOLERANCE)
+    return len(material) >= SHORTEST and apart and full
 
 
 def _traits(item: ListedPortfolio) -> tuple[str, ...]:
     case, kinds = item.case, [one.type for one in item.exposures]
-    tilts = kinds.count(ExposureType.FACTOR_TILT)
-    return case.type, case.regime, _difficulty(case), " ".join(sorted(set(kinds))), f"{min(tilts, 2)} tilts"
-
-
-def _plain_list(listed: Sequence[Exposure]) -> bool:
-    return not {ExposureType.FACTOR_TILT, ExposureType.LIQUIDITY_RISK} & {one.type for one in listed}
+    listed = [f"{kind} listed: {kind in kinds}" for kind in ExposureType]
+    return case.type, case.regime, _difficulty(case), f"{len(kinds)} listed", f"top {kinds[0]}", *listed
 
 
 def _difficulty(case: PortfolioCase) -> str:
@@ -298,17 +284,19 @@ def _task(item: ListedPortfolio) -> Task:
         "sector_mapping": sector_mapping(market),
         "factor_exposures": factor_exposures(market),
         "average_daily_volume_usd": by_ticker(market, required(market.dollar_volume, "average daily volume")),
-        "returns": returns_field(market, case.as_of),
-        "conventions": conventions({"units": UNITS}, CONVENTIONS),
+        "factor_volatility": dict(zip(FACTORS, required(market.factor_volatility, "volatility").tolist(), strict=True)),
+        "benchmark_weights": by_ticker(market, required(market.benchmark, "benchmark weights")),
+        "covariance_matrix": covariance_field(market, case.as_of),
+        "conventions": conventions({"units": UNITS}, BENCHMARK, CONVENTIONS),
     }
     label = {"top_risk_exposures": exposure_list(item.exposures)}
     prompt = Prompt(
-        f"Find the largest risk exposures of the portfolio as of {case.as_of}: factor tilts, sector concentration, the "
-        "largest single name, overall concentration and liquidity. conventions defines the magnitude of each, from "
-        f"which size on it is listed, and how the list is ranked; give the first {LIST_LENGTH}, or all if there are "
-        "fewer.",
+        f"Find the material risk exposures of the portfolio against its benchmark as of {case.as_of}: factor tilts, "
+        "sectors, single names, concentration and liquidity. Measure each by its stand-alone risk, the loss of NAV at "
+        "one standard deviation; conventions defines it for each type, from which size on it is material, and how the "
+        f"list is ranked. Give the first {LIST_LENGTH}, or all if there are fewer.",
         "Submit a JSON object with top_risk_exposures, ranked by magnitude in descending order (rank, type, subject, "
-        f"detail, magnitude). {PRECISION}",
+        f"detail, magnitude, evidence). {PRECISION}",
     )
     verification = {
         "method": METHOD,
@@ -317,11 +305,13 @@ def _task(item: ListedPortfolio) -> Task:
         "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
         **planted(case),
     }
-    proof = derived_again(task_id, _without_words(label), second.identification_answer(task_input), ("magnitude",))
+    resolved: IdentificationInput = {**task_input, "covariance_matrix": resolved_covariance(market)}
+    derived = second.identification_answer(resolved)
+    proof = derived_again(task_id, _without_words(label), derived, ("magnitude", "evidence"))
     return Task(
         Episode(task_id, SKILL, NAME, case.as_of, _difficulty(case), task_input, prompt),
         Truth(task_id, NAME, label, verification, proof),
-        {"kind": "rederived", "second": [list(one) for one in second.exposures(task_input)]},
+        {"kind": "rederived", "second": [list(one) for one in second.exposures(resolved)]},
     )
 
 
@@ -342,7 +332,7 @@ def _examine(label: Label[IdentificationInput], findings: Findings) -> None:
 
 
 def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """Largest name, largest sector and the Herfindahl index; no betas, no volumes."""
+    """Largest name, largest sector and the Herfindahl index, by their weights; no betas, no covariance, no volumes."""
     weights, _ = by_hand.holdings(data)
     found = [("concentration", "portfolio", sum(weight**2 for weight in weights.values()))]
     if weights:
@@ -352,32 +342,22 @@ def _by_hand(data: Mapping[str, Any]) -> JsonObject:
             ("sector_concentration", *by_hand.largest(by_hand.by_sector(weights, data["sector_mapping"]))),
         ]
     found.sort(key=lambda exposure: -exposure[2])
-    return _ranked([(kind, subject, f"{subject} {size:.4f}", size) for kind, subject, size in found])
+    return exploits.listed([(kind, subject, size, size) for kind, subject, size in found])
 
 
 _USUAL = (
-    ("factor_tilt", "hml", "hml beta +0.400", 0.4),
-    ("sector_concentration", "Technology", "Technology sector 30.0%", 0.3),
-    ("single_name", "AAPL", "AAPL at 10.0%", 0.1),
-    ("concentration", "portfolio", "HHI 0.0600", 0.06),
-    ("liquidity_risk", "portfolio", "illiquid share 5.0%", 0.05),
+    ("concentration", "portfolio", 0.08, 0.08),
+    ("sector_concentration", "Technology", 0.06, 0.3),
+    ("single_name", "AAPL", 0.04, 0.1),
+    ("liquidity_risk", "portfolio", 0.035, 0.2),
+    ("factor_tilt", "mkt_rf", 0.025, 1.1),
 )
 """One exposure of each type, of a usual size."""
 
 
 def _usual_list(data: Mapping[str, Any]) -> JsonObject:
     del data
-    return _ranked(_USUAL)
-
-
-def _ranked(exposures: Sequence[tuple[str, str, str, float]]) -> JsonObject:
-    """An answer of exposures given as (type, subject, detail, magnitude)."""
-    return {
-        "top_risk_exposures": [
-            {"rank": rank, "type": kind, "subject": subject, "detail": detail, "magnitude": magnitude}
-            for rank, (kind, subject, detail, magnitude) in enumerate(exposures, start=1)
-        ]
-    }
+    return exploits.listed(_USUAL)
 
 
 SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
@@ -391,5 +371,7 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     by_hand=Naive(("portfolio", "sector_mapping"), _by_hand),
     trivial=Naive((), _usual_list),
     input=IdentificationInput,
-    definitions=conventions({"units": UNITS}, CONVENTIONS),
+    ladder=ladder,
+    exploits=exploits.identification,
+    definitions=conventions({"units": UNITS}, BENCHMARK, CONVENTIONS),
 )

@@ -31,8 +31,15 @@ FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
 TYPES = ("factor_tilt", "sector_concentration", "single_name", "concentration", "liquidity_risk")
 HOLDING, COUNTED = 1e-5, 0.001
 """A holding is a weight of more than the first in size; name_count counts those of at least the second."""
-LARGE, ILLIQUID, LISTED = 0.30, 0.05, 5
-"""A tilt or sector, and an illiquid share, are listed from these magnitudes on; no more exposures than the last."""
+MATERIAL = {
+    "factor_tilt": 0.02,
+    "sector_concentration": 0.04,
+    "single_name": 0.035,
+    "concentration": 0.07,
+    "liquidity_risk": 0.03,
+}
+LISTED = 5
+"""Exposures are listed from these magnitudes on, fractions of NAV at one standard deviation; no more than so many."""
 DAYS, PARTICIPATION = 5.0, 0.20
 """What cannot be sold within so many days, at so much of the average daily volume, is illiquid."""
 NEVER_GIVEN_UP = frozenset({"long_only", "position_limit_min", "name_count", "turnover_max_monthly"})
@@ -183,31 +190,41 @@ def monitored_after(task_input: MonitoringInput, trades: Mapping[str, float], du
 
 
 class Exposure(NamedTuple):
-    """One risk exposure: its kind, what it is to, how large it is."""
+    """One risk exposure: its kind, what it is to, its stand-alone risk, and the usual figure beside it."""
 
     type: str
     subject: str
     magnitude: float
+    evidence: float
 
 
 def exposures(task_input: IdentificationInput) -> list[Exposure]:
-    """The listed exposures, the largest first; `LISTED` at most."""
-    owned = weights(task_input)
-    found = [Exposure("factor_tilt", factor, size) for factor, size in tilts(task_input).items() if size >= LARGE]
-    totals = sector_totals(task_input)
-    largest = max(totals, key=lambda sector: totals[sector])
-    found += [
-        Exposure("sector_concentration", sector, total)
-        for sector, total in totals.items()
-        if total >= LARGE or sector == largest
-    ]
-    name = min(owned, key=lambda symbol: (-abs(owned[symbol]), symbol))
-    found.append(Exposure("single_name", name, abs(owned[name])))
-    found.append(Exposure("concentration", "portfolio", _herfindahl(owned)))
-    illiquid = illiquid_share(task_input["portfolio"], task_input["average_daily_volume_usd"])
-    if illiquid >= ILLIQUID:
-        found.append(Exposure("liquidity_risk", "portfolio", illiquid))
+    """The material exposures, the largest first; `LISTED` at most. `covariance_matrix` must be resolved."""
+    found = [one for one in every_exposure(task_input) if one.magnitude >= MATERIAL[one.type]]
     return sorted(found, key=lambda one: (-one.magnitude, TYPES.index(one.type), one.subject))[:LISTED]
+
+
+def every_exposure(task_input: IdentificationInput) -> list[Exposure]:
+    """Each exposure by itself, whether material or not: item by item, from the definitions."""
+    owned, index = weights(task_input), task_input["benchmark_weights"]
+    mapped, betas = task_input["sector_mapping"], task_input["factor_exposures"]
+    active = {symbol: owned.get(symbol, 0.0) - index[symbol] for symbol in mapped}
+    found: list[Exposure] = []
+    for factor in FACTORS:
+        tilt = math.fsum(amount * betas[symbol][factor] for symbol, amount in active.items())
+        loss = abs(tilt) * task_input["factor_volatility"][factor]
+        found.append(Exposure("factor_tilt", factor, loss, beta(task_input, factor)))
+    for sector, total in sector_totals(task_input).items():
+        own = {symbol: amount for symbol, amount in active.items() if mapped[symbol] == sector}
+        if math.fsum(own.values()) > 0:
+            found.append(Exposure("sector_concentration", sector, _deviation(own, task_input), total))
+    alone = {symbol: _deviation({symbol: amount}, task_input) for symbol, amount in active.items()}
+    found += [Exposure("single_name", symbol, alone[symbol], weight) for symbol, weight in owned.items()]
+    unrelated = math.sqrt(math.fsum(loss * loss for loss in alone.values()))
+    found.append(Exposure("concentration", "portfolio", unrelated, _herfindahl(owned)))
+    left = _unsold(task_input["portfolio"], task_input["average_daily_volume_usd"])
+    share = math.fsum(map(abs, left.values()))
+    return [*found, Exposure("liquidity_risk", "portfolio", _deviation(left, task_input), share)]
 
 
 def identification_answer(task_input: IdentificationInput) -> JsonObject:
@@ -223,11 +240,16 @@ def tilts(task_input: HoldingsInput) -> dict[str, float]:
 
 def illiquid_share(portfolio: PortfolioInput, volumes: Mapping[str, float]) -> float:
     """The share of NAV that cannot be sold in `DAYS` days; `volumes` are the average daily ones in USD."""
-    nav = portfolio["total_nav"]
-    return math.fsum(
-        max(0.0, abs(item["weight"]) - DAYS * PARTICIPATION * volumes[item["symbol"]] / nav)
-        for item in portfolio["holdings"]
-    )
+    return math.fsum(map(abs, _unsold(portfolio, volumes).values()))
+
+
+def _unsold(portfolio: PortfolioInput, volumes: Mapping[str, float]) -> dict[str, float]:
+    """What is left of each weight, with its sign, after `DAYS` days of selling."""
+    left: dict[str, float] = {}
+    for item in portfolio["holdings"]:
+        sold = DAYS * PARTICIPATION * volumes[item["symbol"]] / portfolio["total_nav"]
+        left[item["symbol"]] = math.copysign(max(0.0, abs(item["weight"]) - sold), item["weight"])
+    return left
 
 
 def days_to_sell(portfolio: PortfolioInput, volumes: Mapping[str, float]) -> list[float]:
@@ -305,15 +327,17 @@ def _herfindahl(owned: Mapping[str, float]) -> float:
 
 def _tracking_error(task_input: MonitoringInput) -> float:
     owned, benchmark = weights(task_input), task_input["benchmark_weights"]
+    active = {symbol: owned.get(symbol, 0.0) - benchmark[symbol] for symbol in task_input["sector_mapping"]}
+    return _deviation(active, task_input)
+
+
+def _deviation(amounts: Mapping[str, float], task_input: MonitoringInput | IdentificationInput) -> float:
+    """sqrt(x'Sx) of amounts by ticker; a ticker that is not named has none."""
     covariance: CovarianceInput = task_input["covariance_matrix"]
-    active = [owned.get(symbol, 0.0) - benchmark[symbol] for symbol in covariance["tickers"]]
+    held = [(place, amounts[symbol]) for place, symbol in enumerate(covariance["tickers"]) if amounts.get(symbol)]
     if "matrix" in covariance:
-        rows = (a * math.fsum(map(_times, row, active)) for a, row in zip(active, covariance["matrix"], strict=True))
-        return math.sqrt(max(math.fsum(rows), 0.0))
+        matrix = covariance["matrix"]
+        return math.sqrt(max(math.fsum(x * y * matrix[i][j] for i, x in held for j, y in held), 0.0))
     loadings, specific = covariance.get("loadings", ()), covariance.get("specific", ())
-    common = math.fsum(math.fsum(map(_times, row, active)) ** 2 for row in loadings)
-    return math.sqrt(common + math.fsum(a * a * variance for a, variance in zip(active, specific, strict=True)))
-
-
-def _times(left: float, right: float) -> float:
-    return left * right
+    common = math.fsum(math.fsum(row[place] * amount for place, amount in held) ** 2 for row in loadings)
+    return math.sqrt(common + math.fsum(amount * amount * specific[place] for place, amount in held))

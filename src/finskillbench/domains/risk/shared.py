@@ -13,7 +13,7 @@ from finskillbench.domains.agreement import leaf_by_leaf
 from finskillbench.domains.building import conventions
 from finskillbench.domains.proofs import rederived
 from finskillbench.domains.risk.catalogs import mandate_catalog
-from finskillbench.domains.risk.inputs import CovarianceInput, MandateInput, MonitoringInput, ReturnsInput
+from finskillbench.domains.risk.inputs import CovarianceInput, MandateInput, MonitoringInput
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.second import AGREEMENT
@@ -31,11 +31,15 @@ UNITS = (
     "error are annualised decimals; betas are ratios; average daily volume and total_nav are USD"
 )
 _BENCHMARK = mandate_catalog()["benchmark"]
-CONVENTIONS = {
-    "units": UNITS,
+BENCHMARK = {
     "benchmark": "benchmark_weights are by market capitalisation, no name above the larger of "
     f"{_BENCHMARK['largest']:.0%} and {_BENCHMARK['times_equal']:g} / number of names; what a cap takes away is spread "
     "over the other names in proportion",
+}
+"""What every task with a benchmark says of it."""
+CONVENTIONS = {
+    "units": UNITS,
+    **BENCHMARK,
     "portfolio": f"weights are signed (a short position is negative) and sum with cash_weight to 1; a holding is a "
     f"name whose |weight| exceeds {COMPLIANCE_TOLERANCE:.5f}; holdings and "
     "cash_weight are after trades_this_month; cash carries no risk, no beta and no P&L",
@@ -77,13 +81,6 @@ def resolved_covariance(market: Market) -> CovarianceInput:
     """The covariance in full, as `covariance_matrix` resolves."""
     risk = required(market.risk, "covariance")
     return {"tickers": list(market.tickers), "loadings": risk.root.tolist(), "specific": risk.diagonal.tolist()}
-
-
-def returns_field(market: Market, as_of: date) -> ReturnsInput:
-    """The returns of the trailing window by reference."""
-    sessions = required(market.returns, "returns").shape[0]
-    tickers = list(market.tickers)
-    return {"tickers": tickers, "ref": "panels/returns.parquet", "end": as_of.isoformat(), "sessions": sessions}
 
 
 def mandate_input(pair: MonitoringPair, definitions: Mapping[str, str], **more: list[str]) -> MonitoringInput:

@@ -1,8 +1,13 @@
-"""The risk exposures of a portfolio: factor tilts, sectors, names, concentration, liquidity; measured and ranked."""
+"""The risk exposures of a portfolio against its benchmark, each by what it alone can cost: one standard deviation.
+
+Tilts, sectors, names, concentration and illiquidity have units of their own (a beta, a weight, an index). What makes
+them comparable is the loss of NAV at one standard deviation of a year's return if nothing else happened: the
+stand-alone risk. That is what they are ranked by; the usual figure stands beside it as evidence.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,15 +29,14 @@ class ExposureType(StrEnum):
 
 LIST_LENGTH = 5
 """Exposures in the ranked list."""
-LEAST_TILT = 0.30
-LEAST_SECTOR = 0.30
-LEAST_ILLIQUID = 0.05
-THRESHOLDS: Mapping[ExposureType, float] = {
-    ExposureType.FACTOR_TILT: LEAST_TILT,
-    ExposureType.SECTOR_CONCENTRATION: LEAST_SECTOR,
-    ExposureType.LIQUIDITY_RISK: LEAST_ILLIQUID,
+MATERIAL: Mapping[ExposureType, float] = {
+    ExposureType.FACTOR_TILT: 0.02,
+    ExposureType.SECTOR_CONCENTRATION: 0.04,
+    ExposureType.SINGLE_NAME: 0.035,
+    ExposureType.CONCENTRATION: 0.07,
+    ExposureType.LIQUIDITY_RISK: 0.03,
 }
-"""Magnitude from which an exposure is listed; the largest sector, the largest name and the HHI always are."""
+"""Stand-alone loss, a fraction of NAV a year, from which an exposure is material and listed."""
 PARTICIPATION = 0.20
 """Share of a day's volume that a seller can be without moving the price."""
 HORIZON = 5
@@ -47,17 +51,25 @@ _DECIMALS = 12
 """Magnitudes that agree to so many decimals are tied: the order of a sum must not rank them."""
 
 CONVENTIONS: Mapping[str, str] = {
-    "weights": "signed fractions of NAV; cash has no beta, sector or name",
-    "factor_tilt": f"subject: the factor; magnitude |sum of weight x beta|, for {FACTORS[0]} |sum of weight x beta - "
-    f"{NEUTRAL_BETA:g}|, betas by factor_exposures; listed if >= {LEAST_TILT:g}",
-    "sector_concentration": "subject: the sector; magnitude its total weight, by sector_mapping; listed: every sector "
-    f">= {LEAST_SECTOR:g} and, whatever its weight, the largest",
-    "single_name": "subject: the ticker; magnitude |weight|; listed: the largest only, whatever its weight",
-    "concentration": f'subject: "{PORTFOLIO}"; magnitude the Herfindahl index, sum of squared weights of the holdings '
-    "without cash; always listed",
-    "liquidity_risk": f'subject: "{PORTFOLIO}"; magnitude the illiquid share, sum over holdings of '
-    f"max(0, |weight| - {HORIZON} x {PARTICIPATION:g} x average_daily_volume_usd / total_nav): what cannot be sold in "
-    f"{HORIZON} sessions at {PARTICIPATION:.0%} of volume; listed if >= {LEAST_ILLIQUID:g}",
+    "weights": "signed fractions of NAV; cash has no beta, sector, name or risk; w the weights, b the "
+    "benchmark_weights, a = w - b the active weights of all names of the universe, S the covariance_matrix, annualised",
+    "magnitude": "stand-alone risk: the loss of NAV, a fraction, at one standard deviation of a year's return of this "
+    "exposure alone",
+    "factor_tilt": "subject: the factor; magnitude |sum of a_i beta_i| x factor_volatility, betas by factor_exposures; "
+    "evidence: sum of w_i beta_i, signed",
+    "sector_concentration": "subject: the sector; magnitude sqrt(v'S v), v the active weights of the sector's "
+    "names and 0 elsewhere, for a sector whose weight exceeds the benchmark's; evidence: its total weight, by "
+    "sector_mapping",
+    "single_name": "subject: the ticker; magnitude |a_i| sqrt(S_ii), for a name held; evidence: its weight, signed",
+    "concentration": f'subject: "{PORTFOLIO}"; magnitude sqrt(sum of a_i^2 S_ii), the active risk were no two names '
+    "related; evidence: the Herfindahl index, sum of squared weights of the holdings without cash",
+    "liquidity_risk": f'subject: "{PORTFOLIO}"; magnitude sqrt(u\'S u), u_i the part of w_i, with its sign, beyond '
+    f"{HORIZON} x {PARTICIPATION:g} x average_daily_volume_usd / total_nav: what cannot be sold in {HORIZON} sessions "
+    f"at {PARTICIPATION:.0%} of volume; evidence: the illiquid share, sum of |u_i|",
+    "listed": "an exposure is material, and listed, if its magnitude is at least: "
+    + ", ".join(f"{kind} {least:g}" for kind, least in MATERIAL.items()),
+    "factor_volatility": "annualised standard deviation of each factor's daily returns over the 252 sessions up to the "
+    "date",
     "average_daily_volume_usd": f"mean of close x volume over the {VOLUME_WINDOW} sessions up to the date, USD",
     "ranking": f"by magnitude, descending; the first {LIST_LENGTH} are kept; ties in the order of the types above, "
     "then by subject",
@@ -67,11 +79,12 @@ CONVENTIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """One exposure: its kind, what it is to, how large it is, and both in words."""
+    """One exposure: its kind, what it is to, its stand-alone risk, the usual figure beside it, and both in words."""
 
     type: ExposureType
     subject: str
     magnitude: float
+    evidence: float
     detail: str
 
     @property
@@ -79,50 +92,60 @@ class Exposure:
         """Sort key of the ranked list."""
         return -round(self.magnitude, _DECIMALS), tuple(ExposureType).index(self.type), self.subject
 
+    @property
+    def material(self) -> bool:
+        """Whether it is large enough to be listed."""
+        return round(self.magnitude, _DECIMALS) >= MATERIAL[self.type]
+
 
 def candidates(portfolio: Portfolio, market: Market) -> tuple[Exposure, ...]:
-    """Every exposure that could be listed, whatever its size: six factors, sectors and names held, HHI, illiquid share.
+    """Every exposure that could be listed, whatever its size.
 
-    Liquidity is left out where the market gives no volume.
+    Raises
+    ------
+    InputError : the market gives no benchmark, covariance, factor volatility or volumes.
     """
-    found = [_tilt(factor, beta) for factor, beta in factor_exposures(portfolio.weights, market).items()]
-    held = np.abs(portfolio.weights) > ZERO_WEIGHT
-    sectors = {sector for sector, own in zip(market.sectors, held, strict=True) if own}
-    found += [
-        Exposure(ExposureType.SECTOR_CONCENTRATION, sector, weight, f"{sector} sector {weight:.1%}")
-        for sector, weight in sector_weights(portfolio.weights, market).items()
-        if sector in sectors
-    ]
-    found += [
-        Exposure(ExposureType.SINGLE_NAME, ticker, abs(float(weight)), f"{ticker} at {weight:.1%}")
-        for ticker, weight, own in zip(market.tickers, portfolio.weights, held, strict=True)
-        if own
-    ]
-    index = hhi(portfolio.weights)
-    detail = f"HHI {index:.4f}, five largest names {top(portfolio.weights, 5):.1%}"
-    found.append(Exposure(ExposureType.CONCENTRATION, PORTFOLIO, index, detail))
-    if market.dollar_volume is not None:
-        share, days = illiquid_share(portfolio, market), days_to_liquidate(portfolio, market)
-        slowest = market.tickers[int(np.argmax(days))]
-        detail = f"{share:.1%} of NAV not sold in {HORIZON} sessions; {slowest} takes {days.max():.1f}"
-        found.append(Exposure(ExposureType.LIQUIDITY_RISK, PORTFOLIO, share, detail))
-    return tuple(found)
+    return tuple(_candidates(portfolio, market))
+
+
+def _candidates(portfolio: Portfolio, market: Market) -> Iterator[Exposure]:
+    weights, risk = portfolio.weights, required(market.risk, "covariance_matrix")
+    active = weights - required(market.benchmark, "benchmark_weights")
+    volatility = required(market.factor_volatility, "factor_volatility")
+    for factor, tilt, beta, spread in zip(
+        FACTORS, active @ market.betas, weights @ market.betas, volatility, strict=True
+    ):
+        words = f"{factor} beta {beta:+.3f}, {tilt:+.3f} against the benchmark"
+        yield _exposure(ExposureType.FACTOR_TILT, factor, abs(tilt) * spread, beta, words)
+    for sector, members in zip(market.sector_names, market.membership.T, strict=True):
+        if active @ members > 0:
+            weight = float(weights @ members)
+            own = float(np.sqrt(risk.variance(active * members)))
+            words = f"{sector} sector {weight:.1%}, {active @ members:+.1%} against the benchmark"
+            yield _exposure(ExposureType.SECTOR_CONCENTRATION, sector, own, weight, words)
+    deviations = np.sqrt(risk.variances)
+    for place in np.flatnonzero(np.abs(weights) > ZERO_WEIGHT):
+        ticker, weight = market.tickers[place], float(weights[place])
+        words = f"{ticker} at {weight:.1%}, {active[place]:+.1%} against the benchmark"
+        yield _exposure(ExposureType.SINGLE_NAME, ticker, abs(active[place]) * deviations[place], weight, words)
+    words = f"HHI {hhi(weights):.4f}, five largest names {top(weights, 5):.1%}"
+    unrelated = float(np.linalg.norm(active * deviations))
+    yield _exposure(ExposureType.CONCENTRATION, PORTFOLIO, unrelated, hhi(weights), words)
+    left, days = unsold(portfolio, market), days_to_liquidate(portfolio, market)
+    share = float(np.abs(left).sum())
+    words = f"{share:.1%} of NAV not sold in {HORIZON} sessions; {market.tickers[int(np.argmax(days))]} takes "
+    words += f"{days.max():.1f}"
+    yield _exposure(ExposureType.LIQUIDITY_RISK, PORTFOLIO, float(np.sqrt(risk.variance(left))), share, words)
+
+
+def _exposure(kind: ExposureType, subject: str, magnitude: float, evidence: float, words: str) -> Exposure:
+    detail = f"{words}: {magnitude:.2%} of NAV at one standard deviation"
+    return Exposure(kind, subject, float(magnitude), float(evidence), detail)
 
 
 def ranked(portfolio: Portfolio, market: Market, k: int = LIST_LENGTH) -> tuple[Exposure, ...]:
-    """The first k of the exposures that are listed, by magnitude."""
-    every = candidates(portfolio, market)
-    largest = {
-        kind: min((one for one in every if one.type is kind), key=lambda one: one.order, default=None)
-        for kind in (ExposureType.SECTOR_CONCENTRATION, ExposureType.SINGLE_NAME)
-    }
-    listed = [
-        one
-        for one in every
-        if one is largest.get(one.type)
-        or one.type is ExposureType.CONCENTRATION
-        or round(one.magnitude, _DECIMALS) >= THRESHOLDS.get(one.type, np.inf)
-    ]
+    """The first k of the material exposures, by magnitude."""
+    listed = (one for one in candidates(portfolio, market) if one.material)
     return tuple(sorted(listed, key=lambda one: one.order)[:k])
 
 
@@ -146,16 +169,18 @@ def top(weights: Floats, k: int) -> float:
     return float(np.sort(np.abs(weights))[::-1][:k].sum())
 
 
-def portfolio_returns(portfolio: Portfolio, market: Market) -> Floats:
-    """(T,) returns per session of today's weights, held constant; cash returns 0."""
-    return required(market.returns, "returns") @ portfolio.weights
-
-
 def days_to_liquidate(portfolio: Portfolio, market: Market) -> Floats:
     """(n,) sessions to sell each position at `PARTICIPATION` of its volume; infinite for a holding nobody trades."""
     sold = PARTICIPATION * required(market.dollar_volume, "average_daily_volume_usd")
     position = np.abs(portfolio.weights) * portfolio.nav
     return np.divide(position, sold, out=np.where(position > 0, np.inf, 0.0), where=sold > 0)
+
+
+def unsold(portfolio: Portfolio, market: Market) -> Floats:
+    """(n,) signed parts of the weights that cannot be sold within `HORIZON` sessions at `PARTICIPATION` of volume."""
+    volume = required(market.dollar_volume, "average_daily_volume_usd")
+    sellable = HORIZON * PARTICIPATION * volume / portfolio.nav
+    return np.sign(portfolio.weights) * np.maximum(np.abs(portfolio.weights) - sellable, 0.0)
 
 
 def illiquid_share(portfolio: Portfolio, market: Market) -> float:
@@ -170,9 +195,3 @@ def illiquid_shares(weights: Floats, nav: Floats, dollar_volume: Floats) -> Floa
     """(p,) illiquid shares of p portfolios: weights (p, n), nav (p,) and dollar_volume (n,) or (p, n) in USD."""
     sellable = HORIZON * PARTICIPATION * dollar_volume / nav[:, None]
     return np.maximum(np.abs(weights) - sellable, 0.0).sum(axis=1)
-
-
-def _tilt(factor: str, beta: float) -> Exposure:
-    neutral = NEUTRAL_BETA if factor == FACTORS[0] else 0.0
-    against = f", {beta - neutral:+.3f} against {neutral:g}" if neutral else ""
-    return Exposure(ExposureType.FACTOR_TILT, factor, abs(beta - neutral), f"{factor} beta {beta:+.3f}{against}")

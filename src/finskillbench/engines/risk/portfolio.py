@@ -29,7 +29,7 @@ class Market:
     benchmark : (n,) weights, sum 1.
     risk : covariance, annualised.
     dollar_volume : (n,) average daily volume, USD.
-    returns : (T, n) simple returns per session, oldest first.
+    factor_volatility : (6,) annualised standard deviations of the returns of `FACTORS`.
     """
 
     tickers: tuple[str, ...]
@@ -38,7 +38,7 @@ class Market:
     benchmark: Floats | None = None
     risk: RiskModel | None = None
     dollar_volume: Floats | None = None
-    returns: Floats | None = None
+    factor_volatility: Floats | None = None
 
     def __post_init__(self) -> None:
         n = len(self.tickers)
@@ -46,7 +46,6 @@ class Market:
         sizes |= {} if self.benchmark is None else {"benchmark": self.benchmark.size}
         sizes |= {} if self.risk is None else {"risk": self.risk.size}
         sizes |= {} if self.dollar_volume is None else {"dollar_volume": self.dollar_volume.size}
-        sizes |= {} if self.returns is None else {"returns": self.returns.shape[-1]}
         wrong = [f"{name} ({size})" for name, size in sizes.items() if size != n]
         if wrong or self.betas.shape[1] != len(FACTORS):
             raise DimensionError(f"market of {n} names: give {', '.join(wrong) or 'betas'} for each name and factor")

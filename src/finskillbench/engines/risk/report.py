@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from finskillbench.engines.risk.exposures import (
     factor_exposures,
     hhi,
     illiquid_share,
-    portfolio_returns,
     sector_weights,
     top,
 )
@@ -25,7 +23,6 @@ from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, turnover_of
 from finskillbench.engines.risk.remediation import Remedy, Stage, after
 from finskillbench.engines.risk.stress import StressResult
-from finskillbench.engines.statistics.value_at_risk import value_at_risk
 
 LEAST_TRADE = 1e-7
 """A weight that changes by no more has not been traded: the accuracy of a solver."""
@@ -40,22 +37,22 @@ def exposure_list(exposures: Sequence[Exposure]) -> list[dict[str, Any]]:
             "subject": exposure.subject,
             "detail": exposure.detail,
             "magnitude": exposure.magnitude,
+            "evidence": exposure.evidence,
         }
         for rank, exposure in enumerate(exposures, start=1)
     ]
 
 
 def risk_figures(portfolio: Portfolio, market: Market) -> dict[str, Any]:
-    """Tail risk, liquidity and concentration; `days_to_liquidate` of a holding that nobody trades is null.
+    """Liquidity and concentration; `days_to_liquidate` of a holding that nobody trades is null.
 
     Raises
     ------
-    DimensionError : the market gives no returns or no volumes.
+    InputError : the market gives no volumes.
     """
     held = np.flatnonzero(np.abs(portfolio.weights) > ZERO_WEIGHT)
     days = days_to_liquidate(portfolio, market).tolist()
     return {
-        "tail_risk": asdict(value_at_risk(portfolio_returns(portfolio, market))),
         "days_to_liquidate": {market.tickers[i]: days[i] if math.isfinite(days[i]) else None for i in held},
         "illiquid_share": illiquid_share(portfolio, market),
         "hhi": hhi(portfolio.weights),

@@ -9,7 +9,6 @@ import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.fields import (
-    LARGEST,
     covered,
     exposures_from,
     list_of,
@@ -38,7 +37,7 @@ MOST_DOLLARS = 1e15
 def market_from(task_input: Mapping[str, Any], *, risk: RiskModel | None = None) -> Market:
     """Read the universe of a resolved task input; what the task does not give stays None.
 
-    The order of tickers is that of `covariance_matrix`, else of `returns`, else of `sector_mapping`; every map must
+    The order of tickers is that of `covariance_matrix`, else of `sector_mapping`; every map must
     cover every ticker, except `benchmark_weights`, where an absent name weighs nothing. A caller that holds the risk
     model passes it, and only the tickers of the covariance are read.
 
@@ -48,8 +47,7 @@ def market_from(task_input: Mapping[str, Any], *, risk: RiskModel | None = None)
     """
     by_ticker = mapping(task_input, "sector_mapping")
     given = {name for name, value in task_input.items() if value is not None}
-    ordered = next((field for field in ("covariance_matrix", "returns") if field in given), None)
-    tickers = tuple(by_ticker) if ordered is None else tickers_of(task_input, ordered)
+    tickers = tickers_of(task_input, "covariance_matrix") if "covariance_matrix" in given else tuple(by_ticker)
     if not tickers:
         raise InputError("sector_mapping is empty; inject it from the task data")
     sectors = tuple(covered(by_ticker, ticker, "sector_mapping") for ticker in tickers)
@@ -70,7 +68,7 @@ def market_from(task_input: Mapping[str, Any], *, risk: RiskModel | None = None)
         benchmark=_benchmark(task_input, tickers) if "benchmark_weights" in given else None,
         risk=(covariance_from(task_input) if risk is None else risk) if "covariance_matrix" in given else None,
         dollar_volume=volume,
-        returns=_returns(task_input, tickers) if "returns" in given else None,
+        factor_volatility=_factor_volatility(task_input) if "factor_volatility" in given else None,
     )
 
 
@@ -126,15 +124,9 @@ def _benchmark(task_input: Mapping[str, Any], tickers: tuple[str, ...]) -> Float
     return weights
 
 
-def _returns(task_input: Mapping[str, Any], tickers: tuple[str, ...]) -> Floats:
-    """(T, n) in the order of the market's tickers."""
-    columns = {ticker: index for index, ticker in enumerate(tickers_of(task_input, "returns"))}
-    try:
-        matrix = np.asarray(mapping(task_input, "returns").get("matrix"), dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("returns.matrix holds something that is not a number; inject the field") from None
-    if matrix.ndim != 2 or matrix.shape[0] < 2 or matrix.shape[1] != len(columns):
-        raise InputError(f"returns.matrix has shape {matrix.shape} for {len(columns)} tickers; inject the field")
-    if not (np.abs(matrix) <= LARGEST).all():
-        raise InputError("returns.matrix holds a number that is not finite; inject the field, in decimals per session")
-    return matrix[:, [covered(columns, ticker, "returns") for ticker in tickers]]
+def _factor_volatility(task_input: Mapping[str, Any]) -> Floats:
+    table = mapping(task_input, "factor_volatility")
+    found = np.array([number(table, factor, "factor_volatility") for factor in FACTORS])
+    if not (found >= 0).all():
+        raise InputError("factor_volatility holds a negative number; inject the field")
+    return found

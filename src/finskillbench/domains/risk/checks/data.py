@@ -26,6 +26,7 @@ from finskillbench.panels.market.covariance import WINDOW
 from finskillbench.scoring.values import mapping, number
 
 _VOLUME_SESSIONS = 21
+_SESSIONS_A_YEAR = 252
 _LEAST_SHARE = 0.15
 """Each of two verdicts has at least this share of its subtask: else the other would do well as a constant answer."""
 _PER_STRATUM = 4
@@ -205,8 +206,20 @@ def _seen(panels: Panels, day: date) -> dict[str, Any]:
         "benchmark_weights": by_ticker(capped(np.asarray(market.benchmark))),
         "average_daily_volume_usd": by_ticker(market.dollar_volume),
         "covariance_matrix": {"tickers": tickers, "ref": f"panels/covariance/{day}.npz"},
-        "returns": {"tickers": tickers, "ref": "panels/returns.parquet", "end": str(day), "sessions": WINDOW},
+        "factor_volatility": _factor_volatility(panels, day),
     }
+
+
+def _factor_volatility(panels: Panels, day: date) -> dict[str, float]:
+    """Deviations of the factors over the last sessions up to a date, a year's worth of them, from sums of squares."""
+    sessions = [one for one in panels.prices["date"].to_list() if one <= day][-WINDOW:]
+    window = panels.factors.filter(panels.factors["date"].is_in(sessions)).drop_nulls(FACTORS)
+    found: dict[str, float] = {}
+    for factor in FACTORS:
+        moves = window[factor].to_list()
+        middle = math.fsum(moves) / len(moves)
+        found[factor] = math.sqrt(math.fsum((one - middle) ** 2 for one in moves) / (len(moves) - 1) * _SESSIONS_A_YEAR)
+    return found
 
 
 def capped(weights: np.ndarray) -> np.ndarray:

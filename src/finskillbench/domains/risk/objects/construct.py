@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
+import numpy as np
+import polars as pl
+
+from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import RiskSettings, mandate_catalog, scenario_catalog
@@ -25,6 +29,7 @@ from finskillbench.domains.risk.objects.stress import StressPair, stress_pairs
 from finskillbench.engines.risk.exposures import Exposure, ranked
 from finskillbench.engines.risk.portfolio import required
 from finskillbench.engines.risk.stress import scenario_from
+from finskillbench.panels.market.factor_exposures import SESSIONS_PER_YEAR
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +130,19 @@ def _dates(context: BuildContext, scenarios: ScenarioSet) -> dict[date, RiskDate
     for as_of in context.panels.risk_dates:
         market = context.panels.snapshot(as_of)
         weights = capped_benchmark(required(market.benchmark, "benchmark weights"), catalog["benchmark"])
-        market = replace(market, benchmark=weights)
+        market = replace(market, benchmark=weights, factor_volatility=_factor_volatility(context, as_of))
         fitted = {one["mandate_id"]: fit(one, as_of, market, catalog) for one in catalog["mandates"]}
         hypothetical = tuple(scenario_from(one) for one in scenarios.hypothetical_at(market))
         dates[as_of] = RiskDate(market, fitted, hypothetical)
     context.notes.extend(notes_on([(day, one) for day, at in dates.items() for one in at.mandates.values()]))
     return dates
+
+
+def _factor_volatility(context: BuildContext, as_of: date) -> Floats:
+    """(6,) annualised standard deviations of the factors over the sessions of the date's betas."""
+    sessions = context.panels.window_returns(as_of)[0]
+    window = context.panels.factors.filter(pl.col("date").is_between(sessions[0], as_of)).select(*FACTORS).drop_nulls()
+    return np.std(window.to_numpy(), axis=0, ddof=1) * np.sqrt(SESSIONS_PER_YEAR)
 
 
 def _named(context: BuildContext, cases: list[PortfolioCase]) -> tuple[PortfolioCase, ...]:

@@ -75,14 +75,13 @@ def _relative_excess(values: Floats, excess: Floats, mandate: Mandate) -> Floats
 def _plain_weights(portfolio: Portfolio, mandate: Mandate, market: Market) -> Floats:
     """(p, n) weights on the way from the portfolio, or from it cut at its limits, towards spread portfolios.
 
-    These are equal weights, of all names and of those held, the benchmark, and inverse volatilities; as much invested
-    as now, and fully.
+    These are equal weights, of all names and of those held, and inverse volatilities; as much invested as now, and
+    fully. The benchmark is not among them: it keeps every mandate, but how much of it must be bought takes a model.
     """
     start, n = portfolio.weights, len(portfolio.weights)
     held = (np.abs(start) > ZERO_WEIGHT).astype(float)
     calm = 1.0 / np.sqrt(required(market.risk, "covariance").variances)
-    benchmark = required(market.benchmark, "benchmark weights")
-    goals = [np.full(n, 1.0 / n), held / held.sum(), benchmark, calm / calm.sum()]
+    goals = [np.full(n, 1.0 / n), held / held.sum(), calm / calm.sum()]
     ways = [
         base + _STEPS[:, None] * (goal * invested - base)
         for base in (start, clipped(portfolio, mandate, market))

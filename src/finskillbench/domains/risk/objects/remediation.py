@@ -26,7 +26,7 @@ LEAST_TURNOVER = 0.02
 """A remedy of less is no test of trading."""
 LEAST_EXCESS, LEAST_SHED = 0.05, 0.2
 """Total relative excess that the best attainable portfolio keeps, and that it sheds, at least."""
-PLAIN = 0.1
+PLAIN = 0.25
 """Most that a cure without an optimiser may earn in an episode."""
 _TRIED = 1.5
 """Pairs that are solved at most, for each one that is kept."""

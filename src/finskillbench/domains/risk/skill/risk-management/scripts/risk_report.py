@@ -1,8 +1,9 @@
-"""Rank a portfolio's risk exposures and measure its tail risk, liquidity and concentration.
+"""Rank a portfolio's material risk exposures by their stand-alone risk; measure its liquidity and concentration.
 
-Payload: portfolio, sector_mapping, factor_exposures, average_daily_volume_usd, returns (252 daily returns per ticker).
-Result: top_risk_exposures; and tail_risk (VaR and CVaR 95 %, one session, losses positive), days_to_liquidate by
-holding, illiquid_share, hhi, five_largest, sector_weights, factor_betas.
+Payload: portfolio, sector_mapping, factor_exposures, average_daily_volume_usd, factor_volatility, benchmark_weights,
+covariance_matrix.
+Result: top_risk_exposures (magnitude: loss of NAV at one standard deviation; evidence: beta, weight, HHI or illiquid
+share); and days_to_liquidate by holding, illiquid_share, hhi, five_largest, sector_weights, factor_betas.
 """
 
 from typing import Any
