@@ -19,13 +19,14 @@ from finskillbench.domains.fundamental.objects import SKILL, FundamentalObjects
 from finskillbench.domains.fundamental.reports import Case, Report
 from finskillbench.domains.fundamental.second.definitions import periods_of
 from finskillbench.domains.fundamental.second.identities import Fault
-from finskillbench.domains.fundamental.work import difficulty
+from finskillbench.domains.fundamental.work import difficulty, of_segments
 from finskillbench.domains.proofs import rederived
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
 from finskillbench.scoring.measures import share
 from finskillbench.scoring.values import is_object
 
 FACTS_REFERENCE = "panels/facts.parquet"
+_WITHOUT_OPERATING_INCOME = "earnings_quality"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,11 @@ def build_tasks(
 
 def _faults(case: Case, name: str, label: Candidate) -> Iterator[Fault]:
     """The identities that the statements behind a label break, as the raw files tell them."""
-    return case.raw.faults(periods_of(name, label.report.form, label.report.period_end, label.prior_end))
+    yield from case.raw.faults(periods_of(name, label.report.form, label.report.period_end, label.prior_end))
+    if name != _WITHOUT_OPERATING_INCOME:
+        for statement in (case.reported, case.quarter, case.before):
+            if of_segments(case.said, statement):
+                yield Fault("operating_income", f"{statement.end}: operating income is not that of the statement")
 
 
 def finished(

@@ -17,6 +17,9 @@ from finskillbench.sources.edgar.metrics import METRICS
 Said = Mapping[tuple[date, str], Iterable[float]]
 """(last day of a period, tag) -> what filings say of periods that end then."""
 
+_COSTS = "CostsAndExpenses"
+_TIES = 0.005
+"""Share of revenue by which sums may miss: what is rounded, and small items beside the costs."""
 _LEVELS = ("easy", "medium", "hard")
 
 
@@ -30,6 +33,25 @@ def decisions(said: Said, statements: Iterable[Statement], metrics: Iterable[str
         for name in names
         if name in statement.values
     )
+
+
+def of_segments(said: Said, statement: Statement) -> bool:
+    """Whether operating income is filed as a total of segments rather than as a line of the income statement.
+
+    The Walt Disney Company does: revenue less all costs and expenses is neither its operating income nor its income
+    before taxes, since segments do not bear what their head office, restructuring and interest cost.
+    """
+    revenue, income = statement.get("revenue"), statement.get("operating_income")
+    if (
+        statement.end is None
+        or revenue is None
+        or income is None
+        or revenue not in _told(said, statement.end, "revenue")
+    ):
+        return False
+    costs = set(said.get((statement.end, _COSTS), ()))
+    totals = {income, *_told(said, statement.end, "pretax_income")}
+    return bool(costs) and all(abs(revenue - cost - total) > _TIES * abs(revenue) for cost in costs for total in totals)
 
 
 def difficulty(count: int, bounds: Sequence[int]) -> str:
