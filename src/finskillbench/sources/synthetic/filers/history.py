@@ -177,7 +177,9 @@ def _filings(
             flows = [(opening - 4 * back, quarter - 4 * back) for back in range(3) if opening >= 4 * back]
             cash, balances = list(flows), [q for q in (quarter, quarter - 4) if q >= 0]
             if not quarterly and quirks.selected and year <= _LAST_SELECTED_YEAR:
-                quarterly, metrics = tuple(range(opening, quarter + 1)), SELECTED
+                # Quarters told anew are told line by line, so that none mixes two bases.
+                quarterly = tuple(range(opening, quarter + 1))
+                metrics = metrics if year in quirks.recast else SELECTED
         else:
             flows = [(quarter, quarter)] + ([(opening, quarter)] if place else [])
             cash = [(opening, quarter)]
