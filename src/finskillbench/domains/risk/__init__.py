@@ -12,6 +12,7 @@ from finskillbench.domains.risk import (
     audits,
     constraint_monitoring,
     labelled,
+    recheck,
     risk_identification,
     risk_remediation,
     scenario_audit,
@@ -43,6 +44,12 @@ def _economics(subject: Subject, findings: Findings) -> None:
     scenario_audit.scenarios(subject, findings)
 
 
+def _certified(subject: Subject, findings: Findings) -> None:
+    """Mandates can be kept, and no cure is cheaper than the certified one."""
+    labelled.certified(subject, findings)
+    recheck.least_turnover(subject, findings)
+
+
 DOMAIN: Domain[RiskObjects] = Domain(
     name="risk_management",
     skills=(Path(__file__).parent / "skill" / "risk-management",),
@@ -63,7 +70,7 @@ DOMAIN: Domain[RiskObjects] = Domain(
         "planted_risks": objects.planted_risks,
     },
     audits={
-        "certified": labelled.certified,
+        "certified": _certified,
         "taxonomy": labelled.taxonomy,
         "unique": labelled.unique,
         "economics": _economics,
