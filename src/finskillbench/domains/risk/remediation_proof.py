@@ -10,6 +10,7 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Label
 from finskillbench.domains.risk.inputs import RemediationInput
+from finskillbench.domains.risk.objects.plain_cures import needs_a_model
 from finskillbench.domains.risk.second import NEVER_GIVEN_UP, after, monitored, monitored_after, relative_excess
 from finskillbench.domains.risk.second import turnover as turnover_of
 from finskillbench.engines.optimisation.certificate import Optimality, prove_optimal
@@ -120,6 +121,8 @@ class _Recheck(_Examination):
         decisive = Aim(Goal.TURNOVER) if curable else Aim(Goal.EXCESS, turnover_cap=left)
         last = self._settled(decisive, ties)
         self._same_trades(np.array(last["weights"], dtype=float) - self.portfolio.weights)
+        if curable:
+            self.findings.add("needing_a_model", int(needs_a_model(self.portfolio, self.mandate, self.market)))
         proof, fields = self.truth.proof, ("objective", "lower_bound", "gap", "unique")
         summaries = [(proof, _name(decisive)), *((proof["stages"].get(stage, {}), stage) for stage in self.stages)]
         for summary, stage in summaries:
