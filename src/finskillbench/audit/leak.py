@@ -151,7 +151,7 @@ def _search_data(seen: Seen, findings: Findings, numbers: set[tuple[str, float]]
             suspects.setdefault(path, wanted[value])
     for path, text in seen.flat.texts:
         if len(text) > _SHORT_TEXT:
-            for figure in _figures(text):
+            for figure in (one for one in _figures(text) if digits(float(one)) >= _DATA_DIGITS):
                 of = next((name for name, value in sorted(numbers) if _stated(figure, value)), None)
                 if of is not None:
                     suspects.setdefault(path, of)
