@@ -1,5 +1,6 @@
 """From market data to panels: each panel's builder in turn, and one report of what they found."""
 
+from collections.abc import Mapping
 from datetime import date
 
 import numpy as np
@@ -8,7 +9,7 @@ import polars as pl
 from finskillbench.arrays import Booleans, Floats
 from finskillbench.panels.filings.fundamentals import FundamentalPanels, build_fundamentals
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
-from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights, shares_known_from
+from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights
 from finskillbench.panels.market.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance
 from finskillbench.panels.market.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
 from finskillbench.panels.market.factors import build_factors
@@ -19,6 +20,7 @@ from finskillbench.panels.market.regimes import choose_month_ends, choose_risk_d
 from finskillbench.panels.market.returns import JUMP_LIMIT, build_returns, find_jumps, returns_frame
 from finskillbench.panels.market.risk_free import build_risk_free
 from finskillbench.panels.market.sessions import last_full_year, month_end_rows, refuse_short_series
+from finskillbench.panels.market.share_counts import ShareCounts, share_counts
 from finskillbench.panels.market.views import Setting, ViewsPanel, build_views
 from finskillbench.panels.report import Jump, PanelReport
 from finskillbench.panels.tables import Panels
@@ -44,7 +46,8 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
     arrays = build_returns(adjusted)
     place = {day: row for row, day in enumerate(sessions)}
     exposures = build_factor_exposures(symbols, sessions, arrays.simple, market.factors, month_end_rows(sessions))
-    days, complete = _complete(market, grid, arrays.simple, exposures)
+    counts = share_counts(market.statements, market.splits, symbols)
+    days, complete = _complete(grid, arrays.simple, exposures, counts)
     last_year = last_full_year(sessions)
     risk = choose_risk_dates(days, complete, last_year)
     covered = sum(day <= last_year[-1] for day in days)
@@ -53,7 +56,7 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
     members = {place[day]: places for day, places in sorted({**risk.members, **of_month}.items())}
 
     covariance = build_covariance(symbols, sessions, arrays.simple, members)
-    weights = build_benchmark_weights(symbols, sessions, grid.fields["close"], market.statements, members)
+    weights = build_benchmark_weights(symbols, sessions, grid.fields["close"], counts, members)
     risk_free = build_risk_free(market.macro, month_ends)
     caps = {day: weights.frame.filter(pl.col("date") == day)["market_cap_usd"].to_numpy() for day in month_ends}
     views = build_views(
@@ -112,7 +115,7 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
 
 
 def _complete(
-    market: MarketData, grid: PriceGrid, simple: Floats, exposures: pl.DataFrame
+    grid: PriceGrid, simple: Floats, exposures: pl.DataFrame, counts: Mapping[str, ShareCounts]
 ) -> tuple[list[date], Booleans]:
     """The month-ends with a year behind them, and which names (n,) have on each of them all that a task may need.
 
@@ -120,7 +123,6 @@ def _complete(
     """
     symbols, sessions = grid.symbols, grid.sessions
     close, volume = grid.fields["close"], grid.fields["volume"]
-    shares = np.array([shares_known_from(market.statements, symbol) for symbol in symbols], dtype="datetime64[D]")
     rows = [row for row in month_end_rows(sessions) if row >= WINDOW]
     complete = np.empty((len(rows), len(symbols)), dtype=np.bool_)
     for at, row in enumerate(rows):
@@ -128,7 +130,7 @@ def _complete(
             ~np.isnan(simple[row - WINDOW + 1 : row + 1]).any(axis=0)
             & ~np.isnan(close[row])
             & (average_daily_volume(close, volume, row) > 0)
-            & (shares <= np.datetime64(sessions[row]))
+            & np.array([s in counts and counts[s].at(sessions[row]) is not None for s in symbols])
         )
     fitted = exposures.filter(pl.col("date").is_in([sessions[row] for row in rows]))
     days = np.array([sessions[row] for row in rows], dtype="datetime64[D]")

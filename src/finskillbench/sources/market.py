@@ -17,6 +17,7 @@ from finskillbench.sources.files import DEFAULT_START, files_below, first_folder
 from finskillbench.sources.fred import load_fred
 from finskillbench.sources.french import load_french
 from finskillbench.sources.prices import SUFFIXES, PriceFile, has_ohlcv, parse_prices
+from finskillbench.sources.share_counts import cover_counts, on_own_basis
 from finskillbench.sources.splice import latest_first, splice
 from finskillbench.sources.statements import Statements, parse_statements
 from finskillbench.sources.universe import Security, Universe, load_universe, sector_counts
@@ -34,8 +35,10 @@ class MarketData:
     """Everything the panels are built from.
 
     securities : sorted by symbol.
-    prices : long, sorted by symbol and date: symbol, date, open, high, low, close, adj_close, volume (Float64);
-        open, high, low and volume may be null where the provider recorded none.
+    prices : long, sorted by symbol and date: symbol, date, open, high, low, close, adj_close, volume (Float64), all but
+        adj_close as traded; null where the provider recorded none, or does not say what was traded.
+    splits : symbol -> date, price, shares: what splits and spin-offs divide earlier prices by and multiply earlier
+        share counts with.
     factors : date, mkt_rf, smb, hml, rmw, cma, mom, rf; daily decimals.
     macro : FRED id -> date, value, as published.
     statements : symbol -> published figures.
@@ -51,6 +54,7 @@ class MarketData:
     statements: Mapping[str, Statements]
     notes: tuple[str, ...]
     files: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    splits: Mapping[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
 
 
 @dataclass(slots=True)
@@ -59,6 +63,7 @@ class _Collection:
 
     prices: dict[str, list[Path]]
     statements: dict[str, Path]
+    covers: dict[str, list[Path]]
     start: date
     parsed: dict[str, list[PriceFile]] = field(default_factory=dict)
 
@@ -93,6 +98,7 @@ def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAUL
     collection = _Collection(
         prices=_by_ticker(first_folder(raw_dir, "prices"), SUFFIXES),
         statements={ticker: paths[0] for ticker, paths in statements.items()},
+        covers=_company_facts(raw_dir),
         start=start,
     )
     _refuse_unknown(collection, universe.symbols() | set(listed))
@@ -116,6 +122,7 @@ def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAUL
         statements={s: selection.statements[s] for s in symbols},
         notes=(*notes, *macro_notes),
         files={"factors": shortest, "DGS3MO": macro_files["DGS3MO"]},
+        splits={s: selection.splits[s] for s in symbols},
     )
 
 
@@ -130,6 +137,7 @@ class _Selection:
     securities: dict[str, Security] = field(default_factory=dict[str, Security])
     prices: dict[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
     statements: dict[str, Statements] = field(default_factory=dict[str, Statements])
+    splits: dict[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
     notes: list[str] = field(default_factory=list[str])
 
     def choose(self, names: int | None) -> None:
@@ -166,17 +174,26 @@ class _Selection:
         facts, described = parse_statements(self.collection.statements[symbol])
         if (gap := facts.gap()) is not None:
             return gap
-        frame, found = splice(files)
+        frame, splits, found = splice(files)
         self.collection.parsed[symbol] = []  # 3,000 names need not lie in memory twice
         if frame.height < MIN_SESSIONS:
             return f"{frame.height} sessions of prices where {MIN_SESSIONS} are needed"
         if (ends := frame["date"][-1]) < self.last:
             return f"prices that end on {ends}"
-        self.prices[symbol], self.statements[symbol] = frame, facts
+        self.prices[symbol], self.splits[symbol] = frame, splits
         # The configured sector wins: the published universe follows Yahoo's classes, the index list GICS.
         if symbol in self.listed and (other := self.listed[symbol].sector) != sector:
             self.notes.append(f"{symbol}: taken as {sector} as configured; the constituents list says {other}.")
-        self.securities[symbol] = self._security(symbol, sector, described)
+        security = self.securities[symbol] = self._security(symbol, sector, described)
+        counts = on_own_basis(symbol, facts.diluted_shares, facts.shares_outstanding, splits)
+        covers = [*self.collection.covers.get(symbol, ()), *self.collection.covers.get(f"CIK{security.cik}", ())]
+        self.statements[symbol] = replace(
+            facts,
+            diluted_shares=counts.table,
+            broken_shares=counts.broken,
+            **({"cover_shares": max(map(cover_counts, covers), key=len)} if covers else {}),
+        )
+        found += counts.notes
         self.notes.extend(found)
         return None
 
@@ -187,6 +204,15 @@ class _Selection:
         found = self.listed.get(symbol) or Security(symbol, described.get("name", symbol))
         cik = found.cik or described.get("cik")
         return replace(found, sector=sector, cik=cik.zfill(10) if cik else None, exchange=described.get("exchange"))
+
+
+def _company_facts(raw_dir: Path) -> dict[str, list[Path]]:
+    """Files of company facts by the name they go by, a ticker or `CIK` and ten digits."""
+    found: dict[str, list[Path]] = {}
+    if (raw_dir / "companyfacts").is_dir():
+        for path in sorted((raw_dir / "companyfacts").rglob("*.json*")):
+            found.setdefault(path.name.split(".")[0], []).append(path)
+    return found
 
 
 def _by_ticker(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Path]]:

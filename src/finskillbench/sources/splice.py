@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from finskillbench.sources.basis import Traded, as_traded
 from finskillbench.sources.prices import PriceFile
 
 JUMP = 0.40
@@ -45,8 +46,8 @@ def repair_jumps(file: PriceFile) -> tuple[pl.DataFrame, list[str]]:
     return frame, notes
 
 
-def splice(files: Sequence[PriceFile]) -> tuple[pl.DataFrame, list[str]]:
-    """Join the price sets of one ticker on returns.
+def splice(files: Sequence[PriceFile]) -> Traded:
+    """Join the price sets of one ticker on returns, and put prices and volumes on the basis they were traded on.
 
     Parameters
     ----------
@@ -54,17 +55,20 @@ def splice(files: Sequence[PriceFile]) -> tuple[pl.DataFrame, list[str]]:
 
     Returns
     -------
-    date, open, high, low, close, adj_close, volume sorted by date; and notes on jumps, on days on which the sets
-    disagree, and on sets that could not be joined.
+    date, open, high, low, close, volume as traded and adj_close, sorted by date; the splits; and notes on jumps, on
+    days on which the sets disagree, and on sets that could not be joined.
     """
     notes: list[str] = []
     repaired: list[tuple[PriceFile, pl.DataFrame]] = []
     for file in latest_first(files):
         frame, found = repair_jumps(file)
-        repaired.append((file, frame.select(_COLUMNS)))
+        repaired.append((file, frame))
         notes += found
-    base_file, joined = repaired[0]
-    for file, frame in repaired[1:]:
+    base_file, whole = repaired[0]
+    joined = whole.select(_COLUMNS)
+    ratios = {base_file.path: 1.0}
+    for file, actions in repaired[1:]:
+        frame = actions.select(_COLUMNS)
         notes += _disagreements(base_file, joined, file, frame)
         common = joined.join(frame, on="date", how="inner", suffix="_old").sort("date")
         if common.is_empty():
@@ -75,19 +79,16 @@ def splice(files: Sequence[PriceFile]) -> tuple[pl.DataFrame, list[str]]:
         earlier = frame.filter(pl.col("date") < joined["date"][0])
         first = common.row(0, named=True)
         level = first["close"] / first["close_old"]
-        shares = _volume_ratio(common)
-        if shares != 1.0 and not earlier.is_empty():
-            notes.append(
-                f"{file.ticker}: volumes of {file.path.parent.name} are multiplied by {shares:g} "
-                "(a split or spin-off in between)."
-            )
+        shares = ratios[file.path] = _volume_ratio(common)
         earlier = earlier.with_columns(
             *(pl.col(name) * level for name in _LEVELS),
             pl.col("adj_close") * (first["adj_close"] / first["adj_close_old"]),
             pl.col("volume") * shares,
         )
         joined = pl.concat([earlier, joined])
-    return joined, notes
+    told = next((file for file, frame in repaired if not frame["splits"].is_null().all()), base_file)
+    traded = as_traded(joined, repaired, ratios.get(told.path, 1.0))
+    return traded._replace(notes=notes + traded.notes)
 
 
 def latest_first(files: Sequence[PriceFile]) -> list[PriceFile]:

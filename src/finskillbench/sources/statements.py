@@ -1,7 +1,8 @@
 """Company statements as published by a deriver of EDGAR facts: one JSON file per company, without filing dates."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 import polars as pl
@@ -9,6 +10,7 @@ import polars as pl
 from finskillbench.errors import SourceError
 from finskillbench.sources.files import symbol_of, ticker_of
 from finskillbench.sources.records import as_list, as_object, one_line, read_json
+from finskillbench.sources.share_counts import COVER_SCHEMA
 
 MIN_QUARTERS = 8
 """Quarters of net income below which no trailing year can be compared with the year before."""
@@ -22,6 +24,10 @@ class Statements:
     split only as far back as later reports repeat them. The files carry no filing dates: when a figure was known is
     decided by the panels (end plus a reporting lag). Nothing is cut at the price window's start, because what was
     known on its first day is older.
+
+    As part of a `MarketData` share counts are on the basis of their own end; `cover_shares` are those of cover pages
+    (`end`, `filed`, `value`), and `broken_shares` the ends of counts after which a merger changed them at an unknown
+    date.
     """
 
     symbol: str
@@ -32,6 +38,8 @@ class Statements:
     eps_annual: pl.DataFrame
     diluted_shares: pl.DataFrame
     shares_outstanding: pl.DataFrame
+    cover_shares: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=COVER_SCHEMA))
+    broken_shares: tuple[date, ...] = ()
 
     def gap(self) -> str | None:
         """What is missing for caps and views, or None if the statements are usable."""

@@ -22,12 +22,12 @@ FIELDS = ("open", "high", "low", "close", "adj_close", "volume")
 _USD = "USD per share"
 COLUMNS: Mapping[str, Column] = {
     "date": DATE,
-    "open": Column(_USD, "daily", "opening price"),
-    "high": Column(_USD, "daily", "highest price"),
-    "low": Column(_USD, "daily", "lowest price"),
-    "close": Column(_USD, "daily", "closing price"),
+    "open": Column(_USD, "daily", "opening price as traded"),
+    "high": Column(_USD, "daily", "highest price as traded"),
+    "low": Column(_USD, "daily", "lowest price as traded"),
+    "close": Column(_USD, "daily", "closing price as traded, without any adjustment"),
     "adj_close": Column(_USD, "daily", "closing price adjusted for splits and dividends"),
-    "volume": Column("shares", "daily", "shares traded, 0 on a filled session"),
+    "volume": Column("shares", "daily", "shares as traded, 0 on a filled session"),
 }
 
 
