@@ -95,7 +95,7 @@ def until(market: MarketData, last: date, lag_days: int) -> MarketData:
 
 def map_tables(statements: Statements, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Statements:
     """The statements with every table changed."""
-    names = [field.name for field in fields(statements) if field.name != "symbol"]
+    names = [field.name for field in fields(statements) if isinstance(getattr(statements, field.name), pl.DataFrame)]
     return replace(statements, **{name: change(getattr(statements, name)) for name in names})
 
 

@@ -23,6 +23,7 @@ from finskillbench.panels.market.prices import build_prices
 from finskillbench.panels.market.returns import build_returns, returns_frame
 from finskillbench.panels.market.risk_free import build_risk_free
 from finskillbench.panels.market.sessions import month_end_rows
+from finskillbench.panels.market.share_counts import share_counts
 from finskillbench.panels.market.views import Setting, build_views
 from finskillbench.sources.market import MarketData
 
@@ -55,7 +56,9 @@ def _tables(
         row[day]: np.array([grid.symbols.index(name) for name in names]) for day, names in sorted(members.items())
     }
     covariance = build_covariance(*shape, arrays.simple, places)
-    weights = build_benchmark_weights(*shape, grid.fields["close"], market.statements, places).frame
+    weights = build_benchmark_weights(
+        *shape, grid.fields["close"], share_counts(market.statements, {}, grid.symbols), places
+    ).frame
     rates = build_risk_free(market.macro, month_ends)
     settings = {
         row[day]: Setting(

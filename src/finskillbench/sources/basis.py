@@ -17,7 +17,7 @@ from finskillbench.arrays import Floats
 from finskillbench.sources.prices import PriceFile
 
 SCHEMA = {"date": pl.Date, "price": pl.Float64, "shares": pl.Float64}
-"""Splits and spin-offs of a name: earlier prices are divided by `price`, earlier share counts multiplied by `shares`."""
+"""Splits and spin-offs: earlier prices are divided by `price`, earlier share counts multiplied by `shares`."""
 _DENOMINATORS = (1, 2, 3, 4)
 _SIMPLE = 5e-4
 """Relative distance from a ratio of small whole numbers up to which a ratio is a split's and no spin-off's."""
@@ -58,7 +58,7 @@ def as_traded(joined: pl.DataFrame, files: list[tuple[PriceFile, pl.DataFrame]],
     factor = (table["traded"] / table["close"]).to_numpy().copy()
     shares = volume_ratio * table["ratio"].fill_null(strategy="backward").fill_null(1.0).to_numpy()
     later = (table["date"] > last).to_numpy()
-    notes = []
+    notes: list[str] = []
     if later.any():
         start = int(np.argmax(later)) - 1
         days = table["date"].to_physical().to_numpy().astype(float)

@@ -58,7 +58,7 @@ def on_own_basis(symbol: str, counts: pl.DataFrame, latest: pl.DataFrame, splits
         following = chosen
     pairs = zip(rows, today, today[1:], strict=False)
     broken = tuple(end for (end, _), one, two in pairs if abs(math.log(two / one)) > math.log(BROKEN))
-    notes = []
+    notes: list[str] = []
     if restated:
         notes.append(
             f"{symbol}: share counts of {min(restated)} to {max(restated)} are restated for later splits; undone."

@@ -177,7 +177,7 @@ DEFECTS = {
     ),
     "point_in_time: shares not yet published": (
         "point_in_time",
-        _frame("benchmark_weights", _first("shares_as_of", pl.col("date").dt.offset_by("-89d"))),
+        _frame("benchmark_weights", _first("shares_known", pl.col("date").dt.offset_by("1d"))),
     ),
     "point_in_time: earnings not yet published": (
         "point_in_time",

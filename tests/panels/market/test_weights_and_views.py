@@ -13,6 +13,7 @@ from finskillbench.errors import SourceError
 from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.filings.statements import Series, trailing_year
 from finskillbench.panels.market.benchmark_weights import build_benchmark_weights
+from finskillbench.panels.market.share_counts import share_counts
 from finskillbench.panels.market.views import EQUITY_PREMIUM, INFORMATION_COEFFICIENT, SIGNAL_WEIGHTS, z_scores
 from finskillbench.sources.market import MarketData
 
@@ -49,7 +50,9 @@ def test_shares_fall_back_to_outstanding_and_never_to_the_future(lab: SimpleName
             panels.symbols,
             tuple(sessions),
             panels.prices_of("close").drop("date").to_numpy(),
-            _with(market, "N001", diluted_shares=none, shares_outstanding=future).statements,
+            share_counts(
+                _with(market, "N001", diluted_shares=none, shares_outstanding=future).statements, {}, panels.symbols
+            ),
             {sessions.index(date(2024, 1, 31)): np.arange(6)},
         )
     old = lab.table({date(2020, 12, 31): 2e8})
@@ -119,7 +122,10 @@ def test_signals_and_expected_return_by_hand(market: MarketData, panels: Panels)
     assert row["momentum_12_1"] == pytest.approx(prices[-22] / prices[-253] - 1, rel=1e-12)
     volatility = np.std(prices[-252:] / prices[-253:-1] - 1, ddof=1) * 252**0.5
     assert row["low_volatility"] == pytest.approx(-volatility, rel=1e-12)
-    composite = sum(weight * row[f"z_{name}"] for name, weight in SIGNAL_WEIGHTS.items())
+    at = panels.views.filter(pl.col("date") == day)
+    sums = sum((weight * at[f"z_{name}"].to_numpy() for name, weight in SIGNAL_WEIGHTS.items()), np.zeros(at.height))
+    composite = z_scores(sums)[at["symbol"].to_list().index(symbol)]
+    assert row["composite_z"] == pytest.approx(composite, rel=1e-12)
     assert row["alpha"] == pytest.approx(INFORMATION_COEFFICIENT * volatility * composite, rel=1e-12)
     place, matrix, weights = panels.symbols_at(day).index(symbol), panels.covariance[day].matrix(), panels.weights(day)
     beta = (matrix @ weights)[place] / (weights @ matrix @ weights)
@@ -130,7 +136,6 @@ def test_signals_and_expected_return_by_hand(market: MarketData, panels: Panels)
     premium = panels.views.filter(pl.col("date") == day)["equilibrium_premium"].to_numpy()
     assert weights @ premium == pytest.approx(EQUITY_PREMIUM, rel=1e-12)  # the benchmark earns the stated premium
     assert sum(SIGNAL_WEIGHTS.values()) == pytest.approx(1)
-    at = panels.views.filter(pl.col("date") == day)
     for name in SIGNAL_WEIGHTS:
         np.testing.assert_allclose(at[f"z_{name}"].to_numpy(), z_scores(at[name].to_numpy()), atol=1e-12)
 

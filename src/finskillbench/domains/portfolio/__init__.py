@@ -16,7 +16,7 @@ from finskillbench.domains.portfolio import (
     tool_use_parameterization,
     unconstrained_optimization,
 )
-from finskillbench.domains.portfolio.checks import panels, tasks, views
+from finskillbench.domains.portfolio.checks import basis, economics, panels, tasks, views
 from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare
 from finskillbench.domains.portfolio.released import RELEASED
 
@@ -52,6 +52,8 @@ DOMAIN = Domain(
         "feasible": labelled.feasible,
         "units": labelled.units,
         "spec_agrees": labelled.spec_agrees,
+        "same_basis": basis.same_basis,
+        "economics": economics.economics,
     },
     parameters=_parameters,
     warm_up="finskillbench.engines.portfolio.warm_up:solve_small",

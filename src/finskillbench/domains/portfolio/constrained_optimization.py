@@ -13,6 +13,7 @@ from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import exploits
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.distinct import is_different
 from finskillbench.domains.portfolio.inputs import ConstrainedInput
 from finskillbench.domains.portfolio.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.merit import (
@@ -97,8 +98,14 @@ class Case:
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """Feasible cases of the pool whose optimum is unique and discriminates, drawn by tier and objective."""
-    tasks = [task for case in pool(context, objects) if (task := _task(case)) is not None]
+    """Cases of the pool whose optimum is unique, discriminates and repeats no other, drawn by tier and objective."""
+    tasks: list[Task] = []
+    kept: list[Mapping[str, float]] = []
+    for case in pool(context, objects):
+        task = _task(case)
+        if task is not None and is_different(weights := task.truth.expected_output["weights"], kept):
+            kept.append(weights)
+            tasks.append(task)
     count, rng = objects.settings["episodes_per_subtask"], context.generator(NAME, "draw")
     return stratified(tasks, lambda task: (task.episode.difficulty, task.episode.input["objective"]), count, rng)
 

@@ -57,7 +57,7 @@ COLUMNS: Mapping[str, Column] = {
         f"z_{name}": Column(_SCORE, "point in time", f"{name} across the universe, cut off at 3; 0 where absent")
         for name in SIGNAL_WEIGHTS
     },
-    "composite_z": Column(_SCORE, "point in time", "weighted sum of the five scores"),
+    "composite_z": Column(_SCORE, "point in time", "weighted sum of the five scores, standardised once more"),
     "annual_volatility": Column("decimal per year", "252 sessions trailing", "deviation of returns x sqrt(252)"),
     "risk_free": Column("decimal per year", "1 year ahead", "DGS3MO, the three-month bill rate of the date"),
     "equilibrium_premium": Column(
@@ -134,7 +134,8 @@ def build_views(
             "low_volatility": -volatility,
         }
         scores = {name: z_scores(values) for name, values in signals.items()}
-        composite = sum((weight * scores[name] for name, weight in SIGNAL_WEIGHTS.items()), np.zeros(len(names)))
+        # Grinold and Kahn's score has unit variance; the mean of five imperfectly correlated ones has not.
+        composite = z_scores(sum((SIGNAL_WEIGHTS[name] * z for name, z in scores.items()), np.zeros(len(names))))
         for name, values in signals.items():
             absent[name] += int(np.isnan(values).sum())
         figures = {

@@ -159,12 +159,14 @@ def point_in_time(subject: Subject, findings: Findings) -> None:
     panels = subject.panels(findings)
     if panels is None:
         return
-    for table, column in ((panels.benchmark_weights, "shares_as_of"), (panels.views, "earnings_as_of")):
-        early = table.filter(pl.col(column) + pl.duration(days=REPORTING_LAG_DAYS) > pl.col("date"))
-        for symbol, day, end in early.select("symbol", "date", column).iter_rows():
-            findings.fail(
-                f"{symbol} {day}", f"{column} {end} is known only {REPORTING_LAG_DAYS} days later, after the date"
-            )
+    lagged = (pl.col("earnings_as_of") + pl.duration(days=REPORTING_LAG_DAYS)).alias("earnings_known")
+    for table, column, known in (
+        (panels.benchmark_weights, "shares_as_of", "shares_known"),
+        (panels.views.with_columns(lagged), "earnings_as_of", "earnings_known"),
+    ):
+        early = table.filter((pl.col(known) > pl.col("date")) | (pl.col(column) > pl.col(known)))
+        for symbol, day, end, since in early.select("symbol", "date", column, known).iter_rows():
+            findings.fail(f"{symbol} {day}", f"{column} {end} is known only on {since}, after the date")
         findings.figures[column] = table.height - table[column].null_count()
     days, simple = simple_returns(panels)
     for day, estimate in panels.covariance.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date
 
 import numpy as np
@@ -51,7 +52,8 @@ def _check_day(
         return
     window = simple[end - _YEAR + 1 : end + 1, columns]
     deviation = np.sqrt(((window - window.mean(axis=0)) ** 2).sum(axis=0) / (_YEAR - 1) * _YEAR)
-    score = np.sum([weight * _standardised(rows, name) for name, weight in _WEIGHTS.items()], axis=0)
+    total = np.sum([weight * _standardised(rows[name]) for name, weight in _WEIGHTS.items()], axis=0)
+    score = _standardised(pl.Series(total))
     caps = panels.benchmark_weights.filter(pl.col("date") == day).sort("symbol")["market_cap_usd"].to_numpy()
     # Beta to the benchmark by the covariance of the date: the benchmark's own premium is then the stated one.
     covered = estimate.matrix() @ caps
@@ -76,12 +78,10 @@ def _check_day(
         )
 
 
-def _standardised(rows: pl.DataFrame, name: str) -> np.ndarray:
+def _standardised(signal: pl.Series) -> np.ndarray:
     """Deviations from the mean in standard deviations over the names that have the signal, cut off; 0 without it."""
-    values = rows[name].drop_nulls()
-    spread = values.std(ddof=0) or 0.0
-    if not values.len() or spread <= 1e-12 * max(abs(value) for value in values):
-        return np.zeros(rows.height)
-    mean = values.sum() / values.len()
-    scores = ((pl.col(name) - mean) / spread).clip(-_CUT, _CUT).fill_null(0.0)
-    return rows.select(scores).to_series().to_numpy()
+    values = signal.drop_nulls().to_numpy()
+    spread = math.sqrt(float(((values - values.mean()) ** 2).mean())) if len(values) else 0.0
+    if spread <= 1e-12 * float(np.abs(values).max(initial=0.0)):
+        return np.zeros(len(signal))
+    return ((signal - float(values.mean())) / spread).clip(-_CUT, _CUT).fill_null(0.0).to_numpy()

@@ -25,7 +25,7 @@ SECTOR_ROOM = 1.25
 """The sectors at their caps, as far as their names' own caps reach, hold at least so many times the portfolio."""
 FEWEST_SHARE = 2 / 3
 """The most of the universe that a tier may ask to be held."""
-NEUTRALITY_STEPS = (1, 2, 3, 4)
+NEUTRALITY_STEPS = (1, 1.5, 2, 3)
 """Multiples of the published neutrality tolerance, tried in turn; beyond the last the tier is neutral no longer."""
 ATTAINABLE = 1.5
 """How far above the least attainable tracking error a tier's limit lies at least."""

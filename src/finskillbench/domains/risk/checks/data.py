@@ -21,7 +21,6 @@ from finskillbench.domains.risk.second import FACTORS, turnover, weights
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
-from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.panels.market.covariance import WINDOW
 from finskillbench.scoring.values import mapping, number
 
@@ -311,9 +310,9 @@ def _check_known(panels: Panels, used: Sequence[date], findings: Findings) -> No
     """Share counts were published by the date."""
     for day in used:
         rows = panels.benchmark_weights.filter(panels.benchmark_weights["date"] == day)
-        for symbol, end in rows.select("symbol", "shares_as_of").iter_rows():
-            if end is not None and (day - end).days < REPORTING_LAG_DAYS:
-                findings.fail(f"{symbol} {day}", f"its shares of {end} are known only {REPORTING_LAG_DAYS} days later")
+        for symbol, end, known in rows.select("symbol", "shares_as_of", "shares_known").iter_rows():
+            if known > day:
+                findings.fail(f"{symbol} {day}", f"its shares of {end} are known only on {known}")
 
 
 def portfolios(subject: Subject, findings: Findings) -> None:

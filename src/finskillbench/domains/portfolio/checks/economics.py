@@ -1,0 +1,111 @@
+"""Whether a portfolio manager would sign the inputs and tell the tasks apart: signs, ranges, objectives, duplicates."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+
+from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio.distinct import distinct
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
+from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.optimise import optimise
+from finskillbench.engines.portfolio.problem import Objective
+from finskillbench.episode import Episode
+from finskillbench.findings import Findings
+
+OTHER_OBJECTIVE = 0.3
+"""What the optimum of another objective may earn, on the mean of a tier."""
+LEAST_SPAN = 0.0050
+"""Annual volatility between the answers that score 0 and 1, on the mean of a tier's minimum-variance tasks."""
+DISTINCT = 7 / 8
+_RETURNS = (-0.30, 0.40)
+_ABOVE_CASH = 0.75
+_WEIGHTS = {
+    "unconstrained_optimization": "weights",
+    "constrained_optimization": "weights",
+    "rebalancing": "new_weights",
+    "black_litterman": "optimal_weights",
+}
+_JUDGED = ("unconstrained_optimization", "constrained_optimization")
+
+
+def economics(subject: Subject, findings: Findings) -> None:
+    """Returns beat cash, labels have positive Sharpe ratios, objectives separate, tasks have room and differ."""
+    _check_returns(subject, findings)
+    if not subject.edition.has_truth:
+        return
+    earned: dict[str, list[float]] = defaultdict(list)
+    spans: dict[str, list[float]] = defaultdict(list)
+    for name, field in _WEIGHTS.items():
+        episodes = subject.of(name)
+        for episode in episodes:
+            with examining(episode.task_id, findings):
+                _check_label(subject, episode, field, findings)
+                if name in _JUDGED and subject.built:
+                    _separate(subject, episode, earned, spans)
+        labels = [subject.edition.truth(episode.task_id).expected_output[field] for episode in episodes]
+        findings.figures[f"{name}_distinct"] = different = distinct(labels)
+        enough = different >= DISTINCT * len(labels)
+        findings.expect(enough, name, f"{different} of {len(labels)} labels differ by 0.05 or more")
+    for tier, scores in earned.items():
+        mean = float(np.mean(scores))
+        findings.figures[f"other_objective_{tier}"] = round(mean, 3)
+        findings.expect(mean <= OTHER_OBJECTIVE, tier, f"the optimum of another objective earns {mean:.2f} on the mean")
+    for tier, widths in spans.items():
+        mean = float(np.mean(widths))
+        findings.figures[f"volatility_span_{tier}"] = round(mean, 4)
+        wide = mean >= LEAST_SPAN or not tier.endswith("hard")
+        findings.expect(wide, tier, f"between scores of 0 and 1 lie {1e4 * mean:.0f} bp of volatility")
+
+
+def _check_returns(subject: Subject, findings: Findings) -> None:
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    for day in panels.month_ends:
+        expected, rate = panels.expected_returns(day), panels.risk_free[day]
+        ahead = float(panels.weights(day) @ expected) - rate
+        above = float((expected > rate).mean())
+        findings.figures["least_benchmark_premium"] = min(findings.figures.get("least_benchmark_premium", 1.0), ahead)
+        findings.figures["least_share_above_cash"] = min(findings.figures.get("least_share_above_cash", 1.0), above)
+        findings.expect(ahead > 0, day, f"the benchmark is expected to earn {ahead:+.2%} over bills")
+        findings.expect(above >= _ABOVE_CASH, day, f"only {above:.0%} of the names are expected to beat bills")
+        low, high = float(expected.min()), float(expected.max())
+        inside = _RETURNS[0] <= low and high <= _RETURNS[1]
+        findings.expect(inside, day, f"expected returns from {low:.0%} to {high:.0%} are none for listed companies")
+
+
+def _check_label(subject: Subject, episode: Episode, field: str, findings: Findings) -> None:
+    """A label under max_sharpe earns more than bills."""
+    if episode.input.get("objective") != Objective.MAX_SHARPE:
+        return
+    task_input = subject.input_of(episode)
+    tickers, sigma = second.covariance(task_input)
+    weights = second.vector(subject.edition.truth(episode.task_id).expected_output[field], tickers)
+    excess = float(weights @ second.vector(task_input["expected_returns"], tickers)) - task_input["risk_free_rate"]
+    sharpe = excess / math.sqrt(float(weights @ sigma @ weights))
+    findings.figures["least_sharpe_ratio"] = min(findings.figures.get("least_sharpe_ratio", math.inf), sharpe)
+    findings.expect(sharpe > 0, episode.task_id, f"the label's Sharpe ratio is {sharpe:.2f}")
+
+
+def _separate(
+    subject: Subject, episode: Episode, earned: dict[str, list[float]], spans: dict[str, list[float]]
+) -> None:
+    """What the optima of the other objectives earn here, and how wide the scale is in volatility."""
+    problem = problem_from(subject.input_of(episode))
+    known = subject.edition.truth(episode.task_id).verification
+    width = known["trivial_value"] - known["optimal_value"]
+    tier = f"{episode.sub_task}_{episode.difficulty}"
+    for objective in set(Objective) - {problem.objective}:
+        try:
+            other = optimise(replace(problem, objective=objective)).weights
+        except (InfeasibleError, UndecidedError):
+            continue
+        earned[tier].append(min(max(1 - (problem.value(other) - known["optimal_value"]) / width, 0.0), 1.0))
+    if problem.objective is Objective.MIN_VARIANCE:
+        spans[tier].append(math.sqrt(known["trivial_value"]) - math.sqrt(known["optimal_value"]))
