@@ -1,3 +1,4 @@
+# pyright: basic
 """A small seeded market of weekdays, and ways to alter it."""
 
 from collections.abc import Callable
@@ -44,7 +45,7 @@ def build_market(
 ) -> MarketData:
     """Weekday sessions; returns of six factors and noise; quarterly statements without fourth quarters."""
     rng = np.random.default_rng(seed)
-    days = np.arange(start, end + timedelta(days=1), dtype="datetime64[D]")
+    days = np.arange(np.datetime64(start), np.datetime64(end + timedelta(days=1)))
     days = days[np.is_busday(days)]
     symbols = [f"N{i:03d}" for i in range(names)]
     factors = rng.standard_normal((len(days), 6)) * 0.007
@@ -57,7 +58,7 @@ def build_market(
             field: (prices * scale).T.ravel()
             for field, scale in (("open", 1.01), ("high", 1.02), ("low", 0.98), ("close", 1.0), ("adj_close", 0.97))
         },
-        "volume": rng.integers(1e5, 1e6, len(days) * names).astype(np.float64),
+        "volume": rng.integers(100_000, 1_000_000, len(days) * names).astype(np.float64),
     }
     wide = {"date": pl.Series(days), **{name: factors[:, k] for k, name in enumerate(FACTORS)}}
     return MarketData(

@@ -35,7 +35,7 @@ def test_benchmark_is_plausible(panels: Panels) -> None:
     for day in panels.month_ends:
         weights = panels.weights(day)
         assert 0.08 < weights.max() < 0.20
-        assert weights.min() > 0.0001
+        assert weights.min() > 0.002
     caps = panels.benchmark_weights.filter(pl.col("date") == date(2025, 12, 31))
     citigroup = caps.row(by_predicate=pl.col("symbol") == "C", named=True)["market_cap_usd"]
     assert 1.5e11 < citigroup < 2.6e11
@@ -70,8 +70,8 @@ def test_views_are_plausible_and_distinct(panels: Panels) -> None:
     for day in panels.month_ends:
         expected, rate = panels.expected_returns(day), panels.risk_free[day]
         assert panels.weights(day) @ expected == pytest.approx(rate + 0.05, abs=0.01)
-        assert -0.05 < (expected - rate).min() < (expected - rate).max() < 0.11
-        assert (expected > rate).mean() > 0.95
+        assert -0.10 < (expected - rate).min() < (expected - rate).max() < 0.13
+        assert (expected > rate).mean() > 0.9
         assert len(set(expected.tolist())) == len(expected)  # rounded inputs would tie
     # Starbucks' equity is negative since 2019; its return on equity means nothing.
     absent = panels.views.filter(pl.col("roe").is_null() & (pl.col("date") >= date(2022, 6, 30)))
@@ -91,9 +91,11 @@ def test_every_regime_has_its_dates(panels: Panels) -> None:
     }
     assert panels.report.notes[-1].startswith("The close equals")
     absent = {day: sorted(set(panels.symbols) - set(panels.symbols_at(day))) for day in panels.risk_dates}
-    assert absent[date(2018, 12, 31)] == ["BF-B", "CARR"]  # prices from 2018 on; listed in 2020
-    assert absent[date(2020, 3, 31)] == ["CARR"]
-    assert {tuple(names) for day, names in absent.items() if day > date(2022, 1, 1)} == {()}
+    # Prices from 2018 on; listed in 2020; a reverse split and a spin-off in one; merged with Rice and with Zynga.
+    assert absent[date(2018, 12, 31)] == ["BF-B", "CARR", "DD", "EQT"]
+    assert absent[date(2020, 4, 30)] == ["CARR"]
+    assert absent[date(2022, 9, 30)] == ["TTWO"]
+    assert absent[date(2025, 12, 31)] == ["DD"]  # spun off its electronics between two downloads, nobody says when
     for day in panels.risk_dates:
         market = panels.snapshot(day)
         assert market.risk is not None

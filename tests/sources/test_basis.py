@@ -19,7 +19,8 @@ START = date(2024, 1, 2)
 
 def _write(path: Path, traded: list[float], dividends: dict[int, float], splits: dict[int, float]) -> Path:
     """A download with adjusted closes, dividends and splits, by the provider's own rule, from closes as traded."""
-    factor, lines = 1.0, []
+    factor = 1.0
+    lines: list[str] = []
     for row in range(len(traded) - 1, -1, -1):
         stamp = START + timedelta(days=row)
         price, volume = traded[row] * factor, round(1000 * traded[-1] / traded[row])

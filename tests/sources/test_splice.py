@@ -1,5 +1,6 @@
 """Joining downloads: returns are preserved, levels follow the last one, disagreements and jumps are told."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def test_three_downloads_become_one_history_with_the_returns_of_each() -> None:
         _set("late", DAYS[20:], close[20:]),
         _set("early", DAYS[:15], close[:15] * 0.31),
     ]
-    joined, notes = splice(sets)
+    joined, _, notes = splice(sets)
     assert notes == []
     assert joined["date"].to_list() == DAYS
     np.testing.assert_allclose(joined["adj_close"].to_numpy(), close, rtol=1e-13)
@@ -56,7 +57,7 @@ def test_disagreeing_days_are_told_with_date_and_size() -> None:
     close = _path()
     other = close.copy()
     other[25:] *= 1.004
-    _, notes = splice([_set("late", DAYS[10:], close[10:]), _set("early", DAYS[:35], other[:35])])
+    _, _, notes = splice([_set("late", DAYS[10:], close[10:]), _set("early", DAYS[:35], other[:35])])
     assert len(notes) == 1
     assert "ABC" in notes[0]
     assert str(DAYS[25]) in notes[0]
@@ -65,15 +66,21 @@ def test_disagreeing_days_are_told_with_date_and_size() -> None:
 
 def test_a_split_between_the_downloads_scales_volume_too() -> None:
     close = _path()
-    early = _set("early", DAYS[:30], close[:30] * 2, volume=[500.0] * 30)
-    joined, notes = splice([_set("late", DAYS[10:], close[10:]), early])
+    untold = _set("late", DAYS[10:], close[10:])
+    untold = replace(untold, frame=untold.frame.with_columns(splits=None, dividends=None))
+    told = _set("early", DAYS[:30], close[:30] * 2, volume=[500.0] * 30)
+    early = replace(told, frame=told.frame.with_columns(splits=None, dividends=None))
+    joined, _, notes = splice([untold, early])
     assert joined["volume"].to_list() == [1000.0] * 40
     assert "multiplied by 2" in notes[0]
+    joined, _, notes = splice([untold, told])
+    assert joined["volume"].to_list() == [500.0] * 30 + [None] * 10  # as traded; after the last day told, nobody knows
+    assert "unknown after" in notes[0]
 
 
 def test_sets_without_a_common_date_are_not_joined() -> None:
     close = _path()
-    joined, notes = splice([_set("late", DAYS[30:], close[30:]), _set("early", DAYS[:20], close[:20])])
+    joined, _, notes = splice([_set("late", DAYS[30:], close[30:]), _set("early", DAYS[:20], close[:20])])
     assert joined.height == 10
     assert "early" in notes[0]
 
@@ -94,7 +101,7 @@ def test_a_jump_is_repaired_only_on_a_corporate_action(action: dict[str, float],
 
 def test_danaher_is_detected_and_repaired(realdata: Path) -> None:
     sets = [parse_prices(p) for p in sorted((realdata / "prices").glob("ohlcv*/DHR.csv.gz"))]
-    joined, notes = splice(sets)
+    joined, _, notes = splice(sets)
     assert any("DHR" in n and "2016-07-05" in n and "+61" in n and "24.56" in n and "1.319" in n for n in notes)
     moves = joined.with_columns(pl.col("adj_close").pct_change().alias("r"))
     assert moves.filter(pl.col("date") == date(2016, 7, 5))["r"].item() == pytest.approx(0.0, abs=1e-12)

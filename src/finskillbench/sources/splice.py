@@ -80,6 +80,11 @@ def splice(files: Sequence[PriceFile]) -> Traded:
         first = common.row(0, named=True)
         level = first["close"] / first["close_old"]
         shares = ratios[file.path] = _volume_ratio(common)
+        if shares != 1.0 and actions["splits"].is_null().all():
+            notes.append(
+                f"{file.ticker}: volumes of {file.path.parent.name} are multiplied by {shares:g} "
+                "(a split or spin-off in between)."
+            )
         earlier = earlier.with_columns(
             *(pl.col(name) * level for name in _LEVELS),
             pl.col("adj_close") * (first["adj_close"] / first["adj_close_old"]),
