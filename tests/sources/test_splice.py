@@ -67,9 +67,17 @@ def test_disagreeing_days_are_told_with_date_and_size() -> None:
 def test_a_split_between_the_downloads_scales_volume_too() -> None:
     close = _path()
     untold = _set("late", DAYS[10:], close[10:])
-    untold = replace(untold, frame=untold.frame.with_columns(splits=None, dividends=None))
+    untold = replace(
+        untold,
+        frame=untold.frame.with_columns(
+            splits=pl.lit(None, dtype=pl.Float64), dividends=pl.lit(None, dtype=pl.Float64)
+        ),
+    )
     told = _set("early", DAYS[:30], close[:30] * 2, volume=[500.0] * 30)
-    early = replace(told, frame=told.frame.with_columns(splits=None, dividends=None))
+    early = replace(
+        told,
+        frame=told.frame.with_columns(splits=pl.lit(None, dtype=pl.Float64), dividends=pl.lit(None, dtype=pl.Float64)),
+    )
     joined, _, notes = splice([untold, early])
     assert joined["volume"].to_list() == [1000.0] * 40
     assert "multiplied by 2" in notes[0]

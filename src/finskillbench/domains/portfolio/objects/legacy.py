@@ -33,7 +33,7 @@ def legacy_portfolio(
     """
     n = len(month.tickers)
     most = min(2 * n // 3, _CONCENTRATED_NAMES)
-    names = rng.permutation(n)[: int(rng.integers(most // 2, most + 1))]
+    names = rng.permutation(n)[: int(rng.integers(max(most // 4, 2), most + 1))]
     concentrated = np.zeros(n)
     concentrated[names] = rng.dirichlet(np.full(len(names), 4.0))
 
