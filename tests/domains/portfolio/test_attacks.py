@@ -200,7 +200,7 @@ def test_trades_and_turnover_that_contradict_the_weights_cost_half_each(edition:
         answer = right_answer(edition, episode)
         away = {ticker: 0.005 - change for ticker, change in answer["trade_list"].items()}
         lies: list[Json] = [
-            {"turnover": answer["turnover"] + 0.01},
+            {"turnover": answer["turnover"] + 0.011},
             {"turnover": 2 * answer["turnover"]},
             {"turnover": None},
             {"trade_list": {}},
