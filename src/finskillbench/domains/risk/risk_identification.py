@@ -57,8 +57,8 @@ TOLERANCE = 0.05
 """Relative difference of two magnitudes up to which they may stand in either order."""
 FULL, WRONG = 0.005, 0.01
 """Relative errors of a figure up to which it earns in full, and from which on nothing."""
-NAMED, SHOWN, SIZED = 0.1, 0.15, 0.75
-"""What naming an exposure, its evidence and its magnitude are worth; without a right figure a name is a guess."""
+SHOWN, SIZED, BOTH = 0.25, 0.25, 0.5
+"""What the evidence, the magnitude and both together are worth: one right figure alone may be luck."""
 DISORDER, TOP_MISSED, RANKS = 0.3, 0.65, 0.8
 """What is left of a list in reverse, of one without the largest risk, and of one whose ranks are not its order."""
 CLEAR = 0.02
@@ -145,8 +145,8 @@ def strict(answer: JsonObject, truth: Truth, task_input: IdentificationInput) ->
 def certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
     """Material exposures with right figures, the larger ones worth more, times order, top risk and length.
 
-    An exposure of the list, found by type and subject, earns 0.1 for being named with a right figure, 0.15 times the
-    ramp of its evidence and 0.75 times that of its magnitude (full within 0.5 %, nothing from 1 % on), discounted by
+    An exposure of the list, found by type and subject, earns a quarter times the ramp of its evidence, a
+    quarter times that of its magnitude and half of both (full within 0.5 %, nothing from 1 % on), discounted by
     its rank as in DCG. The sum is multiplied by 0.3 + 0.7 x the share of pairs in their order (pairs within 5 % stand
     in either), by 0.65 where the largest exposure is not named, by the length of the list over that of a longer answer,
     and by 0.8 where a rank is not the place in the list. Of a list longer than 20 the rest is not read.
@@ -190,7 +190,7 @@ def _earned(item: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
     sized = _near(number(item.get("magnitude")), _magnitude(wanted))
     evidence = number(wanted.get("evidence"))
     shown = sized if evidence is None else _near(number(item.get("evidence")), evidence)
-    return NAMED * max(sized, shown) + SHOWN * shown + SIZED * sized
+    return SHOWN * shown + SIZED * sized + BOTH * shown * sized
 
 
 def _near(given: float | None, wanted: float) -> float:
