@@ -18,7 +18,7 @@ from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective
 
-AVERSIONS = (0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
+AVERSIONS = (0.5, 0.75, 1.0, 1.25, 2.0)
 
 
 def main() -> None:
