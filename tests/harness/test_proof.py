@@ -169,7 +169,9 @@ def test_an_index_in_the_description_of_load_skill_is_refused(shipped, monkeypat
 
     def leaking(mounted: Mount, domain: str):
         index = (("portfolio-construction", REAL["portfolio-construction"].description),)
-        return tuple(tools._load_skill(index) if t.name == "load_skill" else t for t in honest(mounted, domain))
+        return tuple(
+            tools._load_skill(mounted.arm, index) if t.name == "load_skill" else t for t in honest(mounted, domain)
+        )
 
     monkeypatch.setattr(proof, "tool_specs", leaking)
     refused({condition: shipped[condition]}, condition, "the words", "portfolio-construction")

@@ -142,7 +142,7 @@ def _leaves(p: Any, e: Any, tolerance: float) -> tuple[int, int]:
 
 def parameters(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """parameter_match."""
-    matches, leaves = _leaves(answer, expected, _positive(verification, "relative_tolerance", 0.2))
+    matches, leaves = _leaves(answer, expected, _setting(verification, "relative_tolerance", 0.2))
     return matches / leaves
 
 

@@ -137,8 +137,10 @@ def judge_weights(problem: PortfolioProblem, weights: Floats, optimal: float, tr
     details: dict[str, Any] = {"violated": broken} if broken else {}
     if not kept > 0:
         return Score(0.0, details)
-    gap = (problem.value(weights / weights.sum()) - optimal) / (trivial - optimal)
-    return Score(kept * (1.0 if gap <= DEAD_ZONE else clip(1.0 - gap)), {"objective_gap": gap, **details})
+    value = problem.value(weights / weights.sum())
+    gap = (value - optimal) / (trivial - optimal)
+    scale = {"objective": value, "full_marks_at": optimal, "no_marks_at": trivial, "share_of_the_way_down": gap}
+    return Score(kept * (1.0 if gap <= DEAD_ZONE else clip(1.0 - gap)), {**scale, **details})
 
 
 def submitted_weights(value: Mapping[str, float], tickers: Sequence[str]) -> Floats | None:

@@ -144,7 +144,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     objects are one match. The walk starts at the top level of the answer.
     """
     del task_input
-    tolerance = parameter(truth.verification, "relative_tolerance", 0.2)
+    tolerance = parameter(truth.verification, "relative_tolerance", 0.2, positive=False)
     matches, leaves = _match(answer, truth.expected_output, tolerance)
     return Score(share(matches, leaves), {"matches": matches, "leaves": leaves})
 

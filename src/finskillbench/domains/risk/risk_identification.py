@@ -115,7 +115,8 @@ def paper(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> 
         kind = text(item.get("type"))
         if kind is not None:
             relevance[kind] = max(_magnitude(item), relevance.get(kind, float("-inf")))
-    gains = [relevance.get(text(item.get("type")) or "", 0.0) for item in predicted]
+    kinds = [text(item.get("type")) for item in predicted]
+    gains = [0.0 if kind is None else relevance.get(kind, 0.0) for kind in kinds]
     ideal = sorted(relevance.values(), reverse=True)
     return _score(predicted, expected, gains, ideal)
 
@@ -135,7 +136,8 @@ def strict(answer: JsonObject, truth: Truth, task_input: IdentificationInput) ->
             free[kind].append(_magnitude(item))
     gains: list[float] = []
     for item in predicted:
-        queue = free.get(text(item.get("type")) or "")
+        kind = text(item.get("type"))
+        queue = None if kind is None else free.get(kind)
         gains.append(queue.popleft() if queue else 0.0)
     ideal = sorted((_magnitude(item) for item in expected), reverse=True)
     score = _score(predicted, expected, gains, ideal)
