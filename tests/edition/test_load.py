@@ -63,13 +63,21 @@ def test_every_label_scores_one_or_what_the_published_scorer_allows(slim: Editio
         assert scores == {profile: worth[profile] for profile in by_name(row["sub_task"]).scorers}, row["task_id"]
 
 
-def test_full_input_resolves_the_covariance_exactly(slim: Edition) -> None:
-    episode = slim.episodes(["rebalancing"])[0]
-    table = slim.full_input(episode)["covariance_matrix"]
-    assert table["tickers"] == episode.input["covariance_matrix"]["tickers"] == slim.manifest["universe"]
-    with np.load(slim.path / episode.input["covariance_matrix"]["ref"]) as arrays:
-        assert np.array_equal(np.array(table["matrix"]), arrays["cov"])
-    assert json.loads(json.dumps(table)) == table
+@pytest.mark.parametrize("sub_task", ["constrained_optimization", "rebalancing"])
+def test_full_input_resolves_the_covariance_exactly(slim: Edition, sub_task: str) -> None:
+    """Of the whole universe, or of the names of a list: their rows and columns, in the order of the list."""
+    universe: list[str] = slim.manifest["universe"]
+    for episode in slim.episodes([sub_task]):
+        table = slim.full_input(episode)["covariance_matrix"]
+        named = episode.input["covariance_matrix"]["tickers"]
+        assert table["tickers"] == named
+        assert set(named) == set(episode.input["expected_returns"])
+        with np.load(slim.path / episode.input["covariance_matrix"]["ref"]) as arrays:
+            assert [str(symbol) for symbol in arrays["symbols"]] == universe
+            places = [universe.index(ticker) for ticker in named]
+            assert np.array_equal(np.array(table["matrix"]), arrays["cov"][np.ix_(places, places)])
+        assert (named == universe) is (sub_task == "constrained_optimization")
+        assert json.loads(json.dumps(table)) == table
 
 
 def _asking(edition: Edition, **fields: Any) -> Episode:
