@@ -60,7 +60,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (row,) = re.findall(r"^\| liquidity ladder \|.*\n", (SKILL / "SKILL.md").read_text(), re.MULTILINE)
     _put_behind(copy / PACKAGE / "SKILL.md", r"^\| risk remediation \|.*\n", row)
     _put_behind(copy / RISK / "__init__.py", r"^ +risk_remediation\.SUBTASK,\n", f"        {NAME}.SUBTASK,\n")
-    _put_behind(copy / RISK / "__init__.py", r"^from finskillbench\.domains\.risk import \w+,", f" {NAME},")
+    _put_behind(copy / RISK / "__init__.py", r"^    labelled,\n", f"    {NAME},\n")
     return copy
 
 

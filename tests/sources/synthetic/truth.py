@@ -119,7 +119,8 @@ def _computed(filer: Filer, part: str, filing: Filing) -> str:
 def true_segments(filer: Filer, axis: str, start: date, end: date, as_of: date) -> dict[str, float]:
     """Revenue by readable segment name over a period as published by `as_of`; empty where there is none.
 
-    axis : `product_segment` or `geographic_segment`. A quarter that nobody printed is derived as in `true_value`.
+    axis : `product_segment` or `geographic_segment`. A quarter that nobody printed is derived as in `published`: on one
+    basis, and where revenue stands under one tag in both filings.
     """
     first, last, known = filer.starts.index(start), filer.ends.index(end), _known(filer, as_of)
     for filing in known:
@@ -131,6 +132,8 @@ def true_segments(filer: Filer, axis: str, start: date, end: date, as_of: date) 
     whole, part = (opening, last), (opening, last - 1)
     for longer in (filing for filing in known if filing.quarter == last and whole in filer.segment_columns(filing)):
         for shorter in (filing for filing in known if part in filer.segment_columns(filing)):
+            if _tag(filer, "revenue", longer) != _tag(filer, "revenue", shorter):
+                continue
             before, now = (_broken_down(filer, filing, axis, part, part) for filing in (shorter, longer))
             if before == now and now.keys() == _broken_down(filer, longer, axis, whole, whole).keys():
                 return _broken_down(filer, longer, axis, (last, last), whole)
