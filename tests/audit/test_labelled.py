@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.editions import write_edition
 
+from finskillbench.arrays import FACTORS
 from finskillbench.domains import domain
 from finskillbench.domains.examination import Shared, Subject
 from finskillbench.edition import load_edition
@@ -52,7 +53,16 @@ REMEDIATION = (
 )
 STRESS = (
     "stress_testing",
-    {"stress_scenario": {"sector_sensitivities": {"Energy": -0.1}}},
+    {
+        "stress_scenario": {
+            "name": "Oil falls by half",
+            "factor_shocks": dict.fromkeys(FACTORS, 0.0),
+            "sector_sensitivities": {"Energy": -0.1},
+        },
+        "portfolio": {"holdings": [{"symbol": "A", "weight": 0.5}], "cash_weight": 0.5},
+        "sector_mapping": {"A": "Energy"},
+        "factor_exposures": {"A": dict.fromkeys(FACTORS, 1.0)},
+    },
     {
         "estimated_pnl_pct": -0.05,
         "attribution": {"by_sector": [{"sector": "Energy", "contribution_pct": -0.05}], "by_factor": []},
@@ -100,6 +110,7 @@ PLANTED = [
     ("risk_management", "certified", REMEDIATION, _set("mandate.constraints.1.value", 0.3)),
     ("risk_management", "taxonomy", STRESS, _set("stress_scenario.sector_sensitivities", {"Financials": -0.1})),
     ("risk_management", "economics", STRESS, _set("label.estimated_pnl_pct", -0.06)),
+    ("risk_management", "economics", STRESS, _set("stress_scenario.sector_sensitivities", {"Energy": 0.1})),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from finskillbench.arrays import FACTORS
 from finskillbench.domains import by_name
 from finskillbench.episode import JsonObject
 from finskillbench.harness.programs.reading import naive_answer
@@ -34,7 +35,11 @@ def task(*constraints: JsonObject) -> JsonObject:
         "portfolio": PORTFOLIO,
         "sector_mapping": SECTORS,
         "mandate": {"mandate_id": "m", "name": "M", "constraints": list(constraints)},
-        "stress_scenario": {"factor_shocks": {"mkt_rf": -0.2, "smb": -0.05}, "sector_sensitivities": {"Energy": -0.1}},
+        "factor_exposures": {name: dict.fromkeys(FACTORS, 0.2) | {"mkt_rf": 1.0, "smb": 0.5} for name in SECTORS},
+        "stress_scenario": {
+            "factor_shocks": dict.fromkeys(FACTORS, 0.0) | {"mkt_rf": -0.2, "smb": -0.05},
+            "sector_sensitivities": {"Technology": 0.0, "Energy": -0.1, "Utilities": 0.0},
+        },
     }
 
 
@@ -102,10 +107,16 @@ def test_identification_ranks_sector_name_and_herfindahl_index() -> None:
     assert [item["magnitude"] for item in exposures] == pytest.approx([0.55, 0.30, 0.21500025])
 
 
-def test_stress_moves_the_invested_weight_with_the_market() -> None:
+def test_stress_follows_the_printed_definitions() -> None:
+    """Betas of 1 on the market and 0.5 on smb; Energy, 20.05 % of NAV, falls by another tenth."""
     answer = by_hand("stress_testing", task())
-    assert answer["estimated_pnl_pct"] == pytest.approx(-0.2 * 0.9005)
-    assert answer["attribution"]["by_factor"] == [{"factor": "mkt_rf", "contribution_pct": answer["estimated_pnl_pct"]}]
+    energy = 0.2005 * (-0.2 - 0.5 * 0.05 - 0.1)
+    assert answer["estimated_pnl_pct"] == pytest.approx(0.9005 * (-0.2 - 0.5 * 0.05) - 0.1 * 0.2005)
+    by_sector = {row["sector"]: row["contribution_pct"] for row in answer["attribution"]["by_sector"]}
+    assert by_sector == pytest.approx({"Technology": 0.55 * -0.225, "Energy": energy, "Utilities": 0.15 * -0.225})
+    by_factor = {row["factor"]: row["contribution_pct"] for row in answer["attribution"]["by_factor"]}
+    moved = {"mkt_rf": -0.2 * 0.9005, "smb": -0.05 * 0.5 * 0.9005, "sector_sensitivity": -0.1 * 0.2005}
+    assert by_factor == pytest.approx(dict.fromkeys(FACTORS, 0.0) | moved)
 
 
 def test_remediation_cuts_to_both_caps_and_reports_its_own_turnover() -> None:

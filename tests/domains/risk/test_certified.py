@@ -327,10 +327,12 @@ def test_any_equally_cheap_list_earns_one() -> None:
     assert remedied({**cure(AAA=-0.2, BBB=0.2), "trades": cure(AAA=-0.2, BBB=0.2)["trades"][::-1]}) == 1.0
 
 
-def test_turnover_beyond_the_least_costs_in_proportion_and_twice_it_two_thirds() -> None:
-    assert remedied(cure(AAA=-0.22, BBB=0.12, CCC=0.1)) == pytest.approx(1 - 0.1 / 1.5)
-    assert remedied(cure(AAA=-0.4, BBB=0.2, CCC=0.2)) == pytest.approx(1 / 3)
-    assert remedied(cure(AAA=-0.46, BBB=0.19, CCC=0.19, DDD=0.08)) == pytest.approx(0.2 / 1.5)
+def test_turnover_beyond_the_least_costs_in_proportion_and_twice_it_everything() -> None:
+    assert remedied(cure(AAA=-0.22, BBB=0.12, CCC=0.1)) == pytest.approx(0.9)
+    assert remedied(cure(AAA=-0.3, BBB=0.2, CCC=0.1)) == pytest.approx(0.5)
+    assert remedied(cure(AAA=-0.38, BBB=0.2, CCC=0.18)) == pytest.approx(0.1)
+    assert remedied(cure(AAA=-0.4, BBB=0.2, CCC=0.2)) == pytest.approx(0.0, abs=1e-12)
+    assert remedied(cure(AAA=-0.46, BBB=0.19, CCC=0.19, DDD=0.08)) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -353,7 +355,7 @@ def test_what_breaks_the_mandate_earns_nothing(trades: dict[str, float]) -> None
 def test_rounding_to_four_decimals_and_dust_are_forgiven() -> None:
     assert remedied(cure(AAA=-0.19996, BBB=0.2)) == 1.0
     rest = {"AAA": -0.2, "BBB": 0.2, "CCC": -0.099995}  # CCC sold but for a rounding: dearer, yet compliant
-    assert remedied(cure(**rest, DDD=0.1)) == pytest.approx(2 / 3, abs=1e-3)
+    assert remedied(cure(**rest, DDD=0.1)) == pytest.approx(0.5, abs=1e-3)
 
 
 def test_a_sale_to_a_target_of_zero_is_in_full_however_its_size_is_rounded() -> None:
@@ -361,13 +363,13 @@ def test_a_sale_to_a_target_of_zero_is_in_full_however_its_size_is_rounded() -> 
     exact = remedied(answer)
     for size in (-0.09999, -0.0999, -0.0995):
         answer["trades"][2]["trade_pct"] = size
-        assert remedied(answer) == exact == pytest.approx(2 / 3)
+        assert remedied(answer) == exact == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("left", "share"), [(5e-5, 1.0), (1e-4, 1.0), (3e-4, 0.5), (6e-4, 0.0)])
 def test_what_is_left_of_a_position_is_a_breach_of_its_own_size(left: float, share: float) -> None:
     answer = cure(AAA=-0.2, BBB=0.2, CCC=-0.1 + left, DDD=0.1 - left)
-    assert remedied(answer) == pytest.approx(share * 2 / 3, abs=2e-3)
+    assert remedied(answer) == pytest.approx(share / 2, abs=2e-3)
 
 
 @pytest.mark.parametrize("stated", [False, None, "yes"])

@@ -16,8 +16,8 @@ from finskillbench.domains.risk import second
 from finskillbench.domains.risk.objects.recipes import LEAST, TYPES
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, ValidationReport, checks_of
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
 from finskillbench.engines.risk import exposures, mandate, monitor
+from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE
 
 RISK = "risk_management"
@@ -154,6 +154,13 @@ def _rank_one_twice(row: Row) -> None:
 def _perturb(row: Row) -> None:
     stage = row["certificate"]["least_turnover"]
     stage["multipliers"] = [value + 0.01 for value in stage["multipliers"]]
+
+
+def _unbranched(workshop: Workshop) -> None:
+    """Where names were branched on, the stage is solved again and multipliers prove nothing."""
+    rows = workshop.rows("certificates", "risk_remediation")
+    index = next(i for i, row in enumerate(rows) if row["certificate"]["least_turnover"]["programs_solved"] == 1)
+    workshop.edit("certificates", "risk_remediation", _perturb, index)
 
 
 def _define_otherwise(row: Row) -> None:
@@ -348,7 +355,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Workshop], None]]] = {
         "risk_remediation",
         _at("truth", "risk_remediation", _add("verification", "least_turnover", amount=-0.001)),
     ),
-    "risk_remediation: other multipliers": ("risk_remediation", _at("certificates", "risk_remediation", _perturb)),
+    "risk_remediation: other multipliers": ("risk_remediation", _unbranched),
     "risk_remediation: a value that is not proved": (
         "risk_remediation",
         _at("certificates", "risk_remediation", _add("certificate", "least_turnover", "objective", amount=0.001)),

@@ -190,6 +190,11 @@ def test_what_contradicts_the_mandate_or_the_portfolio_costs(fields: Json, left:
     assert monitored(_set("position_limit_max", **fields)) == pytest.approx((7 + left) / 8)
 
 
+@pytest.mark.parametrize("invented", [-123.0, -0.02, 0.3])
+def test_a_headroom_that_is_not_that_of_the_portfolio_costs_half_of_its_limit(invented: float) -> None:
+    assert monitored(_set("cash_max", violation_magnitude=invented)) == pytest.approx(7.5 / 8)
+
+
 def test_entries_that_the_mandate_does_not_have_dilute() -> None:
     extra = {"type": "hhi_max", "status": "FAIL", "value": 0.3}
     assert monitored(lambda answer: answer["constraints"].append(extra)) == pytest.approx(7 / 8)

@@ -72,6 +72,7 @@ def _episode() -> Json:
         "mandate": {"constraints": []},
         "sector_mapping": dict(zip(names, sectors, strict=True)),
         "factor_exposures": {n: dict.fromkeys(second.FACTORS, 0.1) | {"mkt_rf": betas[n]} for n in names},
+        "factor_volatility": dict.fromkeys(second.FACTORS, 0.1) | {"mkt_rf": 0.2},
         "benchmark_weights": dict.fromkeys(names, 0.25),
         "covariance_matrix": {"tickers": names, "matrix": np.diag([0.04, 0.09, 0.01, 0.16]).tolist()},
         "average_daily_volume_usd": {"A": 1e5, "B": 1e6, "C": 1e6, "D": 1e6},
@@ -109,14 +110,21 @@ def test_every_type_by_hand() -> None:
 
 def test_exposures_by_hand() -> None:
     rows = second.identification_answer(_episode())["top_risk_exposures"]
-    # A: 0.5 less 5 days x 0.2 x 1e5 / 1e6 = 0.4 illiquid; the market's tilt is 0.06
-    assert [(r["type"], r["subject"]) for r in rows] == [
-        ("sector_concentration", "X"),
-        ("single_name", "A"),
-        ("liquidity_risk", "portfolio"),
-        ("concentration", "portfolio"),
+    # Active +.25, +.05, -.15, -.25. A: 0.5 less 5 days x 0.2 x 1e5 / 1e6 = 0.4 illiquid, at 20 % a year. The tilts to
+    # the market, 0.065 x 20 %, and to the others, 0.01 x 10 %, are not material; neither are B and C.
+    assert [(r["rank"], r["type"], r["subject"]) for r in rows] == [
+        (1, "concentration", "portfolio"),
+        (2, "liquidity_risk", "portfolio"),
+        (3, "sector_concentration", "X"),
+        (4, "single_name", "A"),
     ]
-    assert [r["magnitude"] for r in rows] == pytest.approx([0.8, 0.5, 0.4, 0.35], abs=1e-12)
+    sizes = [(0.0025 + 0.000225 + 0.000225 + 0.01) ** 0.5, 0.4 * 0.2, (0.0025 + 0.000225) ** 0.5, 0.25 * 0.2]
+    assert [r["magnitude"] for r in rows] == pytest.approx(sizes, abs=1e-12)
+    assert [r["evidence"] for r in rows] == pytest.approx([0.35, 0.4, 0.8, 0.5], abs=1e-12)
+    every = {(one.type, one.subject): one for one in second.every_exposure(_episode())}
+    assert every["factor_tilt", "mkt_rf"][2:] == pytest.approx((0.065 * 0.2, 0.94), abs=1e-12)
+    assert every["factor_tilt", "hml"][2:] == pytest.approx((0.01 * 0.1, 0.09), abs=1e-12)
+    assert every["single_name", "B"][2:] == pytest.approx((0.05 * 0.3, 0.3), abs=1e-12)
     days = second.days_to_sell(_episode()["portfolio"], _episode()["average_daily_volume_usd"])
     assert days == pytest.approx([25.0, 1.5, 0.5])
 

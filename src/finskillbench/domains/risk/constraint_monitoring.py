@@ -211,8 +211,8 @@ def _credit(entry: _Entry, wanted: _Entry, limit: Constraint) -> float:
     if wanted.status is None or wanted.value is None or entry.status != wanted.status:
         return 0.0
     credit = _near(entry.value, wanted.value)
-    if entry.beyond is None or (wanted.beyond is None and entry.beyond <= 0):
-        return credit  # of a limit that is kept nothing, nought and a negative distance say the same
+    if entry.beyond is None or (wanted.beyond is None and entry.beyond == 0):
+        return credit  # of a limit that is kept nothing, nought and the headroom say the same
     low, high = limit.bounds
     beyond = max(low - wanted.value, wanted.value - high)  # of a limit that is kept the headroom, negative
     return credit * (1.0 - CONTRADICTION * (1.0 - _near(abs(entry.beyond), abs(beyond))))

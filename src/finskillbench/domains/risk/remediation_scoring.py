@@ -21,7 +21,7 @@ ROUNDING = 1e-4
 """One basis point: an excess over a limit, or a position, of this size is rounding."""
 BREACH = 5e-4
 """An excess over a limit from which it is a breach and nothing else."""
-DEAREST = 2.5
+DEAREST = 2.0
 """Times the least turnover from which trades earn nothing."""
 LEAST_CLOSED = 0.6
 """Share of the excess that can be shed, from which shedding it earns something."""
@@ -55,7 +55,7 @@ REMEDIATION = {
 
 
 def merit_of_turnover(turnover: float, least: float) -> float:
-    """1 at the least turnover, a third at twice as much, 0 from `DEAREST` times as much on."""
+    """1 at the least turnover, a half at half as much again, 0 from `DEAREST` times as much on."""
     return clip((DEAREST - turnover / max(least, _TINY)) / (DEAREST - 1.0))
 
 

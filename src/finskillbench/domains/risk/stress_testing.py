@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
-from finskillbench.domains.risk import by_hand, trading_exploits
+from finskillbench.domains.risk import trading_exploits
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import StressInput
 from finskillbench.domains.risk.ladders.stress_testing import ladder
@@ -266,11 +266,8 @@ def _task(pair: StressPair) -> Task:
 
 
 def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """Every holding moves with the market; nothing else does."""
-    weights, _ = by_hand.holdings(data)
-    pnl = sum(weights.values()) * data["stress_scenario"]["factor_shocks"]["mkt_rf"]
-    by_factor = [{"factor": "mkt_rf", "contribution_pct": pnl}]
-    return {"estimated_pnl_pct": pnl, "attribution": {"by_sector": [], "by_factor": by_factor}}
+    """The printed definitions: each holding moves by its betas times the shocks and by what its sector adds."""
+    return second_answer(cast("StressInput", data))
 
 
 def _no_loss(data: Mapping[str, Any]) -> JsonObject:
@@ -287,7 +284,7 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
     second=second_answer,
-    by_hand=Naive(("portfolio", "stress_scenario"), _by_hand),
+    by_hand=Naive(("portfolio", "stress_scenario", "sector_mapping", "factor_exposures"), _by_hand),
     trivial=Naive((), _no_loss),
     input=StressInput,
     definitions=conventions({"units": UNITS}, CONVENTIONS),

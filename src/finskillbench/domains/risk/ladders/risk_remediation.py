@@ -35,10 +35,11 @@ def ladder(label: Label[RemediationInput]) -> list[Rung]:
         Rung("four decimals", to_decimals(truth, 4), 0.85, 1.0),
     ]
     curable = truth["post_trade_compliant"]
-    if curable:
-        rungs += _dearer(portfolio, mandate, market, truth)
+    dearer = _dearer(portfolio, mandate, market, truth) if curable else []
+    rungs += [rung for rung in dearer if rung.least > 0]
     false = {**truth, "post_trade_compliant": not curable}
     rungs.append(Rung("a false statement on compliance", false, 0.2, 0.2))
+    rungs += [rung for rung in dearer if rung.least == 0]
     if curable:
         rungs += _of_weights_only(portfolio, mandate, market)
     empty: JsonObject = {"trades": [], "total_turnover": 0.0, "post_trade_compliant": True}
@@ -47,7 +48,7 @@ def ladder(label: Label[RemediationInput]) -> list[Rung]:
 
 
 def _dearer(portfolio: Portfolio, mandate: Mandate, market: Market, truth: JsonObject) -> list[Rung]:
-    """Cures on the way from the cheapest to the one nearest to the benchmark, a tenth and twice as dear."""
+    """Cures on the way from the cheapest to the one nearest to the benchmark, a tenth, by half and twice as dear."""
     if any(mandate.get(kind) for kind in _NOT_CONVEX):
         return []
     try:
@@ -60,7 +61,8 @@ def _dearer(portfolio: Portfolio, mandate: Mandate, market: Market, truth: JsonO
     rungs: list[Rung] = []
     for name, times, low, high in (
         ("a tenth more turnover than necessary", 1.1, 0.85, 0.97),
-        ("twice the necessary turnover", 2.0, 0.25, 0.4),
+        ("half as much turnover again as necessary", 1.5, 0.45, 0.55),
+        ("twice the necessary turnover", 2.0, 0.0, 0.01),
     ):
         if times * least <= most:
             answer = _answer(portfolio, _between(start, goal, times * least), market)

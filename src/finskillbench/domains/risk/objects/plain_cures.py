@@ -76,7 +76,8 @@ def _plain_weights(portfolio: Portfolio, mandate: Mandate, market: Market) -> Fl
     """(p, n) weights on the way from the portfolio, or from it cut at its limits, towards spread portfolios.
 
     These are equal weights, of all names and of those held, and inverse volatilities; as much invested as now, and
-    fully. The benchmark is not among them: it keeps every mandate, but how much of it must be bought takes a model.
+    fully. Last comes the benchmark itself, which keeps every mandate: steps towards it are not among them, since how
+    much of it must be bought takes a model.
     """
     start, n = portfolio.weights, len(portfolio.weights)
     held = (np.abs(start) > ZERO_WEIGHT).astype(float)
@@ -88,4 +89,4 @@ def _plain_weights(portfolio: Portfolio, mandate: Mandate, market: Market) -> Fl
         for goal in goals
         for invested in (float(start.sum()), 1.0)
     ]
-    return np.vstack(ways)
+    return np.vstack([*ways, required(market.benchmark, "benchmark weights")])

@@ -28,7 +28,7 @@ LEAST_EXCESS, LEAST_SHED = 0.05, 0.2
 """Total relative excess that the best attainable portfolio keeps, and that it sheds, at least."""
 PLAIN = 0.25
 """Most that a cure without an optimiser may earn in an episode."""
-_TRIED = 1.5
+_TRIED = 2.5
 """Pairs that are solved at most, for each one that is kept."""
 _BRANCHING = (Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT)
 """Limits that hold or do not hold for each name, so that an optimum takes branching on names."""
@@ -130,7 +130,8 @@ def _taken_in_turn(
 ) -> tuple[list[RemediationPair], list[RemediationPair]]:
     """Pairs from each queue in turn until every group is full; and those that were passed over, the best first.
 
-    The search ends after `most` pairs in any case: what is wanted may not be there.
+    The search ends after `most` pairs in any case: what is wanted may not be there. Of two passed over that serve
+    equally the one that can be mended comes first: those beyond mending are not to outweigh their share.
     """
     chosen: dict[_Group, list[RemediationPair]] = {group: [] for group in wanted}
     spare: list[RemediationPair] = []
@@ -154,7 +155,7 @@ def _taken_in_turn(
                 chosen[remedied.group].append(remedied)
             else:
                 spare.append(remedied)
-    spare.sort(key=lambda pair: not pair.discriminates)
+    spare.sort(key=lambda pair: (not pair.discriminates, not pair.remedy.compliant))
     return [pair for pairs in chosen.values() for pair in pairs], spare
 
 
