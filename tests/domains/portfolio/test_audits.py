@@ -13,6 +13,7 @@ import pytest
 from finskillbench.domains import domain
 from finskillbench.domains.examination import Shared, Subject
 from finskillbench.edition import Edition
+from finskillbench.episode import Truth
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels, read_panels
 
@@ -70,3 +71,25 @@ def test_returns_below_cash_are_found(synthetic_edition: Edition, panels: Panels
     )
     found: list[Any] = _audit(synthetic_edition, "economics", replace(panels, views=alphas)).found
     assert {each.where for each in found} == {str(day)}
+
+
+def test_a_scale_too_narrow_to_judge_by_is_found(synthetic_edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty basis points of volatility between right and worthless, in the hard tier's minimum-variance tasks."""
+    hard = {
+        episode.task_id
+        for episode in synthetic_edition.episodes(["constrained_optimization"])
+        if episode.difficulty == "hard" and episode.input["objective"] == "min_variance"
+    }
+    truth = Edition.truth
+
+    def narrow(edition: Edition, task_id: str) -> Truth:
+        label = truth(edition, task_id)
+        if task_id not in hard:
+            return label
+        zero = (label.verification["optimal_value"] ** 0.5 + 0.003) ** 2
+        return replace(label, verification={**label.verification, "trivial_value": zero})
+
+    monkeypatch.setattr(Edition, "truth", narrow)
+    (found,) = _audit(synthetic_edition, "economics").found
+    assert found.where == "constrained_optimization_hard"
+    assert "30 bp of volatility" in found.message

@@ -59,6 +59,19 @@ def test_month_ends_are_all_used(edition: Edition) -> None:
         assert len({episode.as_of_date for episode in edition.episodes([sub_task])}) >= 10, sub_task
 
 
+def test_constrained_mandates_are_spread_evenly_over_the_month_ends(edition: Edition) -> None:
+    months = Counter(episode.as_of_date for episode in edition.episodes(["constrained_optimization"]))
+    assert len(months) == 12
+    assert max(months.values()) - min(months.values()) <= 2
+
+
+def test_no_minimum_variance_mandate_has_a_scale_narrower_than_fifty_basis_points(edition: Edition) -> None:
+    for episode in edition.episodes(["constrained_optimization"]):
+        if episode.input["objective"] == Objective.MIN_VARIANCE:
+            known = edition.truth(episode.task_id).verification
+            assert np.sqrt(known["trivial_value"]) - np.sqrt(known["optimal_value"]) >= 0.005, episode.task_id
+
+
 def test_infeasibility_is_half_and_half_and_clear_of_the_grey_band(edition: Edition) -> None:
     truths = [edition.truth(e.task_id).expected_output for e in edition.episodes(["infeasibility_detection"])]
     assert sum(truth["feasible"] for truth in truths) == 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +10,14 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.draws import stratified
+from finskillbench.domains.draws import drawn
 from finskillbench.domains.portfolio import exploits
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.distinct import is_different
 from finskillbench.domains.portfolio.inputs import ConstrainedInput
 from finskillbench.domains.portfolio.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.merit import (
-    LEAST_SPREAD,
+    discriminates,
     judge_weights,
     submitted_weights,
     weight_score,
@@ -98,7 +98,11 @@ class Case:
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """Cases of the pool whose optimum is unique, discriminates and repeats no other, drawn by tier and objective."""
+    """Cases of the pool whose optimum is unique, discriminates and repeats no other, drawn evenly.
+
+    Over tiers, objectives, pairs of both, and month-ends; over objectives twice as much, since risk parity, which does
+    not move with expected returns, repeats itself so often that its pairs alone would leave it far behind.
+    """
     tasks: list[Task] = []
     kept: list[Mapping[str, float]] = []
     for case in pool(context, objects):
@@ -107,7 +111,13 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
             kept.append(weights)
             tasks.append(task)
     count, rng = objects.settings["episodes_per_subtask"], context.generator(NAME, "draw")
-    return stratified(tasks, lambda task: (task.episode.difficulty, task.episode.input["objective"]), count, rng)
+    chosen = drawn(range(len(tasks)), lambda at: _traits(tasks[at].episode), count, rng, lambda at: at)
+    return [tasks[at] for at in sorted(chosen)]
+
+
+def _traits(episode: Episode) -> tuple[Hashable, ...]:
+    tier, objective = episode.difficulty, episode.input["objective"]
+    return tier, objective, objective, (tier, objective), episode.as_of_date
 
 
 def pool(context: BuildContext, objects: PortfolioObjects) -> list[Case]:
@@ -162,7 +172,7 @@ def _task(case: Case) -> Task | None:
         trivial = zero_value(case.problem, best.value)
     except UndecidedError:
         return None
-    if trivial - best.value < LEAST_SPREAD:
+    if not discriminates(case.problem, best.value, trivial):
         return None
     month, tier, objective = case.month, case.tier, case.problem.objective
     task_id = f"{SUBTASK.prefix}_{case.name}"

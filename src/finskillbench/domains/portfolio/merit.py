@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,8 @@ DEAD_ZONE = 1e-2
 """Share of the distance from the trivial to the optimal objective that rounding may cost without losing marks."""
 LEAST_SPREAD = 5e-5
 """An episode discriminates when the zero of its scale is at least this far from the optimum, per year."""
+LEAST_SPAN = 0.0050
+"""Under a full mandate a minimum-variance episode discriminates when the two are so much annual volatility apart."""
 
 CONFUSED = 0.3
 """What the optimum of another objective under the same limits earns at most."""
@@ -118,6 +121,13 @@ def zero_value(problem: PortfolioProblem, optimal: float, *anchors: Floats) -> f
     answers = [optimise(replace(problem, objective=objective), unique=False).weights for objective in others]
     nearest = min(map(problem.value, answers))
     return min(trivial_value(problem, *anchors), optimal + (nearest - optimal) / (1.0 - CONFUSED))
+
+
+def discriminates(problem: PortfolioProblem, optimal: float, zero: float) -> bool:
+    """Whether `LEAST_SPREAD`, and `LEAST_SPAN` where variance is the objective, lie between the scores 1 and 0."""
+    if zero - optimal < LEAST_SPREAD:
+        return False
+    return problem.objective is not Objective.MIN_VARIANCE or math.sqrt(zero) - math.sqrt(optimal) >= LEAST_SPAN
 
 
 def judge_weights(problem: PortfolioProblem, weights: Floats, optimal: float, trivial: float) -> Score:

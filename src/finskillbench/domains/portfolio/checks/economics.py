@@ -11,6 +11,7 @@ import numpy as np
 from finskillbench.domains.examination import Subject, examining
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.distinct import distinct
+from finskillbench.domains.portfolio.merit import LEAST_SPAN
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
@@ -20,8 +21,6 @@ from finskillbench.findings import Findings
 
 OTHER_OBJECTIVE = 0.3
 """What the optimum of another objective may earn, on the mean of a tier."""
-LEAST_SPAN = 0.0050
-"""Annual volatility between the answers that score 0 and 1, on the mean of a tier's minimum-variance tasks."""
 DISTINCT = 7 / 8
 _RETURNS = (-0.30, 0.40)
 _ABOVE_CASH = 0.75
