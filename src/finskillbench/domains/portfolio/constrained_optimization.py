@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
@@ -172,7 +173,7 @@ def _task(case: Case) -> Task | None:
         trivial = zero_value(case.problem, best.value)
     except UndecidedError:
         return None
-    if not discriminates(case.problem, best.value, trivial):
+    if not discriminates(case.problem, best.value, trivial) or _pays_without_work(case.problem, best.value, trivial):
         return None
     month, tier, objective = case.month, case.tier, case.problem.objective
     task_id = f"{SUBTASK.prefix}_{case.name}"
@@ -206,6 +207,15 @@ def _task(case: Case) -> Task | None:
         ),
         certificate_of(best),
     )
+
+
+def _pays_without_work(problem: PortfolioProblem, optimal: float, zero: float) -> bool:
+    """Whether equal weights, the benchmark or the current portfolio earn something as they stand.
+
+    Those that keep the limits set the zero; one that breaks them by little may still lie above it.
+    """
+    known = (np.full(problem.size, 1.0 / problem.size), problem.benchmark, problem.current)
+    return any(weights is not None and judge_weights(problem, weights, optimal, zero).value > 0 for weights in known)
 
 
 def _summary(limits: JsonObject) -> str:
