@@ -17,25 +17,32 @@ _STEPS = 6
 _CONCENTRATED_NAMES = 20
 """Most names of a concentrated portfolio: two thirds of the published universe; larger ones get no more."""
 
+_OF_CAP = (0.7, 0.9)
+"""Shares of its cap that a name of one style gets: drift does not take it over, and there are names enough."""
+
 
 def legacy_portfolio(
-    month: MonthEnd, tier: Tier, target: float, rng: np.random.Generator, tolerance: float = CLOSE_ENOUGH
+    month: MonthEnd,
+    tier: Tier,
+    target: float,
+    rng: np.random.Generator,
+    tolerance: float = CLOSE_ENOUGH,
+    *,
+    of_one_style: bool = False,
 ) -> tuple[Floats, Certified | None]:
     """A drifted portfolio whose least turnover into the tier's other limits is close to `target`.
 
     It blends the closest portfolio that keeps the tier's limits with a concentrated one of random names, then drifts
     with the market; the blend is found by false position. Returns the weights and the certified least turnover; where
-    the tier limits no turnover, `target` is the share of the concentrated one and nothing has to be certified.
+    the tier limits no turnover, `target` is the share of the concentrated one and nothing has to be certified. A
+    concentrated portfolio `of_one_style` keeps the caps on names and sectors, so that tracking error and factors are
+    what has to be mended.
 
     Raises
     ------
     UndecidedError : when no blend comes near the target; the caller draws again.
     """
-    n = len(month.tickers)
-    most = min(2 * n // 3, _CONCENTRATED_NAMES)
-    names = rng.permutation(n)[: int(rng.integers(max(most // 4, 2), most + 1))]
-    concentrated = np.zeros(n)
-    concentrated[names] = rng.dirichlet(np.full(len(names), 4.0))
+    concentrated = _of_one_style(month, tier, rng) if of_one_style else _of_few_names(len(month.tickers), rng)
 
     def blend(share: float) -> Floats:
         return clean(month.drifted((1 - share) * tier.closest + share * concentrated))
@@ -60,3 +67,26 @@ def legacy_portfolio(
             return weights, least
         low, high = ((share, least.value), high) if least.value < target else (low, (share, least.value))
     raise UndecidedError("no blend of the closest and the concentrated portfolio comes near the wanted turnover")
+
+
+def _of_few_names(n: int, rng: np.random.Generator) -> Floats:
+    most = min(2 * n // 3, _CONCENTRATED_NAMES)
+    names = rng.permutation(n)[: int(rng.integers(max(most // 4, 2), most + 1))]
+    weights = np.zeros(n)
+    weights[names] = rng.dirichlet(np.full(len(names), 4.0))
+    return weights
+
+
+def _of_one_style(month: MonthEnd, tier: Tier, rng: np.random.Generator) -> Floats:
+    """The names that load most on a random mix of the factors, each at its cap while its sector has room."""
+    factors = tier.constraints["neutral_factors"] or list(month.exposures)
+    betas = np.column_stack([month.exposures[factor] for factor in factors])
+    scores = (betas - betas.mean(axis=0)) / betas.std(axis=0) @ rng.choice([-1.0, 1.0], size=betas.shape[1])
+    room = dict(tier.constraints["sector_limits"])
+    weights = np.zeros(len(month.tickers))
+    most = float(rng.uniform(*_OF_CAP)) * tier.constraints["max_weight"]
+    for place in np.argsort(-scores, kind="stable"):
+        sector = month.sectors[place]
+        weights[place] = min(most, room[sector], 1.0 - weights.sum())
+        room[sector] -= weights[place]
+    return weights / weights.sum()
