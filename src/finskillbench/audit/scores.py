@@ -16,8 +16,8 @@ from finskillbench.harness.conditions import Condition
 
 FLOOR = 0.02
 """Largest mean certified score of an answer that needs no thought."""
-CHEAT = 0.10
-"""Largest mean certified score of a cheat that knows its subtask."""
+CHEAT = 0.25
+"""Largest mean certified score of a cheat that knows its subtask, a fixed recipe that reads its numbers included."""
 FULL = 0.999
 _ROUNDING = 1e-9
 

@@ -109,7 +109,7 @@ def _case(context: BuildContext, objects: PortfolioObjects, index: int, place: f
         rng = context.generator(NAME, month.as_of, index, attempt)
         try:
             # A universe may not reach a place in the range, next to the limit or far from it; then another is taken.
-            share = place if attempt < _ATTEMPTS // 4 else float(rng.uniform())
+            share = place if attempt < _ATTEMPTS // 2 else float(rng.uniform())
             wanted = limit + low + (high - low) * share + float(rng.uniform(-_CLOSE, _CLOSE))
             by_style = attempt < _ATTEMPTS * 3 // 4
             current, least = legacy_portfolio(month, tier, wanted, rng, _CLOSE, of_one_style=by_style)

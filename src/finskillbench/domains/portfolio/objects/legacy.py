@@ -17,6 +17,11 @@ _STEPS = 6
 _CONCENTRATED_NAMES = 20
 """Most names of a concentrated portfolio: two thirds of the published universe; larger ones get no more."""
 
+_STYLE_SHARE = (0.7, 1.3)
+"""Share of one style in a portfolio that is said to be of it, all of it where it is above 1.
+
+Without any other names few lie far from their limits.
+"""
 _OF_CAP = (0.7, 0.9)
 """Shares of its cap that a name of one style gets: drift does not take it over, and there are names enough."""
 
@@ -35,14 +40,17 @@ def legacy_portfolio(
     It blends the closest portfolio that keeps the tier's limits with a concentrated one of random names, then drifts
     with the market; the blend is found by false position. Returns the weights and the certified least turnover; where
     the tier limits no turnover, `target` is the share of the concentrated one and nothing has to be certified. A
-    concentrated portfolio `of_one_style` keeps the caps on names and sectors, so that tracking error and factors are
-    what has to be mended.
+    concentrated portfolio `of_one_style` keeps the caps on names and sectors but for a small part, so that tracking
+    error and factors are what has to be mended.
 
     Raises
     ------
     UndecidedError : when no blend comes near the target; the caller draws again.
     """
-    concentrated = _of_one_style(month, tier, rng) if of_one_style else _of_few_names(len(month.tickers), rng)
+    concentrated = _of_few_names(len(month.tickers), rng)
+    if of_one_style:
+        share = min(float(rng.uniform(*_STYLE_SHARE)), 1.0)
+        concentrated = share * _of_one_style(month, tier, rng) + (1.0 - share) * concentrated
 
     def blend(share: float) -> Floats:
         return clean(month.drifted((1 - share) * tier.closest + share * concentrated))
@@ -79,14 +87,16 @@ def _of_few_names(n: int, rng: np.random.Generator) -> Floats:
 
 def _of_one_style(month: MonthEnd, tier: Tier, rng: np.random.Generator) -> Floats:
     """The names that load most on a random mix of the factors, each at its cap while its sector has room."""
-    factors = tier.constraints["neutral_factors"] or list(month.exposures)
+    factors = tier.constraints.get("neutral_factors") or list(month.exposures)
     betas = np.column_stack([month.exposures[factor] for factor in factors])
     scores = (betas - betas.mean(axis=0)) / betas.std(axis=0) @ rng.choice([-1.0, 1.0], size=betas.shape[1])
-    room = dict(tier.constraints["sector_limits"])
+    cap = tier.constraints.get("max_weight") or 1.0
+    room = dict.fromkeys(month.sectors, 1.0) | dict(tier.constraints.get("sector_limits") or {})
     weights = np.zeros(len(month.tickers))
-    most = float(rng.uniform(*_OF_CAP)) * tier.constraints["max_weight"]
-    for place in np.argsort(-scores, kind="stable"):
+    most = float(rng.uniform(*_OF_CAP)) * cap
+    order: list[int] = np.argsort(-scores, kind="stable").tolist()
+    for place in order:
         sector = month.sectors[place]
         weights[place] = min(most, room[sector], 1.0 - weights.sum())
-        room[sector] -= weights[place]
+        room[sector] -= float(weights[place])
     return weights / weights.sum()
