@@ -46,8 +46,8 @@ FEW_BROKEN = 2
 """Broken limits of an easy episode, at most."""
 UNMODELLED = 4
 """Mendable episodes, at most, whose cheapest cure of the limits on weights keeps the whole mandate."""
-ROBUST = 0.9
-"""What the best trades earn at least when they are rounded to four decimals."""
+ROBUST = {4: 0.9, 5: 0.99}
+"""What the best trades earn at least when they are rounded to so many decimals."""
 
 
 class Trade(Answer):
@@ -114,17 +114,19 @@ def _difficulty(pair: RemediationPair) -> str:
 
 
 def _robust(task: Task, pair: RemediationPair) -> bool:
-    """Whether the best trades, rounded to four decimals, earn `ROBUST` of their credit at least.
+    """Whether the best trades, rounded to four or five decimals, earn what `ROBUST` says of their credit at least.
 
     Where a remedy spreads over all names, the roundings of thirty small trades add up to a breach.
     """
-    label = task.truth.expected_output
-    rounded = [
-        entry | {key: round(entry[key], 4) for key in ("current_weight", "target_weight", "trade_pct")}
-        for entry in label["trades"]
-    ]
-    task_input = _resolved(task.episode, pair)
-    return certified({**label, "trades": rounded}, task.truth, task_input).value >= ROBUST
+    label, task_input = task.truth.expected_output, _resolved(task.episode, pair)
+    for digits, least in ROBUST.items():
+        rounded = [
+            entry | {key: round(entry[key], digits) for key in ("current_weight", "target_weight", "trade_pct")}
+            for entry in label["trades"]
+        ]
+        if certified({**label, "trades": rounded}, task.truth, task_input).value < least:
+            return False
+    return True
 
 
 def _resolved(episode: Episode, pair: RemediationPair) -> RemediationInput:
