@@ -16,8 +16,11 @@ from finskillbench.harness.conditions import Condition
 
 FLOOR = 0.02
 """Largest mean certified score of an answer that needs no thought."""
-CHEAT = 0.25
-"""Largest mean certified score of a cheat that knows its subtask, a fixed recipe that reads its numbers included."""
+CHEAT = 0.10
+"""Largest mean certified score of an answer made from the schema alone."""
+RECIPE = 0.25
+"""Largest mean certified score of a fixed recipe that reads a task's numbers: those that a subtask brings."""
+_RECIPE = "recipe: "
 FULL = 0.999
 _ROUNDING = 1e-9
 
@@ -35,11 +38,12 @@ def exploits(seen: Seen, findings: Findings) -> None:
         profile for profile in seen.subtask.scorers if profile is not Profile.CERTIFIED or seen.label.truth.proof
     ]
     found = cast("Scored", findings.figures.setdefault("scores", {}))
-    for name, answer in (*_cheats(seen.subtask.answer), *brought.items()):
-        for profile in profiles:
-            score = seen.score(answer, profile)
-            _refuse_outside(seen, findings, score, name, profile)
-            found.setdefault(f"{profile}: {name}", {})[seen.task_id] = score
+    for kind, answers in (("", _cheats(seen.subtask.answer)), (_RECIPE, brought.items())):
+        for name, answer in answers:
+            for profile in profiles:
+                score = seen.score(answer, profile)
+                _refuse_outside(seen, findings, score, name, profile)
+                found.setdefault(f"{profile}: {kind}{name}", {})[seen.task_id] = score
     truth = seen.label.truth.expected_output
     for name, text in vandalised(truth):
         for profile in profiles if name in MALFORMED else {*profiles} & {Profile.CERTIFIED}:
@@ -71,7 +75,7 @@ def best_cheat(sub_task: str, findings: Findings) -> None:
         profile, _, name = key.partition(": ")
         mean = sum(by_task.values()) / len(by_task)
         best[profile] = max(best.get(profile, (-1.0, "")), (mean, name))
-        if profile == judged and mean > CHEAT:
+        if profile == judged and mean > (RECIPE if name.startswith(_RECIPE) else CHEAT):
             worst = max(by_task, key=by_task.__getitem__)
             findings.fail(worst, f"{sub_task}: the cheat {name!r} earns {mean:.3f} on average", f"{profile}")
     findings.figures["best"] = {
