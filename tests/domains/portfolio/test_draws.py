@@ -56,7 +56,11 @@ def test_objectives_and_tiers_are_drawn_evenly(edition: Edition) -> None:
 
 def test_month_ends_are_all_used(edition: Edition) -> None:
     for sub_task in PORTFOLIO:
-        assert len({episode.as_of_date for episode in edition.episodes([sub_task])}) >= 10, sub_task
+        # Not every month-end has portfolios of one style that lie far enough from what infeasibility tasks ask.
+        least = 8 if sub_task == "infeasibility_detection" else 10
+        months = Counter(episode.as_of_date for episode in edition.episodes([sub_task]))
+        assert len(months) >= least, sub_task
+        assert max(months.values()) <= 10, sub_task
 
 
 def test_constrained_mandates_are_spread_evenly_over_the_month_ends(edition: Edition) -> None:

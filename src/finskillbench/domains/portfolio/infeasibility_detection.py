@@ -98,10 +98,13 @@ def _case(context: BuildContext, objects: PortfolioObjects, index: int, place: f
     """
     settings, grey_band = objects.settings["infeasibility"], objects.settings["grey_band"]
     months = objects.month_ends
+    own = index % len(months)
+    # Not every month-end has styles that lie far enough from its benchmark: then others are tried, in any order.
+    others = context.generator(NAME, "months", index).permutation(len(months)).tolist()
+    places = [own, *(other for other in others if other != own)]
     low, high = settings["beyond" if too_far else "within"]
     for attempt in range(_ATTEMPTS):
-        # Not every month-end has styles that lie far enough from its benchmark: then the next one is taken.
-        month = months[(index + attempt // _ATTEMPTS_A_MONTH) % len(months)]
+        month = months[places[attempt // _ATTEMPTS_A_MONTH % len(places)]]
         tier = objects.tier(settings["tier"], month)
         limit = tier.max_turnover
         if limit is None:
