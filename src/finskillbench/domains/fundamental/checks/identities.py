@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import cast
 
 from finskillbench.domains.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.reporting import period_end
-from finskillbench.domains.fundamental.inputs import filing_facts
+from finskillbench.domains.fundamental.inputs import FundamentalInput, filing_facts
 from finskillbench.domains.fundamental.second.definitions import YEAR_APART, Kind, periods_of
 from finskillbench.domains.fundamental.second.identities import IDENTITIES, faults
 from finskillbench.domains.fundamental.second.visible import VisibleFacts
@@ -25,7 +26,7 @@ def identities(subject: Subject, findings: Findings) -> None:
         return
     for episode in subject.episodes:
         with examining(episode.task_id, findings):
-            facts = VisibleFacts(filing_facts(subject.input_of(episode))[0])  # type: ignore[arg-type]
+            facts = VisibleFacts(filing_facts(cast("FundamentalInput", subject.input_of(episode)))[0])
             periods = _periods(episode, facts)
             findings.add("statements", len(periods))
             broken = list(faults(facts, periods))
