@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.portfolio import exploits
-from finskillbench.domains.portfolio.exploits import EVERYTHING, by_ticker, portfolios, traded
+from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits.exploits import EVERYTHING, by_ticker, portfolios, traded
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.mandate import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits, turnover

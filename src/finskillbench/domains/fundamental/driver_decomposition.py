@@ -12,7 +12,7 @@ from pydantic import Field
 from finskillbench.domains.agreement import AGREEMENT
 from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
-from finskillbench.domains.fundamental import exploits, ladders
+from finskillbench.domains.fundamental.audits import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit
 from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts

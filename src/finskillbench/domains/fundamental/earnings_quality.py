@@ -10,7 +10,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
-from finskillbench.domains.fundamental import exploits, ladders
+from finskillbench.domains.fundamental.audits import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
 from finskillbench.domains.fundamental.credit import credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts

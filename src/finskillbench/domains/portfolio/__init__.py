@@ -10,12 +10,11 @@ from finskillbench.domains.portfolio import (
     black_litterman,
     constrained_optimization,
     infeasibility_detection,
-    labelled,
     rebalancing,
-    recheck,
     tool_use_parameterization,
     unconstrained_optimization,
 )
+from finskillbench.domains.portfolio.audits import labels, recheck
 from finskillbench.domains.portfolio.checks import basis, economics, panels, tasks, views
 from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare
 from finskillbench.domains.portfolio.released import RELEASED
@@ -49,9 +48,9 @@ DOMAIN = Domain(
     },
     audits={
         "certified": recheck.certified,
-        "feasible": labelled.feasible,
-        "units": labelled.units,
-        "spec_agrees": labelled.spec_agrees,
+        "feasible": labels.feasible,
+        "units": labels.units,
+        "spec_agrees": labels.spec_agrees,
         "same_basis": basis.same_basis,
         "economics": economics.economics,
     },

@@ -12,10 +12,11 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
-from finskillbench.domains.portfolio import exploits, second
+from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits.ladders import black_litterman as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, TOLERANCE
 from finskillbench.domains.portfolio.inputs import AnalystView, BlackLittermanInput
-from finskillbench.domains.portfolio.ladders import black_litterman as ladders
 from finskillbench.domains.portfolio.merit import (
     DEAD_ZONE,
     LEAST_SPREAD,

@@ -11,10 +11,11 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.portfolio import exploits, second
+from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits.ladders import infeasibility as ladders
 from finskillbench.domains.portfolio.definitions import EXACT_LIMITS, METADATA, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import InfeasibilityInput
-from finskillbench.domains.portfolio.ladders import infeasibility as ladders
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, Tier
 from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio
 from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_problem

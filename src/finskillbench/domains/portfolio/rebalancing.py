@@ -12,11 +12,12 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
-from finskillbench.domains.portfolio import exploits, second
+from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits.ladders import rebalancing as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.distinct import is_different
 from finskillbench.domains.portfolio.inputs import RebalancingInput
-from finskillbench.domains.portfolio.ladders import rebalancing as ladders
 from finskillbench.domains.portfolio.merit import (
     LEAST_SPREAD,
     judge_weights,

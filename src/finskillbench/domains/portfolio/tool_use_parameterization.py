@@ -9,13 +9,13 @@ from pydantic import Field, JsonValue
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task, read_catalog_text
-from finskillbench.domains.portfolio import exploits
+from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits.ladders import tool_use as ladders
 from finskillbench.domains.portfolio.definitions import SKILL
 from finskillbench.domains.portfolio.inputs import ToolUseInput
-from finskillbench.domains.portfolio.ladders import tool_use as ladders
-from finskillbench.domains.portfolio.mandates import DEMANDS, Universe, Words, compose, words
 from finskillbench.domains.portfolio.objects import PortfolioObjects
-from finskillbench.domains.portfolio.optimizer_call import agreement, effective_parameters, merit
+from finskillbench.domains.portfolio.tool_use.call import agreement, effective_parameters, merit
+from finskillbench.domains.portfolio.tool_use.mandates import DEMANDS, Universe, Words, compose, words
 from finskillbench.engines.portfolio.mandate_text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth

@@ -10,11 +10,11 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import stratified
-from finskillbench.domains.portfolio import exploits
+from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.distinct import is_different
 from finskillbench.domains.portfolio.inputs import UnconstrainedInput
-from finskillbench.domains.portfolio.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.merit import (
     LEAST_SPREAD,
     judge_weights,

@@ -8,16 +8,8 @@ from typing import Any
 from finskillbench.domains.base import Domain
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.examination import Subject
-from finskillbench.domains.risk import (
-    audits,
-    constraint_monitoring,
-    labelled,
-    recheck,
-    risk_identification,
-    risk_remediation,
-    scenario_audit,
-    stress_testing,
-)
+from finskillbench.domains.risk import constraint_monitoring, risk_identification, risk_remediation, stress_testing
+from finskillbench.domains.risk.audits import labels, recheck, scenarios, statuses
 from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings, scenario_catalog
 from finskillbench.domains.risk.checks import data, objects
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
@@ -39,14 +31,14 @@ def _parameters(prepared: RiskObjects) -> dict[str, Any]:
 
 
 def _economics(subject: Subject, findings: Findings) -> None:
-    labelled.stress(subject, findings)
-    audits.economics(subject, findings)
-    scenario_audit.scenarios(subject, findings)
+    labels.stress(subject, findings)
+    statuses.economics(subject, findings)
+    scenarios.scenarios(subject, findings)
 
 
 def _certified(subject: Subject, findings: Findings) -> None:
     """Mandates can be kept, and no cure is cheaper than the certified one."""
-    labelled.certified(subject, findings)
+    labels.certified(subject, findings)
     recheck.least_turnover(subject, findings)
 
 
@@ -71,8 +63,8 @@ DOMAIN: Domain[RiskObjects] = Domain(
     },
     audits={
         "certified": _certified,
-        "taxonomy": labelled.taxonomy,
-        "unique": labelled.unique,
+        "taxonomy": labels.taxonomy,
+        "unique": labels.unique,
         "economics": _economics,
     },
     parameters=_parameters,

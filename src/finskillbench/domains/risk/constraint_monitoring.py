@@ -11,9 +11,10 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
-from finskillbench.domains.risk import by_hand, exploits
+from finskillbench.domains.risk import by_hand
+from finskillbench.domains.risk.audits import exploits
+from finskillbench.domains.risk.audits.ladders.constraint_monitoring import ladder
 from finskillbench.domains.risk.inputs import MonitoringInput
-from finskillbench.domains.risk.ladders.constraint_monitoring import ladder
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.second import monitored, monitoring_answer

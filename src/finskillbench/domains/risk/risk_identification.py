@@ -16,10 +16,11 @@ from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.proofs import expect_agreement
-from finskillbench.domains.risk import by_hand, exploits, second
+from finskillbench.domains.risk import by_hand, second
+from finskillbench.domains.risk.audits import exploits
+from finskillbench.domains.risk.audits.ladders.risk_identification import ladder
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import IdentificationInput
-from finskillbench.domains.risk.ladders.risk_identification import ladder
 from finskillbench.domains.risk.objects.construct import ListedPortfolio, RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.shared import (

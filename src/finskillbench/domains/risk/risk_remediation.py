@@ -13,14 +13,15 @@ from finskillbench.domains.base import Answer, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.proofs import certificate_of, proof_of
-from finskillbench.domains.risk import by_hand, trading_exploits
+from finskillbench.domains.risk import by_hand
+from finskillbench.domains.risk.audits import trades
+from finskillbench.domains.risk.audits.ladders.risk_remediation import ladder
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import RemediationInput
-from finskillbench.domains.risk.ladders.risk_remediation import ladder
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.remediation import RemediationPair
-from finskillbench.domains.risk.remediation_proof import examine
-from finskillbench.domains.risk.remediation_scoring import REMEDIATION, certified, paper, strict
+from finskillbench.domains.risk.remediation.proof import examine
+from finskillbench.domains.risk.remediation.scoring import REMEDIATION, certified, paper, strict
 from finskillbench.domains.risk.second import monitored_after
 from finskillbench.domains.risk.shared import (
     CONVENTIONS,
@@ -242,5 +243,5 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     input=RemediationInput,
     definitions=conventions(CONVENTIONS, REMEDIATION),
     ladder=ladder,
-    exploits=trading_exploits.remediation,
+    exploits=trades.remediation,
 )

@@ -11,10 +11,10 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
-from finskillbench.domains.risk import trading_exploits
+from finskillbench.domains.risk.audits import trades
+from finskillbench.domains.risk.audits.ladders.stress_testing import ladder
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import StressInput
-from finskillbench.domains.risk.ladders.stress_testing import ladder
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.stress import StressPair
 from finskillbench.domains.risk.second import stress_answer as second_answer
@@ -289,5 +289,5 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     input=StressInput,
     definitions=conventions({"units": UNITS}, CONVENTIONS),
     ladder=ladder,
-    exploits=trading_exploits.stress,
+    exploits=trades.stress,
 )

@@ -11,7 +11,7 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.risk.objects.placement import clipped
-from finskillbench.domains.risk.remediation_scoring import BREACH, ROUNDING, merit_of_excess, merit_of_turnover
+from finskillbench.domains.risk.remediation.scoring import BREACH, ROUNDING, merit_of_excess, merit_of_turnover
 from finskillbench.engines.risk.formulation import Aim, Goal
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.monitor import HARD_KINDS, limit_scales, measure, measure_all

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.scoring.strategies import hostile_answers, wrong_types
 
 from finskillbench.domains import by_name
-from finskillbench.domains.risk.remediation_scoring import BREACH, REMEDIATION, ROUNDING
+from finskillbench.domains.risk.remediation.scoring import BREACH, REMEDIATION, ROUNDING
 from finskillbench.engines.risk.exposures import ranked
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import constraint_report

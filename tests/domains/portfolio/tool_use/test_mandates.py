@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from finskillbench.arrays import SECTORS
-from finskillbench.domains.portfolio.mandates import DEMANDS, Mandate, Universe, compose, words
-from finskillbench.domains.portfolio.optimizer_call import effective_parameters, merit
+from finskillbench.domains.portfolio.tool_use.call import effective_parameters, merit
+from finskillbench.domains.portfolio.tool_use.mandates import DEMANDS, Mandate, Universe, compose, words
 from finskillbench.engines.portfolio.problem import Objective
 
 UNIVERSE = Universe(tuple(sorted(SECTORS)), 30)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.risk.audits.ladders.decimals import to_decimals
 from finskillbench.domains.risk.inputs import StressInput
-from finskillbench.domains.risk.ladders.decimals import to_decimals
 from finskillbench.episode import JsonObject
 
 _SENSITIVITY = "sector_sensitivity"

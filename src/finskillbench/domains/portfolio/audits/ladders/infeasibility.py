@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from finskillbench.domains.base import Label, Rung
-from finskillbench.domains.portfolio.ladders.written import rounded
+from finskillbench.domains.portfolio.audits.ladders.written import rounded
 
 
 def ladder(label: Label[Any]) -> list[Rung]:

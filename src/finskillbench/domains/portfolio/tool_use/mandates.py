@@ -74,7 +74,7 @@ class Mandate:
 
 def words() -> Words:
     """The sentences that ship with the benchmark."""
-    return msgspec.convert(read_catalog(__package__, "mandates.json"), Words)
+    return msgspec.convert(read_catalog("finskillbench.domains.portfolio", "mandates.json"), Words)
 
 
 def compose(

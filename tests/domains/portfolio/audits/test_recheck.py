@@ -12,7 +12,7 @@ from tests.editions import write_edition
 
 from finskillbench.domains import domain
 from finskillbench.domains.examination import Shared, Subject
-from finskillbench.domains.portfolio.recheck import certified
+from finskillbench.domains.portfolio.audits.recheck import certified
 from finskillbench.domains.stationarity import possible_gain, stacked
 from finskillbench.edition import load_edition
 from finskillbench.engines.portfolio.optimise import optimise

@@ -6,10 +6,10 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.risk.audits.ladders.decimals import to_decimals
 from finskillbench.domains.risk.inputs import RemediationInput
-from finskillbench.domains.risk.ladders.decimals import to_decimals
 from finskillbench.domains.risk.objects.plain_cures import without_models
-from finskillbench.domains.risk.remediation_scoring import BREACH, ROUNDING
+from finskillbench.domains.risk.remediation.scoring import BREACH, ROUNDING
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.risk.formulation import Aim, Goal
 from finskillbench.engines.risk.mandate import Kind, Mandate, mandate_from

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.risk.audits.ladders.rounding import rounded
 from finskillbench.domains.risk.inputs import MonitoringInput
-from finskillbench.domains.risk.ladders.rounding import rounded
 from finskillbench.episode import JsonObject
 
 _Row = dict[str, Any]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from finskillbench.domains.base import Label, Rung
-from finskillbench.domains.portfolio.exploits import by_ticker
-from finskillbench.domains.portfolio.ladders.written import WORTHLESS, of_digits
+from finskillbench.domains.portfolio.audits.exploits import by_ticker
+from finskillbench.domains.portfolio.audits.ladders.written import WORTHLESS, of_digits
 from finskillbench.engines.portfolio.mandate import black_litterman_from
 
 

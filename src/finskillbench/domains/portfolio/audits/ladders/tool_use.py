@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from finskillbench.domains.base import Label, Rung
-from finskillbench.domains.portfolio.optimizer_call import ANOTHER_OBJECTIVE
+from finskillbench.domains.portfolio.tool_use.call import ANOTHER_OBJECTIVE
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import JsonObject
 

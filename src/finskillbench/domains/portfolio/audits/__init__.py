@@ -1,0 +1,1 @@
+"""What `finskillbench audit` asks of this domain: cheats, ladders of answers, labels held against their inputs."""
