@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from finskillbench.domains import by_name
 from finskillbench.domains.agreement import compare, leaf_by_leaf
+from finskillbench.domains.proofs import rederived
+from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
 
 FIRST: dict[str, Any] = {
@@ -19,13 +24,14 @@ FIRST: dict[str, Any] = {
 
 def defects(second: dict[str, Any]) -> list[str]:
     findings = Findings()
-    compare(FIRST, second, "task", findings)
+    compare(leaf_by_leaf(FIRST, second), "task", findings)
     return [finding.message for finding in findings.found]
 
 
 def test_rounding_and_the_order_of_named_entries_do_not_count() -> None:
     findings = Findings()
-    compare(FIRST, FIRST | {"a": 1e9 + 1e-3, "drivers": FIRST["drivers"][::-1]}, "task", findings)
+    second = FIRST | {"a": 1e9 + 1e-3, "drivers": FIRST["drivers"][::-1]}
+    compare(leaf_by_leaf(FIRST, second), "task", findings)
     assert findings.found == []
     assert findings.figures["greatest_difference"] == pytest.approx(1e-12)
 
@@ -94,3 +100,35 @@ def test_a_key_that_a_path_cannot_hold_is_quoted() -> None:
 
 def test_a_verdict_is_no_number() -> None:
     assert not leaf_by_leaf({"flag": True}, {"flag": 1})[0].agrees
+
+
+def test_the_proof_of_a_label_states_the_widest_difference_and_how_many_numbers_agreed() -> None:
+    label = {"rows": [{"type": "x", "value": 2.0, "limit": None}], "compliant": True, "total": 100.0}
+    again = {"rows": [{"type": "x", "value": 2.0 + 2e-10, "limit": None}], "compliant": True, "total": 100.0 + 5e-8}
+    proof = rederived("t", leaf_by_leaf(label, again))
+    assert proof["kind"] == "rederived"
+    assert proof["difference"] == pytest.approx(5e-10)
+    assert proof["numbers"] == 3
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "message"),
+    [
+        (2.0, 2.00000001, r"t: a is 2\.0 in the label and 2\.00000001 derived again"),
+        (1.0, math.nan, "nan"),
+        ("PASS", "FAIL", "t: a is 'PASS' in the label and 'FAIL' derived again"),
+        ([1.0], [], r"t: a is None in the label and \[\] derived again"),
+    ],
+)
+def test_a_label_that_is_derived_differently_has_no_proof(first: Any, again: Any, message: str) -> None:
+    with pytest.raises(InternalError, match=message):
+        rederived("t", leaf_by_leaf({"a": first}, {"a": again}))
+
+
+def test_what_a_label_says_in_words_is_not_derived_again() -> None:
+    subtask = replace(
+        by_name("risk_identification"), second=lambda task_input: {"rows": [{"size": task_input["size"]}]}
+    )
+    label = {"rows": [{"size": 1.0, "detail": "100.0% of NAV"}]}
+    assert [leaf.agrees for leaf in subtask.derived_again(label, {"size": 1.0})] == [True]
+    assert [leaf.path for leaf in subtask.derived_again(label, {"size": 2.0}) if not leaf.agrees] == ["rows[0].size"]

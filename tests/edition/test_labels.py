@@ -103,7 +103,7 @@ def test_a_subtask_that_the_build_did_not_know_is_not_missing(
 
 @pytest.mark.parametrize(
     "subtask",
-    [one for one in subtasks() if one.second is not None or one.name == "risk_identification"],
+    [one for one in subtasks() if one.second is not None],
     ids=lambda subtask: subtask.name,
 )
 def test_a_proof_that_was_taken_away_fails_its_label(subtask: Subtask, workshop: Any) -> None:

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, NotRequired, get_origin, get_type_hints
 
 from finskillbench.audit.seen import REFERENCE, Seen, unresolved
-from finskillbench.domains.agreement import leaf_by_leaf
 from finskillbench.findings import Findings
 from finskillbench.harness.conditions import Condition
 
@@ -70,9 +69,7 @@ def _required(kind: type) -> set[str]:
 
 def _rederived(seen: Seen, findings: Findings) -> None:
     assert seen.subtask is not None
-    assert seen.subtask.second is not None
-    derived = seen.subtask.second(seen.fields)
-    for leaf in leaf_by_leaf(seen.label.truth.expected_output, derived):
+    for leaf in seen.subtask.derived_again(seen.label.truth.expected_output, seen.fields):
         if not leaf.agrees:
             message = f"is {leaf.first!r} in the truth and {leaf.second!r} derived from what the tools return"
             findings.fail(seen.task_id, message, leaf.path)

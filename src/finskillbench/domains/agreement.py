@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -54,9 +54,12 @@ def leaf_by_leaf(first: JsonObject, second: JsonObject) -> list[Leaf]:
     return lacking + both
 
 
-def compare(label: JsonObject, derived: JsonObject, where: str, findings: Findings) -> None:
-    """Add a defect for every leaf that is in one answer only or differs; keep the widest difference as a figure."""
-    for leaf in leaf_by_leaf(label, derived):
+def compare(leaves: Iterable[Leaf], where: str, findings: Findings) -> None:
+    """Add a defect for every leaf that a label or its second derivation lacks, or in which they differ.
+
+    Keeps the widest difference as a figure.
+    """
+    for leaf in leaves:
         if leaf.absent:
             only = "the label" if leaf.absent == "second" else "the second derivation"
             findings.fail(where, f"{leaf.path} is in {only} only")

@@ -12,10 +12,11 @@ How to write a subtask. It is one file, read from top to bottom:
    certificate, a JSON object that lets anybody recheck the truth. `objects` is what the domain's `prepare` returned;
    randomness comes from `context.generator(name, ...)` and from nowhere else;
 4. `second(task_input)`, which derives the expected output again from what the agent sees, from the definitions and
-   without the code that `build` used. The build refuses a task on which the two differ by more than rounding, and
-   `data validate` checks every label of an edition with it; the truth's proof, `proofs.rederived(...)`, must say that
-   the two agreed. Where an answer is an optimum, and many answers may be as good, `proof(label, findings)` takes its
-   place: it rechecks the label's certificate. A subtask has at least one;
+   without the code that `build` used. A subtask only states it: whoever builds an edition runs it once for every task,
+   refuses one on which the two differ by more than rounding, and writes into the truth's `proof` that they agreed;
+   `data validate` derives every label of an edition again. Where an answer is an optimum, and many answers may be as
+   good, `proof(label, findings)` takes its place: it rechecks the label's certificate, and `build` sums that up in the
+   truth's `proof`. A subtask has at least one;
 5. a scorer for each profile, `(answer, truth, task_input) -> Score`. It takes any JSON object for an answer, however
    absurd, never raises on one, and returns a finite value between 0 and 1;
 6. `trivial`, the best answer that needs no thought, and `by_hand`, what arithmetic without a skill answers: the two
@@ -36,6 +37,7 @@ from typing import Any, Generic, TypeAlias
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
+from finskillbench.domains.agreement import Leaf, leaf_by_leaf
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.examination import Subject
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
@@ -155,6 +157,7 @@ class Subtask(Generic[I, O]):
     build : draws its episodes and proves their truth; None while only imported releases carry it.
     second : derives the expected output again; the build refuses a task on which the two differ, and so does
         `data validate`. None where an optimum is proved instead.
+    in_words : keys of the label that say in rounded words what others say in full; they are not derived again.
     proof : rechecks what leaf-by-leaf agreement cannot say: optima, ties, certificates.
     by_hand : arithmetic without a skill, the no-skill side of `baseline/reference`; None where the definitions that the
         prompt prints are followed to the letter instead, by `second`.
@@ -173,6 +176,7 @@ class Subtask(Generic[I, O]):
     scorers: Mapping[Profile, Scorer[I]] = field(repr=False)
     build: Build[O] | None = field(default=None, repr=False)
     second: Second[I] | None = field(default=None, repr=False)
+    in_words: tuple[str, ...] = ()
     proof: Proof[I] | None = field(default=None, repr=False)
     by_hand: Naive | None = field(default=None, repr=False)
     trivial: Naive | None = field(default=None, repr=False)
@@ -190,6 +194,13 @@ class Subtask(Generic[I, O]):
                 f"subtask {self.name} has neither `second` nor `proof`, so that no check would look at its labels; "
                 "give it a second derivation"
             )
+
+    def derived_again(self, expected_output: JsonObject, task_input: I) -> list[Leaf]:
+        """A label held against its second derivation, leaf by leaf; nothing for a subtask without one."""
+        if self.second is None:
+            return []
+        leaves = leaf_by_leaf(expected_output, self.second(task_input))
+        return [leaf for leaf in leaves if leaf.path.rpartition(".")[2] not in self.in_words]
 
 
 @dataclass(frozen=True, slots=True)

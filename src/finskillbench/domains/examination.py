@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -105,3 +105,13 @@ def examining(where: str, findings: Findings, *, fatal: bool = True) -> Generato
     except (*_MALFORMED, pl.exceptions.PolarsError) as error:
         told = next(iter(str(error).splitlines()), "")
         add(where, f"malformed: {type(error).__name__}: {told}")
+
+
+def each_label(subject: Subject, findings: Findings, examine: Callable[[Episode, Truth], None]) -> None:
+    """Examine every label of a domain, whatever malformed data raises; skipped where an edition has no truth."""
+    if not subject.edition.has_truth:
+        findings.skip("the edition was handed out without truth")
+        return
+    for episode in subject.episodes:
+        with examining(episode.task_id, findings):
+            examine(episode, subject.edition.truth(episode.task_id))

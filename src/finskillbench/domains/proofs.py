@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from finskillbench.domains.agreement import AGREEMENT, Leaf
 from finskillbench.domains.base import Label
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError
+from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import number
 
@@ -41,14 +44,24 @@ def farkas_of(error: InfeasibleError) -> dict[str, Any]:
     return {"kind": "infeasible", **asdict(error.proof), "conflict": error.multipliers, "ray": error.ray.tolist()}
 
 
-def rederived(difference: float, tolerance: float, numbers: int, second: str) -> dict[str, Any]:
-    """The proof of a label derived twice: the widest of the differences of its numbers, and what `second` worked on."""
+def rederived(task_id: str, leaves: Sequence[Leaf]) -> dict[str, Any]:
+    """The proof of a label that was derived a second time; its verdicts count as numbers.
+
+    Raises
+    ------
+    InternalError : naming the task and the first leaf on which the two derivations differ.
+    """
+    for leaf in leaves:
+        if not leaf.agrees:
+            raise InternalError(
+                f"{task_id}: {leaf.path} is {leaf.first!r} in the label and {leaf.second!r} derived again"
+            )
     return {
         "kind": "rederived",
-        "difference": difference,
-        "tolerance": tolerance,
-        "numbers": numbers,
-        "second": second,
+        "difference": max((leaf.difference for leaf in leaves), default=0.0),
+        "tolerance": AGREEMENT,
+        "numbers": sum(isinstance(leaf.first, int | float) for leaf in leaves),
+        "second": "the definitions followed from the episode's input, by code that the label was not made with",
     }
 
 

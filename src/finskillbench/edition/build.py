@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,9 +13,9 @@ import orjson
 from threadpoolctl import threadpool_limits
 
 from finskillbench.domains import domain_of, domains, subtasks
-from finskillbench.domains.agreement import leaf_by_leaf
-from finskillbench.domains.base import Second
+from finskillbench.domains.base import Subtask
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.proofs import rederived
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.references import References
 from finskillbench.edition.store import (
@@ -29,8 +29,8 @@ from finskillbench.edition.store import (
     write_manifest,
 )
 from finskillbench.edition.work import Work, summary, work_of
-from finskillbench.episode import Episode
-from finskillbench.errors import InputError, InternalError
+from finskillbench.episode import Episode, JsonObject, Truth
+from finskillbench.errors import InputError
 from finskillbench.panels import build_panels, write_panels
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market import load_market
@@ -120,7 +120,6 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
     context = BuildContext(panels, seed, filings)
     counts: dict[str, int] = {}
     work: dict[str, dict[str, dict[str, float]]] = {}
-    parameters: dict[str, dict[str, Any]] = {}
     prepared: dict[str, Any] = {}
     for subtask in subtasks():
         if subtask.build is None:
@@ -131,35 +130,17 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
             prepared[domain.name] = domain.prepare(context)
         progress(f"proving {subtask.name}")
         tasks = subtask.build(context, prepared[domain.name])
-        if not tasks:
-            continue  # the collection does not support it; a note of the context says why
-        works: list[tuple[str, Work]] = []
-        for task in tasks:
-            task_input = task.episode.input
-            if subtask.second is not None:
-                task_input = _resolved(task, references)
-                _refuse_disagreement(task, subtask.second, task_input)
-            works.append((task.episode.difficulty, work_of(task, task_input)))
-        work[subtask.name] = summary(works)
-        counts[subtask.name] = len(tasks)
-        file = f"{subtask.name}.jsonl"
-        write_lines(folder / "episodes" / file, (episode_row(_marked(task.episode)) for task in tasks))
-        write_lines(folder / "truth" / file, (task.truth for task in tasks))
-        certificates = ({"task_id": t.episode.task_id, "certificate": t.certificate} for t in tasks)
-        write_lines(folder / "certificates" / file, certificates)
+        if tasks:  # none where the collection does not support the subtask; a note of the context says why
+            counts[subtask.name] = len(tasks)
+            work[subtask.name] = _write_tasks(folder, subtask, tasks, references)
+    parameters: dict[str, dict[str, Any]] = {}
     for domain in domains():
         if domain.name in prepared:
             parameters |= domain.parameters(prepared[domain.name])
-    raw_files = {
-        f"{name}/{path}": digest
-        for name in _RAW_FOLDERS
-        if (raw / name).is_dir()
-        for path, digest in digest_files(raw / name).items()
-    }
     write_manifest(
         folder,
         {
-            "source": source | {"raw_digest": digest_of(raw_files)},
+            "source": source | {"raw_digest": _raw_digest(raw)},
             "seed": seed,
             "universe": list(panels.symbols),
             "as_of_dates": [day.isoformat() for day in panels.month_ends],
@@ -173,30 +154,51 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
     )
 
 
+def _write_tasks(
+    folder: Path, subtask: Subtask, tasks: Sequence[Task], references: References
+) -> dict[str, dict[str, float]]:
+    """Write the tasks of one subtask, each label derived a second time where it can be; returns their work."""
+    truths: list[Truth] = []
+    works: list[tuple[str, Work]] = []
+    for task in tasks:
+        task_input, truth = task.episode.input, task.truth
+        if subtask.second is not None:
+            task_input = _resolved(task, references)
+            leaves = subtask.derived_again(_stored(truth.expected_output), task_input)
+            truth = replace(truth, proof=rederived(truth.task_id, leaves))
+        truths.append(truth)
+        works.append((task.episode.difficulty, work_of(replace(task, truth=truth), task_input)))
+    file = f"{subtask.name}.jsonl"
+    write_lines(folder / "episodes" / file, (episode_row(_marked(task.episode)) for task in tasks))
+    write_lines(folder / "truth" / file, truths)
+    certificates = ({"task_id": task.episode.task_id, "certificate": task.certificate} for task in tasks)
+    write_lines(folder / "certificates" / file, certificates)
+    return summary(works)
+
+
+def _raw_digest(raw: Path) -> str:
+    return digest_of(
+        {
+            f"{name}/{path}": digest
+            for name in _RAW_FOLDERS
+            if (raw / name).is_dir()
+            for path, digest in digest_files(raw / name).items()
+        }
+    )
+
+
 def _marked(episode: Episode) -> Episode:
     return replace(episode, metadata={**episode.metadata, "canary": CANARY})
 
 
 def _resolved(task: Task, references: References) -> dict[str, Any]:
     """The input of a task as an agent will read it."""
-    task_input = orjson.loads(orjson.dumps(task.episode.input, option=orjson.OPT_SERIALIZE_NUMPY))
-    return {name: references.resolved(value) for name, value in task_input.items()}
+    return {name: references.resolved(value) for name, value in _stored(task.episode.input).items()}
 
 
-def _refuse_disagreement(task: Task, second: Second, task_input: dict[str, Any]) -> None:
-    """Derive a label again from the input as an agent will read it.
-
-    Raises
-    ------
-    InternalError : naming the task and the first leaf on which the two derivations differ.
-    """
-    expected = orjson.loads(orjson.dumps(task.truth.expected_output, option=orjson.OPT_SERIALIZE_NUMPY))
-    derived = second(task_input)
-    for leaf in leaf_by_leaf(expected, derived):
-        if not leaf.agrees:
-            raise InternalError(
-                f"{task.episode.task_id}: {leaf.path} is {leaf.first!r} in the label and {leaf.second!r} derived again"
-            )
+def _stored(value: JsonObject) -> dict[str, Any]:
+    """An object as it reads back from the edition's files."""
+    return orjson.loads(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY))
 
 
 def versions() -> dict[str, str]:

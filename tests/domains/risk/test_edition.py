@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.scoring.strategies import hostile_answers
 
 from finskillbench.domains import by_name
+from finskillbench.domains.agreement import AGREEMENT
 from finskillbench.domains.risk.objects.plain_cures import merit_without_optimiser, needs_a_model
 from finskillbench.domains.risk.objects.remediation import PLAIN
-from finskillbench.domains.risk.second import AGREEMENT
 from finskillbench.edition import Edition
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.remediation import remediate

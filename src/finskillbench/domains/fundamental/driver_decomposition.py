@@ -17,7 +17,7 @@ from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit
 from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts
 from finskillbench.domains.fundamental.objects import FundamentalObjects
-from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, finished
+from finskillbench.domains.fundamental.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.reading import read
 from finskillbench.domains.fundamental.reports import Case
 from finskillbench.domains.fundamental.second.answers import Figures, decomposed, margins
@@ -297,8 +297,8 @@ def _doubtful(case: Case, axis: str | None, now: Figures, before: Figures) -> bo
     return len(sizes) > _TOP and sizes[_TOP - 1] == sizes[_TOP] != 0
 
 
-def _task(proved: Proved, level: str) -> Task:
-    report, prior_end = proved.label.report, proved.label.prior_end
+def _task(label: Candidate, level: str) -> Task:
+    report, prior_end = label.report, label.prior_end
     prompt = Prompt(
         f"Explain how revenue and margins of {report.symbol} changed from the quarter that ended on {prior_end} to the "
         f"one that ended on {report.period_end}, as public on {report.filed}: the change of revenue, the segments "
@@ -313,7 +313,7 @@ def _task(proved: Proved, level: str) -> Task:
         "top_k": _TOP,
         "metrics": ["driver_recall_at_5", "direction_accuracy", "margin_driver_f1"],
     }
-    return finished(proved, level, NAME, task_id, fields, DECOMPOSITION, prompt, verification)
+    return finished(label, level, NAME, task_id, fields, DECOMPOSITION, prompt, verification)
 
 
 def second(task_input: QuartersInput) -> JsonObject:

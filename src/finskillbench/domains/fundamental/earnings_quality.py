@@ -15,7 +15,7 @@ from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
 from finskillbench.domains.fundamental.objects import FundamentalObjects
-from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, finished
+from finskillbench.domains.fundamental.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.reading import a_year_before, read
 from finskillbench.domains.fundamental.reports import Case
 from finskillbench.domains.fundamental.second.answers import quality
@@ -290,8 +290,8 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     )
 
 
-def _task(proved: Proved, level: str) -> Task:
-    report = proved.label.report
+def _task(label: Candidate, level: str) -> Task:
+    report = label.report
     prompt = Prompt(
         f"Assess the earnings quality of {report.symbol} in the quarter that ended on {report.period_end}, as public "
         f"on {report.filed}, the day its {report.form} was filed: Piotroski's nine signals and their sum, Beneish's "
@@ -309,7 +309,7 @@ def _task(proved: Proved, level: str) -> Task:
         "flag_f1_weight": 0.3,
         "metrics": ["piotroski_mae", "beneish_flag_accuracy", "flag_f1"],
     }
-    return finished(proved, level, NAME, task_id, fields, QUALITY, prompt, verification)
+    return finished(label, level, NAME, task_id, fields, QUALITY, prompt, verification)
 
 
 def second(task_input: FilingInput) -> JsonObject:

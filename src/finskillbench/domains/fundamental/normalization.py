@@ -15,7 +15,7 @@ from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
 from finskillbench.domains.fundamental.objects import FundamentalObjects
-from finskillbench.domains.fundamental.pools import Candidate, Proved, build_tasks, finished
+from finskillbench.domains.fundamental.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.reading import read
 from finskillbench.domains.fundamental.reports import Case
 from finskillbench.domains.fundamental.second.answers import normalised
@@ -143,8 +143,8 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     )
 
 
-def _task(proved: Proved, level: str) -> Task:
-    report = proved.label.report
+def _task(label: Candidate, level: str) -> Task:
+    report = label.report
     prompt = Prompt(
         f"Normalise the {report.form} of {report.symbol} for the period that ended on {report.period_end}, as public "
         f"on {report.filed}: determine {', '.join(NORMALISED)}. conventions says of which period each figure is, and "
@@ -155,7 +155,7 @@ def _task(proved: Proved, level: str) -> Task:
     fields = {"period_end": report.period_end.isoformat()}
     task_id = f"{SUBTASK.prefix}_{report.symbol}_{report.period_end}"
     verification = {"method": METHOD, "tolerance_pct": 5.0, "metrics": ["mae", "within_threshold_pct"]}
-    return finished(proved, level, NAME, task_id, fields, NORMALISATION, prompt, verification)
+    return finished(label, level, NAME, task_id, fields, NORMALISATION, prompt, verification)
 
 
 def second(task_input: FilingInput) -> JsonObject:

@@ -1,4 +1,4 @@
-"""The episodes of a fundamental subtask: labels derived twice, pooled, drawn evenly and written down."""
+"""The episodes of a fundamental subtask: labels that the raw files bear out, pooled, drawn evenly and written down."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains.agreement import AGREEMENT, leaf_by_leaf
+from finskillbench.domains.agreement import leaf_by_leaf
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.fundamental.conventions import CONVENTIONS
@@ -20,7 +20,6 @@ from finskillbench.domains.fundamental.reports import Case, Report
 from finskillbench.domains.fundamental.second.definitions import periods_of
 from finskillbench.domains.fundamental.second.identities import Fault
 from finskillbench.domains.fundamental.work import difficulty, of_segments
-from finskillbench.domains.proofs import rederived
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
 from finskillbench.scoring.measures import share
 from finskillbench.scoring.values import is_object
@@ -51,15 +50,6 @@ class Candidate:
     doubtful: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Proved:
-    """A label on which both derivations agree: the widest difference of two numbers, and how many numbers it has."""
-
-    label: Candidate
-    difference: float
-    numbers: int
-
-
 Derive = Callable[[Case, Mapping[str, int]], Candidate | None]
 """The label of a report for one subtask; None where its filings do not support one.
 
@@ -71,7 +61,7 @@ The second argument is the catalog's `least`: how much of an answer the filings 
 class Pool:
     """What a subtask draws its episodes from, with the count of what was left out on the way."""
 
-    proved: list[Proved] = field(default_factory=list[Proved])
+    proved: list[Candidate] = field(default_factory=list[Candidate])
     examined: int = 0
     unsupported: int = 0
     doubtful: int = 0
@@ -102,9 +92,7 @@ class Pool:
             )
             wrong = next((leaf for leaf in leaves if not leaf.agrees), None)
             if wrong is None:
-                # A verdict, true or false, counts as a number.
-                numbers = sum(isinstance(leaf.first, int | float) for leaf in leaves)
-                self.proved.append(Proved(candidate, max(leaf.difference for leaf in leaves), numbers))
+                self.proved.append(candidate)
             else:
                 sides = f"({wrong.first!r} and {wrong.second!r})"
                 what = "is in one derivation only" if wrong.absent else sides
@@ -112,32 +100,31 @@ class Pool:
                 self.disagreements.append(f"{report.symbol} {report.period_end} {wrong.path} {what}")
 
     @property
-    def whole(self) -> list[Proved]:
+    def whole(self) -> list[Candidate]:
         """Those that leave nothing of weight unknown."""
-        return [proved for proved in self.proved if proved.label.whole]
+        return [label for label in self.proved if label.whole]
 
-    def drawn(self, wanted: int, whole: float, rng: np.random.Generator) -> list[Proved]:
+    def drawn(self, wanted: int, whole: float, rng: np.random.Generator) -> list[Candidate]:
         """As many as are wanted, evenly by their traits; fewer where labels that are whole are too few for their share.
 
         whole : the least share of those that are whole.
         """
 
-        def some(of: Sequence[Proved], count: int) -> list[Proved]:
-            return drawn(of, lambda proved: proved.label.traits, count, rng, lambda proved: proved)
+        def some(of: Sequence[Candidate], count: int) -> list[Candidate]:
+            return drawn(of, lambda label: label.traits, count, rng, lambda label: label)
 
         first = some(self.whole, math.ceil(whole * wanted))
         taken = set(map(id, first))
-        rest = [proved for proved in self.proved if id(proved) not in taken]
+        rest = [label for label in self.proved if id(label) not in taken]
         return first + some(rest, min(wanted, int(len(first) / whole)) - len(first))
 
-    def figures(self, drawn: Sequence[Proved]) -> dict[str, Any]:
-        """Counts for the manifest.
+    def figures(self, labels: Sequence[Candidate]) -> dict[str, Any]:
+        """Counts for the manifest of a pool from which `labels` were drawn.
 
         agreement : the share of the labels derived twice that agree. whole : the share of the episodes that are, see
         `Candidate`. decided : the share with a figure that filings do not simply state. nulls : the share of the parts
         of the labels that are null.
         """
-        labels = [proved.label for proved in drawn]
         parts = [part for label in labels for part in _parts(label.expected)]
         compared = len(self.proved) + len(self.disagreements)
         return {
@@ -170,7 +157,7 @@ def build_tasks(
     objects: FundamentalObjects,
     name: str,
     derive: Derive,
-    task: Callable[[Proved, str], Task],
+    task: Callable[[Candidate, str], Task],
 ) -> list[Task]:
     """The episodes of one subtask: as many of the proved labels as the catalog asks for, drawn evenly by their traits.
 
@@ -206,7 +193,7 @@ def build_tasks(
             f"and {whole:.0%} of the episodes must be."
         )
     bounds = objects.catalog["difficulty"][name]
-    return shuffled([task(proved, difficulty(proved.label.decisions, bounds)) for proved in chosen], rng)
+    return shuffled([task(label, difficulty(label.decisions, bounds)) for label in chosen], rng)
 
 
 def _faults(case: Case, name: str, label: Candidate) -> Iterator[Fault]:
@@ -219,7 +206,7 @@ def _faults(case: Case, name: str, label: Candidate) -> Iterator[Fault]:
 
 
 def finished(
-    proved: Proved,
+    label: Candidate,
     level: str,
     name: str,
     task_id: str,
@@ -228,9 +215,8 @@ def finished(
     prompt: Prompt,
     verification: JsonObject,
 ) -> Task:
-    """The task of a proved label; `fields` are its inputs beside the facts and the conventions, which
+    """The task of a label; `fields` are its inputs beside the facts and the conventions, which
     `definitions` complete."""
-    label = proved.label
     report = label.report
     task_input = {
         "symbol": report.symbol,
@@ -244,11 +230,9 @@ def finished(
         },
         "conventions": conventions(CONVENTIONS, definitions),
     }
-    second = "plain arithmetic from the raw company facts and XBRL instances"
-    proof = rederived(proved.difference, AGREEMENT, proved.numbers, second)
     metadata = {"form_type": report.form, "year": str(report.filed.year)}
     return Task(
         Episode(task_id, SKILL, name, report.filed, level, task_input, prompt, metadata),
-        Truth(task_id, name, label.expected, verification, proof),
+        Truth(task_id, name, label.expected, verification),
         {"kind": "rederived", "accession": report.accession, "decisions": label.decisions, "second": label.second},
     )

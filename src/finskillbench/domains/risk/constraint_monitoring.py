@@ -21,7 +21,6 @@ from finskillbench.domains.risk.second import monitored, monitoring_answer
 from finskillbench.domains.risk.shared import (
     CONVENTIONS,
     PRECISION,
-    derived_again,
     mandate_episode,
     mandate_input,
     planted,
@@ -319,9 +318,8 @@ def _task(pair: MonitoringPair) -> Task:
         "metrics": ["constraint_accuracy", "violation_detection_recall"],
         **planted(case),
     }
-    proof = derived_again(episode.task_id, report, monitoring_answer(resolved), ("value", "violation_magnitude"))
     second = {kind: {"value": found.value, "excess": found.excess} for kind, found in monitored(resolved).items()}
-    truth = Truth(episode.task_id, NAME, report, verification, proof)
+    truth = Truth(episode.task_id, NAME, report, verification)
     return Task(episode, truth, {"kind": "rederived", "second": second})
 
 

@@ -11,11 +11,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains.agreement import compare
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
-from finskillbench.domains.proofs import expect_agreement
 from finskillbench.domains.risk import by_hand, second
 from finskillbench.domains.risk.audits import exploits
 from finskillbench.domains.risk.audits.ladders.risk_identification import ladder
@@ -30,7 +28,6 @@ from finskillbench.domains.risk.shared import (
     UNITS,
     by_ticker,
     covariance_field,
-    derived_again,
     factor_exposures,
     holdings,
     planted,
@@ -309,28 +306,16 @@ def _task(item: ListedPortfolio) -> Task:
         **planted(case),
     }
     resolved: IdentificationInput = {**task_input, "covariance_matrix": resolved_covariance(market)}
-    derived = second.identification_answer(resolved)
-    proof = derived_again(task_id, _without_words(label), derived, ("magnitude", "evidence"))
     return Task(
         Episode(task_id, SKILL, NAME, case.as_of, _difficulty(case), task_input, prompt),
-        Truth(task_id, NAME, label, verification, proof),
+        Truth(task_id, NAME, label, verification),
         {"kind": "rederived", "second": [list(one) for one in second.exposures(resolved)]},
     )
 
 
-def _without_words(label: JsonObject) -> JsonObject:
-    """A label without `detail`, which says in rounded words what the other entries say in full."""
-    rows = [{key: value for key, value in row.items() if key != "detail"} for row in label["top_risk_exposures"]]
-    return {**label, "top_risk_exposures": rows}
-
-
 def _examine(label: Label[IdentificationInput], findings: Findings) -> None:
-    """The listed exposures are those that the second derivation lists, in its order; `detail` is there for people."""
-    expect_agreement(label, findings)
-    expected = label.truth.expected_output
-    derived = second.identification_answer(label.task_input)
-    compare(_without_words(expected), derived, label.truth.task_id, findings)
-    worded = all(text(row.get("detail")) for row in expected["top_risk_exposures"])
+    """Every exposure of a label is also told in words, for people."""
+    worded = all(text(row.get("detail")) for row in label.truth.expected_output["top_risk_exposures"])
     findings.expect(worded, label.truth.task_id, "an exposure has no detail")
 
 
@@ -370,6 +355,8 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     answer=RiskIdentification,
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
+    second=second.identification_answer,
+    in_words=("detail",),
     proof=_examine,
     by_hand=Naive(("portfolio", "sector_mapping"), _by_hand),
     trivial=Naive((), _usual_list),

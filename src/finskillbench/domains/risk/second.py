@@ -1,7 +1,6 @@
 """The second derivation of the risk labels: item by item, in plain Python, from an episode's JSON input alone.
 
-Written from the definitions that the agent reads and from nothing else: no array library, no engine. The build refuses
-a label that differs from it by more than `AGREEMENT`, and `data validate` derives every label of an edition again.
+Written from the definitions that the agent reads and from nothing else: no array library, no engine.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ from finskillbench.domains.risk.inputs import (
 )
 from finskillbench.episode import JsonObject
 
-AGREEMENT = 1e-9
-"""Largest difference between the two derivations of one number, in its own unit."""
 COMPLIANCE_TOLERANCE = 1e-5
 """An excess of no more than this keeps a limit."""
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")

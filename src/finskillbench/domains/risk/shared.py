@@ -1,26 +1,22 @@
-"""What the risk subtasks share: input fields, the definitions shown to the agent, agreement of two derivations."""
+"""What the risk subtasks share: input fields and the definitions shown to the agent."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from typing import cast
 
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
-from finskillbench.domains.agreement import leaf_by_leaf
 from finskillbench.domains.building import conventions
-from finskillbench.domains.proofs import rederived
 from finskillbench.domains.risk.catalogs import mandate_catalog
 from finskillbench.domains.risk.inputs import CovarianceInput, MandateInput, MonitoringInput
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
-from finskillbench.domains.risk.second import AGREEMENT
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, required
 from finskillbench.episode import Episode, JsonObject, Prompt
-from finskillbench.errors import InternalError
 
 SKILL = "risk_management"
 PRECISION = "Give every number with at least 6 decimals."
@@ -108,40 +104,6 @@ def mandate_episode(name: str, prefix: str, pair: MonitoringPair, prompt: Prompt
     task_id = f"{prefix}_{case.as_of}_{case.portfolio_id}_{mandate.mandate_id}"
     metadata = {"tier": pair.tier, "mandate": mandate.mandate_id}
     return Episode(task_id, SKILL, name, case.as_of, pair.tier, task_input, prompt, metadata)
-
-
-def derived_again(
-    task_id: str,
-    label: JsonObject,
-    derived: JsonObject,
-    counted: Collection[str],
-    sums: Sequence[tuple[str, float, float]] = (),
-) -> JsonObject:
-    """The proof of a label whose arithmetic was done twice; see `rederived`.
-
-    Parameters
-    ----------
-    counted : keys of the numbers that were measured, not copied from the input.
-    sums : (what, sum, total) of entries of the label that add up to another entry.
-
-    Raises
-    ------
-    InternalError : naming what the two derivations, or a sum and its total, differ in.
-    """
-    pairs = list(sums)
-    for leaf in leaf_by_leaf(label, derived):
-        if not leaf.agrees:
-            raise InternalError(
-                f"{task_id}: {leaf.path} is {leaf.first!r} by the engine and {leaf.second!r} derived a second time"
-            )
-        if leaf.path.rpartition(".")[2] in counted:
-            pairs.append((leaf.path, cast("float", leaf.first), cast("float", leaf.second)))
-    difference = 0.0
-    for what, first, second in pairs:
-        if not abs(first - second) <= AGREEMENT:
-            raise InternalError(f"{task_id}: {what} is {first!r} by the engine and {second!r} derived a second time")
-        difference = max(difference, abs(first - second))
-    return rederived(difference, AGREEMENT, len(pairs), "plain arithmetic, item by item, from the episode's input")
 
 
 def planted(case: PortfolioCase) -> dict[str, str]:

@@ -103,7 +103,7 @@ def _examine(subtask: Subtask, subject: Subject, label: Label, findings: Finding
     before = findings.expectations, len(findings.found)
     if subtask.second is not None:
         expect_agreement(label, findings)
-        compare(truth.expected_output, subtask.second(label.task_input), task_id, findings)
+        compare(subtask.derived_again(truth.expected_output, label.task_input), task_id, findings)
     if subtask.proof is not None:
         subtask.proof(label, findings)
     if (findings.expectations, len(findings.found)) == before:

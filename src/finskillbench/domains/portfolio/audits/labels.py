@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from finskillbench.domains.examination import Subject, examining
-from finskillbench.episode import Episode, JsonObject
+from finskillbench.domains.examination import Subject, each_label
+from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_object, mapping, number, numbers
 
@@ -22,29 +22,25 @@ _UNITS = {"": 1.0, "%": 100.0, "per cent": 100.0, "percent": 100.0, "basis point
 
 def feasible(subject: Subject, findings: Findings) -> None:
     """Every limit that an input sets holds for the weights of its label."""
-    _each(subject, findings, _examine_limits)
+
+    def examine(episode: Episode, truth: Truth) -> None:
+        _examine_limits(episode, subject.input_of(episode), truth.expected_output, findings)
+
+    each_label(subject, findings, examine)
 
 
 def units(subject: Subject, findings: Findings) -> None:
     """Expected returns, covariance and the risk-free rate are of one unit and horizon, and say so."""
-    _each(subject, findings, _examine_units)
+    each_label(subject, findings, lambda episode, _: _examine_units(episode, subject.input_of(episode), findings))
 
 
 def spec_agrees(subject: Subject, findings: Findings) -> None:
     """A mandate in words and the call that it implies hold the same figures."""
-    _each(subject, findings, _examine_call)
 
+    def examine(episode: Episode, truth: Truth) -> None:
+        _examine_call(episode, subject.input_of(episode), truth.expected_output, findings)
 
-def _each(
-    subject: Subject, findings: Findings, examine: Callable[[Episode, JsonObject, JsonObject, Findings], None]
-) -> None:
-    if not subject.edition.has_truth:
-        findings.skip("the edition was handed out without truth")
-        return
-    for episode in subject.episodes:
-        with examining(episode.task_id, findings):
-            truth = subject.edition.truth(episode.task_id)
-            examine(episode, subject.input_of(episode), truth.expected_output, findings)
+    each_label(subject, findings, examine)
 
 
 def _examine_limits(episode: Episode, task_input: JsonObject, label: JsonObject, findings: Findings) -> None:
@@ -77,8 +73,7 @@ def excesses(weights: Mapping[str, float], limits: JsonObject, task_input: JsonO
         yield "max_turnover", moved / 2 - turnover
 
 
-def _examine_units(episode: Episode, task_input: JsonObject, label: JsonObject, findings: Findings) -> None:
-    del label
+def _examine_units(episode: Episode, task_input: JsonObject, findings: Findings) -> None:
     returns, rate = numbers(task_input.get("expected_returns")), number(task_input.get("risk_free_rate"))
     if not returns:
         return

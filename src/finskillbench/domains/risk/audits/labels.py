@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from finskillbench.arrays import SECTORS
-from finskillbench.domains.examination import Subject, examining
-from finskillbench.episode import Episode, JsonObject
+from finskillbench.domains.examination import Subject, each_label
+from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import mapping, number, objects, text
 
@@ -21,37 +21,29 @@ _STRESSED = {"credit_spread_widening_bp": "credit", "equity_drawdown_pct": "mark
 
 def certified(subject: Subject, findings: Findings) -> None:
     """A mandate can be kept, and what is said to comply does so within its own limits."""
-    _each(subject, findings, _examine_mandate)
+    each_label(subject, findings, lambda episode, truth: _examine_mandate(episode, truth.expected_output, findings))
 
 
 def taxonomy(subject: Subject, findings: Findings) -> None:
     """One vocabulary of sectors in scenarios, holdings and labels."""
-    _each(subject, findings, _examine_sectors)
+    each_label(subject, findings, lambda episode, truth: _examine_sectors(episode, truth.expected_output, findings))
 
 
 def unique(subject: Subject, findings: Findings) -> None:
     """Where a label names one of several equal holdings, its scorer is one that accepts the others."""
-    _each(subject, findings, _examine_ties)
+    each_label(subject, findings, lambda episode, truth: _examine_ties(episode, truth, findings))
 
 
 def stress(subject: Subject, findings: Findings) -> None:
     """Attributions add up to the P&L, and no shock that costs money brings any."""
-    _each(subject, findings, _examine_stress)
+
+    def examine(episode: Episode, truth: Truth) -> None:
+        _examine_stress(episode, truth.expected_output, findings, built=subject.built)
+
+    each_label(subject, findings, examine)
 
 
-def _each(
-    subject: Subject, findings: Findings, examine: Callable[[Subject, Episode, JsonObject, Findings], None]
-) -> None:
-    if not subject.edition.has_truth:
-        findings.skip("the edition was handed out without truth")
-        return
-    for episode in subject.episodes:
-        with examining(episode.task_id, findings):
-            examine(subject, episode, subject.edition.truth(episode.task_id).expected_output, findings)
-
-
-def _examine_mandate(subject: Subject, episode: Episode, label: JsonObject, findings: Findings) -> None:
-    del subject
+def _examine_mandate(episode: Episode, label: JsonObject, findings: Findings) -> None:
     limits = {
         str(limit.get("type")): limit for limit in objects(mapping(episode.input.get("mandate")).get("constraints"))
     }
@@ -77,8 +69,7 @@ def _named(episode: Episode) -> int:
     return len(objects(mapping(episode.input.get("portfolio")).get("holdings")))
 
 
-def _examine_sectors(subject: Subject, episode: Episode, label: JsonObject, findings: Findings) -> None:
-    del subject
+def _examine_sectors(episode: Episode, label: JsonObject, findings: Findings) -> None:
     scenario = mapping(episode.input.get("stress_scenario"))
     named = {
         "stress_scenario.sector_sensitivities": set(mapping(scenario.get("sector_sensitivities"))),
@@ -93,15 +84,15 @@ def _examine_sectors(subject: Subject, episode: Episode, label: JsonObject, find
         findings.expect(not strangers, episode.task_id, message, place)
 
 
-def _examine_ties(subject: Subject, episode: Episode, label: JsonObject, findings: Findings) -> None:
-    if subject.edition.truth(episode.task_id).proof:
+def _examine_ties(episode: Episode, truth: Truth, findings: Findings) -> None:
+    if truth.proof:
         return  # certified scorers accept every one of equal answers, which their ladders show
     holdings = objects(mapping(episode.input.get("portfolio")).get("holdings"))
     weights = [number(one.get("weight")) or 0.0 for one in holdings]
     largest = max(weights, default=0.0)
     tied = sum(abs(weight - largest) <= _TIED for weight in weights)
     names = {str(one.get("symbol")) for one in holdings}
-    if tied > 1 and any(any(name in told for name in names) for told in _told(label)):
+    if tied > 1 and any(any(name in told for name in names) for told in _told(truth.expected_output)):
         findings.fail(episode.task_id, f"names one of {tied} equal largest holdings", "expected_output")
 
 
@@ -114,7 +105,7 @@ def _told(label: JsonObject) -> Iterator[str]:
             yield str(one["worst_symbol"])
 
 
-def _examine_stress(subject: Subject, episode: Episode, label: JsonObject, findings: Findings) -> None:
+def _examine_stress(episode: Episode, label: JsonObject, findings: Findings, *, built: bool) -> None:
     pnl, attribution = number(label.get("estimated_pnl_pct")), mapping(label.get("attribution"))
     if pnl is None:
         return
@@ -132,7 +123,7 @@ def _examine_stress(subject: Subject, episode: Episode, label: JsonObject, findi
         }
     )
     for move, factor in _STRESSED.items():
-        if number(moves.get(move)) is not None and not subject.built:
+        if number(moves.get(move)) is not None and not built:
             gain = by_factor[factor]
             message = f"{factor} brings {gain:+.4f} although {move} is {moves[move]}"
             findings.expect(gain <= 0, episode.task_id, message, "attribution.by_factor")
