@@ -152,12 +152,7 @@ def _task(
         trivial = min(problem.value(current), zero_value(problem, accepted, problem.inverse_variance))
     except UndecidedError:
         return None
-    if not result.least_trading.uniqueness.outcome.proved or trivial - accepted < LEAST_SPREAD:
-        return None
-    if result.turnover < _LEAST_TURNOVER or abs(result.target.value) < _LEAST_OBJECTIVE:
-        return None
-    saved = turnover(result.target.weights, current) - result.turnover
-    if not result.target.uniqueness.outcome.proved or saved < _LEAST_SAVING:
+    if trivial - accepted < LEAST_SPREAD or not _worth_asking(result, current):
         return None
     weights = clean(result.weights)
     trades = {
@@ -188,6 +183,14 @@ def _task(
         ),
         {"stage_1": certificate_of(result.target), "stage_2": certificate_of(result.least_trading)},
     )
+
+
+def _worth_asking(result: Solved, current: Floats) -> bool:
+    """Whether both stages have one answer, and the second trades enough, and enough less than the first."""
+    stages = result.target, result.least_trading
+    saved = turnover(result.target.weights, current) - result.turnover
+    large_enough = result.turnover >= _LEAST_TURNOVER and abs(result.target.value) >= _LEAST_OBJECTIVE
+    return all(stage.uniqueness.outcome.proved for stage in stages) and large_enough and saved >= _LEAST_SAVING
 
 
 def _drifted_portfolio(context: BuildContext, month: MonthEnd, tier_name: str, objective: Objective) -> Floats:

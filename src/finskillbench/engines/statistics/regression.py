@@ -76,17 +76,9 @@ def rolling_ols(
         and on regressors that are collinear within a window.
     """
     y, x = np.asarray(y, dtype=np.float64), np.asarray(x, dtype=np.float64)
-    if y.ndim != 2 or x.ndim != 2 or len(y) != len(x):
-        raise DimensionError(f"rolling_ols: y {y.shape} and x {x.shape} must be (T, m) and (T, k) with one T")
+    ends = np.arange(window - 1, len(y)) if rows is None else rows.astype(np.int64)
+    _refuse_unusable(y, x, ends, window, min_obs)
     length, m, k = len(y), len(y.T), len(x.T)
-    if np.isinf(y).any() or np.isinf(x).any():
-        raise InputError("rolling_ols: infinite value in y or x; mark missing observations by NaN")
-    if not k + 2 <= min_obs <= window:
-        raise InputError(f"rolling_ols: min_obs {min_obs} must lie between k + 2 = {k + 2} and window {window}")
-    ends = np.arange(window - 1, length) if rows is None else rows.astype(np.int64)
-    if len(ends) and (ends[0] < window - 1 or ends[-1] >= length or (np.diff(ends) <= 0).any()):
-        raise InputError(f"rolling_ols: rows must increase strictly within [{window - 1}, {length - 1}]")
-
     present = np.logical_not(np.isnan(x).any(axis=1, keepdims=True))
     observed = ~np.isnan(y) & present
     y, x = np.where(observed, y, 0.0), np.where(present, x, 0.0)
@@ -116,6 +108,18 @@ def rolling_ols(
                     y[low:high, some], x[low:high], mask, window, first[keep], low
                 )
     return fit
+
+
+def _refuse_unusable(y: Floats, x: Floats, ends: Integers, window: int, min_obs: int) -> None:
+    if y.ndim != 2 or x.ndim != 2 or len(y) != len(x):
+        raise DimensionError(f"rolling_ols: y {y.shape} and x {x.shape} must be (T, m) and (T, k) with one T")
+    if np.isinf(y).any() or np.isinf(x).any():
+        raise InputError("rolling_ols: infinite value in y or x; mark missing observations by NaN")
+    least = len(x.T) + 2
+    if not least <= min_obs <= window:
+        raise InputError(f"rolling_ols: min_obs {min_obs} must lie between k + 2 = {least} and window {window}")
+    if len(ends) and (ends[0] < window - 1 or ends[-1] >= len(y) or (np.diff(ends) <= 0).any()):
+        raise InputError(f"rolling_ols: rows must increase strictly within [{window - 1}, {len(y) - 1}]")
 
 
 def _same_pattern(observed: Booleans) -> list[Integers]:

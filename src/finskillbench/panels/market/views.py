@@ -118,14 +118,12 @@ def build_views(
     for row, setting in settings.items():
         day, places = sessions[row], setting.places
         names = list(map(symbols.__getitem__, places))
-        earnings = [_fresh(flows[s].known(day), day) for s in names]
-        income, cap = _values(earnings), setting.market_cap
-        book = _values([_fresh(equities[s].known(day), day) for s in names])
+        earnings = _known(flows, names, day)
+        income, book, cap = _values(earnings), _values(_known(equities, names, day)), setting.market_cap
         volatility = _last_volatility(simple[:, places], row)
         revision = np.full(len(names), np.nan)
         if row >= REVISION_SESSIONS:
-            before = sessions[row - REVISION_SESSIONS]
-            revision = (income - _values([_fresh(flows[s].known(before), before) for s in names])) / cap
+            revision = (income - _values(_known(flows, names, sessions[row - REVISION_SESSIONS]))) / cap
         signals = {
             "earnings_yield": income / cap,
             "roe": np.divide(income, book, out=np.full_like(book, np.nan), where=book > 0),
@@ -147,11 +145,8 @@ def build_views(
         }
         table = {name: pl.Series(values, dtype=pl.Float64).fill_nan(None) for name, values in figures.items()}
         ends = pl.Series([fact.end if fact else None for fact in earnings], dtype=pl.Date)
-        pieces.append(
-            pl.DataFrame({"symbol": names, **table, "earnings_as_of": ends}).select(
-                pl.lit(day, dtype=pl.Date).alias("date"), pl.all()
-            )
-        )
+        piece = pl.DataFrame({"symbol": names, **table, "earnings_as_of": ends})
+        pieces.append(piece.select(pl.lit(day, dtype=pl.Date).alias("date"), pl.all()))
     return ViewsPanel(pl.concat(pieces), absent)
 
 
@@ -194,8 +189,10 @@ def _trailing(statements: Statements) -> Series:
     return trailing_year(Series.of(statements.net_income_quarterly), Series.of(statements.net_income_annual))
 
 
-def _fresh(fact: Fact | None, day: date) -> Fact | None:
-    return fact if fact is not None and fact.age(day) <= MAX_STATEMENT_AGE_DAYS else None
+def _known(series: Mapping[str, Series], names: Sequence[str], day: date) -> list[Fact | None]:
+    """What was known of each name on a day; None where that is nothing or too old."""
+    facts = [series[name].known(day) for name in names]
+    return [fact if fact is not None and fact.age(day) <= MAX_STATEMENT_AGE_DAYS else None for fact in facts]
 
 
 def _values(facts: Sequence[Fact | None]) -> Floats:
