@@ -23,6 +23,7 @@ EDITS = {
     PACKAGE / "SKILL.md",
     PACKAGE / "scripts" / f"{NAME}.py",
 }
+IMPORT = f"from finskillbench.domains.risk import {NAME}\n"
 FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", "requirements")
 CACHES = ("__pycache__", "*.egg-info")
 TESTS = (
@@ -60,7 +61,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (row,) = re.findall(r"^\| liquidity ladder \|.*\n", (SKILL / "SKILL.md").read_text(), re.MULTILINE)
     _put_behind(copy / PACKAGE / "SKILL.md", r"^\| risk remediation \|.*\n", row)
     _put_behind(copy / RISK / "__init__.py", r"^ +risk_remediation\.SUBTASK,\n", f"        {NAME}.SUBTASK,\n")
-    _put_behind(copy / RISK / "__init__.py", r"^    labelled,\n", f"    {NAME},\n")
+    _put_behind(copy / RISK / "__init__.py", r"^from finskillbench\.domains\.risk import constr.*\n", IMPORT)
     return copy
 
 
