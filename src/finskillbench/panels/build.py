@@ -5,6 +5,7 @@ from datetime import date
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from finskillbench.arrays import Booleans, Floats
 from finskillbench.panels.filings.fundamentals import FundamentalPanels, build_fundamentals
@@ -16,7 +17,7 @@ from finskillbench.panels.market.factors import build_factors
 from finskillbench.panels.market.liquidity import average_daily_volume, build_liquidity
 from finskillbench.panels.market.macro import build_macro, stale
 from finskillbench.panels.market.prices import PriceGrid, build_prices
-from finskillbench.panels.market.regimes import choose_month_ends, choose_risk_dates
+from finskillbench.panels.market.regimes import RiskDates, choose_month_ends, choose_risk_dates
 from finskillbench.panels.market.returns import JUMP_LIMIT, build_returns, find_jumps, returns_frame
 from finskillbench.panels.market.risk_free import build_risk_free
 from finskillbench.panels.market.sessions import last_full_year, month_end_rows, refuse_short_series
@@ -38,41 +39,28 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
     ------
     SourceError : naming the symbol, date and remedy, where the data cannot carry a panel.
     """
-    # A list of panels in the order in which they need each other, which parts would hide.
     refuse_short_series(market)
     grid = build_prices(market)
     symbols, sessions = grid.symbols, grid.sessions
     adjusted = grid.fields["adj_close"]
     arrays = build_returns(adjusted)
-    place = {day: row for row, day in enumerate(sessions)}
     exposures = build_factor_exposures(symbols, sessions, arrays.simple, market.factors, month_end_rows(sessions))
     counts = share_counts(market.statements, market.splits, symbols)
-    days, complete = _complete(grid, arrays.simple, exposures, counts)
-    last_year = last_full_year(sessions)
-    risk = choose_risk_dates(days, complete, last_year)
-    covered = sum(day <= last_year[-1] for day in days)
-    of_month = choose_month_ends(days[:covered], complete[:covered])
+    risk, of_month = _dates(grid, arrays.simple, exposures, counts)
     month_ends = tuple(of_month)
+    place = {day: row for row, day in enumerate(sessions)}
     members = {place[day]: places for day, places in sorted({**risk.members, **of_month}.items())}
 
     covariance = build_covariance(symbols, sessions, arrays.simple, members)
     weights = build_benchmark_weights(symbols, sessions, grid.fields["close"], counts, members)
     risk_free = build_risk_free(market.macro, month_ends)
-    caps = {day: weights.frame.filter(pl.col("date") == day)["market_cap_usd"].to_numpy() for day in month_ends}
-    views = build_views(
-        symbols,
-        sessions,
-        adjusted,
-        arrays.simple,
-        market.statements,
-        {
-            place[day]: Setting(places, caps[day], covariance.covariance[day], risk_free[day])
-            for day, places in of_month.items()
-        },
-    )
-    jumps = find_jumps(symbols, sessions, arrays.simple)
+    settings = _settings(place, of_month, weights, covariance, risk_free)
+    views = build_views(symbols, sessions, adjusted, arrays.simple, market.statements, settings)
+    at_risk = {place[day]: places for day, places in risk.members.items()}
     macro = build_macro(sessions, market.macro)
     fundamentals = build_fundamentals(filings) if filings is not None else FundamentalPanels.empty()
+    late = [f"FRED {series} has no value after {day}." for series, day in stale(macro).items()]
+    jumps = find_jumps(symbols, sessions, arrays.simple)
     return Panels(
         symbols=symbols,
         sectors={security.symbol: security.sector for security in market.securities},
@@ -83,13 +71,7 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
         factor_exposures=exposures,
         benchmark_weights=weights.frame,
         views=views.frame,
-        liquidity=build_liquidity(
-            symbols,
-            sessions,
-            grid.fields["close"],
-            grid.fields["volume"],
-            {place[day]: places for day, places in risk.members.items()},
-        ),
+        liquidity=build_liquidity(symbols, sessions, grid.fields["close"], grid.fields["volume"], at_risk),
         macro=macro,
         facts=fundamentals.facts,
         filings=fundamentals.filings,
@@ -98,20 +80,33 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
         regimes=risk.regimes,
         covariance=covariance.covariance,
         risk_free=risk_free,
-        report=_report(
-            market,
-            grid,
-            jumps,
-            covariance,
-            weights,
-            views,
-            (
-                *risk.notes,
-                *(f"FRED {series} has no value after {day}." for series, day in stale(macro).items()),
-                *fundamentals.notes,
-            ),
-        ),
+        report=_report(market, grid, jumps, covariance, weights, views, (*risk.notes, *late, *fundamentals.notes)),
     )
+
+
+def _settings(
+    place: Mapping[date, int],
+    of_month: Mapping[date, NDArray[np.intp]],
+    weights: WeightsPanel,
+    covariance: CovariancePanel,
+    risk_free: Mapping[date, float],
+) -> dict[int, Setting]:
+    """What views of each month-end start from, by its row among the sessions."""
+    caps = {day: weights.frame.filter(pl.col("date") == day)["market_cap_usd"].to_numpy() for day in of_month}
+    return {
+        place[day]: Setting(places, caps[day], covariance.covariance[day], risk_free[day])
+        for day, places in of_month.items()
+    }
+
+
+def _dates(
+    grid: PriceGrid, simple: Floats, exposures: pl.DataFrame, counts: Mapping[str, ShareCounts]
+) -> tuple[RiskDates, Mapping[date, NDArray[np.intp]]]:
+    """The dates of risk tasks, and the month-ends of portfolio tasks with the places of the names complete on each."""
+    days, complete = _complete(grid, simple, exposures, counts)
+    last_year = last_full_year(grid.sessions)
+    covered = sum(day <= last_year[-1] for day in days)
+    return choose_risk_dates(days, complete, last_year), choose_month_ends(days[:covered], complete[:covered])
 
 
 def _complete(

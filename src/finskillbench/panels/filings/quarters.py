@@ -12,6 +12,7 @@ _LONGER = {"half": "quarterly", "nine_months": "half", "annual": "nine_months"}
 """Year-to-date period -> the one that ends a quarter earlier."""
 _NOT_BELOW_ZERO = (*EXPENSES, "revenue")
 """What a difference below zero shows to be figures of two bases."""
+_OF_FILING = ("accession", "form", "fiscal_year", "fiscal_period")
 
 
 def versions_of(reported: pl.DataFrame) -> pl.DataFrame:
@@ -64,7 +65,15 @@ def differences(versions: pl.DataFrame) -> pl.DataFrame:
     subtracted, and an expense or a revenue below zero is no quarter. Where the quarter itself is reported, derived rows
     filed on that day or later give way to it, whichever day it is said to start on.
     """
-    # One chain of joins, of which no part means anything by itself.
+    rows = _unreported(_subtracted(_known_together(versions)), versions)
+    rows = rows.filter(_of_one_vintage(rows)).sort(*PERIOD, "filed", "first")
+    rows = rows.unique([*PERIOD, "filed"], keep="first", maintain_order=True)
+    said = rows.select(pl.struct(*PERIOD, "value", "tag")).to_series()
+    return rows.filter(~(said == said.shift(1)).fill_null(False))
+
+
+def _known_together(versions: pl.DataFrame) -> pl.DataFrame:
+    """The days on which one of two year-to-date periods was new, with what was known of both: `_long`, `_short`."""
     additive = [name for name in CANONICAL if METRICS[name].additive]
     flows = versions.filter(pl.col("metric").is_in(additive) & (pl.col("duration") != "other"))
     pairs = _year_to_date_pairs(flows)
@@ -74,21 +83,25 @@ def differences(versions: pl.DataFrame) -> pl.DataFrame:
         "short": pairs.join(flows.rename({"end": "earlier"}), on=["symbol", "metric", "start", "earlier"]),
     }
     events = pl.concat([side.select(*key, "filed") for side in sides.values()]).unique().sort("filed")
-    of_filing = ["accession", "form", "fiscal_year", "fiscal_period"]
     for name, side in sides.items():
         known = side.select(
             *key,
             "filed",
             pl.col("filed").alias(f"filed_{name}"),
-            *(pl.col(one).alias(f"{one}_{name}") for one in ("value", "tag", "unit", "since", "recast", *of_filing)),
+            *(pl.col(one).alias(f"{one}_{name}") for one in ("value", "tag", "unit", "since", "recast", *_OF_FILING)),
         )
         events = events.join_asof(known.sort("filed"), on="filed", by=key, check_sortedness=False)
+    return events
+
+
+def _subtracted(events: pl.DataFrame) -> pl.DataFrame:
+    """The quarters between the ends of two periods told on one basis, as filed with the later of them."""
     later = pl.col("filed_long") >= pl.col("filed_short")
     two_bases = pl.col("recast_long") & (pl.col("since_short") < pl.col("since_long"))
-    rows = (
+    return (
         events.filter((pl.col("tag_long") == pl.col("tag_short")) & ~two_bases)
         .with_columns(
-            pl.when(later).then(f"{column}_long").otherwise(f"{column}_short").alias(column) for column in of_filing
+            pl.when(later).then(f"{column}_long").otherwise(f"{column}_short").alias(column) for column in _OF_FILING
         )
         .with_columns(
             value=pl.col("value_long") - pl.col("value_short"),
@@ -107,21 +120,21 @@ def differences(versions: pl.DataFrame) -> pl.DataFrame:
         )
         .filter((pl.col("value") >= 0) | ~pl.col("metric").is_in(_NOT_BELOW_ZERO))
     )
+
+
+def _unreported(rows: pl.DataFrame, versions: pl.DataFrame) -> pl.DataFrame:
+    """The differences filed before their quarter was reported; sorted, the longer of two chains to a day first."""
     reported = (
         versions.filter(pl.col("duration") == "quarterly")
         .group_by("symbol", "metric", "end")
         .agg(reported=pl.col("filed").min())
     )
     # Where two year-to-date chains end on one day, the longer one is the fiscal year's.
-    rows = (
+    return (
         rows.join(reported, on=["symbol", "metric", "end"], how="left")
         .filter(pl.col("reported").is_null() | (pl.col("filed") < pl.col("reported")))
         .sort(*PERIOD, "first", "filed")
     )
-    rows = rows.filter(_of_one_vintage(rows)).sort(*PERIOD, "filed", "first")
-    rows = rows.unique([*PERIOD, "filed"], keep="first", maintain_order=True)
-    said = rows.select(pl.struct(*PERIOD, "value", "tag")).to_series()
-    return rows.filter(~(said == said.shift(1)).fill_null(False))
 
 
 def _year_to_date_pairs(flows: pl.DataFrame) -> pl.DataFrame:

@@ -108,13 +108,26 @@ class FactStore:
         ------
         InputError : an unknown ticker; a period, duration, axis or limit that cannot be meant.
         """
-        # Long by its description: a check of each argument, then one answer.
         span = _span(period) if period is not None else None
         _refuse_other("duration", duration, DURATIONS)
         _refuse_other("axis", axis, AXES)
         if not 1 <= limit <= LARGEST_LIMIT:
             raise InputError(f"limit must lie between 1 and {LARGEST_LIMIT}, not {limit}")
-        company, facts, segments = self._known(symbol), self._facts, self._segments
+        return self._answer(self._known(symbol), as_of, span, metrics, form, duration, axis, limit)
+
+    def _answer(
+        self,
+        company: str,
+        as_of: date,
+        span: Span | None,
+        metrics: Sequence[str] | None,
+        form: str | None,
+        duration: str | None,
+        axis: str | None,
+        limit: int,
+    ) -> dict[str, Any]:
+        """The answer to a query whose arguments can be meant."""
+        facts, segments = self._facts, self._segments
         visible = facts.current(company, as_of)
         chosen = facts.matching(visible, span, form, duration)
         missing: dict[str, str] = {}

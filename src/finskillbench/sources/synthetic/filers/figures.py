@@ -57,10 +57,7 @@ INSTANTS = (
 def draw_figures(
     traits: Traits, facts: Fundamentals, sector: str, *, minority: bool, rng: np.random.Generator
 ) -> Figures:
-    """Statements whose revenue, net income, diluted shares and year-end equity are those of `facts`.
-
-    One line of the statements after another, in the order of the draws: parts would only pass all of them around.
-    """
+    """Statements whose revenue, net income, diluted shares and year-end equity are those of `facts`."""
     profile = PROFILES[sector]
     all_fiscal = np.array([end.year + (end.month > traits.fiscal_month) for end in facts.quarter_ends])
     # Year-to-date figures need a year from its beginning; the last one may be unfinished.
@@ -68,14 +65,32 @@ def draw_figures(
     fiscal = all_fiscal[first:]
     revenue = facts.quarterly["revenue"][first:]
     income = facts.quarterly["netIncome"][first:]
-    count = len(fiscal)
-    smooth = _centred_mean(revenue)
+    outside = thousands(income * 0.02) if minority else np.zeros(len(fiscal))
+    charges = facts.charges[first:]
+    balances = _balances(profile, _equity(traits, facts, first, fiscal, income), revenue, minority, rng)
+    earnings = _earnings(profile, revenue, income + outside, charges, balances["long_term_debt"], rng)
+    amounts = {
+        "revenue": revenue,
+        "net_income": income,
+        **earnings,
+        **_cash_flows(revenue, income + outside + charges, balances, rng),
+        **balances,
+    }
+    money = {metric: np.rint(values).astype(np.int64) for metric, values in amounts.items()}
+    for axis, parts in ((PRODUCT, len(profile.products)), (GEOGRAPHY, len(GEOGRAPHIES))):
+        for i, values in enumerate(_segments(money["revenue"], parts, rng)):
+            money[f"{axis}:{i}"] = values
+    return Figures(first, fiscal.astype(np.int64), money, facts.shares[first:])
 
-    equity = _equity(traits, facts, first, fiscal, income)
+
+def _balances(
+    profile: Sector, equity: Floats, revenue: Floats, minority: bool, rng: np.random.Generator
+) -> dict[str, Floats]:
+    """Balance sheets over a company's equity."""
+    count = len(equity)
     minorities = thousands(equity * 0.04 * _factor(rng, count, 0.05, 0.9)) if minority else np.zeros(count)
-    outside = thousands(income * 0.02) if minority else np.zeros(count)
     leverage = profile.liabilities * (1 + 0.15 * float(np.clip(np.round(rng.standard_normal(), 6), -2, 2)))
-    liabilities = thousands((leverage * equity + 0.6 * smooth) * _factor(rng, count, 0.06, 0.85))
+    liabilities = thousands((leverage * equity + 0.6 * _centred_mean(revenue)) * _factor(rng, count, 0.06, 0.85))
     assets = equity + minorities + liabilities
 
     receivables, inventory = _working_capital(profile, revenue, assets, rng)
@@ -89,46 +104,7 @@ def draw_figures(
     current_liabilities = thousands(np.minimum(assets * share * _factor(rng, count, 0.12, 0.6), 0.6 * liabilities))
     share = on_grid(rng.uniform(0.30, 0.55), 3)
     most = 0.9 * (liabilities - current_liabilities)
-    debt = thousands(np.minimum(liabilities * share * _factor(rng, count, 0.10, 0.9), most))
-
-    tax_rate = np.clip(on_grid(rng.uniform(0.17, 0.25), 3) + _wander(rng, count, 0.02, 0.5), 0.10, 0.32)
-    before_tax = thousands((income + outside) / (1 - tax_rate))
-    interest = thousands(debt * on_grid(rng.uniform(0.008, 0.012), 4) * _factor(rng, count, 0.05, 0.9))
-    other = thousands(revenue * _wander(rng, count, 0.004, 0.3))
-    operating = before_tax + interest - other
-    before_charges = operating + facts.charges[first:]
-    selling = smooth * profile.selling * _factor(rng, count, 0.07, 0.7)
-    research = smooth * profile.research * _factor(rng, count, 0.07, 0.8)
-    # Where the margin is wide, expenses leave at least 8 % of revenue to its cost.
-    room = np.maximum(0.92 * revenue - before_charges, 0.02 * revenue)
-    scale = np.minimum(1.0, room / (selling + research))
-    selling, research = thousands(selling * scale), thousands(research * scale)
-    gross = before_charges + selling + research
-
-    depreciation = thousands(fixed * 0.022 * _factor(rng, count, 0.07, 0.8) + smooth * 0.01)
-    amortization = thousands(depreciation * on_grid(rng.uniform(0.12, 0.35), 3))
-    expensed = thousands(depreciation * on_grid(rng.uniform(0.3, 0.6), 3))
-    capex = thousands(depreciation * on_grid(rng.uniform(0.9, 1.5), 3) * _factor(rng, count, 0.2, 0.5))
-    tied_up = np.diff(receivables + inventory - thousands(0.5 * current_liabilities), prepend=np.nan)
-    tied_up[0] = 0.0
-    compensation = thousands(0.015 * smooth)
-    cash_flow = income + outside + facts.charges[first:] + depreciation + compensation - tied_up
-
-    amounts = {
-        "revenue": revenue,
-        "cost_of_revenue": revenue - gross,
-        "gross_profit": gross,
-        "operating_income": operating,
-        "net_income": income,
-        "sga": selling,
-        "rnd": research,
-        "depreciation_amortization": depreciation,
-        "amortization": amortization,
-        "expensed_depreciation": expensed,
-        "interest_expense": interest,
-        "income_tax": before_tax - income - outside,
-        "operating_cash_flow": cash_flow,
-        "capex": capex,
+    return {
         "total_assets": assets,
         "total_liabilities": liabilities,
         "stockholders_equity": equity,
@@ -138,14 +114,60 @@ def draw_figures(
         "receivables": receivables,
         "inventory": inventory,
         "ppe_net": fixed,
-        "long_term_debt": debt,
+        "long_term_debt": thousands(np.minimum(liabilities * share * _factor(rng, count, 0.10, 0.9), most)),
         "cash": cash,
     }
-    money = {metric: np.rint(values).astype(np.int64) for metric, values in amounts.items()}
-    for axis, parts in ((PRODUCT, len(profile.products)), (GEOGRAPHY, len(GEOGRAPHIES))):
-        for i, values in enumerate(_segments(money["revenue"], parts, rng)):
-            money[f"{axis}:{i}"] = values
-    return Figures(first, fiscal.astype(np.int64), money, facts.shares[first:])
+
+
+def _earnings(
+    profile: Sector, revenue: Floats, after_tax: Floats, charges: Floats, debt: Floats, rng: np.random.Generator
+) -> dict[str, Floats]:
+    """Income statements from what is earned after tax, minorities' part included, up to the gross profit."""
+    count, smooth = len(revenue), _centred_mean(revenue)
+    tax_rate = np.clip(on_grid(rng.uniform(0.17, 0.25), 3) + _wander(rng, count, 0.02, 0.5), 0.10, 0.32)
+    before_tax = thousands(after_tax / (1 - tax_rate))
+    interest = thousands(debt * on_grid(rng.uniform(0.008, 0.012), 4) * _factor(rng, count, 0.05, 0.9))
+    other = thousands(revenue * _wander(rng, count, 0.004, 0.3))
+    operating = before_tax + interest - other
+    before_charges = operating + charges
+    selling = smooth * profile.selling * _factor(rng, count, 0.07, 0.7)
+    research = smooth * profile.research * _factor(rng, count, 0.07, 0.8)
+    # Where the margin is wide, expenses leave at least 8 % of revenue to its cost.
+    room = np.maximum(0.92 * revenue - before_charges, 0.02 * revenue)
+    scale = np.minimum(1.0, room / (selling + research))
+    selling, research = thousands(selling * scale), thousands(research * scale)
+    gross = before_charges + selling + research
+    return {
+        "cost_of_revenue": revenue - gross,
+        "gross_profit": gross,
+        "operating_income": operating,
+        "sga": selling,
+        "rnd": research,
+        "interest_expense": interest,
+        "income_tax": before_tax - after_tax,
+    }
+
+
+def _cash_flows(
+    revenue: Floats, before_charges: Floats, balances: dict[str, Floats], rng: np.random.Generator
+) -> dict[str, Floats]:
+    """Operating cash flow from what is earned before write-offs, with depreciation and what is spent on plant."""
+    count, smooth = len(revenue), _centred_mean(revenue)
+    depreciation = thousands(balances["ppe_net"] * 0.022 * _factor(rng, count, 0.07, 0.8) + smooth * 0.01)
+    amortization = thousands(depreciation * on_grid(rng.uniform(0.12, 0.35), 3))
+    expensed = thousands(depreciation * on_grid(rng.uniform(0.3, 0.6), 3))
+    capex = thousands(depreciation * on_grid(rng.uniform(0.9, 1.5), 3) * _factor(rng, count, 0.2, 0.5))
+    tied_up = balances["receivables"] + balances["inventory"] - thousands(0.5 * balances["current_liabilities"])
+    tied_up = np.diff(tied_up, prepend=np.nan)
+    tied_up[0] = 0.0
+    compensation = thousands(0.015 * smooth)
+    return {
+        "depreciation_amortization": depreciation,
+        "amortization": amortization,
+        "expensed_depreciation": expensed,
+        "operating_cash_flow": before_charges + depreciation + compensation - tied_up,
+        "capex": capex,
+    }
 
 
 def move_revenue(figures: Figures, origin: int, *, keep: float) -> Figures:

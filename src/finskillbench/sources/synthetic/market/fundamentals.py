@@ -137,15 +137,7 @@ def _annual(
     distributed = np.maximum(income, 0.0)
     per_share = rounded(payout * distributed / diluted, 2)
     dividends = thousands(np.minimum(per_share * diluted, distributed))
-    equity = np.empty(len(members))
-    buybacks = np.empty(len(members))
-    book_equity = on_grid(usual[0] / traits.return_on_equity, -3)
-    for i, earned in enumerate(income):
-        # Equity moves towards the company's return on equity through buybacks, never through new capital.
-        spare = book_equity + earned - dividends[i] - usual[i] / traits.return_on_equity
-        buybacks[i] = thousands(np.clip(spare, 0.0, 1.2 * distributed[i]))
-        book_equity = book_equity + earned - dividends[i] - buybacks[i]
-        equity[i] = book_equity
+    equity, buybacks = _book_equity(traits, income, dividends, usual)
     gross = thousands(np.maximum(usual * 1.28 * 1.9, revenue * 0.35))
     gross = np.minimum(gross, thousands(revenue * 0.92))
     research = thousands((gross - usual * 1.28) * 0.3)
@@ -174,3 +166,18 @@ def _annual(
         "ltDebt": thousands(liabilities * 0.45),
     }
     return ends, annual, balances, diluted
+
+
+def _book_equity(traits: Traits, income: Floats, dividends: Floats, usual: Floats) -> tuple[Floats, Floats]:
+    """Equity at each year's end, and the buybacks that move it towards the company's return on equity.
+
+    Equity never grows by new capital, and no year buys back more than a fifth above what it earns.
+    """
+    equity, buybacks = np.empty(len(income)), np.empty(len(income))
+    book_equity = on_grid(usual[0] / traits.return_on_equity, -3)
+    for i, earned in enumerate(income):
+        spare = book_equity + earned - dividends[i] - usual[i] / traits.return_on_equity
+        buybacks[i] = thousands(np.clip(spare, 0.0, 1.2 * max(earned, 0.0)))
+        book_equity = book_equity + earned - dividends[i] - buybacks[i]
+        equity[i] = book_equity
+    return equity, buybacks
