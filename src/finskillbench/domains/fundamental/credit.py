@@ -26,9 +26,12 @@ ratio, three of a score, two of a percentage."""
 def credit(given: float | None, expected: float, *, unit: Unit) -> float:
     """1 up to a relative error of 0.1 %, falling linearly to 0 at 5 %; 0 where absent.
 
-    The errors are floored by the unit, so that what is rounded as filings round it is right.
+    The errors are floored by the unit, so that what is rounded as filings round it is right; but who misses by all of a
+    figure, as by giving 0 for it, has it right only where it is no more than that rounding.
     """
     full_floor, zero_floor = _FLOORS[unit]
+    if expected:
+        zero_floor = min(zero_floor, max(abs(expected), 2 * full_floor))
     return closeness(given, expected, full=FULL, full_floor=full_floor, zero=ZERO, zero_floor=zero_floor)
 
 

@@ -16,6 +16,7 @@ from finskillbench.domains.fundamental.audits import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit
 from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts
+from finskillbench.domains.fundamental.meaning import beyond, meaningful
 from finskillbench.domains.fundamental.objects import FundamentalObjects
 from finskillbench.domains.fundamental.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.reading import read
@@ -282,6 +283,7 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
         prior_end,
         raw_prior_end,
         _doubtful(case, axis, now, before),
+        meaningful(answer, case.quarter, case.before),
     )
 
 
@@ -326,8 +328,10 @@ def second(task_input: QuartersInput) -> JsonObject:
 
 
 def proof(label: Label[QuartersInput], findings: Findings) -> None:
-    """Its quarters follow each other; the largest drivers stand first, ties anyhow."""
+    """Its quarters follow each other; the largest drivers stand first, ties anyhow; its figures mean something."""
     where, expected = label.truth.task_id, label.truth.expected_output
+    for found in beyond(expected):
+        findings.fail(where, found)
     end, prior_end = (
         date.fromisoformat(label.task_input[field]) for field in ("current_period_end", "prior_period_end")
     )

@@ -14,6 +14,7 @@ from finskillbench.domains.fundamental.audits import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
 from finskillbench.domains.fundamental.credit import credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
+from finskillbench.domains.fundamental.meaning import beyond, indices_meaningful, meaningful
 from finskillbench.domains.fundamental.objects import FundamentalObjects
 from finskillbench.domains.fundamental.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.reading import a_year_before, read
@@ -287,6 +288,7 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
         case.year_before.end,
         prior_end,
         again.doubtful,
+        meaningful(answer, case.quarter, case.year_before) and indices_meaningful(case.quarter, case.year_before),
     )
 
 
@@ -320,8 +322,10 @@ def second(task_input: FilingInput) -> JsonObject:
 
 
 def proof(label: Label[FilingInput], findings: Findings) -> None:
-    """Counts the scores and the flags of the label."""
+    """Its figures mean something; counts its scores and its flags."""
     expected = label.truth.expected_output
+    for found in beyond(expected):
+        findings.fail(label.truth.task_id, found)
     findings.add("scores", int(number(expected.get("piotroski_score")) is not None))
     findings.add("m_scores", int(number(expected.get("beneish_m_score")) is not None))
     findings.add("needs_a_decision", int(label.certificate.get("decisions", 0) > 0))

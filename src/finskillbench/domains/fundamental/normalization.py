@@ -14,6 +14,7 @@ from finskillbench.domains.fundamental.audits import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
+from finskillbench.domains.fundamental.meaning import beyond, meaningful
 from finskillbench.domains.fundamental.objects import FundamentalObjects
 from finskillbench.domains.fundamental.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.reading import read
@@ -140,6 +141,7 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
         (report.symbol, report.form, report.filed.year),
         count,
         known == len(metrics) and count > 0,
+        meaningful=meaningful(metrics, case.reported),
     )
 
 
@@ -166,7 +168,9 @@ def second(task_input: FilingInput) -> JsonObject:
 
 
 def proof(label: Label[FilingInput], findings: Findings) -> None:
-    """The label was derived twice when it was built; counts what it knows and what it leaves null."""
+    """Its margin means something; counts what it knows and what it leaves null."""
+    for found in beyond(label.truth.expected_output):
+        findings.fail(label.truth.task_id, found)
     values = mapping(label.truth.expected_output.get("metrics")).values()
     nulls = sum(value is None for value in values)
     findings.add("figures", len(values) - nulls)

@@ -37,6 +37,7 @@ class Candidate:
     decisions : how many of its figures filings do not simply state, see `work`.
     whole : whether it leaves nothing of weight unknown; the catalog says what share of the episodes must be.
     doubtful : whether a verdict hangs on rounding; then the label is no episode.
+    meaningful : whether an analyst would sign every figure, see `meaning`; else it is no episode either.
     """
 
     report: Report
@@ -48,6 +49,7 @@ class Candidate:
     prior_end: date | None = None
     second_prior_end: date | None = None
     doubtful: bool = False
+    meaningful: bool = True
 
 
 Derive = Callable[[Case, Mapping[str, int]], Candidate | None]
@@ -65,6 +67,7 @@ class Pool:
     examined: int = 0
     unsupported: int = 0
     doubtful: int = 0
+    meaningless: int = 0
     faulty: int = 0
     faults: Counter[str] = field(default_factory=Counter[str])
     broken: list[str] = field(default_factory=list[str])
@@ -80,6 +83,8 @@ class Pool:
             self.unsupported += 1
         elif candidate.doubtful:
             self.doubtful += 1
+        elif not candidate.meaningful:
+            self.meaningless += 1
         elif found := list(faults):
             report = candidate.report
             self.faulty += 1
@@ -131,6 +136,7 @@ class Pool:
             "filings": self.examined,
             "supported": self.examined - self.unsupported,
             "doubtful": self.doubtful,
+            "meaningless": self.meaningless,
             "faulty": self.faulty,
             "faults": dict(sorted(self.faults.items())),
             "compared": compared,
@@ -188,9 +194,9 @@ def build_tasks(
     if len(chosen) < wanted:
         context.notes.append(
             f"{name}: {len(chosen)} episodes instead of {wanted}: of {pool.examined} filings {pool.unsupported} lack "
-            f"figures that the answer needs, {pool.doubtful} hang on rounding, {pool.faulty} do not add up and "
-            f"{len(pool.disagreements)} were derived differently a second time; {len(pool.whole)} labels are whole, "
-            f"and {whole:.0%} of the episodes must be."
+            f"figures that the answer needs, {pool.doubtful} hang on rounding, {pool.meaningless} mean nothing, "
+            f"{pool.faulty} do not add up and {len(pool.disagreements)} were derived differently a second time; "
+            f"{len(pool.whole)} labels are whole, and {whole:.0%} of the episodes must be."
         )
     bounds = objects.catalog["difficulty"][name]
     return shuffled([task(label, difficulty(label.decisions, bounds)) for label in chosen], rng)

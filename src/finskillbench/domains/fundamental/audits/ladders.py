@@ -55,7 +55,7 @@ def earnings_quality(label: Label[FilingInput]) -> Iterator[Rung]:
     if known:
         if not expected["flags"]:
             yield unrated
-        yield Rung("M-score wrong", expected | {"beneish_m_score": score + max(1.0, 0.1 * abs(score))}, 0.65, 0.83)
+        yield Rung("M-score wrong", expected | {"beneish_m_score": score + 1.0}, 0.65, 0.83)
     else:
         yield Rung("M-score and its flag invented", expected | _INVENTED, 0.7, 0.83)
         if not expected["flags"]:
