@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 from finskillbench.domains import domains
-from finskillbench.domains.fundamental.checks.rows import terms_of
 from finskillbench.domains.fundamental.checks.tables import FLOWS, INSTANTS, PERIODIC, UNITS
 from finskillbench.domains.fundamental.second import answers, definitions
 from finskillbench.edition import Edition
@@ -80,7 +79,7 @@ def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
     assert set(PERIODIC_FORMS) == PERIODIC
 
 
-def _at(
+def at(
     part: str, sub_task: str, change: Change, which: Callable[[Row], Any] = lambda row: True
 ) -> Callable[[Any], None]:
     """Change a row of a part: the first for which `which` holds."""
@@ -106,9 +105,7 @@ def _unused(workshop: Any, frame: pl.DataFrame) -> pl.Expr:
     return ~seen
 
 
-def _in_panel(
-    name: str, which: pl.Expr, change: Callable[[Row], Any], *, remove: bool = False
-) -> Callable[[Any], None]:
+def in_panel(name: str, which: pl.Expr, change: Callable[[Row], Any], *, remove: bool = False) -> Callable[[Any], None]:
     """Change or remove the first row of a panel that no episode sees and for which `which` holds."""
 
     def plant(workshop: Any) -> None:
@@ -137,11 +134,11 @@ def _shares_in_thousands(workshop: Any, metric: str) -> tuple[str, str]:
     return symbol, accession
 
 
-def _is(metric: str, **fields: Any) -> pl.Expr:
+def is_of(metric: str, **fields: Any) -> pl.Expr:
     return pl.all_horizontal(pl.col("metric") == metric, *(pl.col(name) == value for name, value in fields.items()))
 
 
-def _clear(field: str) -> Change:
+def clear(field: str) -> Change:
     return lambda row: row[field].clear()
 
 
@@ -149,7 +146,7 @@ def _fewer_counted(manifest: Row) -> None:
     manifest["counts"].update(earnings_quality=6)
 
 
-def _without_the_domain(manifest: Row) -> None:
+def without_the_domain(manifest: Row) -> None:
     for name in SUBTASKS:
         manifest["counts"].pop(name)
 
@@ -162,11 +159,11 @@ def _scale(factor: float) -> Change:
     return lambda row: row.update(value=row["value"] * factor)
 
 
-def _set(**fields: Any) -> Change:
+def setting(**fields: Any) -> Change:
     return lambda row: row.update(fields)
 
 
-def _input(**fields: Any) -> Change:
+def of_input(**fields: Any) -> Change:
     return lambda row: row["input"].update(fields)
 
 
@@ -210,7 +207,7 @@ def _repeat(workshop: Any) -> None:
     """A balance stated once more, by the next report of the company."""
     path = workshop.folder / "panels" / "facts.parquet"
     frame = pl.read_parquet(path)
-    rows = frame.filter(_is("cash", derived=False) & _unused(workshop, frame))
+    rows = frame.filter(is_of("cash", derived=False) & _unused(workshop, frame))
     first, later = (rows.row(place, named=True) for place in (0, 1))
     again = first | {name: later[name] for name in ("filed", "accession", "form")}
     pl.concat([frame, pl.DataFrame([again], schema=frame.schema)]).write_parquet(path)
@@ -230,7 +227,7 @@ def _gross_profit(workshop: Any) -> None:
         for row in workshop.rows("episodes", name):
             held = row["input"]["filing_facts"]
             others |= (pl.col("symbol") == held["symbol"]) & (pl.col("filed") <= date.fromisoformat(held["as_of"]))
-    mine = _is("gross_profit", derived=False, duration="quarterly") & ~others
+    mine = is_of("gross_profit", derived=False, duration="quarterly") & ~others
     inner = pl.col("start").dt.month() != frame.filter(duration="annual")["start"].dt.month().mode()[0]
     rows = frame.filter(mine & inner)
     places = {(row["symbol"], row["end"]): row["place"] for row in rows.iter_rows(named=True)}
@@ -252,90 +249,93 @@ DIFFERENCE = pl.col("derived") & (pl.col("metric") == "capex")
 DEFECTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "coverage: truth inside an episode": (
         "coverage",
-        _at("episodes", "normalization", _input(expected_output={"metrics": {"revenue": 1.0}})),
+        at("episodes", "normalization", of_input(expected_output={"metrics": {"revenue": 1.0}})),
     ),
     "coverage: a task of another prefix": ("coverage", _rename),
     "coverage: fewer episodes than counted": (
         "coverage",
         lambda workshop: workshop.edit_json("manifest.json", _fewer_counted),
     ),
-    "forms: a proxy statement": ("forms", _in_panel("facts", _is("net_income", derived=False), _set(form="DEF 14A"))),
+    "forms: a proxy statement": (
+        "forms",
+        in_panel("facts", is_of("net_income", derived=False), setting(form="DEF 14A")),
+    ),
     "forms: a quarterly report called annual": (
         "forms",
-        _at("episodes", "earnings_quality", _another("10-K"), lambda row: row["input"]["form_type"] == "10-Q"),
+        at("episodes", "earnings_quality", _another("10-K"), lambda row: row["input"]["form_type"] == "10-Q"),
     ),
     "forms: an unknown filing": (
         "forms",
-        _in_panel("facts", _is("inventory", derived=False), _set(accession="0000000000-00-000000")),
+        in_panel("facts", is_of("inventory", derived=False), setting(accession="0000000000-00-000000")),
     ),
     "durations: a half year called a quarter": (
         "durations",
-        _in_panel("facts", (pl.col("duration") == "half") & REPORTED, _set(duration="quarterly")),
+        in_panel("facts", (pl.col("duration") == "half") & REPORTED, setting(duration="quarterly")),
     ),
     "durations: a balance over a period": (
         "durations",
-        _in_panel(
-            "facts", _is("inventory"), lambda row: row.update(start=row["end"] - timedelta(90), duration="quarterly")
+        in_panel(
+            "facts", is_of("inventory"), lambda row: row.update(start=row["end"] - timedelta(90), duration="quarterly")
         ),
     ),
-    "units: euros": ("units", _in_panel("facts", _is("revenue", derived=False), _set(unit="EUR"))),
-    "units: a metric that nobody knows": ("units", _in_panel("facts", _is("inventory"), _set(metric="goodwill"))),
+    "units: euros": ("units", in_panel("facts", is_of("revenue", derived=False), setting(unit="EUR"))),
+    "units: a metric that nobody knows": ("units", in_panel("facts", is_of("inventory"), setting(metric="goodwill"))),
     "units: diluted shares in thousands": ("units", partial(_shares_in_thousands, metric="diluted_shares")),
-    "units: no number": ("units", _in_panel("facts", _is("cash"), _set(value=float("nan")))),
-    "point_in_time: facts of the day after": ("point_in_time", _at("episodes", "earnings_quality", _next_day)),
-    "point_in_time: facts of too few quarters": ("point_in_time", _at("episodes", "normalization", _too_little)),
+    "units: no number": ("units", in_panel("facts", is_of("cash"), setting(value=float("nan")))),
+    "point_in_time: facts of the day after": ("point_in_time", at("episodes", "earnings_quality", _next_day)),
+    "point_in_time: facts of too few quarters": ("point_in_time", at("episodes", "normalization", _too_little)),
     "restatements: a comparative repeated": ("restatements", _repeat),
-    "derived_quarters: not the difference": ("derived_quarters", _in_panel("facts", DIFFERENCE, _scale(1.001))),
-    "derived_quarters: one left out": ("derived_quarters", _in_panel("facts", DIFFERENCE, _set(), remove=True)),
+    "derived_quarters: not the difference": ("derived_quarters", in_panel("facts", DIFFERENCE, _scale(1.001))),
+    "derived_quarters: one left out": ("derived_quarters", in_panel("facts", DIFFERENCE, setting(), remove=True)),
     "balance_sheet: liabilities that are too great": (
         "balance_sheet",
-        _in_panel("facts", _is("total_liabilities", derived=False), _scale(1.1)),
+        in_panel("facts", is_of("total_liabilities", derived=False), _scale(1.1)),
     ),
-    "balance_sheet: no assets": ("balance_sheet", _in_panel("facts", _is("total_assets"), _scale(0.0))),
+    "balance_sheet: no assets": ("balance_sheet", in_panel("facts", is_of("total_assets"), _scale(0.0))),
     "identities: a gross profit that is not revenue less cost": ("identities", _gross_profit),
     "entities: the facts of another company": (
         "entities",
         lambda workshop: workshop.edit_json("manifest.json", _another_cik),
     ),
-    "segments: a member that is too great": ("segments", _in_panel("segments", REPORTED, _scale(1.5))),
-    "segments: a member left out": ("segments", _in_panel("segments", REPORTED, _set(), remove=True)),
-    "segments: an unknown axis": ("segments", _in_panel("segments", REPORTED, _set(axis="customer"))),
+    "segments: a member that is too great": ("segments", in_panel("segments", REPORTED, _scale(1.5))),
+    "segments: a member left out": ("segments", in_panel("segments", REPORTED, setting(), remove=True)),
+    "segments: an unknown axis": ("segments", in_panel("segments", REPORTED, setting(axis="customer"))),
     "normalization: another figure": (
         "normalization",
-        _at("truth", "normalization", _scale_at(OUTPUT, "metrics", "revenue")),
+        at("truth", "normalization", _scale_at(OUTPUT, "metrics", "revenue")),
     ),
     "normalization: an unknown figure": (
         "normalization",
-        _at("truth", "normalization", lambda row: row[OUTPUT]["metrics"].update(ebitda=None)),
+        at("truth", "normalization", lambda row: row[OUTPUT]["metrics"].update(ebitda=None)),
     ),
     "normalization: another definition": (
         "normalization",
-        _at("episodes", "normalization", lambda row: row["input"]["conventions"].update(units="thousands")),
+        at("episodes", "normalization", lambda row: row["input"]["conventions"].update(units="thousands")),
     ),
     "normalization: derived once": (
         "normalization",
-        _at("truth", "normalization", lambda row: row["proof"].update(difference=0.1)),
+        at("truth", "normalization", lambda row: row["proof"].update(difference=0.1)),
     ),
     "earnings_quality: another ratio": (
         "earnings_quality",
-        _at("truth", "earnings_quality", _scale_at(OUTPUT, "accruals_ratio")),
+        at("truth", "earnings_quality", _scale_at(OUTPUT, "accruals_ratio")),
     ),
-    "earnings_quality: another signal": ("earnings_quality", _at("truth", "earnings_quality", _flip_signal)),
+    "earnings_quality: another signal": ("earnings_quality", at("truth", "earnings_quality", _flip_signal)),
     "earnings_quality: another flag": (
         "earnings_quality",
-        _at("truth", "earnings_quality", lambda row: row[OUTPUT].update(flags=["high_accruals", "low_piotroski"])),
+        at("truth", "earnings_quality", lambda row: row[OUTPUT].update(flags=["high_accruals", "low_piotroski"])),
     ),
     "earnings_quality: another M-score": (
         "earnings_quality",
-        _at("truth", "earnings_quality", _scale_at(OUTPUT, "beneish_m_score"), _known("beneish_m_score")),
+        at("truth", "earnings_quality", _scale_at(OUTPUT, "beneish_m_score"), _known("beneish_m_score")),
     ),
     "driver_decomposition: another change": (
         "driver_decomposition",
-        _at("truth", "driver_decomposition", _scale_at(OUTPUT, "revenue_delta")),
+        at("truth", "driver_decomposition", _scale_at(OUTPUT, "revenue_delta")),
     ),
     "driver_decomposition: another direction": (
         "driver_decomposition",
-        _at(
+        at(
             "truth",
             "driver_decomposition",
             lambda row: row[OUTPUT]["margin_drivers"][0].update(direction="unchanged"),
@@ -343,7 +343,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     ),
     "driver_decomposition: a segment left out": (
         "driver_decomposition",
-        _at(
+        at(
             "truth",
             "driver_decomposition",
             lambda row: row[OUTPUT]["top_revenue_drivers"].pop(),
@@ -352,7 +352,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     ),
     "driver_decomposition: another order": (
         "driver_decomposition",
-        _at("truth", "driver_decomposition", lambda row: row[OUTPUT]["margin_drivers"].reverse()),
+        at("truth", "driver_decomposition", lambda row: row[OUTPUT]["margin_drivers"].reverse()),
     ),
 }
 """What is planted: the check that must fail, alone, and how."""
@@ -380,69 +380,3 @@ def test_shares_of_a_cover_page_in_thousands_are_named(workshop: Any) -> None:
 
 def test_every_check_has_its_defect() -> None:
     assert {check for check, _ in DEFECTS.values()} == set(CHECKS[FUNDAMENTAL])
-
-
-@pytest.mark.parametrize("sub_task", SUBTASKS)
-def test_a_malformed_label_is_a_finding(sub_task: str, workshop: Any) -> None:
-    workshop.edit("truth", sub_task, _clear(OUTPUT))
-    report = workshop.validated()
-    where = workshop.rows("truth", sub_task)[0]["task_id"]
-    assert {finding[:2] for finding in defects_of(report)} == {(sub_task, where)}
-
-
-def test_malformed_inputs_are_findings(workshop: Any) -> None:
-    for sub_task in SUBTASKS:
-        workshop.edit("episodes", sub_task, _clear("input"))
-    report = workshop.validated(FUNDAMENTAL)
-    assert {name for domain, name in failed(report) if domain == FUNDAMENTAL} >= {"forms", "point_in_time", *SUBTASKS}
-
-
-@pytest.mark.parametrize("value", ["yesterday", None, 7])
-def test_a_date_that_is_none_is_a_finding(value: Any, workshop: Any) -> None:
-    _at("episodes", "normalization", _input(period_end=value))(workshop)
-    report = workshop.validated(FUNDAMENTAL)
-    assert {name for domain, name in failed(report) if domain == FUNDAMENTAL} >= {"forms", "normalization"}
-
-
-@pytest.mark.parametrize("name", ["facts", "filings", "segments"])
-def test_a_panel_of_other_columns_is_a_finding(name: str, workshop: Any) -> None:
-    path = workshop.folder / "panels" / f"{name}.parquet"
-    pl.read_parquet(path).drop("filed").write_parquet(path)
-    report = workshop.validated(FUNDAMENTAL)
-    assert (FUNDAMENTAL, "point_in_time") in failed(report)
-
-
-def test_what_is_filed_before_its_period_ended(workshop: Any) -> None:
-    """Its filing then has another day too, so that more than one check sees it."""
-    _in_panel("facts", _is("revenue", derived=False), lambda row: row.update(filed=row["start"]))(workshop)
-    report = workshop.validated(FUNDAMENTAL)
-    assert any(
-        "filed before its period ended" in message for name, _, message in defects_of(report) if name == "point_in_time"
-    )
-
-
-def test_a_report_that_nobody_filed_that_day(workshop: Any) -> None:
-    _at("episodes", "normalization", lambda row: row.update(as_of_date="2026-06-01"))(workshop)
-    report = workshop.validated(FUNDAMENTAL)
-    assert any(
-        "was filed on 2026-06-01" in message for name, _, message in defects_of(report) if name == "point_in_time"
-    )
-
-
-def test_parents_that_cannot_be_read(workshop: Any) -> None:
-    _in_panel("facts", DIFFERENCE, _set(parents="from somewhere"))(workshop)
-    report = workshop.validated(FUNDAMENTAL)
-    assert any("cannot be read" in message for _, _, message in defects_of(report))
-    with pytest.raises(ValueError, match="cannot be read"):
-        terms_of("")
-
-
-def test_an_edition_without_the_domain_skips_its_checks(workshop: Any) -> None:
-    for sub_task in SUBTASKS:
-        for part in ("episodes", "truth", "certificates"):
-            (workshop.folder / part / f"{sub_task}.jsonl").unlink()
-    workshop.edit_json("manifest.json", _without_the_domain)
-    report = workshop.validated()
-    skipped = [check for check in report.checks if check.state is State.SKIP]
-    assert [(check.domain, check.name) for check in skipped] == [(FUNDAMENTAL, name) for name in CHECKS[FUNDAMENTAL]]
-    assert {check.reason for check in skipped} == {"the edition has no episodes of fundamental analysis"}

@@ -1,13 +1,11 @@
 """The fundamental-analysis package: its documents, and its scripts against the definitions in plain Python."""
 
-import asyncio
 import importlib.util
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from datetime import date
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,16 +14,10 @@ import pytest
 
 from finskillbench.domains import by_name
 from finskillbench.engines.accounting.quality import BENEISH_COEFFICIENTS, COMPONENTS, FLAGS
-from finskillbench.episode import Episode, JsonObject, Prompt
-from finskillbench.harness.conditions import Condition, mount
-from finskillbench.harness.loop import Surroundings, run_episode
-from finskillbench.harness.models import get_model
-from finskillbench.harness.programs.reading import naive_answer
+from finskillbench.episode import JsonObject
 from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.harness.skills.lint import lint
-from finskillbench.harness.skills.loader import curated, load_package, placebo
-from finskillbench.harness.skills.runner import script_runner
-from finskillbench.sandbox.runner import ScriptRunner
+from finskillbench.harness.skills.loader import curated, load_package
 from finskillbench.sandbox.script import cli
 from finskillbench.sources.edgar.metrics import CANONICAL, CANONICAL_TAGS
 
@@ -94,8 +86,7 @@ def row(metric: str, start: str | None, end: str, value: float, **changes: Any) 
     }
 
 
-@pytest.fixture
-def task() -> JsonObject:
+def quarters() -> JsonObject:
     """The resolved input of all three subtasks: three quarters, and what must be told apart from them."""
     facts = [
         row(metric, STARTS[end], end, value)
@@ -137,6 +128,11 @@ def task() -> JsonObject:
         "filing_facts": {"facts": facts, "segments": segments},
         "conventions": {},
     }
+
+
+@pytest.fixture
+def task() -> JsonObject:
+    return quarters()
 
 
 def recipe_of(sub_task: str) -> Recipe:
@@ -366,61 +362,3 @@ def test_a_script_runs_from_the_command_line(task: JsonObject, tmp_path: Path) -
 def test_the_scripts_start_no_threads_of_tables() -> None:
     code = "import finskillbench.engines.accounting.task, sys; raise SystemExit('polars' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[ScriptRunner]:
-    """A runner as the harness starts it."""
-    with script_runner() as runner:
-        yield runner
-
-
-@pytest.mark.parametrize("sub_task", SUB_TASKS)
-def test_the_runner_returns_what_the_script_returns(sub_task: str, task: JsonObject, warm: ScriptRunner) -> None:
-    payload = json.dumps(payload_of(sub_task, task)).encode()
-    result = asyncio.run(warm.run(ROOT / recipe_of(sub_task).script, payload))
-    assert result.error is None
-    assert result.output == run(sub_task, task)
-
-
-def solved(sub_task: str, task: JsonObject, condition: Condition, warm: ScriptRunner, scratch: Path) -> JsonObject:
-    """What `baseline/reference` submits, through the real loop, tools and runner."""
-    episode = Episode(
-        task_id=f"{sub_task}_test",
-        skill="fundamental_analysis",
-        sub_task=sub_task,
-        as_of_date=date(2024, 5, 1),
-        difficulty="medium",
-        input=task,
-        prompt=Prompt("Do it.", "Respond with a JSON object."),
-        metadata={},
-    )
-    trace = asyncio.run(
-        run_episode(
-            get_model("baseline/reference"),
-            episode,
-            f"Subtask: {sub_task}\nDo it.",
-            lambda: task,
-            mount(condition, curated(), placebo()),
-            Surroundings(runner=warm, scratch_root=scratch),
-        )
-    )
-    assert trace.ended == "submitted"
-    assert trace.answer is not None
-    return json.loads(trace.answer)
-
-
-@pytest.mark.parametrize("sub_task", SUB_TASKS)
-def test_the_reference_program_follows_the_table(
-    sub_task: str, task: JsonObject, warm: ScriptRunner, tmp_path: Path
-) -> None:
-    answer = solved(sub_task, task, Condition.CURATED, warm, tmp_path)
-    assert answer == {key: run(sub_task, task)[key] for key in by_name(sub_task).answer.model_fields}
-
-
-@pytest.mark.parametrize("condition", [Condition.NO_SKILL, Condition.SELF_GENERATED])
-@pytest.mark.parametrize("sub_task", SUB_TASKS)
-def test_without_the_package_it_answers_by_hand(
-    sub_task: str, condition: Condition, task: JsonObject, warm: ScriptRunner, tmp_path: Path
-) -> None:
-    assert solved(sub_task, task, condition, warm, tmp_path) == naive_answer(by_name(sub_task).by_hand, task)

@@ -4,19 +4,17 @@ import hashlib
 from collections import defaultdict
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
 import polars as pl
 import pytest
-from tests.sources.synthetic.truth import filers_of, true_segments, true_value
+from tests.sources.synthetic.truth import filed_facts, filers_of, true_value
 
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.synthetic import SyntheticMarket, simulate
 from finskillbench.sources.synthetic.calendar import LAST_SESSION, sessions
-from finskillbench.sources.synthetic.filers.edgar_files import tag_of
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHY, INSTANTS, PRODUCT
 from finskillbench.sources.synthetic.filers.filer import Filer
 
@@ -43,11 +41,6 @@ def market(request: pytest.FixtureRequest) -> SyntheticMarket:
 @pytest.fixture(scope="module")
 def filers(truth: SyntheticMarket) -> list[Filer]:
     return _filers(truth)
-
-
-def _facts(collection: Path, filer: Filer) -> dict[str, dict[str, dict[str, Any]]]:
-    path = collection / "companyfacts" / f"CIK{filer.company.security.cik}.json"
-    return orjson.loads(path.read_bytes())["facts"]
 
 
 def _day(text: str) -> date:
@@ -118,7 +111,7 @@ def test_year_to_date_figures_are_sums_of_quarters_in_the_files(collection: Path
     """Within one filing: a half is its two quarters, a year its four where the 10-K prints them."""
     checked = 0
     for filer in filers:
-        rows = _facts(collection, filer)["us-gaap"]["NetIncomeLoss"]["units"]["USD"]
+        rows = filed_facts(collection, filer)["us-gaap"]["NetIncomeLoss"]["units"]["USD"]
         printed: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)
         for row in rows:
             printed[row["accn"]][row["start"], row["end"]] = row["val"]
@@ -139,7 +132,7 @@ def test_year_to_date_figures_are_sums_of_quarters_in_the_files(collection: Path
 
 def test_cash_flows_are_printed_for_the_year_to_date_only(collection: Path, filers: list[Filer]) -> None:
     for filer in filers:
-        rows = _facts(collection, filer)["us-gaap"]["NetCashProvidedByUsedInOperatingActivities"]["units"]["USD"]
+        rows = filed_facts(collection, filer)["us-gaap"]["NetCashProvidedByUsedInOperatingActivities"]["units"]["USD"]
         openings = {filer.starts[filer.year_start(i)].isoformat() for i in range(len(filer.ends))}
         assert {row["start"] for row in rows} <= openings
         lengths = {round((_day(row["end"]) - _day(row["start"])).days / 91.25) for row in rows}
@@ -180,158 +173,6 @@ def test_all_quirks_are_there_whatever_the_seed(market: SyntheticMarket) -> None
     assert sum(len(filer.vintages) > 1 for filer in filers) >= 8
 
 
-def test_an_amended_annual_report_takes_revenue_back(filers: list[Filer]) -> None:
-    amended = [filer for filer in filers if filer.quirks.overstated is not None]
-    for filer in amended:
-        last = filer.fiscal.index(filer.quirks.overstated) + 3  # pyright: ignore[reportArgumentType]
-        first, end = filer.starts[last - 3], filer.ends[last]
-        original, correction = [f for f in filer.filings if f.quarter == last]
-        assert (original.form, correction.form) == ("10-K", "10-K/A")
-        before = true_value(filer, "revenue", first, end, correction.filed - timedelta(days=1))
-        after = true_value(filer, "revenue", first, end, correction.filed)
-        quarter = [true_value(filer, "revenue", filer.starts[last], end, f.filed) for f in (original, correction)]
-        assert before is not None
-        assert after is not None
-        assert before > after
-        assert quarter[0] - quarter[1] == before - after  # pyright: ignore[reportOperatorIssue]
-        assert true_value(filer, "revenue", first, end, original.filed - timedelta(days=1)) is None
-        equity = [true_value(filer, "stockholders_equity", None, end, f.filed) for f in (original, correction)]
-        assert equity[0] > equity[1]  # pyright: ignore[reportOperatorIssue]
-    assert amended
-
-
-def test_a_quarterly_loss_is_taken_back(filers: list[Filer]) -> None:
-    found = 0
-    for filer in filers:
-        if filer.quirks.impaired is not None:
-            quarter = filer.fiscal.index(filer.quirks.impaired) + 1
-            original, correction = [f for f in filer.filings if f.quarter == quarter]
-            period = filer.starts[quarter], filer.ends[quarter]
-            assert correction.form == "10-Q/A"
-            loss, profit = (true_value(filer, "net_income", *period, f.filed) for f in (original, correction))
-            assert loss is not None
-            assert profit is not None
-            assert loss < 0 < profit
-            per_share = true_value(filer, "eps_diluted", *period, original.filed)
-            assert per_share is not None
-            assert per_share < 0
-            found += 1
-    assert found >= 2
-
-
-def test_a_spin_off_restates_two_years_of_continuing_operations(filers: list[Filer]) -> None:
-    found = 0
-    for filer in filers:
-        if filer.quirks.spun_off is None:
-            continue
-        last = filer.fiscal.index(filer.quirks.spun_off) - 1
-        amendment = next(f for f in filer.filings if f.form == "10-K/A" and f.quarter == last)
-        eve = amendment.filed - timedelta(days=1)
-        for quarter in range(len(filer.ends)):
-            period = filer.starts[quarter], filer.ends[quarter]
-            before, after = (true_value(filer, "revenue", *period, day) for day in (eve, amendment.filed))
-            net = [true_value(filer, "net_income", *period, day) for day in (eve, amendment.filed)]
-            assert net[0] == net[1]
-            if last - 7 <= quarter <= last:
-                assert before is not None
-                assert after is not None
-                assert after < 0.95 * before
-            else:
-                assert before == after
-        names = [
-            true_segments(filer, PRODUCT, filer.starts[last], filer.ends[last], day) for day in (eve, amendment.filed)
-        ]
-        assert len(set(names[0]) - set(names[1])) == 1
-        found += 1
-    assert found
-
-
-def _rows(collection: Path, filer: Filer, tag: str, accession: str) -> dict[tuple[str, str], int]:
-    """Figures of a tag in one filing by first and last day."""
-    rows = _facts(collection, filer).get("us-gaap", {}).get(tag, {"units": {"USD": []}})["units"]["USD"]
-    return {(row["start"], row["end"]): row["val"] for row in rows if row["accn"] == accession}
-
-
-def _year(filer: Filer, year: int) -> tuple[int, Any, Any]:
-    """The last quarter of a fiscal year, its 10-K and the 10-Q before."""
-    last = filer.fiscal.index(year) + 3
-    return last, *(next(f for f in filer.filings if f.quarter == q and "/A" not in f.form) for q in (last, last - 1))
-
-
-def test_a_recast_year_cannot_be_split_by_difference(filers: list[Filer]) -> None:
-    """The 10-K tells its three years without a business: less nine months with it, the fourth quarter is too small."""
-    found = 0
-    for filer in filers:
-        for year in filer.quirks.recast:
-            last, annual, quarterly = _year(filer, year)
-            first, eve = filer.starts[last - 3], annual.filed - timedelta(days=1)
-            nine = true_value(filer, "revenue", first, filer.ends[last - 1], eve)
-            whole = true_value(filer, "revenue", first, filer.ends[last], annual.filed)
-            before = filer.starts[last - 7], filer.ends[last - 4]
-            told = [true_value(filer, "revenue", *before, day) for day in (eve, annual.filed)]
-            assert nine is not None
-            assert whole is not None
-            assert None not in told
-            assert told[0] > 1.05 * told[1]  # pyright: ignore[reportOptionalOperand, reportOperatorIssue]
-            truly = filer.value(annual.vintage, "revenue", last, last)
-            if abs(truly) > 1e8:
-                assert whole - nine < 0.95 * truly
-            assert quarterly.vintage < annual.vintage
-            quarter = true_value(filer, "revenue", filer.starts[last], filer.ends[last], annual.filed)
-            assert quarter == (truly if "revenue" in annual.quarterly_metrics else None)
-            found += 1
-    assert found >= 15
-
-
-def test_depreciation_is_split_redefined_and_tagged_twice(collection: Path, filers: list[Filer]) -> None:
-    whole, line, intangibles = (
-        "DepreciationDepletionAndAmortization",
-        "DepreciationAndAmortization",
-        "AmortizationOfIntangibleAssets",
-    )
-    seen = set[str]()
-    for filer in filers:
-        last, annual, quarterly = _year(filer, filer.quirks.redefined or 2021)
-        period = str(filer.starts[last - 3]), str(filer.ends[last])
-        metric = "depreciation_amortization"
-        true = round(filer.value(annual.vintage, metric, last - 3, last))
-        if filer.quirks.redefined is not None:
-            now = [_rows(collection, filer, tag, annual.accession)[period] for tag in (whole, intangibles)]
-            assert sum(now) == true
-            assert now[1] > 0.05 * true
-            assert not _rows(collection, filer, intangibles, quarterly.accession)
-            seen.add("redefined")
-        if filer.quirks.expensed:
-            expensed = _rows(collection, filer, line, annual.accession)[period]
-            assert 0 < expensed < 0.7 * true
-            quarter = str(filer.starts[last - 1]), str(filer.ends[last - 1])
-            assert quarter in _rows(collection, filer, line, quarterly.accession)
-            assert quarter not in _rows(collection, filer, whole, quarterly.accession)
-            seen.add("expensed")
-        if filer.fiscal[last] in filer.quirks.of_two.get(metric, ()):
-            tags = [tag_of(filer, metric, filing) for filing in (annual, quarterly)]
-            assert len(set(tags)) == 2
-            quarter = filer.starts[last], filer.ends[last]
-            assert true_value(filer, metric, *quarter, annual.filed) is None
-            seen.add("of two")
-    assert seen == {"redefined", "expensed", "of two"}
-
-
-def test_product_revenue_stands_beside_the_total(collection: Path, filers: list[Filer]) -> None:
-    """Under the tag that is most filers' total; only revenue less cost tells the two apart."""
-    found = 0
-    for filer in filers:
-        for year in (2016, 2021) if filer.quirks.parted else ():
-            last, annual, _ = _year(filer, year)
-            period = str(filer.starts[last - 3]), str(filer.ends[last])
-            names = ("SalesRevenueGoodsNet", "SalesRevenueNet") if year == 2016 else ("Revenues", TAG_SINCE_2018)
-            total, part = (_rows(collection, filer, tag, annual.accession)[period] for tag in names)
-            assert total == round(filer.value(annual.vintage, "revenue", last - 3, last))
-            assert 0.9 * total < part < 0.95 * total
-            found += 1
-    assert found >= 2
-
-
 def test_odd_quarters_calendars_and_deadlines(collection: Path, filers: list[Filer]) -> None:
     revenues = [filer.vintages[-1].money["revenue"] for filer in filers]
     assert any((values == 0).any() for values in revenues)
@@ -356,7 +197,7 @@ def test_odd_quarters_calendars_and_deadlines(collection: Path, filers: list[Fil
 def test_tags_change_go_missing_and_stray(collection: Path, filers: list[Filer]) -> None:
     changed = stray = 0
     for filer in filers:
-        facts = _facts(collection, filer)["us-gaap"]
+        facts = filed_facts(collection, filer)["us-gaap"]
         assert ("Liabilities" in facts) == ("total_liabilities" not in filer.quirks.unreported)
         assert ("MinorityInterest" in facts) == filer.quirks.minority
         if filer.company.security.sector == "Financial Services":

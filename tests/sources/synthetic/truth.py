@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from datetime import date
 from functools import cache
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
 
 from finskillbench.sources.synthetic import SyntheticMarket, simulate
 from finskillbench.sources.synthetic.filers.edgar_files import tag_of
@@ -158,3 +161,9 @@ def readable(member: str) -> str:
         return {"US": "United States"}[name]
     spaced = "".join(f" {c}" if c.isupper() and i else c for i, c in enumerate(name))
     return spaced.replace(" And ", " and ")
+
+
+def filed_facts(collection: Path, filer: Filer) -> dict[str, dict[str, dict[str, Any]]]:
+    """What a filer's company facts hold, by taxonomy and tag."""
+    path = collection / "companyfacts" / f"CIK{filer.company.security.cik}.json"
+    return orjson.loads(path.read_bytes())["facts"]

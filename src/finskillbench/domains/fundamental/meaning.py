@@ -18,7 +18,7 @@ LARGEST: Mapping[str, float] = MappingProxyType(
     {
         "operating_margin": 1.0,
         "beneish_m_score": 10.0,
-        "income_quality_ratio": 10.0,
+        "income_quality_ratio": 20.0,
         "accruals_ratio": 1.0,
         "contribution_pct": 1000.0,
         "delta_pp": 100.0,
