@@ -46,3 +46,10 @@ def test_operating_income_of_segments_is_told_from_that_of_the_statement() -> No
     assert not of_segments(said, statement(revenue=88_898.0, operating_income=8_992.0))
     assert not of_segments(said | {(END, pretax): [8_992.0]}, statement(revenue=88_898.0, operating_income=12_863.0))
     assert not of_segments({(END, "Revenues"): [88_898.0]}, statement(revenue=88_898.0, operating_income=12_863.0))
+
+
+def test_companies_without_operating_income_are_known_where_their_costs_are_not_filed() -> None:
+    """Deere's operating profit of 2024 is 4,514 + 1,627 + 2,009 + 889 M of its segments, 0001558370-24-016169."""
+    deere = Statement("DE", END, Duration.ANNUAL, {"revenue": 51_716e6, "operating_income": 9_039e6})
+    assert of_segments({}, deere)
+    assert not of_segments({}, Statement("DE", END, Duration.ANNUAL, {"revenue": 51_716e6}))
