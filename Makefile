@@ -3,6 +3,8 @@
 .PHONY: help run llm check test test-fast lint types layers bench lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
+# Compiled files are kept even where the surroundings say otherwise: every process of the tests would compile all anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 PY := $(VENV)/bin/python

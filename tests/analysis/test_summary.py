@@ -97,6 +97,24 @@ def test_the_interval_covers_where_clusters_repeat_and_differ_in_size() -> None:
     assert held["alone"] / 1_500 < 0.85
 
 
+@pytest.mark.parametrize("count", [10, 20, 40])
+def test_rare_successes_are_covered_or_have_no_interval(count) -> None:
+    """Every number of successes, weighed by its probability: a printed interval misses in at most 7.5 of 100 cases."""
+    tasks = [f"t{i}" for i in range(count)]
+    alone, nothing = {task: task for task in tasks}, dict.fromkeys(tasks, 0.0)
+    intervals = []
+    for successes in range(count + 1):
+        change = paired_difference({t: float(i < successes) for i, t in enumerate(tasks)}, nothing, alone)
+        assert change is not None
+        intervals.append(change.interval)
+    assert intervals[:5] == [None] * 5
+    assert intervals[count // 2] is not None
+    for rate in np.linspace(0.01, 0.5, 50):
+        chances = stats.binom.pmf(np.arange(count + 1), count, rate)
+        missed = [one is not None and not one[0] <= rate <= one[1] for one in intervals]
+        assert chances[missed].sum() <= 0.075
+
+
 SCORED = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0, 1), max_size=8)
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from finskillbench.audit.catalog import CHECKS, LABELS
 from finskillbench.audit.report import ALL, AuditReport
+from finskillbench.audit.seen import Beside
 from finskillbench.audit.work import Part, add, brought_by, do, merged, pieces_of
 from finskillbench.domains import domain, domains
 from finskillbench.edition import Edition
@@ -27,7 +29,7 @@ Progress = Callable[[str, int, int | None], None]
 def names_of_checks(edition: Edition) -> tuple[str, ...]:
     """The checks that can be asked of an edition, in the order of the table."""
     brought = dict.fromkeys(name for one in _domains_of(edition) for name in brought_by(domain(one)))
-    return (LABELS, *CHECKS, *(name for name in brought if name not in CHECKS))
+    return tuple(dict.fromkeys((LABELS, *CHECKS, *brought)))
 
 
 def _domains_of(edition: Edition) -> list[str]:
@@ -40,6 +42,7 @@ def audit_edition(
     only: Collection[str] | None = None,
     *,
     other: Edition | None = None,
+    raw_dir: Path | None = None,
     progress: Progress = lambda stage, done, total: None,
 ) -> AuditReport:
     """Audit an edition in as many processes as there are cores.
@@ -49,6 +52,7 @@ def audit_edition(
     edition : loaded, so its files are those of its manifest.
     only : names of checks; None for all.
     other : an edition of another seed, on which `signature` tries what it learned on this one.
+    raw_dir : a collection of raw files; `rederived` holds published labels against the company facts in it.
     progress : called with what is being done, pieces done and pieces in all.
 
     Raises
@@ -70,7 +74,7 @@ def audit_edition(
         progress(f"auditing {title}".replace("_", " "), done, len(pieces))
 
     progress("starting", 0, len(pieces))
-    parts = do(edition, other, pieces, tick)
+    parts = do(edition, Beside(other, raw_dir), pieces, tick)
     checks = tuple(_checks(wanted, merged(parts)))
     return AuditReport(edition.digest, len(edition.episodes()), time.perf_counter() - started, checks)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -39,19 +40,35 @@ from finskillbench.scoring.values import array, is_object, mapping, text
 REFERENCE, TRIVIAL, NOP = "baseline/reference", "baseline/trivial", "baseline/nop"
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What an audit may look at beside the edition.
+
+    other : an edition of another seed, for checks that try on one what they learned on the other.
+    raw_dir : a collection of raw files, a witness of published labels.
+    """
+
+    other: Edition | None = None
+    raw_dir: Path | None = None
+
+
+def _opened(folder: Path) -> Edition:
+    return Edition(folder, read_manifest(folder))
+
+
 class Bench:
     """An edition on the bench: opened once per process, with the tools, packages and programs of the harness.
 
     Parameters
     ----------
     edition : loaded by `load_edition`.
-    other : another edition, for checks that try on one what they learned on the other.
+    beside : what lies outside it.
     """
 
-    def __init__(self, edition: Edition, other: Edition | None = None) -> None:
+    def __init__(self, edition: Edition, beside: Beside) -> None:
         self.edition = edition
-        self.other = other
-        self.shared = Shared(edition)
+        self.other = beside.other
+        self.shared = Shared(edition, beside.raw_dir)
         packages = curated()
         self.mounts: dict[Condition, Mount] = {
             condition: mount(condition, packages, {}) for condition in (Condition.NO_SKILL, Condition.CURATED)
@@ -62,10 +79,9 @@ class Bench:
         self._stack.callback(self.loop.close)
 
     @classmethod
-    def reopened(cls, path: Path, other: Path | None) -> Bench:
+    def reopened(cls, edition: Path, other: Path | None, raw_dir: Path | None) -> Bench:
         """The bench of another process; the files were verified by the one that called `load_edition`."""
-        editions = [Edition(folder, read_manifest(folder)) for folder in (path, other) if folder is not None]
-        return cls(*editions)
+        return cls(_opened(edition), Beside(None if other is None else _opened(other), raw_dir))
 
     @cached_property
     def surroundings(self) -> Surroundings:

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from finskillbench.audit.base import AuditCheck
 from finskillbench.audit.catalog import CHECKS, LABELS
-from finskillbench.audit.seen import Bench, Seen
+from finskillbench.audit.seen import Bench, Beside, Seen
 from finskillbench.domains import by_name, domain
 from finskillbench.domains.base import Domain, DomainCheck
 from finskillbench.domains.examination import Subject, examining
@@ -62,17 +62,17 @@ class Part:
     findings: Findings
 
 
-def do(edition: Edition, other: Edition | None, pieces: Sequence[Piece], tick: Callable[[str], None]) -> list[Part]:
+def do(edition: Edition, beside: Beside, pieces: Sequence[Piece], tick: Callable[[str], None]) -> list[Part]:
     """Do all pieces and return what was found, in the order of the pieces; `tick` is told of each that is done."""
     workers = min(len(os.sched_getaffinity(0)), len(pieces))
     if workers < 2 or sum(piece.stop - piece.first for piece in pieces) <= _ALONE:
-        bench = Bench(edition, other)
+        bench = Bench(edition, beside)
         try:
             with threadpool_limits(1):
                 return [part for piece in pieces for part in _told(tick, piece, _do(bench, piece))]
         finally:
             bench.close()
-    paths = edition.path, None if other is None else other.path
+    paths = edition.path, None if beside.other is None else beside.other.path, beside.raw_dir
     done: dict[Piece, list[Part]] = {}
     context = multiprocessing.get_context("spawn")  # the numerical libraries hold threads, which a fork would break
     with ProcessPoolExecutor(workers, context, _open, paths) as pool:
@@ -125,9 +125,9 @@ def brought_by(own: Domain) -> dict[str, list[DomainCheck]]:
 _bench: Bench | None = None
 
 
-def _open(path: Path, other: Path | None) -> None:
+def _open(path: Path, other: Path | None, raw_dir: Path | None) -> None:
     global _bench
-    bench = _bench = Bench.reopened(path, other)
+    bench = _bench = Bench.reopened(path, other, raw_dir)
     threadpool_limits(1)
     Finalize(None, bench.close, exitpriority=10)
 

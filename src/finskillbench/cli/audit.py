@@ -30,6 +30,10 @@ def audit(
         Path | None,
         typer.Option(metavar="EDITION", help="Edition of another seed, on which `signature` tries what it learned."),
     ] = None,
+    raw_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Raw files with company facts, which `rederived` holds published labels to."),
+    ] = None,
 ) -> None:
     """Audit an edition: can every truth be reached, in no shorter way, and do scores fall as they should.
 
@@ -42,7 +46,7 @@ def audit(
         progress("reading the edition")
         loaded = load_edition(edition)
         beside = None if other is None else load_edition(other)
-        report = audit_edition(loaded, check, other=beside, progress=progress)
+        report = audit_edition(loaded, check, other=beside, raw_dir=raw_dir, progress=progress)
     _show(report)
     if as_json is not None:
         import orjson

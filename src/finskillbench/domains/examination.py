@@ -45,10 +45,14 @@ class ExaminedEdition(Protocol):
 
 
 class Shared:
-    """What the checks of all domains share: the edition and its panels, read once."""
+    """What the checks of all domains share: the edition and its panels, read once.
 
-    def __init__(self, edition: ExaminedEdition) -> None:
+    `raw_dir` is a collection of raw files from outside the edition, a witness of labels that bring no facts.
+    """
+
+    def __init__(self, edition: ExaminedEdition, raw_dir: Path | None = None) -> None:
         self.edition = edition
+        self.raw_dir = raw_dir
 
     @property
     def built(self) -> bool:
@@ -73,6 +77,7 @@ class Subject:
         names = [subtask.name for subtask in domain.subtasks if subtask.name in self.edition.sub_tasks]
         self.episodes: tuple[Episode, ...] = self.edition.episodes(names) if names else ()
         self.built = shared.built
+        self.raw_dir = shared.raw_dir
         self._shared = shared
 
     def of(self, sub_task: str) -> tuple[Episode, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from finskillbench.domains.base import Domain
 from finskillbench.domains.fundamental import driver_decomposition, earnings_quality, normalization, objects
+from finskillbench.domains.fundamental.audits import labels
 from finskillbench.domains.fundamental.checks import CHECKS
 from finskillbench.domains.fundamental.released import RELEASED
 
@@ -19,4 +20,5 @@ DOMAIN = Domain(
     protocol_episodes=100,
     parameters=objects.parameters,
     released=RELEASED,
+    audits={"rederived": labels.rederived, "spec_agrees": labels.spec_agrees},
 )

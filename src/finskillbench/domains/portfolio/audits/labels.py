@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,7 +17,8 @@ _DUST = 1e-4
 """A weight below a basis point is no holding under any definition of one."""
 _RISK_FREE_SHARE = 0.5
 """Annual returns of all names below this share of an annual risk-free rate are daily, or alphas."""
-_FIGURE = re.compile(r"(\d+(?:\.\d+)?)\s*(%|per cent|percent|basis points|bps?\b)?")
+_FIGURE = re.compile(r"(?<!S&P )\b(\d+(?:\.\d+)?)\s*(%|per cent|percent|basis points|bps?\b)?")
+"""A figure in words with its unit; the S&P 500 is a name."""
 _UNITS = {"": 1.0, "%": 100.0, "per cent": 100.0, "percent": 100.0, "basis points": 1e4, "bp": 1e4, "bps": 1e4}
 
 
@@ -35,7 +37,7 @@ def units(subject: Subject, findings: Findings) -> None:
 
 
 def spec_agrees(subject: Subject, findings: Findings) -> None:
-    """A mandate in words and the call that it implies hold the same figures."""
+    """A mandate in words and the call that it implies hold the same figures, each as often."""
 
     def examine(episode: Episode, truth: Truth) -> None:
         _examine_call(episode, subject.input_of(episode), truth.expected_output, findings)
@@ -91,12 +93,18 @@ def _examine_call(episode: Episode, task_input: JsonObject, label: JsonObject, f
     if not isinstance(words, str) or not is_object(call) or "conventions" in task_input or "sectors" in task_input:
         return  # the texts of our own build are read word by word when their labels are derived again
     findings.add("mandates")
-    said = {round(float(figure) / _UNITS[unit or ""], 9) for figure, unit in _FIGURE.findall(words)}
-    asked = {round(value, 9) for value in _figures(call) if not isinstance(value, bool)}
+    said = Counter(round(float(figure) / _UNITS[unit or ""], 9) for figure, unit in _FIGURE.findall(words))
+    asked = Counter(round(value, 9) for value in _figures(call))
     for figure in sorted(said - asked):
-        findings.fail(episode.task_id, f"the words state {figure:g}, the call does not", "optimizer_call")
-    for figure in sorted(asked - said - {0.0, 1.0}):
-        findings.fail(episode.task_id, f"the call states {figure:g}, the words do not", "optimizer_call")
+        message = f"the words state {figure:g} {_times(said[figure])}, the call {_times(asked[figure])}"
+        findings.fail(episode.task_id, message, "optimizer_call")
+    for figure in sorted((asked - said).keys() - {0.0, 1.0}):
+        message = f"the call states {figure:g} {_times(asked[figure])}, the words {_times(said[figure])}"
+        findings.fail(episode.task_id, message, "optimizer_call")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times" if count else "never"
 
 
 def _figures(value: Any) -> Iterator[float]:
