@@ -49,6 +49,19 @@ def test_months_whose_returns_correlate_are_hardly_more_than_one_market() -> Non
     assert _effective_markets(episodes) == (6, pytest.approx(1.0))
 
 
+@pytest.mark.parametrize(("numbers", "told"), [(1, [("difficulty", "valuation", "difficulty")]), (9, [])])
+def test_a_harder_level_that_is_less_work_is_named(numbers: int, told: Any, audited: Audited) -> None:
+    tasks = toy.tasks()
+    for place in (1, 4):
+        episode, truth = tasks[place]
+        proof = {**truth.proof, "numbers": numbers}
+        tasks[place] = replace(episode, difficulty="hard"), replace(truth, proof=proof)
+    report = audited(tasks, "difficulty")
+    assert found(report) == told
+    assert report.clean  # it makes no label wrong
+    assert report.checks[0].figures["steps"] == {"valuation": {"easy": 4.0, "hard": 2.0 + numbers}}
+
+
 def marked(count: int, mark: Callable[[str], dict[str, Any]]) -> list[Any]:
     """Tasks whose larger holding alternates without a pattern, each with what `mark` makes of it."""
     made: list[Any] = []

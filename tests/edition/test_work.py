@@ -25,8 +25,8 @@ def test_an_optimum_counts_its_limits_holdings_and_conditions() -> None:
 def test_filed_figures_are_read_one_by_one_and_a_matrix_at_once() -> None:
     facts = {"facts": [{"value": 1.0}] * 7, "segments": [{"value": 1.0}] * 2}
     resolved = {"symbol": "A", "filing_facts": facts, "covariance_matrix": {"matrix": [[1.0, 0.0], [0.0, 1.0]]}}
-    made = task({"symbol": "A"}, {"flags": ["low"], "ratio": None, "score": 3}, proof={"numbers": 14})
-    assert work_of(made, resolved) == Work(reads=3 + 9, decisions=2, computations=14)
+    made = task({"symbol": "A"}, {"flags": ["low"], "ratio": None, "score": 3}, {"decisions": 5}, {"numbers": 14})
+    assert work_of(made, resolved) == Work(reads=3 + 9, decisions=2 + 5, computations=14)
 
 
 def test_medians_stand_in_the_order_of_the_levels() -> None:

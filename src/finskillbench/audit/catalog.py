@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from finskillbench.audit.base import AuditCheck
+from finskillbench.audit.difficulty import difficulty
 from finskillbench.audit.distinct import distinct
 from finskillbench.audit.labels import certified, spec_agrees, unique
 from finskillbench.audit.leak import leak
@@ -28,6 +29,7 @@ CHECKS: Mapping[str, AuditCheck] = {
         AuditCheck("unique", "is every optimum the only one", look=unique),
         AuditCheck("spec_agrees", "do the episodes state what the truth was made by", spec_agrees, needs_truth=False),
         AuditCheck("distinct", "are the episodes as many tasks as they count", survey=distinct),
+        AuditCheck("difficulty", "are harder tasks more work", survey=difficulty),
         AuditCheck("signature", "is a label told by how its input looks", survey=signature),
         AuditCheck("exploits", "does cheating pay", look=exploits, conclude=best_cheat),
         AuditCheck("floor_and_ceiling", "do right answers score 1 and idle ones 0", floor_and_ceiling, floors),

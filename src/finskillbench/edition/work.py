@@ -4,7 +4,8 @@
 work than easy. All three are counted from what the build has at hand, so that they cost it nothing:
 
 - reads: fields of the input, and figures as filed that an episode may see;
-- decisions: limits, views, shocks and holdings that the answer has to heed one by one, and the entries that it lists;
+- decisions: limits, views, shocks and holdings that the answer has to heed one by one, the entries that it lists, and
+  the figures for which one of several things that filings state has to be chosen;
 - computations: numbers that were derived for the answer or, for an optimum, conditions that hold it in place, over all
   the programs that were solved.
 """
@@ -38,7 +39,7 @@ def work_of(task: Task, resolved: Mapping[str, Any]) -> Work:
     filed = sum(len(array(part)) for value in resolved.values() for part in _tables(value))
     return Work(
         reads=len(resolved) + filed,
-        decisions=_entries(task.episode.input) + _listed(task.truth.expected_output),
+        decisions=_entries(task.episode.input) + _listed(task.truth.expected_output) + _chosen(task.certificate),
         computations=_computed(task.certificate) or _derived(task.truth.proof),
     )
 
@@ -75,6 +76,10 @@ def _listed(answer: object) -> int:
     if not is_object(answer):
         return len(array(answer))
     return sum(_listed(one) if is_object(one) or is_array(one) else one not in (0, None) for one in answer.values())
+
+
+def _chosen(certificate: object) -> int:
+    return int(number(mapping(certificate).get("decisions")) or 0)
 
 
 def _computed(certificate: object) -> int:
