@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.audit import toy
+from tests.editions import write_edition
 
-from finskillbench.audit import AuditReport
+from finskillbench.audit import AuditReport, audit_edition
 from finskillbench.audit.distinct import _effective_markets, _repeats  # pyright: ignore[reportPrivateUsage]
+from finskillbench.edition import load_edition
 
 Audited = Callable[..., AuditReport]
 
@@ -85,6 +88,18 @@ def marked(count: int, mark: Callable[[str], dict[str, Any]]) -> list[Any]:
 def test_a_mark_that_tells_the_label_is_a_signature(audited: Audited) -> None:
     tasks = marked(60, lambda larger: {"note": "first" if larger == "A" else "second"})
     assert found(audited(tasks, "signature")) == [("signature", "valuation", "largest")]
+
+
+@pytest.mark.parametrize(("other", "told"), [("second", [("signature", "valuation", "largest")]), ("first", [])])
+def test_what_one_edition_teaches_is_tried_on_another(other: str, told: Any, register: Any, tmp_path: Path) -> None:
+    """In the other edition the mark goes with the label again, or stands on every episode and tells nothing."""
+    learned = marked(60, lambda larger: {"note": "first" if larger == "A" else "second"})
+    tried = marked(60, lambda larger: {"note": "first" if larger == "A" else other})
+    one, two = (
+        load_edition(write_edition(tmp_path / name, tasks, {"kind": "rederived"}))
+        for name, tasks in (("one", learned), ("two", tried))
+    )
+    assert found(audit_edition(one, ["signature"], other=two)) == told
 
 
 def test_numbers_are_not_read(audited: Audited) -> None:
