@@ -9,6 +9,7 @@ from typing import Any
 from finskillbench.domains.agreement import AGREEMENT, Leaf
 from finskillbench.domains.base import Label
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError
+from finskillbench.engines.optimisation.program import ConicProgram
 from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import number
@@ -39,9 +40,10 @@ def certificate_of(certified: Certified) -> dict[str, Any]:
     }
 
 
-def farkas_of(error: InfeasibleError) -> dict[str, Any]:
-    """The certificate of infeasibility: a checked ray and the limits it weighs."""
-    return {"kind": "infeasible", **asdict(error.proof), "conflict": error.multipliers, "ray": error.ray.tolist()}
+def farkas_of(error: InfeasibleError, program: ConicProgram) -> dict[str, Any]:
+    """The certificate of infeasibility: a checked ray of a program, by the names of the limits that it weighs."""
+    ray = {block.label: error.ray[block.rows].tolist() for block in program.blocks}
+    return {"kind": "infeasible", **asdict(error.proof), "conflict": error.multipliers, "ray": ray}
 
 
 def rederived(task_id: str, leaves: Sequence[Leaf]) -> dict[str, Any]:

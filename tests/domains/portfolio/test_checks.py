@@ -147,7 +147,8 @@ def _perturb(row: dict[str, Any]) -> None:
 
 def _spoil_refutation(row: dict[str, Any]) -> None:
     if "farkas" in row["certificate"]:
-        row["certificate"]["farkas"]["ray"] = [-value for value in row["certificate"]["farkas"]["ray"]]
+        ray = row["certificate"]["farkas"]["ray"]
+        ray |= {limit: [-value for value in values] for limit, values in ray.items()}
     else:
         row["certificate"]["witness"] = np.roll(row["certificate"]["witness"], 1).tolist()
 

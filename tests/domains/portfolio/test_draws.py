@@ -56,10 +56,8 @@ def test_objectives_and_tiers_are_drawn_evenly(edition: Edition) -> None:
 
 def test_month_ends_are_all_used(edition: Edition) -> None:
     for sub_task in PORTFOLIO:
-        # Not every month-end has portfolios of one style that lie far enough from what infeasibility tasks ask.
-        least = 8 if sub_task == "infeasibility_detection" else 10
         months = Counter(episode.as_of_date for episode in edition.episodes([sub_task]))
-        assert len(months) >= least, sub_task
+        assert len(months) >= 10, sub_task
         assert max(months.values()) <= 10, sub_task
 
 
@@ -79,13 +77,20 @@ def test_no_minimum_variance_mandate_has_a_scale_narrower_than_fifty_basis_point
 def test_infeasibility_is_half_and_half_and_clear_of_the_grey_band(edition: Edition) -> None:
     truths = [edition.truth(e.task_id).expected_output for e in edition.episodes(["infeasibility_detection"])]
     assert sum(truth["feasible"] for truth in truths) == 20
-    low, high = SETTINGS["infeasibility"]["beyond"]
+    (least_low, least_high), (_, widest) = SETTINGS["infeasibility"]["least_turnover"], SETTINGS["infeasibility"]["gap"]
     for episode, truth in zip(edition.episodes(["infeasibility_detection"]), truths, strict=True):
         limit, least = episode.input["constraints"]["max_turnover"], truth["minimum_turnover"]
         assert truth["feasible"] is (least <= limit)
         assert abs(least - limit) >= SETTINGS["grey_band"]
-        if not truth["feasible"]:
-            assert limit + low - 0.003 <= least <= limit + high + 0.003
+        assert least_low - 0.006 <= least <= least_high + 0.006
+        assert max(limit / least, least / limit) <= 1.04 + widest  # limits are halves of a percent
+
+
+def test_least_turnovers_of_infeasibility_differ_and_so_do_the_mandates(edition: Edition) -> None:
+    episodes = edition.episodes(["infeasibility_detection"])
+    least = {round(edition.truth(e.task_id).expected_output["minimum_turnover"], 3) for e in episodes}
+    assert len(least) >= 35
+    assert len({json.dumps(e.input["constraints"], sort_keys=True) for e in episodes}) == 40
 
 
 def test_labels_differ(edition: Edition) -> None:

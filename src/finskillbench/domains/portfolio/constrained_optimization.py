@@ -26,7 +26,7 @@ from finskillbench.domains.portfolio.merit import (
 )
 from finskillbench.domains.portfolio.naive import equal_weights
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, Tier
-from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio
+from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio, of_few_names
 from finskillbench.domains.portfolio.objects.tiers import mandate_fields, market_fields, month_problem
 from finskillbench.domains.portfolio.proofs import EXACT, Recheck
 from finskillbench.domains.proofs import certificate_of, proof_of
@@ -142,7 +142,8 @@ def _case(
     for attempt in range(_ATTEMPTS):
         rng = context.generator(NAME, month.as_of, tier.name, objective, attempt)
         try:
-            current, least = legacy_portfolio(month, tier, float(rng.uniform(*tier.legacy_turnover)), rng)
+            target = float(rng.uniform(*tier.legacy_turnover))
+            current, least = legacy_portfolio(month, tier, target, of_few_names(len(month.tickers), rng))
         except (InfeasibleError, UndecidedError):
             continue
         limit = tier.max_turnover

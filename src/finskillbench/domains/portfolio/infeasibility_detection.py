@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,15 +10,17 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits import exploits
 from finskillbench.domains.portfolio.audits.ladders import infeasibility as ladders
 from finskillbench.domains.portfolio.definitions import EXACT_LIMITS, METADATA, PRECISION, SKILL, conventions
-from finskillbench.domains.portfolio.inputs import InfeasibilityInput
+from finskillbench.domains.portfolio.inputs import Constraints, InfeasibilityInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, Tier
-from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio
+from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio, of_one_style
+from finskillbench.domains.portfolio.objects.settings import InfeasibilitySettings
 from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_problem
 from finskillbench.domains.portfolio.proofs import EXACT, Recheck
 from finskillbench.domains.proofs import certificate_of, farkas_of, proof_of
@@ -26,7 +29,7 @@ from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION, Cer
 from finskillbench.engines.portfolio.feasibility import least_turnover, shifted
 from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
 from finskillbench.engines.portfolio.mandate import problem_from
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, tracking_error
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
@@ -38,11 +41,15 @@ from finskillbench.scoring.values import boolean, number
 NAME = "infeasibility_detection"
 METHOD = "infeasibility_detection"
 _ATTEMPTS = 480
-"""Current portfolios drawn for one case before the build gives up; a draw takes 3 ms."""
-_ATTEMPTS_A_MONTH = 10
+"""Mandates with current portfolios drawn for one case before the build gives up; a draw takes 10 ms."""
+_ATTEMPTS_A_MONTH = 40
 _CLOSE = 0.003
 """How near a drawn portfolio's least turnover must come to the one wanted."""
-_BY_CAPS = 0.9
+_LIMIT_STEPS = 200
+"""Turnover limits are written in halves of a percent."""
+_LEAST_ERROR = 0.01
+"""A limit on tracking error is at least this: one of less is ambiguous by its rounding."""
+_BY_CAPS = 0.7
 """Share of the least turnover that the caps alone may account for: tracking error and factors have to matter."""
 _EVIDENCE = {"full": 1e-3, "full_floor": 5e-4, "zero": 0.05, "zero_floor": 1e-3}
 """Error of the least turnover that costs nothing, a tenth of a percent or the rounding to three decimals of a fraction
@@ -69,7 +76,7 @@ class Case:
     tier: Tier
     task_input: InfeasibilityInput
     least_turnover: Certified
-    refutation: InfeasibleError | None
+    refutation: JsonObject | None
 
 
 def definitions(task_input: JsonObject) -> dict[str, str]:
@@ -78,66 +85,99 @@ def definitions(task_input: JsonObject) -> dict[str, str]:
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """Half feasible, half infeasible cases of the hard tier, none inside the grey band around the turnover limit.
+    """Half feasible, half infeasible cases, none inside the grey band around the turnover limit.
 
-    Current portfolios are drawn for this subtask alone, close to the limit on both sides of it: no other episode gives
-    a verdict away, and neither do the distance to the benchmark, the order or the name of an episode. The least
-    turnovers of each verdict are spread evenly over their range, so that no constant is near many of them.
+    Mandates and current portfolios are drawn for this subtask alone and alike for both verdicts; the turnover limit
+    alone is then set above or below the least turnover. So no other episode gives a verdict away, and neither do the
+    distance to the benchmark, the order or the name of an episode. Least turnovers, and the gaps between them and the
+    limits, are each spread evenly over their ranges, so that no constant and no share of the limit is near many.
     """
     count = objects.settings["episodes_per_subtask"]
     order = context.generator(NAME, "verdicts").permutation(count).tolist()
+    leasts = context.generator(NAME, "least turnovers").permutation(count).tolist()
     half = count // 2
     return [
-        _task(_case(context, objects, i, place % half / half, too_far=place < half), i) for i, place in enumerate(order)
+        _task(_case(context, objects, i, (leasts[i] / count, place % half / half), too_far=place < half), i)
+        for i, place in enumerate(order)
     ]
 
 
-def _case(context: BuildContext, objects: PortfolioObjects, index: int, place: float, *, too_far: bool) -> Case:
-    """Draw current portfolios until one lies clear of the grey band on the wanted side, whatever the tolerance.
+def _case(
+    context: BuildContext, objects: PortfolioObjects, index: int, places: tuple[float, float], *, too_far: bool
+) -> Case:
+    """Draw mandates until one lies clear of the grey band on the wanted side, whatever the tolerance.
 
-    `place` in [0, 1) says where in the range of its verdict the least turnover is wanted.
+    `places` in [0, 1) say where in their ranges the least turnover and the gap between it and the limit are wanted.
     """
-    settings, grey_band = objects.settings["infeasibility"], objects.settings["grey_band"]
-    months = objects.month_ends
+    settings, months = objects.settings["infeasibility"], objects.month_ends
     own = index % len(months)
-    # Not every month-end has styles that lie far enough from its benchmark: then others are tried, in any order.
     others = context.generator(NAME, "months", index).permutation(len(months)).tolist()
-    places = [own, *(other for other in others if other != own)]
-    low, high = settings["beyond" if too_far else "within"]
+    order = [own, *(other for other in others if other != own)]
+    (least_low, least_high), (gap_low, gap_high) = settings["least_turnover"], settings["gap"]
     for attempt in range(_ATTEMPTS):
-        month = months[places[attempt // _ATTEMPTS_A_MONTH % len(places)]]
-        tier = objects.tier(settings["tier"], month)
-        limit = tier.max_turnover
-        if limit is None:
-            raise InternalError(f"infeasibility detection needs a turnover limit; the {tier.name} tier sets none")
+        month = months[order[attempt // _ATTEMPTS_A_MONTH % len(months)]]
         rng = context.generator(NAME, month.as_of, index, attempt)
+        tier = _varied(objects.tier(settings["tier"], month), month, settings, rng)
+        # A universe may not reach a place in the ranges; then others are taken.
+        at_least, at_gap = places if attempt < _ATTEMPTS // 2 else rng.uniform(size=2).tolist()
+        wanted = least_low * (least_high / least_low) ** at_least + float(rng.uniform(-_CLOSE, _CLOSE))
         try:
-            # A universe may not reach a place in the range, next to the limit or far from it; then another is taken.
-            share = place if attempt < _ATTEMPTS // 2 else float(rng.uniform())
-            wanted = limit + low + (high - low) * share + float(rng.uniform(-_CLOSE, _CLOSE))
-            by_style = attempt < _ATTEMPTS * 3 // 4
-            current, least = legacy_portfolio(month, tier, wanted, rng, _CLOSE, of_one_style=by_style)
+            current, least = legacy_portfolio(month, tier, wanted, of_one_style(month, tier.constraints, rng), _CLOSE)
         except (InfeasibleError, UndecidedError):
             continue
-        if least is None or abs(least.value - limit) < grey_band or (least.value > limit) != too_far:
-            continue
-        task_input: InfeasibilityInput = {
-            "covariance_matrix": month.covariance_table,
-            **mandate_fields(month, tier.constraints, current),
-        }
-        task_input["conventions"] = definitions(task_input)
-        problem = month_problem(month, task_input)
-        by_caps = by_style and _by_caps(problem) > _BY_CAPS * least.value
-        if by_caps or not decided(problem, feasible=not too_far):
-            continue
-        refutation = _refuted(problem) if too_far else None
-        if too_far == (refutation is not None):
-            return Case(month, tier, task_input, least, refutation)
+        if least is None:
+            raise InternalError(f"infeasibility detection needs a turnover limit; the {tier.name} tier sets none")
+        gap = 1 + gap_low + (gap_high - gap_low) * at_gap
+        limit = round((least.value / gap if too_far else least.value * gap) * _LIMIT_STEPS) / _LIMIT_STEPS
+        limited = replace(tier, constraints={**tier.constraints, "max_turnover": limit})
+        case = _judged(objects, month, limited, current, least)
+        if case is not None and (case.refutation is not None) is too_far:
+            return case
     raise SourceError(
         "panels",
-        f"at no month-end a current portfolio comes near the turnover limit of the {settings['tier']} tier",
-        remedy="loosen the tier in domains/portfolio/catalog/portfolio.json or use a larger universe",
+        "at no month-end a current portfolio comes near the turnovers that infeasibility detection asks for",
+        remedy="loosen `infeasibility` in domains/portfolio/catalog/portfolio.json or use a larger universe",
     )
+
+
+def _varied(tier: Tier, month: MonthEnd, settings: InfeasibilitySettings, rng: np.random.Generator) -> Tier:
+    """The tier with wider sector caps, fewer neutral factors and a limit on tracking error near the least attainable.
+
+    `tier.closest` keeps it too: it is the portfolio of least tracking error.
+    """
+    limits = tier.constraints
+    attainable = tracking_error(tier.closest, month.benchmark, month.risk)
+    wider = float(rng.uniform(*settings["sector_room"]))
+    factors = limits.get("neutral_factors") or []
+    kept = rng.permutation(len(factors))[: int(rng.integers(1, len(factors) + 1))] if factors else []
+    varied: Constraints = {
+        **limits,
+        "sector_limits": {name: round(cap + wider, 2) for name, cap in (limits.get("sector_limits") or {}).items()},
+        "max_tracking_error": max(
+            _LEAST_ERROR, math.ceil(1000 * attainable * float(rng.uniform(*settings["tracking_error"]))) / 1000
+        ),
+        "neutral_factors": [factors[place] for place in sorted(kept)],
+    }
+    return replace(tier, constraints=varied)
+
+
+def _judged(objects: PortfolioObjects, month: MonthEnd, tier: Tier, current: Floats, least: Certified) -> Case | None:
+    """The case of a mandate and a current portfolio; None where it lies in the grey band or is told by the caps."""
+    limit = tier.max_turnover or 0.0
+    if abs(least.value - limit) < objects.settings["grey_band"]:
+        return None
+    task_input: InfeasibilityInput = {
+        "covariance_matrix": month.covariance_table,
+        **mandate_fields(month, tier.constraints, current),
+    }
+    task_input["conventions"] = definitions(task_input)
+    problem, feasible = month_problem(month, task_input), least.value <= limit
+    if _by_caps(problem) > _BY_CAPS * least.value or not decided(problem, feasible=feasible):
+        return None
+    refutation = None if feasible else _refuted(problem)
+    if feasible or refutation is not None:
+        return Case(month, tier, task_input, least, refutation)
+    return None
 
 
 def _by_caps(problem: PortfolioProblem) -> float:
@@ -161,12 +201,13 @@ def decided(problem: PortfolioProblem, *, feasible: bool) -> bool:
     return (least <= limit + shift) is feasible
 
 
-def _refuted(problem: PortfolioProblem) -> InfeasibleError | None:
-    """The checked ray that no portfolio keeps the limits, or None where a single ray does not prove it."""
+def _refuted(problem: PortfolioProblem) -> JsonObject | None:
+    """The certificate that no portfolio keeps the limits, or None where no single ray of all of them proves it."""
     try:
         optimise(problem)
     except InfeasibleError as error:
-        return error if error.complete else None
+        program = formulate(problem, Aim()).program
+        return farkas_of(error, program) if error.complete and len(error.ray) == len(program.rhs) else None
     except UndecidedError:
         return None
     return None
@@ -178,7 +219,7 @@ def _task(case: Case, index: int) -> Task:
     feasible = case.refutation is None
     prompt = Prompt(
         f"As of {month.as_of}, decide whether any fully invested portfolio keeps every limit in constraints at once, "
-        f"given the current portfolio and a one-way turnover limit of {case.tier.max_turnover:.0%}. "
+        "that on one-way turnover from the current portfolio included. "
         "Find the least one-way turnover from the current portfolio to a portfolio that keeps all the other limits: "
         "it decides the question. The limits hold exactly, without any tolerance; conventions defines each of them.",
         f"Submit a JSON object with feasible (boolean) and minimum_turnover (fraction of NAV). {PRECISION}",
@@ -188,8 +229,8 @@ def _task(case: Case, index: int) -> Task:
         proof |= {"kind": "feasible"}
         certificate["witness"] = least.weights.tolist()
     else:
-        certificate["farkas"] = farkas_of(case.refutation)
-        proof |= {"kind": "infeasible", "farkas_margin": certificate["farkas"]["margin"]}
+        certificate["farkas"] = case.refutation
+        proof |= {"kind": "infeasible", "farkas_margin": case.refutation["margin"]}
     return Task(
         Episode(task_id, SKILL, NAME, month.as_of, case.tier.name, case.task_input, prompt, dict(METADATA)),
         Truth(
@@ -257,7 +298,7 @@ def proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
         recheck.expect(excess <= ACCEPTED_VIOLATION, f"its witness breaks {name} by {excess:.1e}")
         findings.add("witnesses")
     else:
-        _recheck_refutation(recheck, problem, feasible=feasible)
+        _recheck_refutation(recheck, problem)
 
 
 def _worst(task_input: JsonObject, recheck: Recheck, weights: second.Floats) -> tuple[str, float]:
@@ -266,18 +307,13 @@ def _worst(task_input: JsonObject, recheck: Recheck, weights: second.Floats) -> 
     return max(over.items(), key=lambda limit: limit[1])
 
 
-def _recheck_refutation(recheck: Recheck, problem: PortfolioProblem, *, feasible: bool) -> None:
+def _recheck_refutation(recheck: Recheck, problem: PortfolioProblem) -> None:
     """The stored ray proves that the program of the input has no solution."""
     farkas, findings = recheck.label.certificate["farkas"], recheck.findings
     stated = recheck.label.truth.proof["farkas_margin"]
     recheck.expect(stated == farkas["margin"], "the truth's margin is not the certificate's")
-    ray = np.array(farkas["ray"], dtype=float)
     program = formulate(problem, Aim()).program
-    if len(ray) != len(program.rhs):
-        # A ray of a branch on the counts of names refutes that branch only; the problem was solved again as a whole.
-        recheck.expect(not feasible, "is called infeasible but a portfolio keeps all limits")
-        findings.add("branched")
-        return
+    ray = np.concatenate([np.array(farkas["ray"][block.label], dtype=float) for block in program.blocks])
     again = prove_infeasible(program, ray)
     recheck.expect(again.margin > 0, f"its Farkas ray proves nothing: margin {again.margin:.1e}")
     recheck.states(farkas["margin"], again.margin, "margin from the ray")

@@ -12,6 +12,7 @@ import numpy as np
 
 from finskillbench.domains.examination import Subject, examining
 from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio.audits.refutation import margin
 from finskillbench.domains.stationarity import Floats, possible_gain, stacked
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
@@ -75,6 +76,16 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
             proved = value <= limit if feasible else value - gain > limit
             message = f"the least turnover is {value:.6f}, the limit {limit:.6f}: the verdict {feasible} is not shown"
             findings.expect(proved, episode.task_id, message, "feasible")
+    if "farkas" in certificate:
+        _examine_refutation(episode, task_input, certificate["farkas"], findings)
+
+
+def _examine_refutation(episode: Episode, task_input: JsonObject, farkas: JsonObject, findings: Findings) -> None:
+    """No portfolio keeps the limits, as the stored ray weighs them, and by no less than it states."""
+    findings.add("refutations")
+    found, stated = margin(task_input, farkas["ray"]), farkas["margin"]
+    message = f"its ray leaves a margin of {found:.1e}, it states {stated:.1e}: that no portfolio is left is not shown"
+    findings.expect(found > 0 and found >= stated - _SAME, episode.task_id, message, "farkas.ray")
 
 
 def _optima(certificate: JsonObject) -> dict[str, JsonObject]:

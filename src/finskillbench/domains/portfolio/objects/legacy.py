@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from finskillbench.arrays import Floats
+from finskillbench.domains.portfolio.inputs import Constraints
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.tiers import Tier, mandate_fields, month_problem
 from finskillbench.engines.optimisation.certified import Certified, UndecidedError
@@ -16,41 +17,24 @@ CLOSE_ENOUGH = 0.01
 _STEPS = 6
 _CONCENTRATED_NAMES = 20
 """Most names of a concentrated portfolio: two thirds of the published universe; larger ones get no more."""
-
-_STYLE_SHARE = (0.7, 1.3)
-"""Share of one style in a portfolio that is said to be of it, all of it where it is above 1.
-
-Without any other names few lie far from their limits.
-"""
-_OF_CAP = (0.7, 0.9)
-"""Shares of its cap that a name of one style gets: drift does not take it over, and there are names enough."""
+_OF_CAP = (0.6, 0.85)
+"""Shares of its cap that a name of one style gets: drift does not take it over, and there are names enough for any
+least number of holdings, which would take branching to decide."""
 
 
 def legacy_portfolio(
-    month: MonthEnd,
-    tier: Tier,
-    target: float,
-    rng: np.random.Generator,
-    tolerance: float = CLOSE_ENOUGH,
-    *,
-    of_one_style: bool = False,
+    month: MonthEnd, tier: Tier, target: float, concentrated: Floats, tolerance: float = CLOSE_ENOUGH
 ) -> tuple[Floats, Certified | None]:
     """A drifted portfolio whose least turnover into the tier's other limits is close to `target`.
 
-    It blends the closest portfolio that keeps the tier's limits with a concentrated one of random names, then drifts
-    with the market; the blend is found by false position. Returns the weights and the certified least turnover; where
-    the tier limits no turnover, `target` is the share of the concentrated one and nothing has to be certified. A
-    concentrated portfolio `of_one_style` keeps the caps on names and sectors but for a small part, so that tracking
-    error and factors are what has to be mended.
+    It blends the closest portfolio that keeps the tier's limits with a `concentrated` one, then drifts with the market;
+    the blend is found by false position. Returns the weights and the certified least turnover; where the tier limits no
+    turnover, `target` is the share of the concentrated one and nothing has to be certified.
 
     Raises
     ------
     UndecidedError : when no blend comes near the target; the caller draws again.
     """
-    concentrated = _of_few_names(len(month.tickers), rng)
-    if of_one_style:
-        share = min(float(rng.uniform(*_STYLE_SHARE)), 1.0)
-        concentrated = share * _of_one_style(month, tier, rng) + (1.0 - share) * concentrated
 
     def blend(share: float) -> Floats:
         return clean(month.drifted((1 - share) * tier.closest + share * concentrated))
@@ -77,7 +61,8 @@ def legacy_portfolio(
     raise UndecidedError("no blend of the closest and the concentrated portfolio comes near the wanted turnover")
 
 
-def _of_few_names(n: int, rng: np.random.Generator) -> Floats:
+def of_few_names(n: int, rng: np.random.Generator) -> Floats:
+    """(n,) weights of a few random names: what has to be mended is above all the caps."""
     most = min(2 * n // 3, _CONCENTRATED_NAMES)
     names = rng.permutation(n)[: int(rng.integers(max(most // 4, 2), most + 1))]
     weights = np.zeros(n)
@@ -85,13 +70,15 @@ def _of_few_names(n: int, rng: np.random.Generator) -> Floats:
     return weights
 
 
-def _of_one_style(month: MonthEnd, tier: Tier, rng: np.random.Generator) -> Floats:
-    """The names that load most on a random mix of the factors, each at its cap while its sector has room."""
-    factors = tier.constraints.get("neutral_factors") or list(month.exposures)
-    betas = np.column_stack([month.exposures[factor] for factor in factors])
-    scores = (betas - betas.mean(axis=0)) / betas.std(axis=0) @ rng.choice([-1.0, 1.0], size=betas.shape[1])
-    cap = tier.constraints.get("max_weight") or 1.0
-    room = dict.fromkeys(month.sectors, 1.0) | dict(tier.constraints.get("sector_limits") or {})
+def of_one_style(month: MonthEnd, limits: Constraints, rng: np.random.Generator) -> Floats:
+    """(n,) weights of the names that load most on a random mix of the factors, within the caps on names and sectors.
+
+    What has to be mended is tracking error and factors, which nobody does by hand.
+    """
+    betas = np.column_stack(list(month.exposures.values()))
+    scores = (betas - betas.mean(axis=0)) / betas.std(axis=0) @ rng.standard_normal(betas.shape[1])
+    cap = limits.get("max_weight") or 1.0
+    room = dict.fromkeys(month.sectors, 1.0) | dict(limits.get("sector_limits") or {})
     weights = np.zeros(len(month.tickers))
     most = float(rng.uniform(*_OF_CAP)) * cap
     order: list[int] = np.argsort(-scores, kind="stable").tolist()

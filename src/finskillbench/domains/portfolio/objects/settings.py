@@ -29,11 +29,20 @@ class TierSettings(TypedDict):
 
 
 class InfeasibilitySettings(TypedDict):
-    """The tier of infeasibility detection and how far from its turnover limit, on either side, cases are drawn."""
+    """What the mandates of infeasibility detection are drawn from.
+
+    tier : whose limits they vary.
+    tracking_error : the limit, as a multiple of the least attainable.
+    sector_room : by how much the caps of sectors are wider than the tier's.
+    least_turnover : from the current portfolio into the other limits.
+    gap : by what share the turnover limit is above the least turnover, or this above the limit.
+    """
 
     tier: str
-    within: Range
-    beyond: Range
+    tracking_error: Range
+    sector_room: Range
+    least_turnover: Range
+    gap: Range
 
 
 class ViewSettings(TypedDict):
