@@ -79,14 +79,21 @@ class BlackLitterman(Answer):
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """48 problems, 12 month-ends x 4 draws of views; those that discriminate, drawn by number of views."""
+    """48 problems, 12 month-ends x 4 draws of views; those that discriminate, drawn by number of views.
+
+    More views come with more names: concentrated portfolios, which many views make, would be less work otherwise.
+    """
     settings = objects.settings["black_litterman"]
-    pool = [
-        task
-        for month in objects.month_ends
-        for variant in range(settings["variants"])
-        if (task := _task(month, variant, _views(settings, month, context.generator(NAME, month.as_of, variant))))
-    ]
+    low, high = settings["views"]
+    pool: list[Task] = []
+    for month in objects.month_ends:
+        for variant in range(settings["variants"]):
+            rng = context.generator(NAME, month.as_of, variant)
+            count = int(rng.integers(low, high + 1))
+            share = settings["listed"][count - low]
+            listed = month.of_list(context.generator(NAME, month.as_of, variant, "list"), share)
+            task = _task(listed, variant, _views(settings, listed, count, rng))
+            pool += [task] if task else []
     count, rng = objects.settings["episodes_per_subtask"], context.generator(NAME, "draw")
     return stratified(pool, lambda task: task.episode.difficulty, count, rng)
 
@@ -152,13 +159,11 @@ def _value(month: MonthEnd, after: Posterior, weights: Floats) -> float:
     return RISK_AVERSION / 2 * month.risk.variance(weights) - float(after.mean @ weights)
 
 
-def _views(settings: ViewSettings, month: MonthEnd, rng: np.random.Generator) -> list[AnalystView]:
+def _views(settings: ViewSettings, month: MonthEnd, count: int, rng: np.random.Generator) -> list[AnalystView]:
     """Views that differ from the equilibrium by a fraction of its uncertainty, on distinct symbols.
 
     Returns are quoted to a basis point and confidences to a hundredth, as an analyst would.
     """
-    low, high = settings["views"]
-    count = int(rng.integers(low, high + 1))
     names = rng.permutation(len(month.tickers))[: 2 * count]
     prior = RISK_AVERSION * month.risk.times(month.benchmark)
     views: list[AnalystView] = []

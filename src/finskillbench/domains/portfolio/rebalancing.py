@@ -129,7 +129,7 @@ def _task(
     context: BuildContext, objects: PortfolioObjects, month: MonthEnd, tier_name: str, objective: Objective
 ) -> Task | None:
     tier = objects.settings["tiers"][tier_name]
-    month = month.of_list(context.generator(NAME, month.as_of, tier_name, objective, "list"))
+    month = month.of_list(context.generator(NAME, month.as_of, tier_name, objective, "list"), tier["listed"])
     current = _drifted_portfolio(context, month, tier_name, objective)
     limits = sized_limits(tier, month)
     task_input: RebalancingInput = {

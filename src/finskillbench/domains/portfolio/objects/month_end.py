@@ -54,9 +54,9 @@ class MonthEnd:
             growth=np.prod(1.0 + np.nan_to_num(panels.window_returns(as_of, drift_sessions)[1][:, places]), axis=0),
         )
 
-    def of_list(self, rng: np.random.Generator) -> Self:
-        """The month-end as a desk sees it whose approved list holds `LISTED` of the names, drawn at random."""
-        count = max(round(LISTED * len(self.tickers)), 1)
+    def of_list(self, rng: np.random.Generator, share: float = LISTED) -> Self:
+        """The month-end as a desk sees it whose approved list holds a share of the names, drawn at random."""
+        count = max(round(share * len(self.tickers)), 1)
         places: list[int] = sorted(rng.permutation(len(self.tickers)).tolist()[:count])
         return replace(
             self,

@@ -15,6 +15,7 @@ class TierSettings(TypedDict):
     """One constraint tier before it is fitted to the universe of a month-end.
 
     legacy_turnover : least turnovers into the limits that current portfolios are drawn for.
+    listed : share of the universe on the approved list of a rebalancing: more names are more work.
     """
 
     max_weight: float
@@ -26,6 +27,7 @@ class TierSettings(TypedDict):
     neutral_factors: list[str]
     risk_aversion: float
     legacy_turnover: Range
+    listed: float
 
 
 class InfeasibilitySettings(TypedDict):
@@ -46,10 +48,14 @@ class InfeasibilitySettings(TypedDict):
 
 
 class ViewSettings(TypedDict):
-    """How many draws of views a month-end has, and what they are drawn from."""
+    """How many draws of views a month-end has, and what they are drawn from.
+
+    listed : share of the universe on the approved list, by number of views from the fewest.
+    """
 
     variants: int
     views: tuple[int, int]
+    listed: list[float]
     relative_share: float
     confidence: Range
     view_standard_deviations: float
