@@ -76,7 +76,7 @@ class Case:
     tier: Tier
     task_input: InfeasibilityInput
     least_turnover: Certified
-    refutation: JsonObject | None
+    refutation: dict[str, Any] | None
 
 
 def definitions(task_input: JsonObject) -> dict[str, str]:
@@ -149,7 +149,8 @@ def _varied(tier: Tier, month: MonthEnd, settings: InfeasibilitySettings, rng: n
     attainable = tracking_error(tier.closest, month.benchmark, month.risk)
     wider = float(rng.uniform(*settings["sector_room"]))
     factors = limits.get("neutral_factors") or []
-    kept = rng.permutation(len(factors))[: int(rng.integers(1, len(factors) + 1))] if factors else []
+    order: list[int] = rng.permutation(len(factors)).tolist()
+    kept = order[: int(rng.integers(1, max(len(factors), 1) + 1))]
     varied: Constraints = {
         **limits,
         "sector_limits": {name: round(cap + wider, 2) for name, cap in (limits.get("sector_limits") or {}).items()},
@@ -201,7 +202,7 @@ def decided(problem: PortfolioProblem, *, feasible: bool) -> bool:
     return (least <= limit + shift) is feasible
 
 
-def _refuted(problem: PortfolioProblem) -> JsonObject | None:
+def _refuted(problem: PortfolioProblem) -> dict[str, Any] | None:
     """The certificate that no portfolio keeps the limits, or None where no single ray of all of them proves it."""
     try:
         optimise(problem)

@@ -75,8 +75,9 @@ def of_one_style(month: MonthEnd, limits: Constraints, rng: np.random.Generator)
 
     What has to be mended is tracking error and factors, which nobody does by hand.
     """
-    betas = np.column_stack(list(month.exposures.values()))
-    scores = (betas - betas.mean(axis=0)) / betas.std(axis=0) @ rng.standard_normal(betas.shape[1])
+    betas = np.array(list(month.exposures.values()))
+    centre, spread = betas.mean(axis=1, keepdims=True), betas.std(axis=1, keepdims=True)
+    scores: Floats = rng.standard_normal(len(betas)) @ ((betas - centre) / spread)
     cap = limits.get("max_weight") or 1.0
     room = dict.fromkeys(month.sectors, 1.0) | dict(limits.get("sector_limits") or {})
     weights = np.zeros(len(month.tickers))
