@@ -189,6 +189,9 @@ def point_in_time(subject: Subject, findings: Findings) -> None:
     findings.figures |= {"reporting_lag_days": REPORTING_LAG_DAYS, "episodes": len(subject.episodes)}
 
 
+_MARKET_WEIGHTS = ("benchmark_weights", "market_cap_weights")
+
+
 def _seen(panels: Panels, day: date) -> dict[str, Any]:
     """What the panels say of a date, under the names of the inputs."""
     symbols = panels.symbols_at(day)
@@ -206,12 +209,20 @@ def _seen(panels: Panels, day: date) -> dict[str, Any]:
 
 
 def _compare(task_id: str, given: Any, known: dict[str, Any], findings: Findings) -> None:
-    """An input states what the panels say of its date; of an approved list, what they say of its names."""
+    """An input states what the panels say of its date; of an approved list, what they say of its names.
+
+    Market weights of a list are those of its names among themselves.
+    """
     listed = set(map(str, array(mapping(given.get("covariance_matrix")).get("tickers"))))
     for name in known.keys() & given.keys():
         stated, said = given[name], known[name]
         if listed and name != "risk_free_rate":
-            said = {symbol: value for symbol, value in mapping(said).items() if symbol in listed}
+            whole = mapping(said)
+            symbols = [symbol for symbol in whole if symbol in listed]
+            said = {symbol: whole[symbol] for symbol in symbols}
+            if name in _MARKET_WEIGHTS and len(symbols) < len(whole):
+                weights = np.array([whole[symbol] for symbol in symbols], dtype=float)
+                said = dict(zip(symbols, (weights / weights.sum()).tolist(), strict=True))
         findings.expect(stated == said, task_id, f"{name} is not what the panels say of its date")
 
 

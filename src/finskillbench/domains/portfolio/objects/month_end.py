@@ -57,6 +57,8 @@ class MonthEnd:
     def of_list(self, rng: np.random.Generator, share: float = LISTED) -> Self:
         """The month-end as a desk sees it whose approved list holds a share of the names, drawn at random."""
         count = max(round(share * len(self.tickers)), 1)
+        if count == len(self.tickers):
+            return self
         places: list[int] = sorted(rng.permutation(len(self.tickers)).tolist()[:count])
         return replace(
             self,
