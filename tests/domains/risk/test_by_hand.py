@@ -57,6 +57,7 @@ def monitored(constraint: JsonObject) -> JsonObject:
         ({"type": "position_limit_min", "value": 0.01}, "FAIL", 0.0005, 0.0095, {"worst_symbol": "EEE"}),
         ({"type": "sector_limit_max", "value": 0.5}, "FAIL", 0.55, 0.05, {"worst_sector": "Technology"}),
         ({"type": "cash_max", "value": 0.0995}, "PASS", 0.0995, None, {}),
+        ({"type": "turnover_max_monthly", "value": 0.015}, "FAIL", 0.02, 0.005, {}),
         ({"type": "gross_exposure_max", "value": 1.0}, "PASS", 0.9005, None, {}),
         ({"type": "hhi_max", "value": 0.2}, "FAIL", 0.21500025, 0.01500025, {}),
         ({"type": "name_count", "min": 5, "max": None}, "FAIL", 4.0, 1.0, {}),
@@ -76,7 +77,6 @@ def test_monitoring_leaves_out_what_it_cannot_know_and_judges_by_the_rest() -> N
         {"type": "beta_range", "min": 0.9, "max": 1.1},
         {"type": "tracking_error_max", "value": 0.05},
         {"type": "factor_exposure_max", "factors": ["smb"], "value": 0.2},
-        {"type": "turnover_max_monthly", "value": 0.2},
     ]
     assert by_hand("constraint_monitoring", task(*unknown)) == {
         "overall_compliant": True,

@@ -81,8 +81,8 @@ def test_no_kind_of_limit_alone_tells_compliance(cases: Any, capsys: pytest.Capt
             print(f"  {kind} passes as the whole does: {sum(hits)} of {len(hits)}")
     for kind, hits in agreed.items():
         # Of a kind that few mandates have, one episode more or less is no pattern.
-        assert sum(hits) <= 0.85 * len(hits) + 1, kind
-    assert sum("position_limit_max" not in kinds for kinds in broken) >= 5
+        assert sum(hits) <= 0.8 * len(hits) + 1, kind
+    assert sum("position_limit_max" not in kinds for kinds in broken) >= 9
 
 
 def test_whether_turnover_is_limited_does_not_tell_whether_a_mandate_can_be_met(cases: Any) -> None:

@@ -225,7 +225,7 @@ def test_statuses_are_balanced(objects: RiskObjects, capsys: pytest.CaptureFixtu
         for kind in Kind:
             print(f"  {kind}: PASS {passed[kind]} FAIL {failed[kind]}")
     # Ten of 40 episodes can be drawn compliant, in every tier.
-    assert 0.04 <= len(compliant) / 600 <= 0.3
+    assert 0.15 <= len(compliant) / 600 <= 0.6
     assert min(by_tier[tier] for tier in ("easy", "medium", "hard")) >= 4
     for kind in Kind:
         assert passed[kind] >= 5, kind

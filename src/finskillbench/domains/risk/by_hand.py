@@ -5,7 +5,7 @@ An imported episode may name a mandate or a scenario without its numbers; a KeyE
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 TRADED = 1e-9
@@ -35,25 +35,34 @@ def largest(values: Mapping[str, float]) -> tuple[str, float]:
 
 
 def monitored(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdicts that weights alone give; what needs betas, a covariance or the month's trades is left out."""
+    """The verdicts that weights and trades alone give; what needs betas or a covariance is left out."""
     weights, cash = holdings(data)
+    traded = data["portfolio"].get("trades_this_month", {}).values()
     entries = [
         _verdict(limit, *measured)
         for limit in data["mandate"]["constraints"]
-        if (measured := _measured(limit["type"], weights, cash, data["sector_mapping"])) is not None
+        if (measured := _measured(limit["type"], weights, (cash, turnover(traded)), data["sector_mapping"])) is not None
     ]
     failed = sum(entry["status"] == "FAIL" for entry in entries)
     return {"overall_compliant": failed == 0, "violations_count": failed, "constraints": entries}
 
 
+def turnover(changes: Collection[float]) -> float:
+    """One-way turnover of changes of weight, cash taking what they do not balance."""
+    return (sum(map(abs, changes)) + abs(sum(changes))) / 2
+
+
 def _measured(
-    kind: str, weights: Mapping[str, float], cash: float, sectors: Mapping[str, str]
+    kind: str, weights: Mapping[str, float], cash_and_turnover: tuple[float, float], sectors: Mapping[str, str]
 ) -> tuple[float, dict[str, str]] | None:
     """Value of one constraint and what is worst in it; None where a sum of weights does not give it."""
+    cash, traded = cash_and_turnover
     sizes = {name: abs(weight) for name, weight in weights.items() if abs(weight) > TRADED}
     found: tuple[float, dict[str, str]] | None = None
     if kind == "cash_max":
         found = cash, {}
+    elif kind == "turnover_max_monthly":
+        found = traded, {}
     elif kind == "gross_exposure_max":
         found = sum(sizes.values()), {}
     elif kind == "hhi_max":

@@ -32,6 +32,7 @@ class PlantedSettings(TypedDict):
 class AboutLimits(TypedDict):
     """How a portfolio lies about the limits of its home mandate; the catalog says what each number is."""
 
+    disciplined: float
     near: float
     near_share: float
     wide: float

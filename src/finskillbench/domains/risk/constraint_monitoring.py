@@ -16,7 +16,7 @@ from finskillbench.domains.risk.audits import exploits
 from finskillbench.domains.risk.audits.ladders.constraint_monitoring import ladder
 from finskillbench.domains.risk.inputs import MonitoringInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
-from finskillbench.domains.risk.objects.monitoring import MonitoringPair
+from finskillbench.domains.risk.objects.monitoring import MODEL_BASED, MonitoringPair
 from finskillbench.domains.risk.second import monitored, monitoring_answer
 from finskillbench.domains.risk.shared import (
     CONVENTIONS,
@@ -30,15 +30,14 @@ from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.measures import closeness, share
+from finskillbench.scoring.measures import closeness, mean, share
 from finskillbench.scoring.values import boolean, number, objects, text
 
 NAME = "constraint_monitoring"
 METHOD = "exact_match"
-MODEL_BASED = frozenset({Kind.TRACKING_ERROR_MAX, Kind.BETA_RANGE, Kind.FACTOR_EXPOSURE_MAX})
-MODEL_WEIGHT = 2.0
-"""The limits that take betas or a covariance are why a mandate is monitored by a risk system: each counts twice."""
-MISSED, FALSE_ALARM, CONTRADICTION = 0.5, 0.3, 0.5
+MODEL_WEIGHT = 4.0
+"""The limits that take betas or a covariance are why a mandate is monitored by a risk system: each counts as four."""
+MISSED, FALSE_ALARM, CONTRADICTION = 0.4, 0.4, 0.5
 """Most that is left where a breach is missed; what crying wolf at every limit, and contradicting oneself, costs."""
 TIE = 1e-9
 """Names, or sectors, whose weights differ by no more are equally the worst."""
@@ -139,13 +138,16 @@ def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> 
     """Right verdicts with right values, cut down for every breach that is missed and every false alarm.
 
     A constraint earns its status times the ramp of its value (full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on);
-    those that take a risk model count twice. What is optional costs nothing where it is absent, and half of the
+    those that take betas or a covariance count
+    as four. What is optional costs nothing where it is absent, and half of the
     constraint where it contradicts the portfolio: a violation_magnitude, a worst name; a limit that the mandate does
     not have forfeits it. Entries beyond one per constraint divide the whole; of entries of one type that contradict
     each other the worst counts.
 
-    The sum is multiplied by 0.5 x the share of breaches found where one is missed, by 1 - 0.3 x the share of false
-    alarms among the limits that are kept, and by 0.8 + 0.2 [overall_compliant and violations_count both right].
+    A breach is found where it is flagged beside a value that shows it: within 0.5 %, and not at all from 2.5 % on. The
+    sum is multiplied by 0.4 x the mean of how far breaches are found + 0.6 x the least of it, so that a missed one
+    leaves 0.4 x the share of the others; by 1 - 0.4 x the share of false alarms among the limits that are kept; and by
+    0.8 + 0.2 [overall_compliant and violations_count both right].
     """
     given = _entries(answer)
     expected = {kind: items[0] for kind, items in _entries(truth.expected_output).items()}
@@ -158,17 +160,17 @@ def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> 
     weights = {kind: MODEL_WEIGHT if limits[kind].kind in MODEL_BASED else 1.0 for kind in expected}
     verdicts = {kind: {one.status for one in given.get(kind, ())} for kind in expected}
     broken = [kind for kind, wanted in expected.items() if wanted.status == "FAIL"]
-    found = share(sum(verdicts[kind] == {"FAIL"} for kind in broken), len(broken))
+    shown = [_shown(given.get(kind, ()), expected[kind]) for kind in broken]
     alarms = share(
         sum("FAIL" in verdicts[kind] for kind in expected if kind not in broken), len(expected) - len(broken)
     )
     entries = sum(map(len, given.values()))
     value = sum(weights[kind] * earned for kind, earned in credit.items()) / sum(weights.values())
     value *= share(len(expected), max(len(expected), entries))
-    value *= 1.0 if not broken or found == 1.0 else MISSED * found
+    value *= MISSED * mean(shown) + (1.0 - MISSED) * min(shown) if shown else 1.0
     count = number(truth.expected_output.get("violations_count"))
     summary = _compliance_agrees(answer, truth) and number(answer.get("violations_count")) == count
-    details = {"credit": credit, "entries": entries, "found": found, "false_alarms": alarms, "summary": summary}
+    details = {"credit": credit, "entries": entries, "found": mean(shown), "false_alarms": alarms, "summary": summary}
     return Score(value * (1.0 - FALSE_ALARM * alarms) * (0.8 + 0.2 * summary), details)
 
 
@@ -216,6 +218,15 @@ def _credit(entry: _Entry, wanted: _Entry, limit: Constraint) -> float:
     low, high = limit.bounds
     beyond = max(low - wanted.value, wanted.value - high)  # of a limit that is kept the headroom, negative
     return credit * (1.0 - CONTRADICTION * (1.0 - _near(abs(entry.beyond), abs(beyond))))
+
+
+def _shown(entries: Sequence[_Entry], wanted: _Entry) -> float:
+    """How far a breach is found: a flag beside a value that is far off is a guess, and so is one of two verdicts."""
+    if wanted.value is None or {one.status for one in entries} != {"FAIL"}:
+        return 0.0
+    return min(
+        closeness(one.value, wanted.value, full=0.005, full_floor=5e-4, zero=0.025, zero_floor=2e-3) for one in entries
+    )
 
 
 def _near(given: float | None, wanted: float) -> float:

@@ -219,7 +219,7 @@ def _by_hand(data: Mapping[str, Any]) -> JsonObject:
             }
             for name, change in changes.items()
         ],
-        "total_turnover": (sum(map(abs, changes.values())) + abs(sum(changes.values()))) / 2,
+        "total_turnover": by_hand.turnover(changes.values()),
         "post_trade_compliant": True,
     }
 

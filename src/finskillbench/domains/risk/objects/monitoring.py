@@ -24,8 +24,14 @@ _COMPLIANT = 10
 """Episodes of portfolios that keep their whole mandate."""
 _NEAR = (0.01, 0.05)
 """Distances from a limit, relative to it, within which values are to lie on both sides."""
-_NEAR_WEIGHT, _STRATA_WEIGHT, _CONSTANCY = 0.5, 0.5, 40.0
-"""What the draw weighs beside the balance of statuses: near misses, strata, and the number of compliant portfolios."""
+MODEL_BASED = frozenset({Kind.TRACKING_ERROR_MAX, Kind.BETA_RANGE, Kind.FACTOR_EXPOSURE_MAX})
+"""Limits that take betas or a covariance to check; weights and trades tell the others."""
+_STATUS_WEIGHT, _NEAR_WEIGHT, _RARE_WEIGHT, _STRATA_WEIGHT = 2.0, 1.0, 3.0, 1.0
+"""What the draw weighs: balance of statuses, near misses and their sides, near misses of kinds with few, strata."""
+_TOLD_WEIGHT, _PLAIN_WEIGHT, _CONSTANCY = 1.2, 80.0, 40.0
+"""And against it: a kind that tells the whole verdict, breaches that weights alone tell, more compliant or fewer."""
+_DISAGREE = -2.5
+"""What a status unlike the whole verdict weighs beside one like it: about one in four is, where statuses balance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +55,7 @@ class MonitoringPair:
         return not self.violations
 
 
-_BEST_FITTING = 0.5
+_BEST_FITTING = 0.8
 """Share of the portfolios that are held against the mandates of other tiers that they come nearest to keeping."""
 
 
@@ -99,23 +105,29 @@ def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], 
     """The pairs that become episodes, in their order: each kind of limit as often broken as kept.
 
     One at a time, the pair that leaves the least imbalance: of PASS and FAIL of each kind, of values just inside and
-    just beyond their limits (the more of these the better), and of tiers, types, regimes and mandates; a quarter
-    complies. A portfolio comes up once.
+    just beyond their limits (the more of these of each kind the better), and of tiers, types, regimes and mandates; a
+    quarter complies, and most of the others break a limit that takes a model. A portfolio comes up once.
     A pair of which a verdict hangs on less than `GREY_BAND` is passed over.
     """
     rng = context.generator(sub_task, "draw")
     pairs = permuted([pair for pair in pool if pair.margin >= GREY_BAND], rng)
     statuses = np.array([[_status(pair, kind) for kind in Kind] for pair in pairs])
+    rarity = len(pairs) / np.maximum(np.abs(statuses).sum(axis=0), 1)
     near = np.array([[_near(pair, kind) for kind in Kind] + [_nearest(pair)] for pair in pairs])
-    missed = np.array([sum(abs(one) <= w for one in pair.beyond.values() for w in _NEAR) for pair in pairs]) ** 2
+    missed = np.array([[sum(abs(pair.beyond.get(k, np.inf)) <= w for w in _NEAR) for k in Kind] for pair in pairs])
     strata = _one_hot([(pair.tier, pair.case.type, pair.case.regime, pair.mandate.mandate_id) for pair in pairs])
     compliant = np.array([pair.compliant for pair in pairs])
+    told = np.where(statuses * np.where(compliant, -1, 1)[:, None] < 0, _DISAGREE, np.abs(statuses))
+    plain = np.array([bool(pair.violations) and not MODEL_BASED & set(pair.violations) for pair in pairs])
     left, chosen = np.ones(len(pairs), dtype=bool), list[int]()
     while left.any() and len(chosen) < EPISODES:
         due = round((len(chosen) + 1) * _COMPLIANT / EPISODES)
-        cost = ((statuses[chosen].sum(axis=0) + statuses) ** 2).sum(axis=1)
+        cost = _STATUS_WEIGHT * ((statuses[chosen].sum(axis=0) + statuses) ** 2 @ rarity)
         cost = cost + _NEAR_WEIGHT * ((near[chosen].sum(axis=0) + near) ** 2).sum(axis=1)
-        cost = cost - _NEAR_WEIGHT * missed
+        cost = cost - _NEAR_WEIGHT * missed.sum(axis=1) ** 2
+        cost = cost - _RARE_WEIGHT * (missed / (1 + missed[chosen].sum(axis=0))).sum(axis=1)
+        cost = cost + _TOLD_WEIGHT * np.maximum(told[chosen].sum(axis=0) + told, 0) ** 2 @ rarity
+        cost = cost + _PLAIN_WEIGHT * plain
         cost = cost + _STRATA_WEIGHT * (strata @ strata[chosen].sum(axis=0))
         cost = cost + _CONSTANCY * np.abs(compliant[chosen].sum() + compliant - due)
         at = int(np.argmin(np.where(left, cost, np.inf)))

@@ -41,6 +41,8 @@ from finskillbench.engines.risk.stress import apply_all
 from finskillbench.errors import SourceError
 
 _ATTEMPTS = 48
+_DISCIPLINED = 24
+"""Attempts after which a portfolio that leaves no room for discipline is drawn without it."""
 _TRIES_PER_HOME = 8
 """Draws for one home mandate before the next one is tried."""
 _SLOWEST = 3
@@ -132,11 +134,15 @@ def _draw_at(
 ) -> PortfolioCase | None:
     """Draw until the engines find the planted risk and nothing hangs on rounding; None where no draw succeeds."""
     homes = _homes(context, plan, at)
+    own = context.generator("risk", "discipline", plan.type, plan.regime, plan.number).random()
+    disciplined = own < settings["about_limits"]["disciplined"]
     for number in range(_ATTEMPTS):
         rng = context.generator("risk", plan.type, plan.regime, plan.number, number)
         name = homes[number // _TRIES_PER_HOME % len(homes)]
         home = at.mandates[name].mandate
-        drawn = draw_portfolio(Attempt(rng, plan, at, home, settings, number / _ATTEMPTS))
+        drawn = draw_portfolio(
+            Attempt(rng, plan, at, home, settings, number / _ATTEMPTS, disciplined and number < _DISCIPLINED)
+        )
         if drawn is None:
             continue
         portfolio, trades = drawn

@@ -65,7 +65,8 @@ class RiskDate:
 class Attempt:
     """One try at a planned portfolio: its random numbers, its date, and the mandate that is to be its home.
 
-    `late` grows from 0 at the first try to 1 at the last.
+    `late` grows from 0 at the first try to 1 at the last; `disciplined` says that whoever runs it keeps inside every
+    limit, at whatever distance.
     """
 
     rng: np.random.Generator
@@ -74,6 +75,7 @@ class Attempt:
     home: Mandate
     settings: RiskSettings
     late: float
+    disciplined: bool
 
     @property
     def size(self) -> int:
@@ -230,9 +232,12 @@ def _own_limits(attempt: Attempt) -> tuple[Mandate, frozenset[Kind]]:
     for limit in attempt.home.constraints:
         spread = settings["near"] if rng.random() < settings["near_share"] else settings["wide"]
         multiple = float(np.exp(spread * rng.standard_normal() + settings["above"].get(limit.kind, 0.0)))
+        if attempt.disciplined:
+            multiple = max(multiple, 1 / multiple) if limit.kind in _LEAST_OF else min(multiple, 1 / multiple)
         left_out, press = rng.random(2)
         crowded = _LOOSE * (limit.kind in _CROWDED_OUT.get(attempt.plan.type, ()))
-        if limit.kind in _MAY_BE_LEFT_OUT and left_out < settings["left_out"] + crowded + _LOOSE * late:
+        loose = settings["left_out"] + crowded + _LOOSE * late
+        if limit.kind in _MAY_BE_LEFT_OUT and left_out < loose and not attempt.disciplined:
             continue
         if press < settings["pressed"] - _LOOSE * late:
             pressed.add(limit.kind)
@@ -244,6 +249,8 @@ def _own_limits(attempt: Attempt) -> tuple[Mandate, frozenset[Kind]]:
     return own, frozenset(pressed)
 
 
+_LEAST_OF = frozenset({Kind.POSITION_LIMIT_MIN})
+"""Limits whose value is the least that is allowed."""
 _MAY_BE_LEFT_OUT = frozenset(
     {
         Kind.POSITION_LIMIT_MAX,
@@ -314,7 +321,7 @@ def _shorts(attempt: Attempt, own: Mandate, support: Integers, cash: float) -> F
     short, outside = np.zeros(attempt.size), np.setdiff1d(np.arange(attempt.size), support)
     gross = own.limit(Kind.GROSS_EXPOSURE_MAX)
     banned = own.get(Kind.LONG_ONLY) is not None
-    if not len(outside) or (banned and rng.random() > settings["short_share"]):
+    if not len(outside) or (banned and (attempt.disciplined or rng.random() > settings["short_share"])):
         return short
     low, high = settings["short_weight"]
     names = rng.permutation(outside)[: int(rng.integers(settings["shorts"][0], settings["shorts"][1] + 1))]
@@ -342,7 +349,7 @@ def _size(attempt: Attempt, own: Mandate) -> int:
         low = max(low, min(round(share * names), attempt.settings["most_holdings"]))
         high = max(low, high, min(round((share + 0.2) * names), attempt.settings["most_holdings"]))
     if count is not None and count.minimum is not None:
-        low = high = max(2, int(count.minimum) + int(rng.integers(-4, 3)))
+        low = high = max(2, int(count.minimum) + int(rng.integers(0 if attempt.disciplined else -4, 3)))
     return min(int(rng.integers(low, high + 1)), names)
 
 
