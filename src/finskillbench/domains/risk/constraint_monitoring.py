@@ -35,8 +35,8 @@ from finskillbench.scoring.values import boolean, number, objects, text
 
 NAME = "constraint_monitoring"
 METHOD = "exact_match"
-MODEL_WEIGHT = 4.0
-"""The limits that take betas or a covariance are why a mandate is monitored by a risk system: each counts as four."""
+MODEL_WEIGHT = 5.0
+"""The limits that take betas or a covariance are why a mandate is monitored by a risk system: each counts as five."""
 MISSED, FALSE_ALARM, CONTRADICTION = 0.4, 0.4, 0.5
 """Most that is left where a breach is missed; what crying wolf at every limit, and contradicting oneself, costs."""
 TIE = 1e-9
@@ -138,11 +138,10 @@ def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> 
     """Right verdicts with right values, cut down for every breach that is missed and every false alarm.
 
     A constraint earns its status times the ramp of its value (full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on);
-    those that take betas or a covariance count
-    as four. What is optional costs nothing where it is absent, and half of the
-    constraint where it contradicts the portfolio: a violation_magnitude, a worst name; a limit that the mandate does
-    not have forfeits it. Entries beyond one per constraint divide the whole; of entries of one type that contradict
-    each other the worst counts.
+    those that take betas or a covariance count as five. What is optional costs nothing where it is absent, and half of
+    the constraint where it contradicts the portfolio: a violation_magnitude, a worst name; a limit that the mandate
+    does not have forfeits it. Entries beyond one per constraint divide the whole; of entries of one type that
+    contradict each other the worst counts.
 
     A breach is found where it is flagged beside a value that shows it: within 0.5 %, and not at all from 2.5 % on. The
     sum is multiplied by 0.4 x the mean of how far breaches are found + 0.6 x the least of it, so that a missed one

@@ -257,7 +257,11 @@ def _task(pair: StressPair) -> Task:
 
 
 def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """The printed definitions: each holding moves by its betas times the shocks and by what its sector adds."""
+    """The printed definitions: each holding moves by its betas times the shocks and by what its sector adds.
+
+    Nothing is left to decide, as in the paper's tasks: a skill spares a model the arithmetic, which a program does
+    without one. Three printed digits are enough for full marks.
+    """
     return second_answer(cast("StressInput", data))
 
 

@@ -111,14 +111,14 @@ def _set(kind: str, **fields: object) -> Callable[[Json], None]:
 
 
 def test_two_limits_are_broken_and_five_kept() -> None:
-    """position_limit_max and sector_limit_max; tracking error weighs 4 of 10."""
+    """position_limit_max and sector_limit_max; tracking error weighs 5 of 11."""
     rows = {row["type"]: row["status"] for row in monitoring()[0].expected_output["constraints"]}
     assert [kind for kind, status in rows.items() if status == "FAIL"] == ["position_limit_max", "sector_limit_max"]
     assert len(rows) == 7
 
 
 def test_a_missed_breach_costs_more_than_half_and_two_cost_everything() -> None:
-    assert monitored(_set("sector_limit_max", status="PASS")) == pytest.approx(9 / 10 * 0.4 * 1 / 2 * 0.8)
+    assert monitored(_set("sector_limit_max", status="PASS")) == pytest.approx(10 / 11 * 0.4 * 1 / 2 * 0.8)
 
     def both(answer: Json) -> None:
         _set("sector_limit_max", status="PASS")(answer)
@@ -134,26 +134,26 @@ def test_a_limit_left_out_is_a_breach_missed_or_its_own_weight() -> None:
 
         return change
 
-    assert monitored(without("cash_max")) == pytest.approx(9 / 10)
-    assert monitored(without("tracking_error_max")) == pytest.approx(6 / 10)
-    assert monitored(without("sector_limit_max")) == pytest.approx(9 / 10 * 0.4 * 1 / 2)
+    assert monitored(without("cash_max")) == pytest.approx(10 / 11)
+    assert monitored(without("tracking_error_max")) == pytest.approx(6 / 11)
+    assert monitored(without("sector_limit_max")) == pytest.approx(10 / 11 * 0.4 * 1 / 2)
 
 
 def test_a_false_alarm_costs_its_limit_and_some_trust() -> None:
     one = monitored(_set("cash_max", status="FAIL"))
-    assert one == pytest.approx(9 / 10 * (1 - 0.4 / 5) * 0.8)
+    assert one == pytest.approx(10 / 11 * (1 - 0.4 / 5) * 0.8)
 
     def all_of_them(answer: Json) -> None:
         for row in answer["constraints"]:
             row["status"] = "FAIL"
         answer.update(overall_compliant=False, violations_count=7)
 
-    assert monitored(all_of_them) == pytest.approx(2 / 10 * 0.6 * 0.8)
+    assert monitored(all_of_them) == pytest.approx(2 / 11 * 0.6 * 0.8)
 
 
 @pytest.mark.parametrize(("error", "credit"), [(9e-5, 1.0), (-9e-5, 1.0), (5.5e-4, 0.5), (1e-3, 0.0), (0.2, 0.0)])
 def test_a_value_earns_by_its_error(error: float, credit: float) -> None:
-    assert monitored(_set("cash_max", value=0.05 + error)) == pytest.approx((9 + credit) / 10, abs=1e-9)
+    assert monitored(_set("cash_max", value=0.05 + error)) == pytest.approx((10 + credit) / 11, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_value_earns_by_its_error(error: float, credit: float) -> None:
 def test_a_breach_is_found_by_the_value_beside_its_flag(error: float, credit: float, shown: float) -> None:
     """One of two breaches: a flag whose value is 2.5 % off is worth no more than a flag that is missing."""
     left = 0.4 * (1 + shown) / 2 + 0.6 * shown
-    assert monitored(_set("position_limit_max", value=0.5 + error)) == pytest.approx((9 + credit) / 10 * left)
+    assert monitored(_set("position_limit_max", value=0.5 + error)) == pytest.approx((10 + credit) / 11 * left)
 
 
 @pytest.mark.parametrize(
@@ -197,12 +197,12 @@ def test_the_headroom_of_a_limit_that_is_kept_costs_nothing(headroom: float | No
     ],
 )
 def test_what_contradicts_the_mandate_or_the_portfolio_costs(fields: Json, left: float) -> None:
-    assert monitored(_set("position_limit_max", **fields)) == pytest.approx((9 + left) / 10)
+    assert monitored(_set("position_limit_max", **fields)) == pytest.approx((10 + left) / 11)
 
 
 @pytest.mark.parametrize("invented", [-123.0, -0.02, 0.3])
 def test_a_headroom_that_is_not_that_of_the_portfolio_costs_half_of_its_limit(invented: float) -> None:
-    assert monitored(_set("cash_max", violation_magnitude=invented)) == pytest.approx(9.5 / 10)
+    assert monitored(_set("cash_max", violation_magnitude=invented)) == pytest.approx(10.5 / 11)
 
 
 def test_entries_that_the_mandate_does_not_have_dilute() -> None:
@@ -214,7 +214,7 @@ def test_contradictory_duplicates_are_no_breach_found_while_a_repeat_is_nothing(
     def both(answer: Json) -> None:
         answer["constraints"].append(answer["constraints"][1] | {"status": "PASS"})
 
-    assert monitored(both) == pytest.approx(9 / 10 * 7 / 8 * 0.4 * 1 / 2)
+    assert monitored(both) == pytest.approx(10 / 11 * 7 / 8 * 0.4 * 1 / 2)
     assert monitored(lambda answer: answer["constraints"].extend(list(answer["constraints"]))) == 1.0
 
 

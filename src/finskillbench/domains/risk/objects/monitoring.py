@@ -28,7 +28,7 @@ MODEL_BASED = frozenset({Kind.TRACKING_ERROR_MAX, Kind.BETA_RANGE, Kind.FACTOR_E
 """Limits that take betas or a covariance to check; weights and trades tell the others."""
 _STATUS_WEIGHT, _NEAR_WEIGHT, _RARE_WEIGHT, _STRATA_WEIGHT = 2.0, 1.0, 3.0, 1.0
 """What the draw weighs: balance of statuses, near misses and their sides, near misses of kinds with few, strata."""
-_TOLD_WEIGHT, _PLAIN_WEIGHT, _CONSTANCY = 1.2, 80.0, 40.0
+_TOLD_WEIGHT, _PLAIN_WEIGHT, _CONSTANCY = 1.2, 80.0, 200.0
 """And against it: a kind that tells the whole verdict, breaches that weights alone tell, more compliant or fewer."""
 _DISAGREE = -2.5
 """What a status unlike the whole verdict weighs beside one like it: about one in four is, where statuses balance."""

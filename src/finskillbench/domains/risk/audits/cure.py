@@ -1,0 +1,234 @@
+"""The trades of a remediation as a mixed-integer linear program, written from the printed definitions alone.
+
+Limits that are curved (tracking error, Herfindahl index) are cut off by tangents, which leave every portfolio that
+keeps them in: what the program finds is a bound under every cure, and grows with the tangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.optimize as _optimize
+from numpy.typing import NDArray
+
+from finskillbench.episode import JsonObject
+from finskillbench.scoring.values import mapping, number, objects
+
+Floats = NDArray[np.float64]
+optimize: Any = _optimize  # SciPy comes without types
+
+_COUNTED, _UNDER = 0.001, 1e-6
+"""Least weight of a name that counts as a holding, and how far under it one stays that does not."""
+_LEAST_SCALE = 0.01
+_ROUNDS = 60
+_KEPT = 1e-8
+_BY_NAME = frozenset({"position_limit_min", "name_count"})
+
+_Curve = Callable[[Floats], tuple[float, Floats]]
+"""Value and gradient over weights of a limit that is curved."""
+
+
+class Cure:
+    """The program of one episode: least turnover, or with `soft` the least total relative excess within `left`.
+
+    Its columns are buys and sells of names (n each), cash in and out, sizes of positions (n), whether a name is held
+    long or short (n each), and one excess for each end of a limit that may be exceeded.
+    """
+
+    def __init__(self, task_input: JsonObject, *, soft: bool) -> None:
+        portfolio = task_input["portfolio"]
+        held = {str(one["symbol"]): float(one["weight"]) for one in objects(portfolio["holdings"])}
+        self.task_input, self.soft = task_input, soft
+        self.limits = {str(limit["type"]): limit for limit in objects(task_input["mandate"]["constraints"])}
+        ordered = mapping(task_input.get("covariance_matrix")).get("tickers") or task_input["sector_mapping"]
+        self.tickers = [str(ticker) for ticker in ordered]
+        self.n = len(self.tickers)
+        self.start = np.array([held.get(ticker, 0.0) for ticker in self.tickers])
+        self.cash = float(portfolio["cash_weight"])
+        self.named = bool(_BY_NAME & self.limits.keys())
+        self.left = self._left(mapping(portfolio.get("trades_this_month")))
+        self.curves: list[tuple[_Curve, float, int | None]] = []
+        self._rows: list[tuple[Floats, float]] = []
+        self._equal: list[tuple[Floats, float]] = []
+        self._scales: list[float] = []
+        self._width = 5 * self.n + 2 + 2 * len(self.limits)
+        self._state()
+
+    def turnover(self, weights: Floats) -> float:
+        """Half of all changes on the way to (n,) weights, cash included."""
+        change = weights - self.start
+        return (float(np.abs(change).sum()) + abs(float(change.sum()))) / 2
+
+    def bound(self, weights: Floats, enough: float) -> float:
+        """A bound under every cure: the tangents at (n,) weights first, then at what they let through.
+
+        The search ends where the bound has reached `enough`. Infinite where nothing keeps even the tangents.
+        """
+        at, bound = weights, -np.inf
+        for _ in range(_ROUNDS):
+            grew = [self._touch(*curve, at) for curve in self.curves]
+            if bound > -np.inf and not any(grew):
+                break
+            found = self._solved()
+            if found.status == 2:
+                return np.inf
+            if found.x is None:
+                break
+            dual = getattr(found, "mip_dual_bound", None)
+            bound = float(found.fun if dual is None else min(found.fun, dual))
+            at = self.start + found.x[: self.n] - found.x[self.n : 2 * self.n]
+            if bound >= enough:
+                break
+        return bound
+
+    def _left(self, done: JsonObject) -> float:
+        limit = number(self.limits.get("turnover_max_monthly", {}).get("value"))
+        made = [float(one) for one in done.values()]
+        return np.inf if limit is None else limit - (sum(map(abs, made)) + abs(sum(made))) / 2
+
+    def _solved(self) -> Any:
+        n, width = self.n, self._width
+        cost = np.zeros(width)
+        if self.soft:
+            cost[5 * n + 2 : 5 * n + 2 + len(self._scales)] = 1 / np.array(self._scales)
+        else:
+            cost[: 2 * n + 2] = 0.5
+        upper = np.full(width, np.inf)
+        upper[3 * n + 2 : 5 * n + 2] = float(self.named)
+        if "long_only" in self.limits:
+            upper[4 * n + 2 : 5 * n + 2] = 0.0
+        whole = np.zeros(width)
+        whole[3 * n + 2 : 5 * n + 2] = float(self.named)
+        kept = optimize.LinearConstraint(
+            np.array([row for row, _ in self._rows]), -np.inf, [end for _, end in self._rows]
+        )
+        ends = [end for _, end in self._equal]
+        met = optimize.LinearConstraint(np.array([row for row, _ in self._equal]), ends, ends)
+        bounds = optimize.Bounds(np.zeros(width), upper)
+        return optimize.milp(
+            cost, integrality=whole, bounds=bounds, constraints=[kept, met], options={"mip_rel_gap": 0.0}
+        )
+
+    def _touch(self, curve: _Curve, limit: float, excess: int | None, at: Floats) -> bool:
+        """A tangent at (n,) weights; whether they lie beyond the limit."""
+        value, slope = curve(at)
+        if not np.isfinite(slope).all():
+            return False
+        self._most(slope, limit - value + float(slope @ at), excess)
+        return value > limit + _KEPT
+
+    def _most(self, over_weights: Floats, end: float, excess: int | None = None, **others: Floats) -> None:
+        """A row over weights, and over other columns by name, of at most `end`, or of `end` and an excess."""
+        row = np.zeros(self._width)
+        row[: self.n], row[self.n : 2 * self.n] = over_weights, -over_weights
+        for name, values in others.items():
+            first = {"cash": 2 * self.n, "sizes": 2 * self.n + 2, "longs": 3 * self.n + 2, "shorts": 4 * self.n + 2}[
+                name
+            ]
+            row[first : first + len(values)] = values
+        if excess is not None:
+            row[5 * self.n + 2 + excess] = -1.0
+        self._rows.append((row, end - float(over_weights @ self.start)))
+
+    def _excess(self, scale: float) -> int | None:
+        """The place of another excess, where limits may be exceeded."""
+        if not self.soft:
+            return None
+        self._scales.append(max(abs(scale), _LEAST_SCALE))
+        return len(self._scales) - 1
+
+    def _state(self) -> None:
+        n, none = self.n, np.zeros(self.n)
+        budget = np.zeros(self._width)
+        budget[:n], budget[n : 2 * n], budget[2 * n : 2 * n + 2] = 1.0, -1.0, (1.0, -1.0)
+        self._equal.append((budget, 0.0))
+        self._most(none, self.cash, cash=np.array([-1.0, 1.0]))
+        if self.soft:
+            row = np.zeros(self._width)
+            row[: 2 * n + 2] = 0.5
+            self._rows.append((row, self.left))
+        for place in range(n):
+            unit = np.eye(n)[place]
+            if "long_only" in self.limits:
+                self._most(-unit, 0.0)
+            self._most(unit, 0.0, sizes=-unit)
+            self._most(-unit, 0.0, sizes=-unit)
+        for kind, limit in self.limits.items():
+            self._add(kind, limit)
+        if self.named:
+            self._add_names()
+
+    def _add(self, kind: str, limit: JsonObject) -> None:
+        most, n, none = number(limit.get("value")), self.n, np.zeros(self.n)
+        if kind == "beta_range":
+            betas = self._betas("mkt_rf")
+            for end, side in (("max", 1.0), ("min", -1.0)):
+                if (value := number(limit.get(end))) is not None:
+                    self._most(side * betas, side * value, self._excess(value))
+        elif most is None or kind in ("long_only", "turnover_max_monthly", *_BY_NAME):
+            return
+        elif kind == "hhi_max":
+            self.curves.append((lambda w: (float(w @ w), 2 * w), most, self._excess(most)))
+        elif kind == "tracking_error_max":
+            self.curves.append((self._tracking_error(), most, self._excess(most)))
+        else:
+            excess = self._excess(most)
+            if kind == "cash_max":
+                self._most(none, most - self.cash, excess, cash=np.array([1.0, -1.0]))
+            elif kind == "gross_exposure_max":
+                self._most(none, most, excess, sizes=np.ones(n))
+            for row in self._linear(kind, limit):
+                self._most(row, most, excess)
+
+    def _linear(self, kind: str, limit: JsonObject) -> list[Floats]:
+        """Rows over weights of a limit on names, sectors or factors."""
+        if kind == "position_limit_max":
+            return list(np.eye(self.n))
+        if kind == "sector_limit_max":
+            of = [self.task_input["sector_mapping"][ticker] for ticker in self.tickers]
+            return [np.array([float(one == sector) for one in of]) for sector in sorted(set(of))]
+        if kind == "factor_exposure_max":
+            return [side * self._betas(factor) for factor in limit["factors"] for side in (1.0, -1.0)]
+        return []
+
+    def _add_names(self) -> None:
+        """Each name is held, long or short, by enough to count, or hardly at all; so many are held."""
+        floor = number(self.limits.get("position_limit_min", {}).get("value"))
+        off, on = (_COUNTED - _UNDER, _COUNTED) if floor is None else (0.0, floor)
+        cap = None if self.soft else number(self.limits.get("position_limit_max", {}).get("value"))
+        far = 1.0 + float(np.abs(self.start).sum())
+        most = far if cap is None else cap
+        for unit in np.eye(self.n):
+            self._most(unit, off, longs=(off - most) * unit, shorts=(off + on) * unit)
+            self._most(-unit, off, longs=(off + on) * unit, shorts=(off - far) * unit)
+            self._most(0 * unit, 1.0, longs=unit, shorts=unit)
+        ones, count = np.ones(self.n), self.limits.get("name_count", {})
+        if (low := number(count.get("min"))) is not None:
+            self._most(0 * ones, -low, longs=-ones, shorts=-ones)
+        if (high := number(count.get("max"))) is not None:
+            self._most(0 * ones, high, longs=ones, shorts=ones)
+
+    def _betas(self, factor: str) -> Floats:
+        given = self.task_input["factor_exposures"]
+        return np.array([float(given[ticker][factor]) for ticker in self.tickers])
+
+    def _tracking_error(self) -> _Curve:
+        table = self.task_input["covariance_matrix"]
+        place = [list(table["tickers"]).index(ticker) for ticker in self.tickers]
+        if "matrix" in table:
+            sigma = np.array(table["matrix"], dtype=float)
+        else:
+            loadings = np.array(table["loadings"], dtype=float)
+            sigma = loadings.T @ loadings + np.diag(np.array(table["specific"], dtype=float))
+        sigma = sigma[np.ix_(place, place)]
+        known = self.task_input["benchmark_weights"]
+        benchmark = np.array([float(known.get(ticker, 0.0)) for ticker in self.tickers])
+
+        def curve(weights: Floats) -> tuple[float, Floats]:
+            active = weights - benchmark
+            error = float(np.sqrt(active @ sigma @ active))
+            return error, sigma @ active / error if error > 0 else np.full(len(active), np.nan)
+
+        return curve
