@@ -22,7 +22,7 @@ optimize: Any = _optimize  # SciPy comes without types
 _COUNTED, _UNDER = 0.001, 1e-6
 """Least weight of a name that counts as a holding, and how far under it one stays that does not."""
 _LEAST_SCALE = 0.01
-_ROUNDS = 60
+_ROUNDS, _HALVINGS = 40, 50
 _KEPT = 1e-8
 _BY_NAME = frozenset({"position_limit_min", "name_count"})
 
@@ -53,6 +53,7 @@ class Cure:
         self._rows: list[tuple[Floats, float]] = []
         self._equal: list[tuple[Floats, float]] = []
         self._scales: list[float] = []
+        self.open = False
         self._width = 5 * self.n + 2 + 2 * len(self.limits)
         self._state()
 
@@ -64,11 +65,12 @@ class Cure:
     def bound(self, weights: Floats, enough: float) -> float:
         """A bound under every cure: the tangents at (n,) weights first, then at what they let through.
 
-        The search ends where the bound has reached `enough`. Infinite where nothing keeps even the tangents.
+        The search ends where the bound has reached `enough`; `open` says that tangents still cut when it was given up.
+        Infinite where nothing keeps even the tangents.
         """
-        at, bound = weights, -np.inf
+        at, bound, self.open = weights, -np.inf, False
         for _ in range(_ROUNDS):
-            grew = [self._touch(*curve, at) for curve in self.curves]
+            grew = [self._touch(*curve, at, weights) for curve in self.curves]
             if bound > -np.inf and not any(grew):
                 break
             found = self._solved()
@@ -81,6 +83,8 @@ class Cure:
             at = self.start + found.x[: self.n] - found.x[self.n : 2 * self.n]
             if bound >= enough:
                 break
+        else:
+            self.open = True
         return bound
 
     def _left(self, done: JsonObject) -> float:
@@ -111,13 +115,20 @@ class Cure:
             cost, integrality=whole, bounds=bounds, constraints=[kept, met], options={"mip_rel_gap": 0.0}
         )
 
-    def _touch(self, curve: _Curve, limit: float, excess: int | None, at: Floats) -> bool:
-        """A tangent at (n,) weights; whether they lie beyond the limit."""
+    def _touch(self, curve: _Curve, limit: float, excess: int | None, at: Floats, inside: Floats) -> bool:
+        """A tangent where the way from `inside` to (n,) weights leaves the limit; whether the weights lie beyond it."""
+        beyond = curve(at)[0] > limit + _KEPT
+        if beyond and excess is None:  # a tangent at the limit itself cuts deepest
+            low, high = 0.0, 1.0
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2
+                kept = curve(inside + middle * (at - inside))[0] <= limit
+                low, high = (middle, high) if kept else (low, middle)
+            at = inside + high * (at - inside)
         value, slope = curve(at)
-        if not np.isfinite(slope).all():
-            return False
-        self._most(slope, limit - value + float(slope @ at), excess)
-        return value > limit + _KEPT
+        if np.isfinite(slope).all():
+            self._most(slope, limit - value + float(slope @ at), excess)
+        return beyond
 
     def _most(self, over_weights: Floats, end: float, excess: int | None = None, **others: Floats) -> None:
         """A row over weights, and over other columns by name, of at most `end`, or of `end` and an excess."""
