@@ -1,27 +1,24 @@
 """The fundamental-analysis package: its documents, and its scripts against the definitions in plain Python."""
 
-import importlib.util
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.domains.package import Mend, Package, set_at
 
 from finskillbench.domains import by_name
 from finskillbench.engines.accounting.quality import BENEISH_COEFFICIENTS, COMPONENTS, FLAGS
 from finskillbench.episode import JsonObject
-from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.harness.skills.lint import lint
-from finskillbench.harness.skills.loader import curated, load_package
-from finskillbench.sandbox.script import cli
+from finskillbench.harness.skills.loader import load_package
 from finskillbench.sources.edgar.metrics import CANONICAL, CANONICAL_TAGS
 
-ROOT = curated()["fundamental-analysis"].root
+PACKAGE = Package("fundamental-analysis")
+ROOT, run, recipe_of, refusal = PACKAGE.root, PACKAGE.run, PACKAGE.recipe_of, PACKAGE.refusal
 SUB_TASKS = ("normalization", "earnings_quality", "driver_decomposition")
 YEAR_AGO, BEFORE, NOW = "2023-03-31", "2023-12-31", "2024-03-31"
 STARTS = {YEAR_AGO: "2023-01-01", BEFORE: "2023-10-01", NOW: "2024-01-01"}
@@ -53,19 +50,6 @@ INSTANTS: dict[str, tuple[float, float, float]] = {
 """Metric to its values of the quarters that end on YEAR_AGO, BEFORE and NOW."""
 ENDS = (YEAR_AGO, BEFORE, NOW)
 REGIONS = {"Americas": (600e6, 690e6), "Europe": (300e6, 290e6), "Asia": (100e6, 120e6)}
-
-Mend = Callable[[JsonObject], None]
-
-
-def script(name: str) -> ModuleType:
-    """A script of the package as a module."""
-    spec = importlib.util.spec_from_file_location(f"fundamental_{name}", ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def row(metric: str, start: str | None, end: str, value: float, **changes: Any) -> JsonObject:
@@ -133,24 +117,6 @@ def quarters() -> JsonObject:
 @pytest.fixture
 def task() -> JsonObject:
     return quarters()
-
-
-def recipe_of(sub_task: str) -> Recipe:
-    """The table's row for a subtask, read as the reference program reads it."""
-    found = find_recipe(load_package(ROOT).body, sub_task)
-    assert found is not None
-    return found
-
-
-def payload_of(sub_task: str, task: JsonObject) -> JsonObject:
-    """What the runner hands the script: the injected fields and nothing else."""
-    return {field: task[field] for field in recipe_of(sub_task).fields}
-
-
-def run(sub_task: str, task: JsonObject) -> JsonObject:
-    """The script of a subtask on its own fields, the result through JSON."""
-    module = script(Path(recipe_of(sub_task).script).stem)
-    return json.loads(json.dumps(module.main(payload_of(sub_task, task)), allow_nan=False))
 
 
 def at(end: str) -> dict[str, float]:
@@ -299,31 +265,6 @@ def test_what_is_not_filed_is_null_and_not_nought(task: JsonObject) -> None:
     assert "gross_margin" not in {item["driver"] for item in run("driver_decomposition", task)["margin_drivers"]}
 
 
-def refusal(sub_task: str, task: JsonObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line that the command line of a script ends with, code 2."""
-    file = tmp_path / "in.json"
-    file.write_text(json.dumps(payload_of(sub_task, task)))
-    with pytest.raises(SystemExit) as ended:
-        cli(script(Path(recipe_of(sub_task).script).stem).main, ["--input", str(file)])
-    assert ended.value.code == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    return captured.err
-
-
-def set_at(*path: Any, value: Any) -> Mend:
-    """A change of one field of the task."""
-
-    def change(task: JsonObject) -> None:
-        place: Any = task
-        for key in path[:-1]:
-            place = place[key]
-        place[path[-1]] = value
-
-    return change
-
-
 def on_a_saturday(task: JsonObject) -> None:
     """No period ends there."""
     task |= {"period_end": "2024-03-30", "current_period_end": "2024-03-30"}
@@ -352,7 +293,7 @@ def test_a_bad_task_is_one_line_and_code_2(
 
 def test_a_script_runs_from_the_command_line(task: JsonObject, tmp_path: Path) -> None:
     file = tmp_path / "in.json"
-    file.write_text(json.dumps(payload_of("earnings_quality", task)))
+    file.write_text(json.dumps(PACKAGE.payload_of("earnings_quality", task)))
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "earnings_quality.py", "--input", file], capture_output=True, check=True
     )

@@ -1,4 +1,4 @@
-"""External witnesses of risk management: trades by CVXPY and HiGHS, tail risk from the textbook's formulas.
+"""External witnesses of risk management: trades by CVXPY and HiGHS.
 
 `remediation` takes an episode's full input and gives a `Remedy` with bounds on both of its stages. What has one right
 number is the second derivation's, `finskillbench.domains.risk.second`.
@@ -28,27 +28,6 @@ Json = dict[str, Any]
 
 class Undecided(RuntimeError):  # noqa: N818 - says what the solver said
     """No solver run ended in an answer."""
-
-
-def tail_risk(returns: list[float], level: float = 0.95) -> dict[str, float]:
-    """One-session VaR and CVaR of a list of returns; losses are positive. Sample (n - 1) deviation."""
-    losses, tail = sorted((-x for x in returns), reverse=True), 1.0 - level
-    worst = math.ceil(round(tail * len(losses), 9))
-    mean, n = math.fsum(returns) / len(returns), len(returns)
-    moments = [math.fsum((x - mean) ** k for x in returns) / n for k in (2, 3, 4)]
-    deviation = math.sqrt(moments[0] * n / (n - 1))
-    z, density = -1.6448536269514722, 0.10313564037537139  # 5 % quantile of the normal, and its density there
-    if level != 0.95:
-        raise ValueError("quantile and density are those of 95 %")
-    skew, kurtosis = moments[1] / moments[0] ** 1.5, moments[2] / moments[0] ** 2 - 3.0
-    bent = z + (z**2 - 1) * skew / 6 + (z**3 - 3 * z) * kurtosis / 24 - (2 * z**3 - 5 * z) * skew**2 / 36
-    return {
-        "var_historical": losses[worst - 1],
-        "cvar_historical": math.fsum(losses[:worst]) / worst,
-        "var_parametric": -(mean + z * deviation),
-        "cvar_parametric": -mean + deviation * density / tail,
-        "var_cornish_fisher": -(mean + bent * deviation),
-    }
 
 
 MOST_NODES = 400
@@ -401,10 +380,3 @@ def _least_squares(
         if weights is not None:
             return slack, first / scale, last / scale, weights
     raise Undecided("no tie was found")
-
-
-def squared_trades(task_input: Json, weights: Json, cash: float) -> float:
-    """Sum of squared changes of names and cash."""
-    held = second.weights(task_input)
-    changes = [weights.get(s, 0.0) - held.get(s, 0.0) for s in {*weights, *held}]
-    return math.fsum(x * x for x in [*changes, cash - task_input["portfolio"]["cash_weight"]])

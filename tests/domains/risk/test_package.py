@@ -2,53 +2,33 @@
 
 import asyncio
 import copy
-import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from datetime import date
 from operator import attrgetter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.domains.package import Mend, Package, set_at, solved
 
 from finskillbench.domains import by_name
 from finskillbench.domains.base import Subtask
 from finskillbench.domains.risk import DOMAIN, second
-from finskillbench.episode import Episode, JsonObject, Prompt
-from finskillbench.harness.conditions import Condition, mount
-from finskillbench.harness.loop import Surroundings, run_episode
-from finskillbench.harness.models import get_model
+from finskillbench.episode import JsonObject
+from finskillbench.harness.conditions import Condition
 from finskillbench.harness.programs.reading import naive_answer
-from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.harness.skills.lint import lint
-from finskillbench.harness.skills.loader import curated, load_package, placebo
-from finskillbench.harness.skills.runner import script_runner
+from finskillbench.harness.skills.loader import load_package
 from finskillbench.sandbox.runner import ScriptRunner
-from finskillbench.sandbox.script import cli
 
-ROOT = curated()["risk-management"].root
+PACKAGE = Package("risk-management")
+ROOT, run, recipe_of, refusal = PACKAGE.root, PACKAGE.run, PACKAGE.recipe_of, PACKAGE.refusal
 SUB_TASKS = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
 TICKERS = tuple(f"N{number:02d}" for number in range(12))
 SECTORS = {ticker: ("Energy", "Technology", "Utilities", "Healthcare")[i % 4] for i, ticker in enumerate(TICKERS)}
-
-Mend = Callable[[JsonObject], None]
-
-
-def script(name: str) -> ModuleType:
-    """A script of the package as a module."""
-    spec = importlib.util.spec_from_file_location(f"risk_{name}", ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -103,24 +83,6 @@ def task() -> JsonObject:
         "conventions": {},
         "violations": [],
     }
-
-
-def recipe_of(sub_task: str) -> Recipe:
-    """The table's row for a subtask, read as the reference program reads it."""
-    found = find_recipe(load_package(ROOT).body, sub_task)
-    assert found is not None
-    return found
-
-
-def payload_of(sub_task: str, task: JsonObject) -> JsonObject:
-    """What the runner hands the script: the injected fields and nothing else."""
-    return {field: task[field] for field in recipe_of(sub_task).fields}
-
-
-def run(sub_task: str, task: JsonObject) -> JsonObject:
-    """The script of a subtask on its own fields, the result through JSON."""
-    module = script(Path(recipe_of(sub_task).script).stem)
-    return json.loads(json.dumps(module.main(payload_of(sub_task, task)), allow_nan=False))
 
 
 def test_the_package_is_clean() -> None:
@@ -208,31 +170,6 @@ def test_the_order_of_holdings_changes_nothing(task: JsonObject) -> None:
     assert after == before
 
 
-def refusal(sub_task: str, task: JsonObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line that the command line of a script ends with, code 2."""
-    file = tmp_path / "in.json"
-    file.write_text(json.dumps(payload_of(sub_task, task)))
-    with pytest.raises(SystemExit) as ended:
-        cli(script(Path(recipe_of(sub_task).script).stem).main, ["--input", str(file)])
-    assert ended.value.code == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    return captured.err
-
-
-def set_at(*path: Any, value: Any) -> Mend:
-    """A change of one field of the task."""
-
-    def change(task: JsonObject) -> None:
-        place: Any = task
-        for key in path[:-1]:
-            place = place[key]
-        place[path[-1]] = value
-
-    return change
-
-
 HELD = ("portfolio", "holdings", 0)
 
 
@@ -313,53 +250,19 @@ def test_a_bad_scenario_is_one_line_and_code_2(
 
 def test_a_script_runs_from_the_command_line(task: JsonObject, tmp_path: Path) -> None:
     file = tmp_path / "in.json"
-    file.write_text(json.dumps(payload_of("stress_testing", task)))
+    file.write_text(json.dumps(PACKAGE.payload_of("stress_testing", task)))
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "stress_test.py", "--input", file], capture_output=True, check=True
     )
     assert json.loads(done.stdout) == run("stress_testing", task)
 
 
-@pytest.fixture(scope="module")
-def warm() -> Iterator[ScriptRunner]:
-    """A runner as the harness starts it."""
-    with script_runner() as runner:
-        yield runner
-
-
 @pytest.mark.parametrize("sub_task", SUB_TASKS)
 def test_the_runner_returns_what_the_script_returns(sub_task: str, task: JsonObject, warm: ScriptRunner) -> None:
-    payload = json.dumps(payload_of(sub_task, task)).encode()
+    payload = json.dumps(PACKAGE.payload_of(sub_task, task)).encode()
     result = asyncio.run(warm.run(ROOT / recipe_of(sub_task).script, payload))
     assert result.error is None
     assert result.output == run(sub_task, task)
-
-
-def solved(sub_task: str, task: JsonObject, condition: Condition, warm: ScriptRunner, scratch: Path) -> JsonObject:
-    """What `baseline/reference` submits, through the real loop, tools and runner."""
-    episode = Episode(
-        task_id=f"{sub_task}_test",
-        skill="risk_management",
-        sub_task=sub_task,
-        as_of_date=date(2024, 12, 31),
-        difficulty="medium",
-        input=task,
-        prompt=Prompt("Do it.", "Respond with a JSON object."),
-        metadata={},
-    )
-    trace = asyncio.run(
-        run_episode(
-            get_model("baseline/reference"),
-            episode,
-            f"Subtask: {sub_task}\nDo it.",
-            lambda: task,
-            mount(condition, curated(), placebo()),
-            Surroundings(runner=warm, scratch_root=scratch),
-        )
-    )
-    assert trace.ended == "submitted"
-    assert trace.answer is not None
-    return json.loads(trace.answer)
 
 
 @pytest.mark.parametrize("sub_task", SUB_TASKS)

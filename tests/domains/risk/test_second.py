@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.domains.risk.judging.test_certified import MARKET, mandate, portfolio
+from tests.domains.risk.judging.cases import MARKET, mandate, portfolio
 
 from finskillbench.domains.building import conventions
 from finskillbench.domains.risk import second

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.domains.risk.judging.test_certified import MARKET, TICKERS, Json, mandate, portfolio
+from tests.domains.risk.judging.cases import MARKET, TICKERS, Json, mandate, portfolio
 
 from finskillbench.domains.risk.audits.statuses import economics
 from finskillbench.findings import Findings

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.domains.risk.judging.test_certified import TICKERS, Case, Json, identification, judged
+from tests.domains.risk.judging.cases import TICKERS, Case, Json, identification, judged
 
 from finskillbench.domains import by_name
 from finskillbench.domains.base import Label

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.domains.risk.judging.test_certified import MARKET, Json, judged, mandate, monitoring, portfolio
+from tests.domains.risk.judging.cases import MARKET, Json, judged, mandate, monitoring, portfolio
 
 from finskillbench.domains import by_name
 from finskillbench.domains.base import Label
