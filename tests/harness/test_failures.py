@@ -7,16 +7,19 @@ import pytest
 
 from finskillbench.episode import Status, Truth
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
+from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN
 from finskillbench.harness.conditions import MAX_TURNS, Condition
 from finskillbench.harness.failures import OTHERS, PROVIDER, Incident, Policy
-from finskillbench.harness.loop import LONGEST_WAIT_SECONDS, MAX_CALLS_PER_TURN, MAX_RETRIES
-from finskillbench.harness.model import Stop, ToolCall, Turn
+from finskillbench.harness.loop import LONGEST_WAIT_SECONDS, MAX_RETRIES
+from finskillbench.harness.model import Stop, ToolCall, Turn, Usage
 from finskillbench.harness.prompts import REMINDER
+from finskillbench.harness.providers.prices import Price
 from finskillbench.harness.trace import CallOutcome, Trace
 from finskillbench.runs.verdicts import judge
 
 SUBMIT = Turn(tool_calls=(ToolCall("s", "submit_answer", '{"answer": "not JSON"}'),))
 READ = ToolCall("r", "get_task_data", '{"field": "objective"}')
+READ_UNCOUNTED = Turn(tool_calls=(READ,), usage=Usage(output_tokens=-5))
 TEXT = Turn("I think it is AAA.")
 
 
@@ -33,13 +36,16 @@ OTHER_TURNS: dict[str, list[Turn]] = {
     "unknown_tool": [turn("optimize", "{}"), SUBMIT],
     "tool_failed": [turn("get_task_data", '{"field": "none"}'), SUBMIT],
     "too_many_calls": [Turn(tool_calls=(READ,) * (MAX_CALLS_PER_TURN + 2)), SUBMIT],
+    "usage_unknown": [READ_UNCOUNTED, SUBMIT],
     "out_of_turns": [Turn(tool_calls=(READ,)), Turn(tool_calls=(READ,))],
 }
 """Turns under which each entry is met; the last one is repeated."""
-MET = {"invalid_arguments": 2, "too_many_calls": 2}
+MET = {"invalid_arguments": 2, "usage_unknown": 2}
 """How often, where it is not once."""
 OUTSIDE = {"disk"}
 """Entries that no episode meets."""
+RAISED = {"adapter_failed"}
+"""Entries that an adapter raises."""
 STOPPED = {"budget", "interrupt"}
 """Entries under which a model wrapper stops the run."""
 
@@ -102,10 +108,12 @@ def test_an_adapters_own_bug_costs_one_episode_and_is_in_the_log(scripted, play,
     agrees(PROVIDER[Cause.ADAPTER], trace)
 
 
-@pytest.mark.parametrize("entry", [entry for entry in OTHERS if entry not in OUTSIDE | STOPPED])
+@pytest.mark.parametrize("entry", [entry for entry in OTHERS if entry not in OUTSIDE | STOPPED | RAISED])
 def test_what_models_and_tools_may_do(scripted, play, entry: str) -> None:
     policy, turns = OTHERS[entry], OTHER_TURNS[entry]
     model = scripted(turns)
+    if entry == "usage_unknown":
+        model.price = Price(1.0, 1.0, 1.0, 1.0)  # of a model without a price nobody expects counts
     trace = play(model)
     assert (trace.retries, trace.error, trace.error_cause) == (0, None, None)
     if entry == "out_of_turns":
@@ -118,6 +126,12 @@ def test_what_models_and_tools_may_do(scripted, play, entry: str) -> None:
     assert (trace.ended, len(model.seen)) == (("submitted", len(turns)) if goes_on else (entry, 1))
     assert any(message.content == REMINDER for message in trace.messages) is ("a reminder is sent" in policy.shown)
     agrees(policy, trace)
+
+
+def test_an_adapter_that_fails_where_it_does_not_know_is_graded(scripted, play) -> None:
+    trace = play(scripted([Turn(tool_calls=(READ,)), KeyError("too hard")]))
+    assert (trace.ended, trace.error_cause, trace.incidents) == ("adapter_failed", "adapter", ("adapter_failed",))
+    agrees(OTHERS["adapter_failed"], trace)
 
 
 @pytest.mark.parametrize("condition", list(Condition))

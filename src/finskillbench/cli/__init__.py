@@ -14,6 +14,7 @@ from typer import TyperException
 from finskillbench.cli import audit, data, export, merge, options, plan, rescore, run, score, show, skills
 from finskillbench.cli.display import console
 from finskillbench.errors import FinSkillBenchError, InternalError
+from finskillbench.redaction import redactor_of_process
 
 FAILED = 2
 """Exit code where the input, the arguments or the disk are at fault; 1 is left for checks that found something."""
@@ -88,5 +89,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _fail(message: str) -> int:
     logging.getLogger(__name__).debug("the command failed", exc_info=True)
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    print("error: " + redactor_of_process()(" ".join(message.split())), file=sys.stderr)
     return FAILED

@@ -38,13 +38,17 @@ PROVIDER: Mapping[Cause, Policy] = MappingProxyType(
         Cause.CONNECTION: Policy("no connection, or none in time", True, False, "episode", _RETRIED),
         Cause.TIMEOUT: Policy("no answer in time, HTTP 408", True, False, "episode", _RETRIED),
         Cause.DROPPED: Policy("connection lost during the answer", True, False, "episode", _RETRIED),
-        Cause.MALFORMED: Policy("an answer that is not the protocol's JSON", True, False, "episode", _RETRIED),
+        Cause.MALFORMED: Policy(
+            "an answer that is not the protocol's JSON, or is beyond 8 MiB", True, False, "episode", _RETRIED
+        ),
         Cause.EMPTY: Policy("an answer without choices", True, False, "episode", _RETRIED),
-        Cause.BAD_REQUEST: Policy("HTTP 400, 413, 422 and other refusals", False, False, "episode", _AT_ONCE),
+        Cause.BAD_REQUEST: Policy(
+            "HTTP 400, 413, 422 and other refusals, redirects", False, False, "episode", _AT_ONCE
+        ),
         Cause.AUTH: Policy("HTTP 401, 403", False, False, "model", _NEVER_AGAIN),
         Cause.QUOTA: Policy("HTTP 402, insufficient quota", False, False, "model", _NEVER_AGAIN),
         Cause.UNKNOWN_MODEL: Policy("HTTP 404", False, False, "model", _NEVER_AGAIN),
-        Cause.ADAPTER: Policy("an adapter's own exception", False, False, "episode", _AT_ONCE),
+        Cause.ADAPTER: Policy("an adapter's own exception at its first call", False, False, "episode", _AT_ONCE),
     }
 )
 """What a `finskillbench.errors.ProviderError` leads to."""
@@ -58,6 +62,8 @@ Incident = Literal[
     "unknown_tool",
     "tool_failed",
     "too_many_calls",
+    "usage_unknown",
+    "adapter_failed",
 ]
 """What an episode meets and goes on, or ends with a verdict; a row lists them in order with the causes above."""
 
@@ -85,7 +91,21 @@ OTHERS: Mapping[str, Policy] = MappingProxyType(
             "incidents; the tool says so",
         ),
         "too_many_calls": Policy(
-            "a call beyond 64 in one turn", False, True, "nothing", "incidents; it is not run and says so"
+            "more than 64 calls in one turn", False, True, "nothing", "incidents; the others are cut off"
+        ),
+        "usage_unknown": Policy(
+            "an answer without token counts, or with impossible ones",
+            False,
+            True,
+            "nothing",
+            "incidents; no cost; --max-cost counts its upper bound",
+        ),
+        "adapter_failed": Policy(
+            "an adapter's own exception after an answer",
+            False,
+            True,
+            "episode",
+            "incidents; status incomplete_submission",
         ),
         "out_of_turns": Policy("no submission in 12 turns", False, True, "episode", "status max_turns_exhausted"),
         "budget": Policy("--max-cost is reached", False, False, "run", "not run; exit code 1"),

@@ -13,19 +13,21 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from finskillbench.episode import Episode
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
+from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN, clean_text, clean_turn
 from finskillbench.harness.conditions import MAX_TURNS, Mount, prove_mount
 from finskillbench.harness.failures import PROVIDER
-from finskillbench.harness.model import AUTO, FREE, Message, Model, ToolSpec, Turn, clean_turn
+from finskillbench.harness.model import AUTO, FREE, Message, Model, ToolSpec, Turn
 from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, arm_prompt, prompt_digest
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
 from finskillbench.harness.tools import SUBMIT_ANSWER, tool_specs
-from finskillbench.harness.trace import CallOutcome, CallRecord, Ended, ToolRecord, Trace
+from finskillbench.harness.trace import CallRecord, Ended, ToolRecord, Trace
+from finskillbench.redaction import redactor_of_process
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,24 +35,18 @@ MAX_RETRIES = 3
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 120.0
 """A provider that asks for a longer wait is asked again after this one."""
-MAX_CALLS_PER_TURN = 64
-"""Calls of one turn beyond this are answered by an error, so that a model in a rut cannot fill the memory."""
-
-_TOO_MANY: tuple[str, CallOutcome] = (
-    f'{{"error":"more than {MAX_CALLS_PER_TURN} tool calls in one turn; this one was not run"}}',
-    "too_many_calls",
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What an episode needs from outside; the defaults are the real clock and sleep, and nothing else."""
+    """What an episode needs from outside; the defaults are the real clock and sleep, and the secrets of the process."""
 
     runner: Runner | None = None
     filings: Filings | None = None
     scratch_root: Path | None = None
     clock: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    redact: Callable[[str], str] = field(default_factory=redactor_of_process)
 
 
 async def run_episode(
@@ -136,6 +132,12 @@ class _Session:
             return await self._converse(), None
         except RunStoppedError:
             raise
+        except ProviderError as error:
+            # An agent must not choose its episodes by failing in those that it cannot solve.
+            if error.cause is not Cause.ADAPTER or not self.calls:
+                return "error", error
+            self.incidents[-1] = "adapter_failed"
+            return "adapter_failed", error
         except FinSkillBenchError as error:
             return "error", error
 
@@ -170,7 +172,13 @@ class _Session:
         """One model call with its retries; whatever still fails is raised as a `FinSkillBenchError`."""
         for attempt in range(MAX_RETRIES + 1):
             try:
-                return clean_turn(await self.model.generate(tuple(self.messages), offered, choice))
+                made = await self.model.generate(tuple(self.messages), offered, choice)
+                turn = clean_turn(made, self.around.redact)
+                if len(made.tool_calls) > MAX_CALLS_PER_TURN:
+                    self.incidents.append("too_many_calls")
+                if not turn.usage.is_known and getattr(self.model, "price", None) is not None:
+                    self.incidents.append("usage_unknown")
+                return turn
             except ProviderError as error:
                 _LOG.debug("%s: a call of %s failed", self.episode.task_id, self.model.name, exc_info=True)
                 self.incidents.append(error.cause.value)  # a plain string: Polars would make an Enum of it
@@ -187,14 +195,12 @@ class _Session:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _serve(self, turn: Turn, offered: tuple[ToolSpec, ...], number: int) -> None:
-        for index, call in enumerate(turn.tool_calls):
+        for call in turn.tool_calls:
             if self.toolbox.answer is not None:
                 self.records.append(ToolRecord(number, call.id, call.name, call.arguments, "not_run", 0.0, None))
                 continue
             started = self.around.clock()
-            result, outcome = _TOO_MANY
-            if index < MAX_CALLS_PER_TURN:
-                result, outcome = await self.toolbox.call(call, offered)
+            result, outcome = await self.toolbox.call(call, offered)
             seconds = self.around.clock() - started
             if outcome != "ok":
                 self.incidents.append(outcome)
@@ -209,7 +215,7 @@ class _Session:
             condition=self.mounted.arm.condition.value,
             ended=ended,
             answer=self.toolbox.answer,
-            error=None if failure is None else str(failure),
+            error=None if failure is None else self.around.redact(clean_text(str(failure))),
             error_cause=failure.cause.value if isinstance(failure, ProviderError) else None,
             incidents=tuple(self.incidents),
             messages=tuple(self.messages),

@@ -7,7 +7,7 @@ A provider adapter translates these few types to its own wire format and raises
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -47,6 +47,11 @@ class Usage:
     output_tokens: int = 0
     reasoning_tokens: int = 0
     cost_usd: float | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the provider said anything of it: no call is answered without input."""
+        return self.cost_usd is not None or self.input_tokens > 0
 
     def __add__(self, other: Usage) -> Usage:
         """Sum; the price of a sum is known only if both are."""
@@ -129,23 +134,3 @@ class Model(Protocol):
         ProviderError : the provider failed; its `cause` decides what follows.
         """
         ...
-
-
-def clean_text(text: str) -> str:
-    """Return `text` with lone surrogates replaced by "?", so that it can be stored as UTF-8; else unchanged."""
-    if text.isascii():
-        return text
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text
-
-
-def clean_turn(turn: Turn) -> Turn:
-    """Return `turn` with every string storable as UTF-8 (the same object when nothing had to change)."""
-    calls = tuple(ToolCall(clean_text(c.id), clean_text(c.name), clean_text(c.arguments)) for c in turn.tool_calls)
-    text = clean_text(turn.text)
-    if text is turn.text and calls == turn.tool_calls:
-        return turn
-    return replace(turn, text=text, tool_calls=calls)

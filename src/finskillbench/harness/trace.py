@@ -9,8 +9,8 @@ from typing import Literal
 from finskillbench.episode import Submission
 from finskillbench.harness.model import Message, Stop, Usage
 
-Ended = Literal["submitted", "max_turns", "context_overflow", "error"]
-CallOutcome = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", "too_many_calls", "not_run"]
+Ended = Literal["submitted", "max_turns", "context_overflow", "adapter_failed", "error"]
+CallOutcome = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", "not_run"]
 """What came of a tool call; `not_run` are calls after the submission."""
 
 

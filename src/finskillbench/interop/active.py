@@ -22,7 +22,6 @@ from finskillbench.harness.providers.inspect_words import (
     from_call,
     from_stop,
     from_usage,
-    replayable,
     to_chat,
     to_tool,
 )
@@ -65,13 +64,11 @@ class Active:
 
 def _turn(output: ModelOutput) -> Turn:
     message = output.message
-    return replayable(
-        Turn(
-            text=message.text,
-            tool_calls=tuple(map(from_call, message.tool_calls or ())),
-            usage=from_usage(output.usage) if output.usage is not None else Usage(),
-            stop=from_stop(output),
-            served_model=output.model or None,
-            replay=message,
-        )
+    return Turn(
+        text=message.text,
+        tool_calls=tuple(map(from_call, message.tool_calls or ())),
+        usage=from_usage(output.usage) if output.usage is not None else Usage(),
+        stop=from_stop(output),
+        served_model=output.model or None,
+        replay=message,
     )

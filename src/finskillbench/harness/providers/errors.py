@@ -8,6 +8,7 @@ all, the class by its qualified name, since importing ten packages to compare cl
 from __future__ import annotations
 
 import json
+import math
 import socket
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from finskillbench.errors import Cause, ProviderError
+from finskillbench.harness.providers.bounds import OversizedAnswerError
 from finskillbench.scoring.values import is_object
 
 _LONGEST_MESSAGE = 400
@@ -54,6 +56,7 @@ _VAGUE: Mapping[str, Cause] = MappingProxyType(
 )
 """Classes that stand for several causes: they count only where the chain tells nothing better."""
 _BUILT_IN: tuple[tuple[type[BaseException], Cause], ...] = (
+    (OversizedAnswerError, Cause.MALFORMED),
     (TimeoutError, Cause.TIMEOUT),
     (ConnectionRefusedError, Cause.CONNECTION),
     (socket.gaierror, Cause.CONNECTION),
@@ -130,7 +133,7 @@ def is_overflow(error: BaseException) -> bool:
 def _cause(chain: list[BaseException], status: int | None, text: str) -> Cause:
     if status is not None and 400 <= status < 500 and any(phrase in text.lower() for phrase in _NO_MONEY):
         return Cause.QUOTA
-    if status is not None and status >= 400:
+    if status is not None and status >= 300:
         return _STATUSES.get(status, Cause.SERVER if status >= 500 else Cause.BAD_REQUEST)
     if "non-ChatCompletion" in text:  # Inspect reports a body of another shape as an error of the server
         return Cause.MALFORMED
@@ -199,12 +202,16 @@ def _retry_after(chain: list[BaseException]) -> float | None:
             if value is None:
                 continue
             try:
-                return max(float(value) * scale, 0.0)
+                seconds = float(value) * scale
             except ValueError:
                 pass
+            else:
+                if math.isfinite(seconds):
+                    return max(seconds, 0.0)
+                continue
             try:
                 date = parsedate_to_datetime(value)
-            except ValueError:
+            except (ValueError, TypeError, OverflowError):
                 continue
             aware = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
             return max((aware - datetime.now(UTC)).total_seconds(), 0.0)

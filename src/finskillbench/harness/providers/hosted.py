@@ -26,7 +26,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from finskillbench.errors import Cause, InputError, ProviderError
+from finskillbench.harness.cleaning import possible
 from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage
+from finskillbench.harness.providers.bounds import bound_answers
 from finskillbench.harness.providers.errors import is_overflow, provider_error
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
 from finskillbench.scoring.values import is_array
@@ -140,6 +142,7 @@ class Hosted:
         # Set each time: Inspect makes some clients late, and makes them anew when keys are renewed.
         if client is not None and hasattr(client, "max_retries"):
             client.max_retries, client.timeout = 0, self._request_timeout
+        bound_answers(client)
         exchange = _exchange.get()
         try:
             result: Any = await self._provider_generate(*args, **kwargs)
@@ -154,20 +157,18 @@ class Hosted:
         return result
 
     def _turn(self, output: ModelOutput, call: ModelCall | None) -> Turn:
-        from finskillbench.harness.providers.inspect_words import from_stop, replayable
+        from finskillbench.harness.providers.inspect_words import from_stop
 
         if not output.choices:
             raise ProviderError(f"{self.name}: an answer without choices", Cause.EMPTY)
         message = output.choices[0].message
-        return replayable(
-            Turn(
-                text=message.text,
-                tool_calls=_tool_calls(message, call),
-                usage=self._usage(output),
-                stop=from_stop(output),
-                served_model=output.model or None,
-                replay=message,
-            )
+        return Turn(
+            text=message.text,
+            tool_calls=_tool_calls(message, call),
+            usage=self._usage(output),
+            stop=from_stop(output),
+            served_model=output.model or None,
+            replay=message,
         )
 
     def _usage(self, output: ModelOutput) -> Usage:
@@ -178,6 +179,9 @@ class Hosted:
             free = output.stop_reason == "model_length" or self.price == NO_CHARGE
             return FREE if free else Usage()
         usage = from_usage(output.usage)
+        message = output.message
+        if not possible(usage) or not usage.input_tokens or not (usage.output_tokens or _is_empty(message)):
+            return Usage()  # counts that cannot be those of this answer say nothing of its price
         return replace(usage, cost_usd=None if self.price is None else self.price.cost(usage))
 
 
@@ -229,6 +233,10 @@ def _plain(error: Exception) -> str:
     """An error's text in one line, without the colours that Inspect writes into it."""
     text = " ".join(re.sub(r"\[/?[a-z][a-z ]*\]", "", str(error)).split())
     return text.removeprefix("ERROR: ") or type(error).__name__
+
+
+def _is_empty(message: ChatMessageAssistant) -> bool:
+    return not message.text and not message.tool_calls
 
 
 def _tool_calls(message: ChatMessageAssistant, call: ModelCall | None) -> tuple[ToolCall, ...]:

@@ -26,7 +26,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall as InspectCall
 from inspect_ai.tool import ToolInfo, ToolParams
 
-from finskillbench.harness.model import Message, Stop, ToolCall, ToolSpec, Turn, Usage, clean_turn
+from finskillbench.harness.model import Message, Stop, ToolCall, ToolSpec, Usage
 from finskillbench.scoring.values import is_array, is_object
 
 _MAX_DEPTH = 64
@@ -114,12 +114,6 @@ def from_stop(output: ModelOutput) -> Stop:
     if not isinstance(content, str) and any(part.type == "text" and part.refusal for part in content):
         return "refused"
     return _STOPS.get(output.stop_reason, "done")
-
-
-def replayable(turn: Turn) -> Turn:
-    """The turn with texts that can be stored and sent; one that had to be cleaned is not replayed but built anew."""
-    clean = clean_turn(turn)
-    return turn if clean is turn else Turn(clean.text, clean.tool_calls, turn.usage, turn.stop, turn.served_model)
 
 
 def to_usage(usage: Usage) -> ModelUsage:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
-from finskillbench.harness.model import clean_text
+from finskillbench.harness.cleaning import clean_text
 
 MAX_SAVED_SKILLS = 3
 MAX_SKILL_CHARS = 20_000

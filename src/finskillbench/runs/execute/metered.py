@@ -13,7 +13,8 @@ from dataclasses import replace
 import orjson
 
 from finskillbench.errors import Cause, ProviderError
-from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn
+from finskillbench.harness.cleaning import possible
+from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
 from finskillbench.runs.execute.budget import Budget
@@ -47,8 +48,8 @@ class Metered:
     """One model for one episode.
 
     `asked` counts the calls that were made, `usage` and `calls` those that were answered. `lost_usd` is the upper bound
-    of what calls cost whose answers never arrived (timeouts, dropped streams, an interruption): the provider may bill
-    them and does not say.
+    of what calls cost whose answers never arrived (timeouts, dropped streams, an interruption), or came without token
+    counts that can be: the provider may bill them and does not say.
 
     Parameters
     ----------
@@ -75,8 +76,8 @@ class Metered:
         self.lost_usd = 0.0
         self._model, self._limiter, self._max_tokens = model, limiter, max_tokens
         self._note = note
-        self._price = price_of(model)
-        self._budget = None if self._price == NO_CHARGE else budget
+        self.price = price_of(model)
+        self._budget = None if self.price == NO_CHARGE else budget
         self._seen = 0
         self._last = 0
 
@@ -91,7 +92,7 @@ class Metered:
         ------
         RunStoppedError : the budget does not reach.
         """
-        bound = 0.0 if self._price is None else self._bound(self._price, messages, tools)
+        bound = 0.0 if self.price is None else self._bound(self.price, messages, tools)
         if self._budget is None:
             return await self._limited(messages, tools, tool_choice, bound)
         await self._budget.reserve(bound, (self.usage.cost_usd or 0.0) + self.lost_usd)
@@ -137,8 +138,13 @@ class Metered:
         except (Exception, asyncio.CancelledError):
             self.lost_usd += bound
             raise
-        if turn.usage.cost_usd is None and self._price is not None:
-            turn = replace(turn, usage=replace(turn.usage, cost_usd=self._price.cost(turn.usage)))
+        if not possible(turn.usage):
+            turn = replace(turn, usage=Usage())
+        if turn.usage.cost_usd is None and self.price is not None:
+            if turn.usage.is_known or self.price == NO_CHARGE:
+                turn = replace(turn, usage=replace(turn.usage, cost_usd=self.price.cost(turn.usage)))
+            else:
+                self.lost_usd += bound
         self.usage += turn.usage
         self.calls += 1
         self._seen, self._last = len(messages), turn.usage.input_tokens

@@ -10,7 +10,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import polars as pl
 
@@ -26,6 +26,7 @@ from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS
 from finskillbench.harness.skills.loader import curated, placebo
+from finskillbench.redaction import named_like_a_secret
 from finskillbench.runs.execute.board import Progress, silent
 from finskillbench.runs.execute.metered import price_of
 from finskillbench.runs.execute.work import INTERRUPTED, RUN, Limits, Work
@@ -193,8 +194,9 @@ def _check_numbers(*, limit: int | None, epochs: int, seed: int, max_concurrency
 def _check_address(models: Sequence[str | Model], options: ModelOptions) -> None:
     if options.base_url is None:
         return
-    if "@" in urlsplit(options.base_url).netloc:
-        raise InputError("base_url holds a password, which run.json would keep; give keys by environment")
+    address = urlsplit(options.base_url)
+    if "@" in address.netloc or any(named_like_a_secret(name) for name, _ in parse_qsl(address.query)):
+        raise InputError("base_url holds a password or a key, which run.json would keep; give keys by environment")
     providers = {model.partition("/")[0] for model in models if isinstance(model, str)} - {PROGRAMS.rstrip("/")}
     if len(providers) > 1:
         named = ", ".join(sorted(providers))

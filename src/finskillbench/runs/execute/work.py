@@ -11,6 +11,7 @@ import logging
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
@@ -136,6 +137,7 @@ class Work:
                 clock=time.perf_counter,
                 sleep=self.sleep,
             )
+            self._judging = stack.enter_context(ThreadPoolExecutor(1, "judging"))
             self._journal = stack.enter_context(Journal(self.out))
             for event in self._history.killed():
                 self._journal.append(event)
@@ -217,7 +219,10 @@ class Work:
         )
         # The loop is over: only now does the truth come in.
         truth = self.edition.truth(item.task_id)
-        verdict = judge(trace.submission, truth, material.full_input)
+        # In a thread: an answer made to be slow to judge must not hold up the episodes in flight.
+        verdict = await asyncio.get_running_loop().run_in_executor(
+            self._judging, judge, trace.submission, truth, material.full_input
+        )
         digest = self.edition.digest
         write_trajectory(self.out, item, material.episode, trace, edition_digest=digest)
         method = by_name(verdict.sub_task).method

@@ -1,0 +1,77 @@
+"""What becomes of a model's answer before anything of it is stored, served or counted.
+
+No answer of a provider may end more than its episode: texts are made storable and lose this process's secrets, calls
+beyond a bound are cut off, and token counts that cannot be are taken as unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from finskillbench.harness.model import ToolCall, Turn, Usage
+
+MAX_CALLS_PER_TURN = 64
+"""Calls of one turn beyond this are cut off, so that a model in a rut cannot fill the memory."""
+_LONGEST_NAME = 200
+"""Characters of the id or the name of a call, or of the name of the model that answered."""
+_MOST_TOKENS = 10**9
+_MOST_USD = 1e6
+"""More than any one call can use or cost."""
+
+
+def clean_text(text: str) -> str:
+    """Return `text` with lone surrogates replaced by "?", so that it can be stored as UTF-8; else unchanged."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def clean_turn(turn: Turn, redact: Callable[[str], str] = lambda text: text) -> Turn:
+    """Return `turn` with every text storable and without secrets, and with calls and token counts in their bounds.
+
+    The same object when nothing had to change. What had to be changed in texts or calls is not replayed to the provider
+    in its own form.
+    """
+
+    def cleaned(text: str) -> str:
+        return redact(clean_text(text))
+
+    def name(text: str) -> str:
+        return cleaned(text)[:_LONGEST_NAME]
+
+    calls = tuple(
+        ToolCall(name(call.id), name(call.name), cleaned(call.arguments))
+        for call in turn.tool_calls[:MAX_CALLS_PER_TURN]
+    )
+    text = cleaned(turn.text)
+    served = None if turn.served_model is None else name(turn.served_model)
+    usage = turn.usage if possible(turn.usage) else Usage()
+    said = text == turn.text and calls == turn.tool_calls
+    if said and served == turn.served_model and usage is turn.usage:
+        return turn
+    replay = turn.replay if said else None
+    return replace(turn, text=text, tool_calls=calls, served_model=served, usage=usage, replay=replay)
+
+
+def possible(usage: Usage) -> bool:
+    """Whether counts and price can be those of a call: whole, not negative, parts within their wholes."""
+    counts = (
+        usage.input_tokens,
+        usage.cached_tokens,
+        usage.cache_write_tokens,
+        usage.output_tokens,
+        usage.reasoning_tokens,
+    )
+    # Values of an adapter that nobody has checked: their types are part of the question.
+    if not all(type(count) is int and 0 <= count <= _MOST_TOKENS for count in counts):
+        return False
+    cost = usage.cost_usd
+    if cost is not None and not (math.isfinite(cost) and 0 <= cost <= _MOST_USD):
+        return False
+    return usage.cached_tokens + usage.cache_write_tokens <= usage.input_tokens

@@ -1,0 +1,70 @@
+"""Bounds on what a provider's server may send: no redirect, no compression, and so many bytes.
+
+The clients of most providers follow redirects to any host, with the conversation and the key, and unpack whatever is
+packed. They stand on httpx or its successor, whose transport is the place where every byte passes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
+"""A hundred times the longest answer of a model, its encrypted reasoning included."""
+_PACKAGES = ("httpx", "httpx2")
+
+
+class OversizedAnswerError(Exception):
+    """An answer beyond the bound, or packed although plain text was asked for."""
+
+
+def bound_answers(client: object) -> bool:
+    """Bound every answer to a provider's client, once; False where it stands on another HTTP library."""
+    http: Any = getattr(client, "_client", None)
+    package = next((kind.__module__.partition(".")[0] for kind in type(http).__mro__ if _is_client(kind)), None)
+    if package is None:
+        return False
+    http.follow_redirects = False
+    stream_type: Any = sys.modules[package].AsyncByteStream
+    for transport in (http._transport, *http._mounts.values()):
+        if transport is not None and not hasattr(transport, "is_bounded"):
+            transport.handle_async_request = _bounded(transport.handle_async_request, stream_type)
+            transport.is_bounded = True
+    return True
+
+
+def _is_client(kind: type) -> bool:
+    return kind.__name__ == "AsyncClient" and kind.__module__.partition(".")[0] in _PACKAGES
+
+
+def _bounded(send: Callable[[Any], Awaitable[Any]], stream_type: Any) -> Callable[[Any], Awaitable[Any]]:
+    class Bounded(stream_type):
+        """A body that ends with an error where it passes the bound."""
+
+        def __init__(self, body: Any) -> None:
+            self._body = body
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            seen = 0
+            async for chunk in self._body:
+                seen += len(chunk)
+                if seen > MAX_ANSWER_BYTES:
+                    raise OversizedAnswerError(f"an answer of more than {MAX_ANSWER_BYTES >> 20} MiB")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._body.aclose()
+
+    async def handle_async_request(request: Any) -> Any:
+        # A packed body may unpack to a thousand times its size: none is asked for, and none is taken.
+        request.headers["accept-encoding"] = "identity"
+        response = await send(request)
+        packing = response.headers.get("content-encoding", "identity")
+        if packing.lower() != "identity":
+            await response.aclose()
+            raise OversizedAnswerError(f"an answer packed as {packing[:40]!r}, which was not asked for")
+        response.stream = Bounded(response.stream)
+        return response
+
+    return handle_async_request

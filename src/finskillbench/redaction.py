@@ -1,0 +1,76 @@
+"""Secrets of this process, taken out of every text that comes from outside before it is stored or shown.
+
+A server may send back what it was sent, the key among it: in an error, in an answer, in a header. What counts as a
+secret is the value of every environment variable that is named like one.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import quote
+
+REDACTED = "[redacted]"
+_NAMED_LIKE_ONE = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE", re.IGNORECASE)
+_SHORTEST = 8
+"""Shorter values are no secrets, and taking them out would mangle ordinary words."""
+
+
+class Redactor:
+    """Replaces secrets in texts, as they are and in the forms that a URL or a header gives them."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        forms = {form for secret in secrets for form in _forms(secret)}
+        # The longest first, so that none is cut by a shorter one that it contains.
+        self._forms = sorted(forms, key=lambda form: (-len(form), form))
+
+    def __call__(self, text: str) -> str:
+        """The text without any secret; the same object where there is none."""
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, REDACTED)
+        return text
+
+
+class RedactingFormatter(logging.Formatter):
+    """Log lines and tracebacks without secrets."""
+
+    def __init__(self, pattern: str, redactor: Redactor) -> None:
+        super().__init__(pattern)
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line as it is written."""
+        return self._redactor(super().format(record))
+
+
+def named_like_a_secret(name: str) -> bool:
+    """Whether a variable or a parameter of this name holds a key, a token or a password."""
+    return _NAMED_LIKE_ONE.search(name) is not None
+
+
+def redactor_of_process() -> Redactor:
+    """The redactor for what the environment of this process holds now."""
+    named = (value.strip() for name, value in os.environ.items() if named_like_a_secret(name))
+    return Redactor(value for value in named if _is_secret(value))
+
+
+def _is_secret(value: str) -> bool:
+    """Whether a value named like a secret is one: it is long enough, and no path of a file that holds one."""
+    if len(value) < _SHORTEST:
+        return False
+    try:
+        return not (value.startswith(("/", "~")) and Path(value).expanduser().exists())
+    except (OSError, RuntimeError, ValueError):
+        return True
+
+
+def _forms(secret: str) -> set[str]:
+    raw = secret.encode("utf-8", "surrogateescape")
+    basic = base64.b64encode(raw).decode()
+    escaped = secret.encode("unicode_escape").decode()
+    return {secret, quote(secret, safe=""), basic, escaped, escaped.replace("/", "\\/")}
