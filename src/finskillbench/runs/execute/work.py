@@ -19,7 +19,7 @@ from pathlib import Path
 
 from finskillbench.domains import by_name
 from finskillbench.edition import Edition
-from finskillbench.episode import Status
+from finskillbench.episode import JsonObject, Status, Submission, Truth, Verdict
 from finskillbench.errors import Cause, InputError, RunStoppedError
 from finskillbench.harness.conditions import Condition, Mount
 from finskillbench.harness.failures import PROVIDER
@@ -48,6 +48,8 @@ _log = logging.getLogger(__name__)
 RUN = "run"
 """The key of `stopped` for what stopped all models."""
 INTERRUPTED = "interrupted"
+_LONG_ANSWER = 32 * 1024
+"""Characters from which on an answer is judged in a thread; the longest that a task calls for is a tenth of it."""
 _CACHED_EPISODES = 512
 """Episodes whose prompt and full input are kept: a covariance of 30 names takes some 30 KB."""
 
@@ -219,10 +221,7 @@ class Work:
         )
         # The loop is over: only now does the truth come in.
         truth = self.edition.truth(item.task_id)
-        # In a thread: an answer made to be slow to judge must not hold up the episodes in flight.
-        verdict = await asyncio.get_running_loop().run_in_executor(
-            self._judging, judge, trace.submission, truth, material.full_input
-        )
+        verdict = await self._judged(trace.submission, truth, material.full_input)
         digest = self.edition.digest
         write_trajectory(self.out, item, material.episode, trace, edition_digest=digest)
         method = by_name(verdict.sub_task).method
@@ -236,6 +235,13 @@ class Work:
         if trace.error_cause is not None and PROVIDER[Cause(trace.error_cause)].stops == "model":
             self._stop(item.model, f"{trace.error_cause}: {trace.error}")
         return row, trace.saved_skills
+
+    async def _judged(self, submission: Submission, truth: Truth, full_input: JsonObject) -> Verdict:
+        """Judge, a long answer in a thread: one made to be slow to judge must not hold up the episodes in flight."""
+        if len(submission.answer or "") < _LONG_ANSWER:
+            return judge(submission, truth, full_input)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._judging, judge, submission, truth, full_input)
 
     def _may_start(self, model: str) -> bool:
         return RUN not in self.stopped and model not in self.stopped
