@@ -6,48 +6,52 @@ from typing import Any
 
 from finskillbench.episode import Profile, Status
 from finskillbench.harness.conditions import Condition
-from finskillbench.runs.store.rows import Row
+from finskillbench.runs.store.rows import Row, sealed
 
-ROW = Row(
-    model="m",
-    harness="finskillbench",
-    domain="portfolio_construction",
-    condition=Condition.CURATED,
-    task_id="t0",
-    sub_task="rebalancing",
-    difficulty="easy",
-    cluster="2025-01-31",
-    as_of_date=date(2025, 1, 31),
-    run_idx=0,
-    score=0.5,
-    score_profile=Profile.PAPER,
-    scores={Profile.PAPER: 0.5, Profile.STRICT: None, Profile.CERTIFIED: None},
-    status=Status.SCORED,
-    valid_json=True,
-    scoring_method="x",
-    scoring_details="{}",
-    episodes=2,
-    total_input_tokens=1_000,
-    total_cached_tokens=0,
-    total_output_tokens=50,
-    total_reasoning_tokens=0,
-    cost_usd=0.25,
-    served_models=(),
-    skills_loaded=("é\n",),
-    scripts_run=("a",),
-    tool_calls=1,
-    error=None,
-    error_cause=None,
-    incidents=(),
-    retries=0,
-    latency_seconds=0.5,
-    edition="e" * 64,
-    mount="f" * 64,
-    code_version="0",
-    scorer_version="0",
+ROW = sealed(
+    Row(
+        model="m",
+        harness="finskillbench",
+        domain="portfolio_construction",
+        condition=Condition.CURATED,
+        task_id="t0",
+        sub_task="rebalancing",
+        difficulty="easy",
+        cluster="2025-01-31",
+        as_of_date=date(2025, 1, 31),
+        run_idx=0,
+        score=0.5,
+        score_profile=Profile.PAPER,
+        scores={Profile.PAPER: 0.5, Profile.STRICT: None, Profile.CERTIFIED: None},
+        status=Status.SCORED,
+        valid_json=True,
+        scoring_method="x",
+        scoring_details="{}",
+        episodes=2,
+        total_input_tokens=1_000,
+        total_cached_tokens=0,
+        total_output_tokens=50,
+        total_reasoning_tokens=0,
+        cost_usd=0.25,
+        served_models=(),
+        skills_loaded=("é\n",),
+        scripts_run=("a",),
+        tool_calls=1,
+        error=None,
+        error_cause=None,
+        incidents=(),
+        retries=0,
+        latency_seconds=0.5,
+        edition="e" * 64,
+        mount="f" * 64,
+        code_version="0",
+        scorer_version="0",
+        answer_digest=None,
+        digest="",
+    )
 )
 
 
 def row(number: int = 0, **changes: Any) -> Row:
     """The example as the row of task `number`."""
-    return replace(ROW, task_id=f"t{number}", **changes)
+    return sealed(replace(ROW, task_id=f"t{number}", **changes))

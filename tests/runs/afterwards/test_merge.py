@@ -15,7 +15,7 @@ from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.streams import Shard
 from finskillbench.runs.store.events import Finished, Rescored
 from finskillbench.runs.store.journal import JOURNAL, Journal, read_events, read_history
-from finskillbench.runs.store.rows import TIMINGS
+from finskillbench.runs.store.rows import TIMINGS, sealed
 from finskillbench.runs.store.trajectories import Trajectory, read_trajectory
 
 CONDITIONS = ["no_skill", "self_generated_persistent"]
@@ -113,7 +113,7 @@ def test_two_rows_of_an_item_are_refused_and_both_files_named(halves, tmp_path) 
     shutil.copytree(halves[0], twin)
     row = list(read_history(twin).rows.values())[1]
     with Journal(twin) as journal:
-        journal.append(Rescored(replace(row, score=0.25)))
+        journal.append(Rescored(sealed(replace(row, score=0.25))))
     with pytest.raises(InputError, match=rf"a/journal.*twin/journal.*different rows of {row.task_id}, run 0"):
         merge(tmp_path / "all", [halves[0], twin])
     assert not (tmp_path / "all").exists()

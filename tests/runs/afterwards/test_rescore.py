@@ -77,11 +77,12 @@ def test_exactly_the_changed_scores_move(folder: Path, edition, oracle, request)
     assert (group.episodes, group.moved, group.before, group.after) == (12, 12, 1.0, 0.5)
 
     rows = pl.read_parquet(folder / "rows.parquet")
-    same = ("score", "scores", "scoring_details", "scorer_version")
+    same = ("score", "scores", "scoring_details", "scorer_version", "digest")
     assert rows.drop(same).equals(rows_before.drop(same))
     assert rows["scorer_version"].unique().to_list() == ["f" * 12]
     kept, moved = rows.filter(pl.col("sub_task") != CHANGED), rows.filter(sub_task=CHANGED)
-    assert kept.drop("scorer_version").equals(rows_before.filter(pl.col("sub_task") != CHANGED).drop("scorer_version"))
+    unmoved = rows_before.filter(pl.col("sub_task") != CHANGED)
+    assert kept.drop("scorer_version", "digest").equals(unmoved.drop("scorer_version", "digest"))
     assert moved["scores"].struct.field("strict").to_list() == [0.5] * 12
     assert moved["score"].to_list() == [0.5] * 12
     assert all('"half":true' in details for details in moved["scoring_details"])
@@ -102,6 +103,27 @@ def test_exactly_the_changed_scores_move(folder: Path, edition, oracle, request)
     again = run(edition, [oracle()], ARMS, out=folder)
     assert (again.ran, again.kept) == (0, 24)
     assert again.rows.equals(rows)
+
+
+@pytest.mark.parametrize("share", [b"0.25", b"99.0"])
+def test_a_score_that_somebody_edited_is_refused_and_judged_again(folder: Path, edition, oracle, share: bytes) -> None:
+    written = pl.read_parquet(folder / "rows.parquet")
+    journal = (folder / JOURNAL).read_bytes()
+    (folder / JOURNAL).write_bytes(journal.replace(b'"strict":1.0', b'"strict":' + share))
+    with pytest.raises(
+        InputError, match=r"journal.jsonl: the row of \w+ was altered; judge the run again with rescore"
+    ):
+        run(edition, [oracle()], ARMS, out=folder)
+    assert rescore(folder, edition).moved
+    assert run(edition, [oracle()], ARMS, out=folder).rows.equals(written)
+
+
+def test_an_answer_that_somebody_edited_is_named(folder: Path, edition) -> None:
+    path = sorted((folder / "trajectories").rglob("*.gz"))[0]
+    text = gzip.decompress(path.read_bytes())
+    path.write_bytes(gzip.compress(text.replace(b"0.4", b"0.5")))
+    with pytest.raises(InputError, match=f"{path.name}: holds another answer than the one that was judged; restore it"):
+        rescore(folder, edition)
 
 
 def test_a_second_time_moves_nothing(folder: Path, edition, new_scorers) -> None:

@@ -15,7 +15,7 @@ from finskillbench.errors import InputError
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.events import AnyEvent, Call, Dropped, Expense, Finished, History, Rescored, history
 from finskillbench.runs.store.files import make_folder, remedy
-from finskillbench.runs.store.journal import JOURNAL, exclusive, read_events, write_events
+from finskillbench.runs.store.journal import JOURNAL, check_rows, exclusive, read_events, write_events
 from finskillbench.runs.store.record import RunRecord, differences, read_record, write_record
 from finskillbench.runs.store.rows import ROWS, TIMINGS, Row, to_frame, write_rows
 
@@ -86,7 +86,9 @@ def _common_record(shards: Sequence[Path]) -> RunRecord:
 
 def _read_part(folder: Path) -> _Part:
     events = read_events(folder)
-    return _Part(folder, events, history(events))
+    found = history(events)
+    check_rows(folder, found)
+    return _Part(folder, events, found)
 
 
 def _owners(parts: Sequence[_Part]) -> dict[Item, _Part]:

@@ -20,7 +20,7 @@ from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.events import Rescored
 from finskillbench.runs.store.journal import Journal, exclusive, read_history
 from finskillbench.runs.store.record import FILE, RunRecord, read_record, write_record
-from finskillbench.runs.store.rows import ROWS, Row, judged_again, to_frame, write_rows
+from finskillbench.runs.store.rows import ROWS, Row, answer_digest, judged_again, sealed, to_frame, write_rows
 from finskillbench.runs.store.trajectories import read_trajectory
 from finskillbench.runs.store.version import scorer_version
 from finskillbench.runs.verdicts import judge
@@ -128,7 +128,7 @@ def rescore(folder: Path, edition: Edition, *, dry_run: bool = False, progress: 
                 f"{edition.digest[:12]}); name its edition with --edition"
             )
         episodes = {episode.task_id: episode for episode in edition.episodes()}
-        found = read_history(folder).rows
+        found = read_history(folder, altered=True).rows
         before = {item: found[item] for item in record.items() if item in found}
         after: dict[Item, Row] = {}
         # Episode by episode, so that an input at full precision is resolved once.
@@ -155,7 +155,10 @@ def _judged(folder: Path, row: Row, edition: Edition, episode: Episode) -> Row:
     if (trajectory.item, trajectory.edition) != (item, edition.digest):
         raise InputError(f"{path}: is the trajectory of another episode; restore it or run the episode again")
     if row.status is Status.ERROR:
-        return replace(row, scorer_version=scorer_version())
+        return sealed(replace(row, scorer_version=scorer_version()))
+    answer = trajectory.trace.answer
+    if row.answer_digest != (None if answer is None else answer_digest(answer)):
+        raise InputError(f"{path}: holds another answer than the one that was judged; restore it")
     verdict = judge(trajectory.trace.submission, edition.truth(item.task_id), edition.full_input(episode))
     if verdict.status is Status.ERROR:
         raise InputError(f"{path}: ended in an error and its journal line says {row.status}; restore one of them")

@@ -19,6 +19,7 @@ import msgspec
 from finskillbench.errors import InputError
 from finskillbench.runs.store import files
 from finskillbench.runs.store.events import AnyEvent, History, history
+from finskillbench.runs.store.rows import check_row
 
 JOURNAL = "journal.jsonl"
 SYNC_LINES = 64
@@ -142,9 +143,30 @@ def read_events(folder: Path) -> list[AnyEvent]:
     return events
 
 
-def read_history(folder: Path) -> History:
-    """What the journal of a run folder comes to; errors as those of `read_events`."""
-    return history(read_events(folder))
+def read_history(folder: Path, *, altered: bool = False) -> History:
+    """What the journal of a run folder comes to.
+
+    Parameters
+    ----------
+    altered : whether rows that were altered after they were written are taken as well, to be judged again.
+
+    Raises
+    ------
+    InputError : as `read_events`; or the last row of an episode was altered.
+    """
+    found = history(read_events(folder))
+    if not altered:
+        check_rows(folder, found)
+    return found
+
+
+def check_rows(folder: Path, found: History) -> None:
+    """Refuse, as `InputError`, a history whose rows are not those that were written."""
+    for row in found.rows.values():
+        try:
+            check_row(row)
+        except ValueError as error:
+            raise InputError(f"{folder / JOURNAL}: {error}; judge the run again with rescore") from None
 
 
 def write_events(folder: Path, events: Iterable[AnyEvent]) -> None:

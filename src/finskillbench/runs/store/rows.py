@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -29,6 +31,12 @@ HEADLINE_ORDER = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
 TIMINGS = ("latency_seconds",)
 """Columns in which two runs of the same work may differ."""
 
+DECIDING = (
+    *("model", "harness", "condition", "task_id", "sub_task", "run_idx", "edition", "mount"),
+    *("answer_digest", "status", "valid_json", "scores", "score", "score_profile", "scoring_method", "scorer_version"),
+)
+"""Columns that decide a table, and that a row's digest covers."""
+
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
@@ -39,7 +47,8 @@ class Row:
     `cluster` is what the episode shares with others of its subtask, such as a market date, a mandate or a company.
     `scoring_details` is JSON text, `episodes` are turns, `edition` and `mount` are digests. Cached tokens are part of
     the input's, reasoning tokens of the output's. `cost_usd` is None where the price is not known, `score` and the
-    values of `scores` where there is none: an episode of status `error` has no score, never a zero.
+    values of `scores` where there is none: an episode of status `error` has no score, never a zero. `answer_digest` is
+    of the submitted text, None where there was none; `digest` covers `DECIDING`.
     """
 
     model: str
@@ -78,6 +87,8 @@ class Row:
     mount: str
     code_version: str
     scorer_version: str
+    answer_digest: str | None
+    digest: str
 
     @property
     def item(self) -> Item:
@@ -111,7 +122,8 @@ SCHEMA: Mapping[str, pl.DataType] = {name: _COLUMN_TYPES[kind] for name, kind in
 
 def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, method: str, edition_digest: str) -> Row:
     """Build the row of one finished episode; `method` is the verification method of its subtask."""
-    return Row(
+    answer = trace.answer
+    row = Row(
         model=item.model,
         harness=HARNESS,
         domain=episode.skill,
@@ -139,13 +151,48 @@ def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, me
         edition=edition_digest,
         mount=trace.mount_digest,
         code_version=code_version(),
+        answer_digest=None if answer is None else answer_digest(answer),
+        digest="",
         **_judgement(verdict, method),
     )
+    return sealed(row)
 
 
 def judged_again(row: Row, verdict: Verdict, method: str) -> Row:
     """The row with another verdict."""
-    return replace(row, **_judgement(verdict, method))
+    return sealed(replace(row, **_judgement(verdict, method)))
+
+
+def sealed(row: Row) -> Row:
+    """The row with the digest of what it says."""
+    return replace(row, digest=row_digest(row))
+
+
+def answer_digest(answer: str) -> str:
+    """SHA-256 of a submitted text."""
+    return hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def row_digest(row: Row) -> str:
+    """SHA-256 over the columns that decide a table: a score that somebody edited no longer fits it."""
+    parts = [getattr(row, name) for name in DECIDING]
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
+
+
+def check_row(row: Row) -> None:
+    """Refuse a row that was altered after it was written, or that no scorer can have made.
+
+    Raises
+    ------
+    ValueError : its digest is of another row, or a score lies outside its range.
+    """
+    if row.digest != row_digest(row):
+        raise ValueError(f"the row of {row.task_id} was altered")
+    for profile, score in row.scores.items():
+        # A published ranked list may earn more than 1.
+        most = math.inf if profile is Profile.PAPER else 1.0
+        if score is not None and not (0.0 <= score <= most and math.isfinite(score)):
+            raise ValueError(f"the row of {row.task_id} has a score of {score} under {profile}")
 
 
 def _judgement(verdict: Verdict, method: str) -> dict[str, Any]:
@@ -177,9 +224,12 @@ def from_frame(frame: pl.DataFrame) -> list[Row]:
 
     Raises
     ------
-    ValueError : a column is absent or holds something else.
+    ValueError : a column is absent or holds something else, or a row was altered.
     """
-    return msgspec.convert(frame.to_dicts(), list[Row])
+    rows = msgspec.convert(frame.to_dicts(), list[Row])
+    for row in rows:
+        check_row(row)
+    return rows
 
 
 def write_rows(path: Path, frame: pl.DataFrame) -> None:
