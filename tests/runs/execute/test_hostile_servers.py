@@ -49,7 +49,7 @@ async def no_wait(_: float) -> None:
 
 
 @pytest.mark.usefixtures("keyed")
-def test_a_planted_key_is_found_nowhere(memory_edition, episodes_of, tmp_path: Path, capsys, caplog) -> None:
+def test_a_planted_key_is_found_nowhere(memory_edition, episodes_of, tmp_path: Path, capsys, caplog, recwarn) -> None:
     met: set[int] = set()
 
     def script(request: Request) -> Reply:
@@ -76,6 +76,7 @@ def test_a_planted_key_is_found_nowhere(memory_edition, episodes_of, tmp_path: P
     assert main(["export", str(out), "--out", str(tmp_path / "logs")]) == 0
     written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     shown = capsys.readouterr()
+    written += [str(each.message).encode() for each in recwarn]
     written += [shown.out.encode(), shown.err.encode(), str(result.rows.to_dicts()).encode()]
     assert not [form for text in written for form in forms(KEY) if form in text]
     assert any(REDACTED.encode() in text for text in written)

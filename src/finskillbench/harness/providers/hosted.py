@@ -20,6 +20,7 @@ import asyncio
 import logging
 import math
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -193,6 +194,8 @@ def _inspect_model(name: str, options: ModelOptions) -> Any:
         raise InputError(f"model {name!r} needs the extra llm; install it: {EXTRA}") from None
     from finskillbench.harness.providers.inspect_words import as_written
 
+    # Pydantic warns of an answer of another shape, and quotes it on standard error, a key in it and all.
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings")
     provider = name.partition("/")[0]
     efforts = _efforts(GenerateConfig)
     if options.reasoning_effort is not None and options.reasoning_effort not in efforts:
