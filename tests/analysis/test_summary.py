@@ -185,6 +185,14 @@ def test_errors_are_counted_apart_and_enter_no_mean() -> None:
     assert "0.650 (1 err)" in render_text(summary)
 
 
+def test_a_mean_over_a_part_of_the_episodes_says_so() -> None:
+    rows = [row for row in simple() if (row[1], row[3]) != ("curated", "r0")]
+    summary = summary_table(table(*rows))
+    assert [cell.episodes for cell in line_of(summary, "rebalancing").cells] == [4, 3]
+    assert "(n=3)" in render_text(summary)
+    assert "(n=" not in render_text(summary_table(table(*simple())))
+
+
 def test_an_error_row_with_a_stray_score_is_still_no_score() -> None:
     rows = [*simple(), ("m", "curated", "rebalancing", "r9", 0.0, 0.0, "error")]
     assert line_of(summary_table(table(*rows)), "rebalancing").cells[1].episodes == 4

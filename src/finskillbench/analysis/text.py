@@ -20,15 +20,19 @@ def cells(summary: Summary, line: Line, *, differences: bool = True) -> list[str
         if differences and name in _treatments(summary)
     ]
     model = f"{line.model} (program)" if line.program else line.model
-    episodes = str(max(cell.episodes for cell in line.cells))
+    most = max(cell.episodes for cell in line.cells)
     profile = _profile_column(summary, line.profile)
-    return [model, line.sub_task, *profile, episodes, *(format_cell(cell) for cell in line.cells), *changes]
+    return [model, line.sub_task, *profile, str(most), *(format_cell(cell, most) for cell in line.cells), *changes]
 
 
-def format_cell(cell: Cell) -> str:
-    """The mean with three decimals, "-" where nothing was scored, with the rows in error behind it."""
+def format_cell(cell: Cell, episodes: int) -> str:
+    """The mean with three decimals, "-" where nothing was scored; behind it, how many of the line's `episodes` it
+    covers where those are not all, and the rows in error.
+    """
     mean = ABSENT if cell.mean is None else f"{cell.mean:.3f}"
-    return f"{mean} ({cell.errors} err)" if cell.errors else mean
+    partly = [f"n={cell.episodes}"] if cell.episodes < episodes and cell.mean is not None else []
+    behind = ", ".join([*partly, *([f"{cell.errors} err"] if cell.errors else [])])
+    return f"{mean} ({behind})" if behind else mean
 
 
 def format_difference(difference: Difference | None) -> str:

@@ -23,7 +23,7 @@ def score(
     """Score submitted answers under every profile.
 
     Each line of the result holds task_id, sub_task, status, valid_json, scores by profile and details. Episodes
-    without a submission are not scored.
+    without a submission score 0 in every subtask that was answered at all.
     """
     from collections import Counter
 
@@ -43,10 +43,11 @@ def score(
         def rows():
             for done, entry in enumerate(scoring.score(loaded, answers), start=1):
                 statuses[entry["status"]] += 1
-                progress("Scoring", done, len(answers))
+                progress("Scoring", min(done, len(answers)), len(answers))
                 yield entry
 
         count = scoring.write_rows(rows(), out)
     summary = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
-    typer.echo(f"{count} of {len(known)} episodes: {summary}")
+    missing = count - len(answers)
+    typer.echo(f"{count} of {len(known)} episodes: {summary}" + (f" ({missing} unanswered: 0)" if missing else ""))
     typer.echo(f"Rows: {out}")

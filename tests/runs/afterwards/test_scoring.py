@@ -50,6 +50,20 @@ def test_a_right_answer_scores_one_under_every_profile_of_its_subtask() -> None:
         assert row["scores"]["paper"] == pytest.approx(1.0)
 
 
+def test_what_is_left_out_of_a_subtask_scores_nothing() -> None:
+    edition = fake_edition()
+    (first, *rest) = edition.episodes()
+    edition.episodes = lambda: (first, replace(first, task_id="left out"), *rest)
+    edition.truth = lambda task_id: replace(truth(NAMES[0]), task_id=task_id)
+    right = Submission(NAMES[0], json.dumps(EXPECTED[NAMES[0]]))
+    _, missing = scoring.score(edition, [right])
+    assert (missing["task_id"], missing["status"], set(missing["scores"].values())) == (
+        "left out",
+        "incomplete_submission",
+        {0.0},
+    )
+
+
 def test_null_is_no_submission_and_rubbish_is_an_invalid_one(tmp_path: Path) -> None:
     file = write(tmp_path, line(answer=None), "", line(NAMES[1], "\ud800{"), line(NAMES[2], '{"a": NaN}'))
     rows = list(scoring.score(fake_edition(), scoring.read_submissions(file, NAMES)))

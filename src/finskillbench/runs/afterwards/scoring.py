@@ -27,11 +27,13 @@ def score(edition: Edition, submissions: Iterable[Submission]) -> Iterator[dict[
     Parameters
     ----------
     edition : an edition with its truth; an imported release is one too.
-    submissions : at most one per task; episodes without one are not scored.
+    submissions : at most one per task. An episode without one scores 0 where its subtask was answered at all, so that
+        no mean gets better by what was left out.
 
     Yields
     ------
-    One row per submission, in their order: task_id, sub_task, status, valid_json, scores {profile: value} and details.
+    One row per submission, in their order, then one per unanswered episode: task_id, sub_task, status, valid_json,
+    scores {profile: value} and details.
 
     Raises
     ------
@@ -40,6 +42,7 @@ def score(edition: Edition, submissions: Iterable[Submission]) -> Iterator[dict[
     """
     episodes = {episode.task_id: episode for episode in edition.episodes()}
     seen: set[str] = set()
+    answered: set[str] = set()
     for submission in submissions:
         episode = episodes.get(submission.task_id)
         if episode is None:
@@ -49,8 +52,13 @@ def score(edition: Edition, submissions: Iterable[Submission]) -> Iterator[dict[
         if submission.task_id in seen:
             raise InputError(f"task {submission.task_id!r} was submitted twice; keep one answer per task")
         seen.add(submission.task_id)
+        answered.add(episode.sub_task)
         verdict = judge(submission, edition.truth(submission.task_id), edition.full_input(episode))
         yield msgspec.to_builtins(verdict)
+    for task_id, episode in episodes.items():
+        if task_id not in seen and episode.sub_task in answered:
+            nothing = Submission(task_id, None, ended="stopped")
+            yield msgspec.to_builtins(judge(nothing, edition.truth(task_id), {}))
 
 
 def read_submissions(file: Path, known: Collection[str]) -> list[Submission]:
