@@ -30,8 +30,7 @@ class RunOptions:
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="baseline/..., or provider/name as in openai/gpt-4o; repeatable. Default: the reference, trivial and "
-            "nop baselines.",
+            help="baseline/..., or provider/name as in openai/gpt-4o; repeatable. Default: the four baselines.",
         ),
     ] = None
     condition: Annotated[

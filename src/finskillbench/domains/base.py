@@ -19,8 +19,8 @@ How to write a subtask. It is one file, read from top to bottom:
    truth's `proof`. A subtask has at least one;
 5. a scorer for each profile, `(answer, truth, task_input) -> Score`. It takes any JSON object for an answer, however
    absurd, never raises on one, and returns a finite value between 0 and 1;
-6. `trivial`, the best answer that needs no thought, and `by_hand`, what arithmetic without a skill answers: the two
-   floors of a report. Either may be left out;
+6. `trivial`, the best answer that needs no thought, `heuristic`, the fixed recipe that earns most, and `by_hand`, what
+   arithmetic without a skill answers: the floors and the yardstick of a report. Each may be left out;
 7. `SUBTASK = Subtask(...)`, which names all of these.
 
 Beside the file it takes one line in the domain's list of subtasks (or an `Extension`, in a package of its own), one row
@@ -162,6 +162,7 @@ class Subtask(Generic[I, O]):
     by_hand : arithmetic without a skill, the no-skill side of `baseline/reference`; None where the definitions that the
         prompt prints are followed to the letter instead, by `second`.
     trivial : the best answer that needs no thought, `baseline/trivial`.
+    heuristic : which of `exploits` earned most on another seed, `baseline/heuristic`; empty where none is fitted.
     definitions : the exact `conventions` of every episode, or a function that gives those of a task input.
     headline : whether it counts towards headline tables.
     cluster : what an episode shares with others, so that intervals count it once: a mandate, a company.
@@ -180,6 +181,7 @@ class Subtask(Generic[I, O]):
     proof: Proof[I] | None = field(default=None, repr=False)
     by_hand: Naive | None = field(default=None, repr=False)
     trivial: Naive | None = field(default=None, repr=False)
+    heuristic: str = field(default="", repr=False)
     input: type[I] | None = field(default=None, repr=False)
     definitions: Mapping[str, str] | Callable[[I], Mapping[str, str]] | None = field(default=None, repr=False)
     headline: bool = True

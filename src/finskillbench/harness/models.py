@@ -14,12 +14,12 @@ from importlib.util import find_spec
 
 from finskillbench.errors import InputError
 from finskillbench.harness.model import Model
+from finskillbench.harness.programs.floors import Heuristic, Trivial
 from finskillbench.harness.programs.nop import Nop
 from finskillbench.harness.programs.reference import Reference
-from finskillbench.harness.programs.trivial import Trivial
 from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
 
-BASELINES: dict[str, Callable[[], Model]] = {model.name: model for model in (Reference, Trivial, Nop)}
+BASELINES: dict[str, Callable[[], Model]] = {model.name: model for model in (Reference, Heuristic, Trivial, Nop)}
 """The programs by name."""
 # fmt: off
 PROVIDERS = (

@@ -364,6 +364,7 @@ SUBTASK = Subtask(
     second=second,
     proof=proof,
     by_hand=Naive(("current_period_end", "prior_period_end", "filing_facts"), by_hand),
+    heuristic="every ratio increases by 0.05 pp",
     trivial=Naive((), lambda data: {"revenue_delta": 0.0, "top_revenue_drivers": [], "margin_drivers": []}),
     definitions=conventions(CONVENTIONS, DECOMPOSITION),
     answer=DriverDecomposition,

@@ -363,6 +363,7 @@ SUBTASK = Subtask(
     second=second,
     proof=proof,
     by_hand=Naive(("period_end", "filing_facts"), by_hand),
+    heuristic="an ordinary company, no flags, typical ratios",
     trivial=Naive((), trivial),
     definitions=conventions(CONVENTIONS, QUALITY),
     answer=EarningsQuality,

@@ -193,6 +193,7 @@ SUBTASK = Subtask(
     second=second,
     proof=proof,
     by_hand=Naive(("period_end", "form_type", "filing_facts"), by_hand),
+    heuristic="the oldest figure of every metric",
     trivial=Naive((), lambda data: {"metrics": dict.fromkeys(NORMALISED, 0.0)}),
     definitions=conventions(CONVENTIONS, NORMALISATION),
     answer=Normalization,

@@ -302,5 +302,6 @@ SUBTASK = Subtask(
     ladder=ladders.ladder,
     exploits=exploits.black_litterman,
     by_hand=Naive(("market_cap_weights", "covariance_matrix", "risk_aversion"), by_hand),
+    heuristic="optimum without correlations within the caps",
     trivial=Naive(("market_cap_weights",), trivial),
 )

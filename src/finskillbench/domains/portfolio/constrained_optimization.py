@@ -326,5 +326,6 @@ SUBTASK = Subtask(
     ladder=ladders.ladder,
     exploits=exploits.constrained,
     by_hand=Naive(("constraints", "benchmark_weights"), by_hand),
+    heuristic="optimum without correlations within the caps",
     trivial=Naive(("expected_returns", "constraints"), trivial),
 )

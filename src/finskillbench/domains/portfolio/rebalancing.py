@@ -349,5 +349,6 @@ SUBTASK = Subtask(
     ladder=ladders.ladder,
     exploits=exploits.rebalancing,
     by_hand=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), by_hand),
+    heuristic="optimum without correlations within the caps",
     trivial=Naive(("current_portfolio",), trivial),
 )

@@ -247,5 +247,6 @@ SUBTASK = Subtask(
     ladder=ladders.ladder,
     exploits=exploits.tool_use,
     by_hand=Naive(("scenario_description",), by_hand),
+    heuristic="every parameter",
     trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),
 )

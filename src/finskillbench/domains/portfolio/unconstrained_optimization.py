@@ -9,7 +9,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.draws import stratified
+from finskillbench.domains.draws import permuted, stratified
 from finskillbench.domains.portfolio.audits import exploits
 from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
@@ -51,17 +51,23 @@ class UnconstrainedOptimization(Answer):
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """12 month-ends x 4 objectives x `_LISTS` approved lists; those that discriminate and differ, by objective."""
+    """12 month-ends x 4 objectives x `_LISTS` approved lists; those that discriminate and differ, by objective.
+
+    The best name is the whole answer under max_return, so that a fifth of the episodes at most asks for it.
+    """
     aversion, count = objects.settings["unconstrained_risk_aversion"], objects.settings["episodes_per_subtask"]
     pool: list[Task] = []
     for objective in Objective:
         kept: list[Mapping[str, float]] = []
+        found: list[Task] = []
         for variant, month in product(range(_LISTS), objects.month_ends):
             listed = month.of_list(context.generator(NAME, month.as_of, objective, variant))
             task = _task(listed, objective, aversion, variant)
             if task is not None and is_different(weights := task.truth.expected_output["weights"], kept):
                 kept.append(weights)
-                pool.append(task)
+                found.append(task)
+        most = count // 5 if objective is Objective.MAX_RETURN else count
+        pool += permuted(found, context.generator(NAME, objective))[:most]
     return stratified(pool, lambda task: task.episode.input["objective"], count, context.generator(NAME, "draw"))
 
 
@@ -147,5 +153,6 @@ SUBTASK = Subtask(
     by_hand=Naive(
         ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": rule_of_thumb(data)}
     ),
+    heuristic="optimum without correlations",
     trivial=Naive(("expected_returns",), lambda data: {"weights": equal_weights(data.get("expected_returns"))}),
 )

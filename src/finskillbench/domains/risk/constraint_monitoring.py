@@ -350,6 +350,7 @@ SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
     build=build,
     second=monitoring_answer,
     by_hand=Naive(("portfolio", "mandate", "sector_mapping"), by_hand.monitored),
+    heuristic="all kept, at their limits",
     trivial=Naive((), _all_kept),
     input=MonitoringInput,
     definitions=conventions(CONVENTIONS, MONITORING),

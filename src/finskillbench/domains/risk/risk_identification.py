@@ -359,6 +359,7 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     in_words=("detail",),
     proof=_examine,
     by_hand=Naive(("portfolio", "sector_mapping"), _by_hand),
+    heuristic="weights times a usual volatility",
     trivial=Naive((), _usual_list),
     input=IdentificationInput,
     ladder=ladder,

@@ -239,6 +239,7 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     build=build,
     proof=examine,
     by_hand=Naive(("portfolio", "mandate", "sector_mapping"), _by_hand),
+    heuristic="30% of the way to the benchmark, said it complies",
     trivial=Naive((), _no_trades),
     input=RemediationInput,
     definitions=conventions(CONVENTIONS, REMEDIATION),

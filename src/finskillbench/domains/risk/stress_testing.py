@@ -280,6 +280,7 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     build=build,
     second=second_answer,
     by_hand=Naive(("portfolio", "stress_scenario", "sector_mapping", "factor_exposures"), _by_hand),
+    heuristic="the shock to the market",
     trivial=Naive((), _no_loss),
     input=StressInput,
     definitions=conventions({"units": UNITS}, CONVENTIONS),

@@ -37,7 +37,7 @@ from finskillbench.runs.store.journal import exclusive
 from finskillbench.runs.store.record import Arguments, RunRecord, check_folder, record_plan, settle_record
 from finskillbench.runs.store.rows import ROWS, to_frame, write_rows
 
-DEFAULT_MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop")
+DEFAULT_MODELS = ("baseline/reference", "baseline/heuristic", "baseline/trivial", "baseline/nop")
 DEFAULT_CONDITIONS = (Condition.NO_SKILL, Condition.CURATED, Condition.SELF_GENERATED)
 DEFAULT_CONCURRENCY = 64
 

@@ -1,0 +1,52 @@
+"""The second floor: the recipe that each subtask names is the best it has, and earns little."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from statistics import fmean
+
+import orjson
+import pytest
+
+from finskillbench.domains import subtasks
+from finskillbench.edition import Edition
+from finskillbench.episode import Profile
+from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.programs.floors import Heuristic, heuristic_answer
+from finskillbench.harness.prompts import task_prompt
+
+FITTED = [subtask for subtask in subtasks() if subtask.heuristic]
+EPISODES = 40
+
+
+@pytest.mark.parametrize("subtask", FITTED, ids=lambda subtask: subtask.name)
+def test_the_fitted_recipe_is_about_the_best_on_another_seed_too_and_earns_little(subtask, edition: Edition) -> None:
+    earned: dict[str, list[float]] = defaultdict(list)
+    for episode in edition.episodes([subtask.name])[:EPISODES]:
+        task_input, truth = edition.full_input(episode), edition.truth(episode.task_id)
+        for name, answer in subtask.exploits(task_input).items():
+            plain = orjson.loads(orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY))
+            earned[name].append(subtask.scorers[Profile.CERTIFIED](plain, truth, task_input).value)
+    means = {name: fmean(scores) for name, scores in earned.items()}
+    assert max(means.values()) <= 0.25
+    assert means[subtask.heuristic] >= max(means.values()) - 0.05
+
+
+@pytest.mark.parametrize("subtask", FITTED, ids=lambda subtask: subtask.name)
+def test_the_program_answers_from_what_tools_hand_out(subtask, edition: Edition) -> None:
+    episode = edition.episodes([subtask.name])[0]
+    task_input = edition.full_input(episode)
+    prompt = task_prompt(episode, subtask.answer)
+    arm = mount(Condition.NO_SKILL, {}, {})
+    around = Surroundings(filings=edition.filings)
+    trace = asyncio.run(run_episode(Heuristic(), episode, prompt, lambda: task_input, arm, around))
+    assert trace.ended == "submitted"
+    assert trace.answer is not None
+    wanted = orjson.loads(orjson.dumps(heuristic_answer(subtask, task_input)))
+    assert orjson.loads(trace.answer) == wanted != {}
+
+
+def test_every_subtask_of_the_headline_has_a_second_floor() -> None:
+    assert not [subtask.name for subtask in subtasks() if subtask.headline and not subtask.heuristic]
