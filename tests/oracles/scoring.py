@@ -1,125 +1,53 @@
 """The thirteen scoring methods under the `paper` and `strict` profiles, written from the specification alone.
 
 Entry point: `score(method, profile, answer, expected, verification)`. `submission.parse` reads the answer's text.
-Reading of a value: `_num`, `_text`, `_flag`, `_map` and `_items` give None or nothing where the JSON type is wrong.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-Json = dict[str, Any]
-
-
-def _num(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _signal(value: Any) -> float | None:
-    return float(value) if isinstance(value, bool) else _num(value)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _flag(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _map(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _entries(value: Any) -> list[Json]:
-    """The objects of a list of objects: an element of another type is absent, and takes no place in a ranking."""
-    return [item for item in _items(value) if isinstance(item, dict)]
-
-
-def _numbers(value: Any) -> dict[str, float]:
-    read = {key: _num(item) for key, item in _map(value).items()}
-    return {key: number for key, number in read.items() if number is not None}
-
-
-def _first_numbers(source: Json, *names: str) -> dict[str, float]:
-    return next((found for name in names if (found := _numbers(source.get(name)))), {})
-
-
-def _positive(verification: Json, name: str, default: float) -> float:
-    """A tolerance: it divides, so that only a number above 0 can be meant."""
-    found = _setting(verification, name, default)
-    return found if found > 0.0 else default
-
-
-def _setting(verification: Json, name: str, default: float) -> float:
-    found = _num(verification.get(name))
-    return default if found is None else found
-
-
-def _clip(x: float) -> float:
-    return max(0.0, min(1.0, x))
-
-
-def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    return math.fsum(listed) / len(listed) if listed else 0.0
-
-
-def _l2(p: dict[str, float], e: dict[str, float]) -> float:
-    names = sorted({*p, *e})
-    return math.dist([p.get(n, 0.0) for n in names], [e.get(n, 0.0) for n in names])
-
-
-def _mae(p: dict[str, float], e: dict[str, float]) -> float:
-    names = sorted({*p, *e})
-    return sum(abs(p.get(n, 0.0) - e.get(n, 0.0)) / len(names) for n in names)
-
-
-def _relative(p: float, e: float, floor: float) -> float:
-    return abs(p - e) / max(abs(e), floor)
-
-
-def _ramp(p: float | None, e: float, tolerance: float, floor: float) -> float:
-    return 0.0 if p is None else 1.0 - min(1.0, _relative(p, e, floor) / tolerance)
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Equality of two JSON values: true is not 1, but 1 is 1.0."""
-    if isinstance(a, bool) or isinstance(b, bool):
-        return a is b
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_same, a, b))
-    return a == b
-
-
-def _f1(p: Counter[Any], e: Counter[Any]) -> float:
-    sizes = p.total() + e.total()
-    return 2.0 * (p & e).total() / sizes if sizes else 1.0
+from tests.oracles.values import (
+    Json,
+    clip,
+    entries,
+    f1,
+    first_numbers,
+    flag,
+    items,
+    l2,
+    mae,
+    map_of,
+    mean,
+    num,
+    numbers,
+    positive,
+    ramp,
+    relative,
+    same,
+    setting,
+    signal,
+    text,
+)
 
 
 def unconstrained(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """l2_distance_and_objective."""
-    weights = _numbers(answer.get("weights"))
+    weights = numbers(answer.get("weights"))
     if not weights:
         return 0.0
-    distance = _l2(weights, _numbers(expected.get("weights")))
-    return _clip(1.0 - distance / (4.0 * _setting(verification, "weight_l2_threshold", 0.05)))
+    distance = l2(weights, numbers(expected.get("weights")))
+    return clip(1.0 - distance / (4.0 * setting(verification, "weight_l2_threshold", 0.05)))
 
 
 def constrained(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """constraint_satisfaction_and_objective."""
-    said = _map(answer.get("constraint_satisfaction"))
-    for name, wanted in _map(expected.get("constraint_satisfaction")).items():
-        if name not in said or not _same(said[name], wanted):
+    said = map_of(answer.get("constraint_satisfaction"))
+    for name, wanted in map_of(expected.get("constraint_satisfaction")).items():
+        if name not in said or not same(said[name], wanted):
             return 0.0
     return unconstrained(answer, expected, verification, strict)
 
@@ -134,46 +62,46 @@ def _leaves(p: Any, e: Any, tolerance: float) -> tuple[int, int]:
         return sum(m for m, _ in pairs), sum(n for _, n in pairs)
     if p is _ABSENT or e is _ABSENT:
         return 0, 1
-    given, wanted = _num(p), _num(e)
+    given, wanted = num(p), num(e)
     if given is not None and wanted is not None:
-        return int(_relative(given, wanted, 1e-6) < tolerance), 1
-    return int(_same(p, e)), 1
+        return int(relative(given, wanted, 1e-6) < tolerance), 1
+    return int(same(p, e)), 1
 
 
 def parameters(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """parameter_match."""
-    matches, leaves = _leaves(answer, expected, _setting(verification, "relative_tolerance", 0.2))
+    matches, leaves = _leaves(answer, expected, setting(verification, "relative_tolerance", 0.2))
     return matches / leaves
 
 
 def rebalancing(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """turnover_compliance_and_objective."""
-    weights = _first_numbers(answer, "new_weights", "weights")
+    weights = first_numbers(answer, "new_weights", "weights")
     if not weights:
         return 0.0
     w, t, r = (
-        _setting(verification, f"{name}_component_weight", default)
+        setting(verification, f"{name}_component_weight", default)
         for name, default in (("weight_l2", 0.5), ("turnover", 0.25), ("trade_list", 0.25))
     )
-    total = w * _clip(1.0 - _l2(weights, _first_numbers(expected, "new_weights", "weights")) / 0.2)
-    turnover = _num(expected.get("turnover"))
+    total = w * clip(1.0 - l2(weights, first_numbers(expected, "new_weights", "weights")) / 0.2)
+    turnover = num(expected.get("turnover"))
     if turnover is not None:
-        total += t * _ramp(_num(answer.get("turnover")), turnover, 1.0, 1e-9)
-    trades, wanted = _numbers(answer.get("trade_list")), _numbers(expected.get("trade_list"))
-    return _clip(total + r * (_mean(_ramp(trades.get(n), x, 1.0, 1e-9) for n, x in wanted.items()) if wanted else 1.0))
+        total += t * ramp(num(answer.get("turnover")), turnover, 1.0, 1e-9)
+    trades, wanted = numbers(answer.get("trade_list")), numbers(expected.get("trade_list"))
+    return clip(total + r * (mean(ramp(trades.get(n), x, 1.0, 1e-9) for n, x in wanted.items()) if wanted else 1.0))
 
 
 def views(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """view_specification_and_weights."""
     active = []
-    p, e = _numbers(answer.get("posterior_returns")), _numbers(expected.get("posterior_returns"))
+    p, e = numbers(answer.get("posterior_returns")), numbers(expected.get("posterior_returns"))
     if p and e:
-        active.append(max(0.0, 1.0 - _mae(p, e) / 0.05))
+        active.append(max(0.0, 1.0 - mae(p, e) / 0.05))
     names = ("optimal_weights", "posterior_weights")
-    p, e = _first_numbers(answer, *names), _first_numbers(expected, *names)
+    p, e = first_numbers(answer, *names), first_numbers(expected, *names)
     if p and e:
-        active.append(_clip(1.0 - _l2(p, e) / (4.0 * _setting(verification, "weight_l2_threshold", 0.10))))
-    return _mean(active)
+        active.append(clip(1.0 - l2(p, e) / (4.0 * setting(verification, "weight_l2_threshold", 0.10))))
+    return mean(active)
 
 
 _TYPES = {
@@ -191,8 +119,8 @@ _FAIL = {"fail", "false", "violation", "violated", "breach", "breached", "non-co
 def _statuses(listed: Any) -> list[tuple[str, str | None]]:
     """(type, status) of each entry that names a type; a status of the wrong JSON type is None."""
     found = []
-    for entry in _entries(listed):
-        kind, status = _text(entry.get("type")), _text(entry.get("status"))
+    for entry in entries(listed):
+        kind, status = text(entry.get("type")), text(entry.get("status"))
         if kind is None:
             continue
         kind = kind.lower().replace("-", "_").replace(" ", "_")
@@ -210,7 +138,7 @@ def monitoring(answer: Json, expected: Json, verification: Json, strict: bool) -
     for kind, status in wanted.items():
         said = [s for k, s in given if k == kind]
         right += bool(said) and said[-1] == status and not (strict and len(set(said)) > 1)
-    compliant = _flag(answer.get("overall_compliant"))
+    compliant = flag(answer.get("overall_compliant"))
     credit = compliant is not None and compliant is expected.get("overall_compliant")
     if strict and not given:
         credit = False
@@ -219,14 +147,14 @@ def monitoring(answer: Json, expected: Json, verification: Json, strict: bool) -
 
 def ranking(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """ranked_list_recall."""
-    k = int(_setting(verification, "top_k", 5))
+    k = int(setting(verification, "top_k", 5))
     given, wanted = (
-        (_entries(side.get("top_risk_exposures")) or _entries(side.get("risks")))[:k] for side in (answer, expected)
+        (entries(side.get("top_risk_exposures")) or entries(side.get("risks")))[:k] for side in (answer, expected)
     )
     if not given or not wanted:
         return 0.0
-    said = [_text(x.get("type")) for x in given]
-    truth = [(_text(x.get("type")), _num(x.get("magnitude")) or 0.0) for x in wanted]
+    said = [text(x.get("type")) for x in given]
+    truth = [(text(x.get("type")), num(x.get("magnitude")) or 0.0) for x in wanted]
     left = Counter(kind for kind, _ in truth if kind is not None)
     overlap = (Counter(kind for kind in said if kind is not None) & left).total()
     if strict:
@@ -254,8 +182,8 @@ def ranking(answer: Json, expected: Json, verification: Json, strict: bool) -> f
 
 def _by_sector(side: Json) -> dict[str, float]:
     found = {}
-    for entry in _entries(_map(side.get("attribution")).get("by_sector")):
-        name, value = _text(entry.get("sector")), _num(entry.get("contribution_pct"))
+    for entry in entries(map_of(side.get("attribution")).get("by_sector")):
+        name, value = text(entry.get("sector")), num(entry.get("contribution_pct"))
         if name is not None and value is not None:
             found[name] = value
     return found
@@ -263,36 +191,36 @@ def _by_sector(side: Json) -> dict[str, float]:
 
 def stress(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """absolute_error."""
-    tolerance = _setting(verification, "tolerance_pct", 1.0) / 100.0
-    y_hat, y = _num(answer.get("estimated_pnl_pct")), _num(expected.get("estimated_pnl_pct"))
+    tolerance = setting(verification, "tolerance_pct", 1.0) / 100.0
+    y_hat, y = num(answer.get("estimated_pnl_pct")), num(expected.get("estimated_pnl_pct"))
     if y_hat is None:
         return 0.0
-    s = _clip(1.0 - (abs(y_hat - y) - 0.1 * tolerance) / (3.0 * tolerance)) if y is not None else 0.0
+    s = clip(1.0 - (abs(y_hat - y) - 0.1 * tolerance) / (3.0 * tolerance)) if y is not None else 0.0
     given, wanted = _by_sector(answer), _by_sector(expected)
-    if not wanted or (strict and "sector_attribution_mae" not in _items(verification.get("metrics"))):
+    if not wanted or (strict and "sector_attribution_mae" not in items(verification.get("metrics"))):
         return s
-    first = _setting(verification, "pnl_score_weight", 0.7)
-    second = _setting(verification, "attribution_score_weight", 0.3)
+    first = setting(verification, "pnl_score_weight", 0.7)
+    second = setting(verification, "attribution_score_weight", 0.3)
     if strict:
-        return _clip(first * s + second * max(0.0, 1.0 - _mae(given, wanted) / tolerance))
-    sectors = _positive(verification, "attribution_tolerance_pct", 5.0) / 100.0
-    return _clip(first * s + second * _mean(_ramp(given.get(name), e, sectors, 1e-8) for name, e in wanted.items()))
+        return clip(first * s + second * max(0.0, 1.0 - mae(given, wanted) / tolerance))
+    sectors = positive(verification, "attribution_tolerance_pct", 5.0) / 100.0
+    return clip(first * s + second * mean(ramp(given.get(name), e, sectors, 1e-8) for name, e in wanted.items()))
 
 
 def remediation(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """constraint_satisfaction_plus_cost."""
-    excess = _setting(_map(verification.get("tolerance")), "turnover_excess_pct", 50.0) / 100.0
-    t_hat, t = _num(answer.get("total_turnover")) or 0.0, _num(expected.get("total_turnover")) or 0.0
-    said = _flag(answer.get("post_trade_compliant"))
+    excess = setting(map_of(verification.get("tolerance")), "turnover_excess_pct", 50.0) / 100.0
+    t_hat, t = num(answer.get("total_turnover")) or 0.0, num(expected.get("total_turnover")) or 0.0
+    said = flag(answer.get("post_trade_compliant"))
     credit = said is not None and said is expected.get("post_trade_compliant")
     pairs = []
     for side in (answer, expected):
         trades = Counter()
-        for entry in _entries(side.get("trades")):
+        for entry in entries(side.get("trades")):
             # A trade that lacks its symbol or action is still a trade submitted: it costs precision.
-            trades[(_text(entry.get("symbol")) or "").upper(), (_text(entry.get("action")) or "").lower()] += 1
+            trades[(text(entry.get("symbol")) or "").upper(), (text(entry.get("action")) or "").lower()] += 1
         pairs.append(Counter(set(trades)) if strict else trades)
-    return 0.3 * credit + 0.3 * (abs(t_hat - t) <= excess * max(t, 0.01)) + 0.4 * _f1(*pairs)
+    return 0.3 * credit + 0.3 * (abs(t_hat - t) <= excess * max(t, 0.01)) + 0.4 * f1(*pairs)
 
 
 _NO_METRIC = {"source", "confidence", "tier", "xbrl_fmp_agreement"}
@@ -304,14 +232,14 @@ def normalisation(answer: Json, expected: Json, verification: Json, strict: bool
         (key,) = expected
         if isinstance(expected[key], dict) and isinstance(answer.get(key), dict):
             answer, expected = answer[key], expected[key]
-    own, default = _map(verification.get("metric_tolerances")), _setting(verification, "tolerance_pct", 5.0) / 100.0
+    own, default = map_of(verification.get("metric_tolerances")), setting(verification, "tolerance_pct", 5.0) / 100.0
     hits = []
     for key, wanted in expected.items():
         if key in _NO_METRIC:
             continue
-        p, e = _num(answer.get(key)), _num(wanted)
-        hits.append(p is not None and e is not None and _relative(p, e, 1e-8) <= _setting(own, key, default))
-    return _mean(hits)
+        p, e = num(answer.get(key)), num(wanted)
+        hits.append(p is not None and e is not None and relative(p, e, 1e-8) <= setting(own, key, default))
+    return mean(hits)
 
 
 _RATIOS = {"beneish_m_score": 0.05, "accruals_ratio": 0.25, "income_quality_ratio": 0.05}
@@ -320,42 +248,41 @@ _RATIOS = {"beneish_m_score": 0.05, "accruals_ratio": 0.25, "income_quality_rati
 def earnings(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """earnings_quality_composite."""
     terms: list[tuple[float, float]] = []
-    wanted = _map(expected.get("piotroski_components"))
+    wanted = map_of(expected.get("piotroski_components"))
     if wanted:
-        said = _map(answer.get("piotroski_components"))
-        weight = _setting(verification, "piotroski_weight", _setting(verification, "component_weight", 0.4))
+        said = map_of(answer.get("piotroski_components"))
+        weight = setting(verification, "piotroski_weight", setting(verification, "component_weight", 0.4))
         hits = [
-            said.get(k) is None if v is None else k in said and _signal(said[k]) == _signal(v)
-            for k, v in wanted.items()
+            said.get(k) is None if v is None else k in said and signal(said[k]) == signal(v) for k, v in wanted.items()
         ]
-        terms.append((weight, _mean(hits)))
-    flag, truth = _flag(answer.get("beneish_flag")), _flag(expected.get("beneish_flag"))
-    if flag is not None and truth is not None:
-        terms.append((_setting(verification, "beneish_flag_weight", 0.3), float(flag is truth)))
-    flags = [Counter({f for f in _items(side.get("flags")) if isinstance(f, str)}) for side in (answer, expected)]
-    terms.append((_setting(verification, "flag_f1_weight", 0.3), _f1(*flags)))
-    weight = 0.3 if strict else _setting(verification, "numeric_ratio_weight", 0.0)
-    widths = _map(verification.get("numeric_tolerances"))
+        terms.append((weight, mean(hits)))
+    said, truth = flag(answer.get("beneish_flag")), flag(expected.get("beneish_flag"))
+    if said is not None and truth is not None:
+        terms.append((setting(verification, "beneish_flag_weight", 0.3), float(said is truth)))
+    flags = [Counter({f for f in items(side.get("flags")) if isinstance(f, str)}) for side in (answer, expected)]
+    terms.append((setting(verification, "flag_f1_weight", 0.3), f1(*flags)))
+    weight = 0.3 if strict else setting(verification, "numeric_ratio_weight", 0.0)
+    widths = map_of(verification.get("numeric_tolerances"))
     ratios = [
-        (p, e, _positive(widths, n, tol))
+        (p, e, positive(widths, n, tol))
         for n, tol in _RATIOS.items()
-        if (e := _num(expected.get(n))) is not None and (p := _num(answer.get(n))) is not None
+        if (e := num(expected.get(n))) is not None and (p := num(answer.get(n))) is not None
     ]
     if weight > 0.0 and ratios:
-        terms.append((weight, _mean(_ramp(p, e, tol, 1e-8) for p, e, tol in ratios)))
+        terms.append((weight, mean(ramp(p, e, tol, 1e-8) for p, e, tol in ratios)))
     total = sum(w for w, _ in terms)
     return round(sum(w * x for w, x in terms) / total, 4) if total else 0.0
 
 
 def _drivers(listed: list[Json]) -> list[tuple[str, Json]]:
-    return [((_text(entry.get("driver")) or "").lower().strip(), entry) for entry in listed]
+    return [((text(entry.get("driver")) or "").lower().strip(), entry) for entry in listed]
 
 
 def drivers(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """driver_f1_and_direction."""
     terms = []
-    given = _drivers(_entries(answer.get("top_revenue_drivers"))[:5])
-    wanted = dict(_drivers(_entries(expected.get("top_revenue_drivers"))[:5]))
+    given = _drivers(entries(answer.get("top_revenue_drivers"))[:5])
+    wanted = dict(_drivers(entries(expected.get("top_revenue_drivers"))[:5]))
     names = {name for name, _ in given}
     common = len(names & wanted.keys())
     terms.append(0.5 * common / len(wanted) + 0.5 * common / len(names) if names and wanted else 0.0)
@@ -364,22 +291,22 @@ def drivers(answer: Json, expected: Json, verification: Json, strict: bool) -> f
         terms.append(_directions(matched))
         terms += _sizes(matched, verification, "magnitude_usd", "contribution_pct")
     given, wanted = (
-        _drivers(_entries(answer.get("margin_drivers"))),
-        dict(_drivers(_entries(expected.get("margin_drivers")))),
+        _drivers(entries(answer.get("margin_drivers"))),
+        dict(_drivers(entries(expected.get("margin_drivers")))),
     )
     matched = [(entry, wanted[name]) for name, entry in given if name in wanted]
     if wanted:
         recall = len({name for name, _ in given} & wanted.keys()) / len(wanted)
         terms.append(0.5 * recall + 0.5 * _directions(matched))
     terms += _sizes(matched, verification, "delta_pp")
-    p, e = _num(answer.get("revenue_delta")), _num(expected.get("revenue_delta"))
+    p, e = num(answer.get("revenue_delta")), num(expected.get("revenue_delta"))
     if p is not None and e:
         terms.append(max(0.0, 1.0 - abs(p - e) / abs(e)))
-    return _mean(terms)
+    return mean(terms)
 
 
 def _directions(matched: list[tuple[Json, Json]]) -> float:
-    return _mean(isinstance(p.get("direction"), str) and p["direction"] == e.get("direction") for p, e in matched)
+    return mean(isinstance(p.get("direction"), str) and p["direction"] == e.get("direction") for p, e in matched)
 
 
 _SIZES = {
@@ -394,17 +321,17 @@ def _sizes(matched: list[tuple[Json, Json]], verification: Json, *fields: str) -
     if verification.get("include_driver_numeric_terms") is False:
         return []
     ramps = [
-        _ramp(_num(p.get(f)), e, _positive(verification, _SIZES[f], 0.15), 1e-8)
+        ramp(num(p.get(f)), e, positive(verification, _SIZES[f], 0.15), 1e-8)
         for p, x in matched
         for f in fields
-        if (e := _num(x.get(f))) is not None
+        if (e := num(x.get(f))) is not None
     ]
-    return [_mean(ramps)] if ramps else []
+    return [mean(ramps)] if ramps else []
 
 
 def feasibility(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
     """infeasibility_detection."""
-    said = _flag(answer.get("feasible"))
+    said = flag(answer.get("feasible"))
     return float(said is not None and said is expected.get("feasible"))
 
 

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.domains.risk.defects import (
+    CHECKS,
+    DEFECTS,
+    OUTPUT,
+    RISK,
+    Row,
+    at,
+    call_it_the_only_one,
+    leave_it_open,
+    of_equal_turnover,
+    of_kind,
+    put_its_weights_last,
+)
 from tests.edition.conftest import Workshop
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains import domain, domains, subtasks
+from finskillbench.domains import domain
 from finskillbench.domains.risk import second
-from finskillbench.domains.risk.objects.recipes import LEAST, TYPES
+from finskillbench.domains.risk.objects.recipes import TYPES
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import State, ValidationReport, checks_of
+from finskillbench.edition.validation import State, ValidationReport
 from finskillbench.engines.risk import exposures, mandate, monitor
 from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE
-
-RISK = "risk_management"
-Row = dict[str, Any]
-Change = Callable[[Row], Any]
 
 
 @pytest.fixture(scope="session")
 def edition(synthetic_edition: Edition) -> Edition:
     """What is planted is planted in copies of the synthetic edition."""
     return synthetic_edition
-
-
-CHECKS = {domain.name: checks_of(domain) for domain in domains()}
 
 
 def failed(report: ValidationReport) -> set[tuple[str, str]]:
@@ -69,327 +75,6 @@ def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
     assert second.NEVER_GIVEN_UP == monitor.HARD_KINDS
 
 
-def _at(
-    part: str, sub_task: str, change: Change, which: Callable[[Row], Any] = lambda episode: True
-) -> Callable[[Workshop], None]:
-    """Change a row of a part: that of the first episode of the subtask for which `which` holds."""
-
-    def plant(workshop: Workshop) -> None:
-        rows = [
-            label | episode
-            for label, episode in zip(
-                workshop.rows("truth", sub_task), workshop.rows("episodes", sub_task), strict=True
-            )
-        ]
-        index = next(place for place, row in enumerate(rows) if which(row))
-        workshop.edit(part, sub_task, change, index)
-
-    return plant
-
-
-def _rename(workshop: Workshop) -> None:
-    for part in ("episodes", "truth", "certificates"):
-        workshop.edit(part, "stress_testing", lambda row: row.update(task_id="pc_con_1"))
-
-
-def _of(*types: str) -> Callable[[Row], bool]:
-    return lambda row: row["verification"]["portfolio_type"] in types
-
-
-def _is(kind: str) -> Callable[[Row], bool]:
-    return lambda row: row["input"]["stress_scenario"]["type"] == kind
-
-
-def _not_held(row: Row) -> str:
-    held = {item["symbol"] for item in row["input"]["portfolio"]["holdings"]}
-    return next(ticker for ticker in row["input"]["sector_mapping"] if ticker not in held)
-
-
-def _more_volume(row: Row) -> None:
-    row["input"]["average_daily_volume_usd"][_not_held(row)] *= 1.01
-
-
-def _not_concentrated(row: Row) -> bool:
-    given = row["input"]
-    totals: dict[str, float] = {}
-    for item in given["portfolio"]["holdings"]:
-        sector = given["sector_mapping"][item["symbol"]]
-        totals[sector] = totals.get(sector, 0.0) + item["weight"]
-    largest = max(abs(item["weight"]) for item in given["portfolio"]["holdings"])
-    return max(totals.values()) < LEAST["sector"] or largest < LEAST["name"]
-
-
-def _bought_too_much(row: Row) -> None:
-    held = row["input"]["portfolio"]["holdings"][0]
-    row["input"]["portfolio"]["trades_this_month"][held["symbol"]] = held["weight"] + 0.01
-
-
-def _flip_status(row: Row) -> None:
-    entry = row["expected_output"]["constraints"][0]
-    entry["status"] = "FAIL" if entry["status"] == "PASS" else "PASS"
-
-
-def _add(*path: Any, amount: float) -> Change:
-    """Add to a number that the path leads to."""
-
-    def change(row: Row) -> None:
-        value: Any = row
-        for key in path[:-1]:
-            value = value[key]
-        value[path[-1]] += amount
-
-    return change
-
-
-def _swap_ranks(row: Row) -> None:
-    listed = row["expected_output"]["top_risk_exposures"]
-    listed[0], listed[1] = listed[1], listed[0]
-
-
-def _rank_one_twice(row: Row) -> None:
-    listed = row["expected_output"]["top_risk_exposures"]
-    listed[1] = listed[0] | {"rank": 2}
-
-
-def _perturb(row: Row) -> None:
-    stage = row["certificate"]["least_turnover"]
-    stage["multipliers"] = [value + 0.01 for value in stage["multipliers"]]
-
-
-def _unbranched(workshop: Workshop) -> None:
-    """Where names were branched on, the stage is solved again and multipliers prove nothing."""
-    rows = workshop.rows("certificates", "risk_remediation")
-    index = next(i for i, row in enumerate(rows) if row["certificate"]["least_turnover"]["programs_solved"] == 1)
-    workshop.edit("certificates", "risk_remediation", _perturb, index)
-
-
-def _define_otherwise(row: Row) -> None:
-    row["input"]["mandate"]["constraints"][0]["definition"] = "no more than most"
-
-
-def _of_equal_turnover(change: Callable[[Row, Row], Any]) -> Callable[[Workshop], None]:
-    """The label becomes the trades of its first stage, which tie with those of least squares; then `change` on both."""
-
-    def tied(stages: Row) -> bool:
-        flags = [(name, stage["unique"], stage["programs_solved"]) for name, stage in stages.items()]
-        if flags != [("least_turnover", False, 1), ("least_trades", True, 1)]:
-            return False
-        first, last = (np.array(stage["weights"]) for stage in stages.values())
-        return bool(np.abs(first - last).max() > 1e-3)
-
-    def plant(workshop: Workshop) -> None:
-        parts = [workshop.rows(part, "risk_remediation") for part in ("truth", "certificates", "episodes")]
-        place, (label, kept, episode) = next(
-            (i, rows) for i, rows in enumerate(zip(*parts, strict=True)) if tied(rows[1]["certificate"])
-        )
-        first = kept["certificate"]["least_turnover"]["weights"]
-        held = {one["symbol"]: one["weight"] for one in episode["input"]["portfolio"]["holdings"]}
-        moves = [
-            (s, held.get(s, 0.0), w) for s, w in zip(sorted(episode["input"]["sector_mapping"]), first, strict=True)
-        ]
-        label[OUTPUT]["trades"] = [
-            {
-                "symbol": symbol,
-                "action": "buy" if after > before else "sell",
-                "current_weight": before,
-                "target_weight": after,
-                "trade_pct": after - before,
-            }
-            for symbol, before, after in moves
-            if abs(after - before) > 1e-10
-        ]
-        change(label["proof"], kept["certificate"])
-        workshop.edit("truth", "risk_remediation", lambda row: row.update(label), place)
-        workshop.edit("certificates", "risk_remediation", lambda row: row.update(kept), place)
-
-    return plant
-
-
-def _call_it_the_only_one(proof: Row, stages: Row) -> None:
-    del stages["least_trades"], proof["stages"]["least_trades"]
-    for stage in (proof, proof["stages"]["least_turnover"], stages["least_turnover"]):
-        stage["unique"] = True
-
-
-def _leave_it_open(proof: Row, stages: Row) -> None:
-    del stages["least_trades"], proof["stages"]["least_trades"]
-
-
-def _put_its_weights_last(proof: Row, stages: Row) -> None:
-    stages["least_trades"]["weights"] = stages["least_turnover"]["weights"]
-
-
-OUTPUT = "expected_output"
-DEFECTS: dict[str, tuple[str, Callable[[Workshop], None]]] = {
-    "coverage: truth inside an episode": (
-        "coverage",
-        _at("episodes", "stress_testing", lambda row: row["input"].update(expected_output={"estimated_pnl_pct": 0.1})),
-    ),
-    "coverage: a task of another prefix": ("coverage", _rename),
-    "coverage: fewer episodes than counted": (
-        "coverage",
-        lambda workshop: workshop.edit_json("manifest.json", lambda m: m["counts"].update(risk_identification=6)),
-    ),
-    "dates: of another regime": (
-        "dates",
-        _at("truth", "risk_identification", lambda row: row["verification"].update(regime="calm")),
-    ),
-    "dates: a Saturday": (
-        "dates",
-        _at(
-            "episodes",
-            "stress_testing",
-            lambda row: row.update(as_of_date="2026-01-03"),
-            _of("concentrated", "factor_tilted", "mandate_violating"),
-        ),
-    ),
-    "point_in_time: the volume of another day": (
-        "point_in_time",
-        _at("episodes", "risk_identification", _more_volume),
-    ),
-    "point_in_time: the volatility of another window": (
-        "point_in_time",
-        _at("episodes", "risk_identification", _add("input", "factor_volatility", "hml", amount=1e-4)),
-    ),
-    "portfolios: no NAV": (
-        "portfolios",
-        _at(
-            "episodes",
-            "stress_testing",
-            lambda row: row["input"]["portfolio"].update(total_nav=-1.0),
-            lambda row: not _of("liquidity_stressed")(row),
-        ),
-    ),
-    "portfolios: cash that does not add up": (
-        "portfolios",
-        _at("episodes", "stress_testing", _add("input", "portfolio", "cash_weight", amount=0.01)),
-    ),
-    "portfolios: an id that tells the type": (
-        "portfolios",
-        _at(
-            "episodes",
-            "risk_identification",
-            lambda row: row["input"]["portfolio"].update(portfolio_id="portfolio_concentrated_000"),
-        ),
-    ),
-    "mandates: another definition": ("mandates", _at("episodes", "constraint_monitoring", _define_otherwise)),
-    "scenarios: a story that its shocks do not tell": (
-        "scenarios",
-        _at(
-            "episodes",
-            "stress_testing",
-            _add("input", "stress_scenario", "market_shocks", "equity_change_pct", amount=1.0),
-        ),
-    ),
-    "coverage: a type told by the metadata": (
-        "coverage",
-        _at("episodes", "stress_testing", lambda row: row["metadata"].update(portfolio_type="concentrated")),
-    ),
-    "planted_risks: bought more than is held": (
-        "planted_risks",
-        _at("episodes", "risk_identification", _bought_too_much),
-    ),
-    "planted_risks: a risk that is not there": (
-        "planted_risks",
-        _at(
-            "truth",
-            "risk_identification",
-            lambda row: row["verification"].update(portfolio_type="concentrated"),
-            _not_concentrated,
-        ),
-    ),
-    "constraint_monitoring: another value": (
-        "constraint_monitoring",
-        _at("truth", "constraint_monitoring", _add(OUTPUT, "constraints", 0, "value", amount=1e-6)),
-    ),
-    "constraint_monitoring: another status": (
-        "constraint_monitoring",
-        _at("truth", "constraint_monitoring", _flip_status),
-    ),
-    "constraint_monitoring: another count": (
-        "constraint_monitoring",
-        _at("truth", "constraint_monitoring", _add(OUTPUT, "violations_count", amount=1)),
-    ),
-    "constraint_monitoring: another definition": (
-        "constraint_monitoring",
-        _at("episodes", "constraint_monitoring", lambda row: row["input"]["conventions"].update(units="percent")),
-    ),
-    "risk_identification: another magnitude": (
-        "risk_identification",
-        _at("truth", "risk_identification", _add(OUTPUT, "top_risk_exposures", 0, "magnitude", amount=1e-6)),
-    ),
-    "risk_identification: another order": ("risk_identification", _at("truth", "risk_identification", _swap_ranks)),
-    "risk_identification: an exposure twice": (
-        "risk_identification",
-        _at("truth", "risk_identification", _rank_one_twice),
-    ),
-    "stress_testing: another P&L": (
-        "stress_testing",
-        _at("truth", "stress_testing", _add(OUTPUT, "estimated_pnl_pct", amount=1e-6)),
-    ),
-    "stress_testing: another attribution": (
-        "stress_testing",
-        _at("truth", "stress_testing", _add(OUTPUT, "attribution", "by_factor", 0, "contribution_pct", amount=1e-6)),
-    ),
-    "stress_testing: a sector left out": (
-        "stress_testing",
-        _at("truth", "stress_testing", lambda row: row[OUTPUT]["attribution"]["by_sector"].pop()),
-    ),
-    "risk_remediation: another trade": (
-        "risk_remediation",
-        _at("truth", "risk_remediation", _add(OUTPUT, "trades", 0, "trade_pct", amount=0.001)),
-    ),
-    "risk_remediation: another turnover": (
-        "risk_remediation",
-        _at("truth", "risk_remediation", _add(OUTPUT, "total_turnover", amount=0.001)),
-    ),
-    "risk_remediation: the wrong verdict": (
-        "risk_remediation",
-        _at(
-            "truth",
-            "risk_remediation",
-            lambda row: row[OUTPUT].update(post_trade_compliant=not row[OUTPUT]["post_trade_compliant"]),
-        ),
-    ),
-    "risk_remediation: a least that is not the certified one": (
-        "risk_remediation",
-        _at("truth", "risk_remediation", _add("verification", "least_turnover", amount=-0.001)),
-    ),
-    "risk_remediation: other multipliers": ("risk_remediation", _unbranched),
-    "risk_remediation: a value that is not proved": (
-        "risk_remediation",
-        _at("certificates", "risk_remediation", _add("certificate", "least_turnover", "objective", amount=0.001)),
-    ),
-    "risk_remediation: violations that are none": (
-        "risk_remediation",
-        _at("episodes", "risk_remediation", lambda row: row["input"].update(violations=[])),
-    ),
-}
-"""What is planted: the check that must fail, alone, and how."""
-
-
-def _another_figure(label: Row) -> None:
-    """Add 1 to the first number of a label's expected output."""
-    inside: Any = label[OUTPUT]
-    while True:
-        keys: Iterable[Any] = inside if hasattr(inside, "keys") else range(len(inside))
-        place = next(key for key in keys if type(inside[key]) in (float, dict, list))
-        if type(inside[place]) is float:
-            inside[place] += 1.0
-            return
-        inside = inside[place]
-
-
-DEFECTS.update(
-    {
-        f"{name}: another figure": (name, _at("truth", name, _another_figure))
-        for name in CHECKS[RISK].keys()
-        & {subtask.name for subtask in subtasks()} - {check for check, _ in DEFECTS.values()}
-    }
-)
-"""A subtask for which nothing is planted above has at least a label altered."""
-
-
 FIRST = {check: name for name, (check, _) in reversed(DEFECTS.items())}
 """The first defect of each check; what it leaves of the other domains is looked at too."""
 
@@ -402,9 +87,9 @@ def test_a_planted_defect_fails_its_check_alone(name: str, workshop: Workshop) -
     assert failed(report) == {(RISK, check)}, told(report)
 
 
-@pytest.mark.parametrize("change", [_call_it_the_only_one, _leave_it_open, _put_its_weights_last])
+@pytest.mark.parametrize("change", [call_it_the_only_one, leave_it_open, put_its_weights_last])
 def test_trades_that_only_tie_with_those_of_least_squares(change: Callable[[Row, Row], Any], whole: Any) -> None:
-    _of_equal_turnover(change)(whole)
+    of_equal_turnover(change)(whole)
     assert failed(whole.validated(RISK)) == {(RISK, "risk_remediation")}
 
 
@@ -423,7 +108,7 @@ def test_a_replay_of_what_is_still_to_come(whole: Any) -> None:
     def back(row: Row) -> None:
         row["as_of_date"] = "2018-10-31"
 
-    _at("episodes", "stress_testing", back, _is("historical_replay"))(whole)
+    at("episodes", "stress_testing", back, of_kind("historical_replay"))(whole)
     assert any("replays up to" in message for message in _messages(whole, "dates"))
 
 
@@ -434,7 +119,7 @@ def test_a_mandate_that_nobody_can_keep(workshop: Workshop) -> None:
             {"type": "cash_max", "value": 0.0, "definition": mandate.DEFINITIONS[mandate.Kind.CASH_MAX]},
         ]
 
-    _at("episodes", "constraint_monitoring", tighten)(workshop)
+    at("episodes", "constraint_monitoring", tighten)(workshop)
     assert any("exclude each other" in message for message in _messages(workshop, "mandates"))
 
 
@@ -452,7 +137,7 @@ def test_a_wider_spread_that_pays(workshop: Workshop) -> None:
             row["input"]["stress_scenario"]["sector_sensitivities"], 0.01
         )
 
-    _at("episodes", "stress_testing", widen, _is("hypothetical"))(workshop)
+    at("episodes", "stress_testing", widen, of_kind("hypothetical"))(workshop)
     assert any("where spreads widen" in message for message in _messages(workshop, "scenarios"))
 
 

@@ -78,20 +78,13 @@ def rolling_ols(
     y, x = np.asarray(y, dtype=np.float64), np.asarray(x, dtype=np.float64)
     ends = np.arange(window - 1, len(y)) if rows is None else rows.astype(np.int64)
     _refuse_unusable(y, x, ends, window, min_obs)
-    length, m, k = len(y), len(y.T), len(x.T)
     present = np.logical_not(np.isnan(x).any(axis=1, keepdims=True))
     observed = ~np.isnan(y) & present
     y, x = np.where(observed, y, 0.0), np.where(present, x, 0.0)
-    fit = RollingFit(
-        rows=ends,
-        alpha=np.full((len(ends), m), np.nan),
-        beta=np.full((len(ends), m, k), np.nan),
-        r2=np.full((len(ends), m), np.nan),
-        n_obs=np.zeros((len(ends), m), dtype=np.int64),
-    )
+    fit = _unfitted(ends, len(y.T), len(x.T))
     for span in np.unique((ends - window + 1) // window):
         low = int(span) * window
-        high = min(low + 2 * window - 1, length)
+        high = min(low + 2 * window - 1, len(y))
         which = np.flatnonzero((ends - window + 1) // window == span)
         first = ends[which] - window + 1 - low  # each window's first row, counted from the span's
         for columns in _same_pattern(observed[low:high]):
@@ -108,6 +101,17 @@ def rolling_ols(
                     y[low:high, some], x[low:high], mask, window, first[keep], low
                 )
     return fit
+
+
+def _unfitted(ends: Integers, columns: int, regressors: int) -> RollingFit:
+    """The fit before any window is looked at: nothing observed, nothing known."""
+    return RollingFit(
+        rows=ends,
+        alpha=np.full((len(ends), columns), np.nan),
+        beta=np.full((len(ends), columns, regressors), np.nan),
+        r2=np.full((len(ends), columns), np.nan),
+        n_obs=np.zeros((len(ends), columns), dtype=np.int64),
+    )
 
 
 def _refuse_unusable(y: Floats, x: Floats, ends: Integers, window: int, min_obs: int) -> None:
