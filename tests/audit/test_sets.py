@@ -12,7 +12,7 @@ from tests.audit import toy
 from tests.editions import write_edition
 
 from finskillbench.audit import AuditReport, audit_edition
-from finskillbench.audit.distinct import _effective_markets, _repeats  # pyright: ignore[reportPrivateUsage]
+from finskillbench.audit.checks.distinct import _effective_markets, _repeats  # pyright: ignore[reportPrivateUsage]
 from finskillbench.edition import load_edition
 
 Audited = Callable[..., AuditReport]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from finskillbench.audit.base import AuditCheck
-from finskillbench.audit.difficulty import difficulty
-from finskillbench.audit.distinct import distinct
-from finskillbench.audit.labels import certified, spec_agrees, unique
-from finskillbench.audit.leak import leak
-from finskillbench.audit.point_in_time import point_in_time
-from finskillbench.audit.scores import best_cheat, exploits, floor_and_ceiling, floors, ladders, ordering
-from finskillbench.audit.signature import signature
-from finskillbench.audit.solvable import solvable
+from finskillbench.audit.checks.difficulty import difficulty
+from finskillbench.audit.checks.distinct import distinct
+from finskillbench.audit.checks.labels import certified, spec_agrees, unique
+from finskillbench.audit.checks.leak import leak
+from finskillbench.audit.checks.point_in_time import point_in_time
+from finskillbench.audit.checks.scores import best_cheat, exploits, floor_and_ceiling, floors, ladders, ordering
+from finskillbench.audit.checks.signature import signature
+from finskillbench.audit.checks.solvable import solvable
 
 LABELS = "rederived"
 """The labels as `data validate` checks them."""

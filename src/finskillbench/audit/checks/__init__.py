@@ -1,0 +1,1 @@
+"""The checks of an audit, one subject each; `finskillbench.audit.catalog` lists them."""
