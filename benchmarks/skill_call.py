@@ -125,7 +125,7 @@ def main() -> int:
         with script_runner() as runner:
             ours, warm_times, inside = asyncio.run(warm(runner, script, payload, PAUSE_SECONDS))
             _, dense_times, _ = asyncio.run(warm(runner, script, payload, 0.0))
-            guards = ", ".join(f"{name} {held}" for name, held in runner.guards.items())
+            guards = ", ".join(name for name, held in runner.guards.items() if held)
         theirs, cold_times = cold(script, file)
     gap = max(abs(ours["weights"].get(name, 0.0) - weight) for name, weight in theirs["weights"].items())
     if gap > SAME:

@@ -136,8 +136,8 @@ def test_a_script_cannot_start_processes(runner: ScriptRunner, write: Write, goo
     """
     bad, after = calls(runner, write(bomb), good)
     assert not bad.ok
-    if runner.guards["processes"] == "full":
-        assert "raised BlockingIOError" in (bad.error or "")
+    if runner.guards["processes"]:
+        assert "raised PermissionError" in (bad.error or "")
     assert after.ok
 
 
@@ -162,7 +162,7 @@ def test_a_script_has_no_input_no_secrets_and_a_scratch_folder_that_goes(
     curious = """
         import os, sys, tempfile
         def main(payload):
-            os.makedirs("a/b"); open("a/b/c", "w").write("x"); os.chmod("a/b", 0)
+            os.mkdir("a", 0o300); open("a/c", "w").write("x")
             return {"stdin": sys.stdin.read(), "key": "SOME_API_KEY" in os.environ, "at": os.environ["HOME"],
                     "temporary": tempfile.gettempdir()}
     """
@@ -175,7 +175,7 @@ def test_a_script_has_no_input_no_secrets_and_a_scratch_folder_that_goes(
 
 
 def test_a_script_reads_the_libraries_and_little_else(runner: ScriptRunner, write: Write, tmp_path: Path) -> None:
-    if runner.guards["files"] != "full":
+    if not runner.guards["files"]:
         pytest.skip("this kernel has no Landlock, and without it reading files cannot be prevented")
     secret = tmp_path / "truth.jsonl"
     secret.write_text("{}")

@@ -1,7 +1,9 @@
-"""Inside the forked child: confine it, wait for one order, run `main(payload)`, send back what came of it, end.
+"""Inside the forked child: confine it, wait for one order, run `main(payload)`, leave what came of it, end.
 
-Nothing here returns to the server's code. The result leaves through a pipe of its own, behind a token that only this
-call has, so that nothing a script prints or leaves behind on other descriptors can pass for a result.
+Nothing here returns to the server's code. Payload and result stay in a file in memory that the call's owner has made
+and the server only hands on, so that no later child can find them in what it was forked from. What kind of result it
+is leaves through a pipe, behind a token that only this call has, so that nothing a script prints or leaves behind on
+other descriptors can pass for a result.
 """
 
 import contextlib
@@ -9,27 +11,27 @@ import fcntl
 import json
 import math
 import os
-import struct
+import socket
 import sys
+import sysconfig
 import traceback
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import orjson
 
-from finskillbench.sandbox import confine, frames
+from finskillbench.sandbox import calls, confine, frames
 from finskillbench.sandbox.limits import Limits, size
 
 TOKEN_BYTES = 16
-# What follows the token: kind of message, length of its body.
-PREFIX = struct.Struct("!cQ")
+# What follows the token.
 RESULT, FAILURE, NOTHING = b"R", b"E", b"N"
 
 MODULE = "finskillbench_script"
-_RESULT_FD, _ORDER_FD, _READING_FD = 3, 4, 5
+_RESULT_FD, _ORDER_FD = 3, 4
 _CHUNK = 1024 * 1024
 _ERROR_CHARS, _TRACEBACK_CHARS = 600, 8_000
 # Where the kernel lets us bound a scratch folder it holds this many files of the largest size, of this many in all.
@@ -44,16 +46,16 @@ class BadResult(Exception):  # noqa: N818 - says what came back, nothing was rai
 class Setting:
     """What the warm parent tells every child at its fork.
 
-    `reading` is the descriptor of the rules for what a script may read, `base_memory` the address space of the
-    parent in bytes, `offline` whether the network is gone already, `server` the parent's process id, `codes` the
-    scripts it has compiled, by digest, `warm_up` the work that a child does before its order comes.
+    `guards` says which hold here, `readable` what a script may read besides its own package and with which rights,
+    `base_memory` the address space of the parent in bytes, `server` the parent's process id, `codes` the scripts it
+    has compiled, by digest, `warm_up` the work that a child does before its order comes.
     """
 
     limits: Limits
-    reading: int | None
+    guards: Mapping[str, bool]
+    readable: Sequence[tuple[Path, int]]
     base_memory: int
     keep_reading: bool
-    offline: bool
     server: int
     codes: Mapping[str, types.CodeType]
     warm_up: Callable[[], None]
@@ -61,51 +63,59 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One call: the script's path and text, the digest of both, and the payload."""
+    """One call: the script's path and text, and the digest of both."""
 
     script: Path
     digest: str
     source: bytes
-    payload: bytes
 
 
-def encode_order(order: Order) -> bytes:
-    """The frame that hands `order` to a waiting child."""
-    header = {"script": str(order.script), "digest": order.digest, "source": len(order.source)}
-    return frames.encode(header, order.source + order.payload)
+def send_order(channel: socket.socket, order: Order, descriptors: Sequence[int]) -> None:
+    """Hand `order` to a waiting child, with the descriptors of its memory file and of the pipe for what it prints."""
+    header = {"script": str(order.script), "digest": order.digest}
+    data = memoryview(frames.encode(header, order.source))
+    sent = socket.send_fds(channel, [data], descriptors)
+    if sent < len(data):  # a child that has all of it may have hung up by now
+        channel.sendall(data[sent:])
 
 
-def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result: int, printed: int) -> NoReturn:
-    """Confine this process, wait for an order on the pipe `order`, carry it out, end; never returns."""
+def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result: int) -> NoReturn:
+    """Confine this process, wait for an order on the socket `order`, carry it out, end; never returns."""
     status = 1
     limits = setting.limits
-    script = Path()
+    script, memory = Path(), -1
     try:
-        _take_descriptors(order, result, printed, setting.reading)
-        _confine(setting, scratch)
+        _take_descriptors(order, result)
+        channel = socket.socket(fileno=_ORDER_FD)
+        rules = _confine(setting, scratch)
         # Every page that is first written after a fork is copied then: some 800 of them, 4 ms, in the course of a
         # small optimisation. Doing one while nobody waits takes that out of the call.
         with contextlib.suppress(Exception):
             setting.warm_up()
-        task = _await_order()
+        task, memory = _await_order(channel)
         script = task.script
-        if setting.reading is not None:
-            # Only now: the server has added the script's own folder to the rules.
-            confine.landlock(_READING_FD)
-        _send(token, *_outcome(task, setting.codes.get(task.digest), limits))
+        if rules is not None:
+            confine.add_rule(rules, _package(script), confine.FS_READ)
+            confine.landlock(rules)
+        _send(token, memory, *_outcome(task, memory, setting.codes.get(task.digest), limits))
         status = 0
     except BaseException as error:  # noqa: BLE001 - this process must end here, not in the server's loop
         with contextlib.suppress(BaseException):
-            _send(token, FAILURE, _failure(error, script, limits))
+            _send(token, memory, FAILURE, _failure(error, script, limits))
     finally:
         os._exit(status)
 
 
-def _take_descriptors(order: int, result: int, printed: int, reading: int | None) -> None:
-    """Put the pipes where they belong, nothing on standard input, and close everything else."""
+def _package(script: Path) -> Path:
+    """What a script may read of its own: the folder above `scripts`, or the one it lies in."""
+    return script.parent.parent if script.parent.name == "scripts" else script.parent
+
+
+def _take_descriptors(order: int, result: int) -> None:
+    """Put the channels where they belong, nothing on the standard streams, and close everything else."""
     os.setsid()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    wanted = [nothing, printed, printed, result, order, *([] if reading is None else [reading])]
+    nothing = os.open(os.devnull, os.O_RDWR)
+    wanted = [nothing, nothing, nothing, result, order]
     # Out of the way first, so that no target is still needed as a source.
     high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 10) for descriptor in wanted]
     for target, source in enumerate(high):
@@ -113,41 +123,48 @@ def _take_descriptors(order: int, result: int, printed: int, reading: int | None
     os.closerange(len(high), os.sysconf("SC_OPEN_MAX"))
 
 
-def _confine(setting: Setting, scratch: Path) -> None:
-    """Every guard but the rules for reading, in the order the kernel wants them: user, files, limits."""
+def _confine(setting: Setting, scratch: Path) -> int | None:
+    """User, limits, kernel calls; returns the rules for files, which are applied once the script is known."""
     confine.bound_folder(scratch, _SCRATCH_FILES_FULL * setting.limits.file_bytes, _SCRATCH_ENTRIES)
     os.chdir(scratch)
     os.environ.update(HOME=str(scratch), TMPDIR=str(scratch))
     confine.drop_privileges(keep_reading=setting.keep_reading)
     if os.getppid() != setting.server:
         os._exit(1)  # it died before the signal at its death was asked for
-    writing = confine.writing_rules((scratch, Path(os.devnull)))
-    if writing is not None:
-        confine.landlock(writing)
     limits = setting.limits
     confine.limit_resources(
         cpu_seconds=math.ceil(limits.cpu_seconds),
         memory_bytes=setting.base_memory + limits.memory_bytes,
         file_bytes=limits.file_bytes,
     )
-    if not setting.offline:
-        confine.refuse_sockets()
+    rules = confine.rules(setting.readable, scratch)
+    if setting.guards["calls"]:
+        calls.restrict()
+    return rules
 
 
-def _await_order() -> Order:
+def _await_order(channel: socket.socket) -> tuple[Order, int]:
+    """The order, and the descriptor of the memory file that comes with it; prints go where they should from here on."""
     reader = frames.FrameReader()
-    while data := os.read(_ORDER_FD, _CHUNK):
-        for header, body in reader.feed(data):
-            os.close(_ORDER_FD)
-            cut = header["source"]
-            return Order(Path(header["script"]), header["digest"], body[:cut], body[cut:])
-    os._exit(0)  # no order will come: the server is done with this child
+    received: list[int] = []
+    with channel:
+        while True:
+            data, descriptors, _, _ = socket.recv_fds(channel, _CHUNK, 2)
+            received += descriptors
+            if not data:
+                os._exit(0)  # no order will come: the server is done with this child
+            for header, source in reader.feed(data):
+                memory, printed = received
+                for stream in (1, 2):
+                    os.dup2(printed, stream)
+                os.close(printed)
+                return Order(Path(header["script"]), header["digest"], source), memory
 
 
-def _outcome(order: Order, code: types.CodeType | None, limits: Limits) -> tuple[bytes, bytes]:
+def _outcome(order: Order, memory: int, code: types.CodeType | None, limits: Limits) -> tuple[bytes, bytes]:
     """Kind and body of what the script gave; an exception of the script is an outcome too."""
     try:
-        payload = orjson.loads(order.payload)
+        payload = orjson.loads(os.pread(memory, os.fstat(memory).st_size, 0))
     except ValueError as error:
         return FAILURE, f"the payload is not JSON: {error}".encode()
     if not isinstance(payload, dict):
@@ -251,17 +268,37 @@ def _describe(error: BaseException, script: Path, limits: Limits) -> str:
     return f"raised {type(error).__name__}: {text}{place}" if text else f"raised {type(error).__name__}{place}"
 
 
-def _send(token: bytes, kind: bytes, body: bytes) -> None:
-    view = memoryview(b"".join((token, PREFIX.pack(kind, len(body)), body)))
-    while view:
-        view = view[os.write(_RESULT_FD, view) :]
+def _send(token: bytes, memory: int, kind: bytes, body: bytes) -> None:
+    """Leave the body in the memory file, in place of the payload, and say of what kind it is."""
+    os.ftruncate(memory, 0)
+    os.pwrite(memory, body, 0)
+    os.write(_RESULT_FD, token + kind)
 
 
-def readable_folders() -> list[Path]:
+def readable() -> list[tuple[Path, int]]:
     """What a script may read besides its own package: the interpreter, the libraries and little of the system."""
     system = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/random")
-    prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)
-    return [Path(name) for name in dict.fromkeys((*system, "/proc/cpuinfo", "/proc/meminfo", *prefixes)) if name]
+    prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix)
+    parts = [Path(prefix, part) for prefix in prefixes for part in ("lib", "lib64", "share/zoneinfo")]
+    installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    paths = (*installed, *system, "/proc/cpuinfo", "/proc/meminfo")
+    # Each costs every child an opening: neither those that are absent nor those that lie within another.
+    libraries = {path for path in (*map(Path, paths), *parts) if path.exists()}
+    libraries = {path for path in libraries if libraries.isdisjoint(path.parents)}
+    searched = [Path(name) for name in dict.fromkeys(sys.path) if name]
+    others = [path for path in searched if path.is_dir() and libraries.isdisjoint((path, *path.parents))]
+    return [
+        *((path, confine.FS_READ) for path in libraries),
+        *((path, confine.FS_LIST) for path in others),
+        *((path, confine.FS_READ) for folder in others for path in _importable(folder)),
+    ]
+
+
+def _importable(folder: Path) -> Iterator[Path]:
+    """What an import finds in a folder of the search path: it may hold other things, which are nobody's business."""
+    for entry in folder.iterdir():
+        if entry.suffix in (".py", ".so") or (entry / "__init__.py").is_file():
+            yield entry
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """What keeps a script in its place, as far as the kernel at hand allows.
 
 A confined process has resource limits, no way to start processes or threads, no network, no privileges of the
-superuser, reads only the interpreter, the libraries and its own package, and writes only in its scratch folder. Each
-guard is used where the kernel has it: `network_off` and `probe` say what was reached, so that a report can name what
-was not. Standard library only, and Linux is the only place where anything but the resource limits is tried.
+superuser, reads only the interpreter, the libraries and its own package, and writes only in its scratch folder; what
+it may ask of the kernel at all is the list in `calls`. The server tries each guard and says which are missing.
+Standard library only, and Linux is the only place where anything but the resource limits is tried.
 
 Sources: unshare(2), prctl(2), capabilities(7), landlock(7), getrlimit(2).
 """
@@ -26,9 +26,9 @@ _FUNCTIONS = (
     {name: getattr(_LIBC, name) for name in ("syscall", "prctl", "capset", "unshare", "mount")} if LINUX else {}
 )
 
-_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+_CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x40000000
 _MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 1 << 1, 1 << 2, 1 << 14, 1 << 18
-_PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 8, 36, 38
+_PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_SET_NO_NEW_PRIVS = 1, 8, 38
 _CAP_VERSION_3, _CAP_DAC_READ_SEARCH = 0x20080522, 2
 _LANDLOCK_CREATE, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT = 444, 445, 446
 _NOBODY = 65534
@@ -38,7 +38,8 @@ _FIRST_USER = 1_000_000_000
 # Landlock rights by ABI version; execute, read file and read folder are bits 0, 2 and 3.
 _FS_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
 _FS_FILE_ONLY = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15
-FS_READ = 1 << 0 | 1 << 2 | 1 << 3
+FS_LIST = 1 << 3
+FS_READ = 1 << 0 | 1 << 2 | FS_LIST
 _NET_RIGHTS, _SCOPES = 0b11, 0b11
 
 
@@ -46,7 +47,8 @@ class ConfineError(OSError):
     """A guard that this kernel or this user cannot have."""
 
 
-def _call(name: str, *arguments: object) -> int:
+def call(name: str, *arguments: object) -> int:
+    """Call a function of the C library; ConfineError if it fails."""
     if not LINUX:
         raise ConfineError(f"{name} needs Linux")
     result = _FUNCTIONS[name](*arguments)
@@ -57,70 +59,30 @@ def _call(name: str, *arguments: object) -> int:
 
 
 def _prctl(option: int, value: int) -> None:
-    _call("prctl", option, ctypes.c_ulong(value), 0, 0, 0)
-
-
-def adopt_orphans() -> None:
-    """Make this process the parent of every orphan below it, so that `sweep` finds them all."""
-    with contextlib.suppress(ConfineError):
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def sweep(known: Iterable[int]) -> int:
-    """Kill and reap every child of this process that is not `known`; returns how many there were.
-
-    Only processes that slipped out of their group can be here, and only where the kernel let them be started.
-    """
-    spared, count = set(known), 0
-    listing = Path(f"/proc/self/task/{os.getpid()}/children")
-    # Killing one hands its children to this process, hence the rounds; each removes at least one generation.
-    for _ in range(1000):
-        try:
-            strays = [pid for pid in map(int, listing.read_text().split()) if pid not in spared]
-        except OSError:
-            return count
-        if not strays:
-            return count
-        for pid in strays:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-            count += 1
-    return count
+    call("prctl", option, ctypes.c_ulong(value), 0, 0, 0)
 
 
 def network_off() -> bool:
-    """Move this process into a network namespace without interfaces; False where the kernel does not allow it.
+    """Move this process into namespaces of its own, without network interfaces; False where that is not allowed.
 
-    Call before the first thread starts. An ordinary user gets there through a user namespace of their own.
+    Call before the first thread starts. Without privileges it goes through a user namespace of one's own, which also
+    lets `bound_folder` mount.
     """
     if not LINUX:
         return False
+    own = _CLONE_NEWNET | _CLONE_NEWIPC
     with contextlib.suppress(ConfineError):
-        if os.geteuid() == 0:
-            _call("unshare", _CLONE_NEWNET)
-            return True
-        user, group = os.geteuid(), os.getegid()
-        _call("unshare", _CLONE_NEWUSER | _CLONE_NEWNET)
+        call("unshare", own)
+        return True
+    user, group = os.geteuid(), os.getegid()
+    with contextlib.suppress(ConfineError):
+        call("unshare", _CLONE_NEWUSER | own)
         with contextlib.suppress(OSError):
             Path("/proc/self/setgroups").write_text("deny")
             Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
         return True
     return False
-
-
-def refuse_sockets() -> None:
-    """Second best to `network_off`: Python code of this process cannot open any socket but a Unix one.
-
-    An audit hook cannot be taken out again, but native code passes it by.
-    """
-
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        if event == "socket.__new__" and arguments[1] not in (1, -1):
-            raise PermissionError("a skill script has no network")
-
-    sys.addaudithook(hook)
 
 
 def bound_folder(folder: Path, total_bytes: int, files: int) -> bool:
@@ -130,12 +92,12 @@ def bound_folder(folder: Path, total_bytes: int, files: int) -> bool:
     before `drop_privileges`.
     """
     with contextlib.suppress(ConfineError):
-        _call("unshare", _CLONE_NEWNS)
+        call("unshare", _CLONE_NEWNS)
         # Else the mount would show in the namespace that this one was copied from.
-        _call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None)
+        call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None)
         options = f"size={total_bytes},nr_inodes={files},mode=700".encode()
         flags = ctypes.c_ulong(_MS_NOSUID | _MS_NODEV)
-        _call("mount", b"tmpfs", os.fsencode(folder), b"tmpfs", flags, options)
+        call("mount", b"tmpfs", os.fsencode(folder), b"tmpfs", flags, options)
         give_folder(folder, os.getpid())
         return True
     return False
@@ -173,7 +135,7 @@ def drop_privileges(*, keep_reading: bool) -> None:
         # Reading was never ours to keep for an ordinary user: then hold nothing.
         for low in (kept, 0):
             with contextlib.suppress(ConfineError):
-                _call("capset", header, struct.pack("6I", low, low, 0, 0, 0, 0))
+                call("capset", header, struct.pack("6I", low, low, 0, 0, 0, 0))
                 break
         with contextlib.suppress(ConfineError):
             _prctl(_PR_SET_NO_NEW_PRIVS, 1)
@@ -218,42 +180,30 @@ def landlock_version() -> int:
     if not LINUX:
         return 0
     try:
-        return _call("syscall", _LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1))
+        return call("syscall", _LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1))
     except ConfineError:
         return 0
 
 
-def reading_rules(readable: Iterable[Path]) -> int | None:
-    """A descriptor of rules under which only these folders and files can be read; None without Landlock.
+def rules(allowed: Iterable[tuple[Path, int]], folder: Path) -> int | None:
+    """A descriptor of rules under which files are open as `allowed` says, and `folder` in every way.
 
-    Where the kernel knows them, TCP and signals to processes outside are refused as well. Rules added later
-    count for every process that puts itself under them after that.
+    None without Landlock. Where the kernel knows them, TCP and signals to processes outside are refused as well.
     """
     version = landlock_version()
     if version == 0:
         return None
-    rules = _ruleset(version, FS_READ, _NET_RIGHTS, _SCOPES)
-    for path in readable:
-        add_rule(rules, path, FS_READ)
-    return rules
-
-
-def writing_rules(writable: Iterable[Path]) -> int | None:
-    """A descriptor of rules under which only these folders and files can be written; None without Landlock."""
-    version = landlock_version()
-    if version == 0:
-        return None
-    rights = _FS_RIGHTS[min(version, 5)] & ~FS_READ
-    rules = _ruleset(version, rights, 0, 0)
-    for path in writable:
-        add_rule(rules, path, rights)
-    return rules
+    rights = _FS_RIGHTS[min(version, 5)]
+    made = _ruleset(version, rights, _NET_RIGHTS, _SCOPES)
+    for path, kind in ((folder, rights), (Path(os.devnull), rights & ~FS_LIST), *allowed):
+        add_rule(made, path, kind)
+    return made
 
 
 def _ruleset(version: int, files: int, network: int, scopes: int) -> int:
     attributes = struct.pack("QQQ", files, network, scopes)
     length = 24 if version >= 6 else 16 if version >= 4 else 8
-    return _call("syscall", _LANDLOCK_CREATE, attributes, ctypes.c_size_t(length), ctypes.c_uint(0))
+    return call("syscall", _LANDLOCK_CREATE, attributes, ctypes.c_size_t(length), ctypes.c_uint(0))
 
 
 def add_rule(rules: int, path: Path, allowed: int) -> None:
@@ -266,13 +216,12 @@ def add_rule(rules: int, path: Path, allowed: int) -> None:
         if not path.is_dir():
             allowed &= _FS_FILE_ONLY
         rule = struct.pack("=Qi", allowed, folder)
-        _call("syscall", _LANDLOCK_ADD_RULE, ctypes.c_int(rules), ctypes.c_int(1), rule, ctypes.c_uint(0))
+        call("syscall", _LANDLOCK_ADD_RULE, ctypes.c_int(rules), ctypes.c_int(1), rule, ctypes.c_uint(0))
     finally:
         os.close(folder)
 
 
 def landlock(rules: int) -> None:
     """Put this process under `rules` for good, and close their descriptor."""
-    with contextlib.suppress(ConfineError):
-        _call("syscall", _LANDLOCK_RESTRICT, ctypes.c_int(rules), ctypes.c_uint(0))
+    call("syscall", _LANDLOCK_RESTRICT, ctypes.c_int(rules), ctypes.c_uint(0))
     os.close(rules)

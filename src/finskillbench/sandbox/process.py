@@ -23,14 +23,13 @@ _NO_REASON = "no reason given"
 class ServerProcess:
     """One server, started by exec: `ready` once it has said so.
 
-    `connection` is the socket to it, `frames` what has come through it in part, `outbox` what is still to be sent;
-    `scratch` is the folder below which its scripts work, to be removed by the owner after `stop`.
+    `connection` is the socket to it, `frames` what has come through it in part; `scratch` is the folder below which its
+    scripts work, to be removed by the owner after `stop`.
     """
 
     def __init__(self, limits: Limits, workers: int, preload: Sequence[str], warm_up: Sequence[str]) -> None:
         self.ready = False
         self.frames = frames.FrameReader()
-        self.outbox = bytearray()
         self.connection, there = socket.socketpair()
         self.scratch = Path(tempfile.mkdtemp(prefix="finskillbench-"))
         # Passable, not listable: a script's own folder below belongs to a user of its own.
@@ -44,8 +43,9 @@ class ServerProcess:
             "workers": workers,
             "owner": os.getpid(),
         }
-        search = os.environ.get("PYTHONPATH")
-        extra = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, search.split(os.pathsep)))} if search else {}
+        # An empty part means the current folder, and nobody who leaves one means to open that to scripts.
+        search = [str(Path(part).absolute()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+        extra = {"PYTHONPATH": os.pathsep.join(search)} if search else {}
         with there:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "finskillbench.sandbox.server", str(there.fileno()), json.dumps(config)],

@@ -8,6 +8,7 @@ the next call untouched.
 import asyncio
 import contextlib
 import logging
+import socket
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from typing import Self, cast
 import orjson
 
 from finskillbench.errors import SkillError
-from finskillbench.sandbox import frames, scratch
+from finskillbench.sandbox import child, frames, scratch
+from finskillbench.sandbox.channel import Channel
 from finskillbench.sandbox.limits import JsonObject, Limits, ScriptResult, size
 from finskillbench.sandbox.process import ServerProcess, printable
 
@@ -31,6 +33,7 @@ _START_ATTEMPTS = 3
 # How long closing waits for what scripts have left; a process of its own goes on removing the rest.
 _CLEAN_SECONDS = 2.0
 _CHUNK = 1024 * 1024
+_FAILURE_BYTES = 64 * 1024
 
 
 @dataclass(eq=False)
@@ -42,6 +45,18 @@ class _Call:
     # In flight when the server died: runs once more, alone, to learn whether that was its doing.
     suspect: bool = False
     watchdog: asyncio.TimerHandle | None = None
+    channel: Channel | None = None
+
+    def release(self) -> None:
+        """Give back what it holds while it is in flight."""
+        if self.watchdog is not None:
+            self.watchdog.cancel()
+        if self.channel is not None:
+            loop = self.answer.get_loop()
+            if not loop.is_closed():
+                loop.remove_reader(self.channel.printed_fd)
+            self.channel.close()
+        self.watchdog = self.channel = None
 
 
 class ScriptRunner:
@@ -54,6 +69,7 @@ class ScriptRunner:
     preload : modules the warm process imports; none of them may start a thread.
     warm_up : "module:function" of each function that it calls once, and each child again while it waits for its
         call, to touch the memory that a call needs. They return what the `main` of a script returns.
+    trusted : folders whose scripts run even where a guard is missing; any other is refused there.
 
     Raises SkillError on entering if the warm process cannot start. One runner serves one event loop at a time.
     """
@@ -65,13 +81,15 @@ class ScriptRunner:
         *,
         preload: Sequence[str] = (),
         warm_up: Sequence[str] = (),
+        trusted: Sequence[Path] = (),
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers is {workers}: give at least 1")
         self.limits = limits or Limits()
         self.workers = workers
         self._preload, self._warm_up = tuple(preload), tuple(warm_up)
-        self._guards: Mapping[str, str] = {}
+        self._trusted = tuple(trusted)
+        self._guards: Mapping[str, bool] = {}
         self._server: ServerProcess | None = None
         self._bin = scratch.Bin()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -81,8 +99,8 @@ class ScriptRunner:
         self._numbers = 0
 
     @property
-    def guards(self) -> Mapping[str, str]:
-        """Per guard (network, processes, files) whether this kernel enforces it: "full" or "best effort"."""
+    def guards(self) -> Mapping[str, bool]:
+        """Which guards hold on this machine: files, calls (those of the kernel), network, processes."""
         return self._guards
 
     @property
@@ -114,6 +132,9 @@ class ScriptRunner:
             return _failure(f"the payload has {size(len(payload))}, more than the {limit} allowed")
         loop = asyncio.get_running_loop()
         self._attach(loop)
+        missing = [name for name, held in self._guards.items() if not held]
+        if missing and not any(script.resolve().is_relative_to(folder) for folder in self._trusted):
+            return _failure(f"refused: its package is not trusted, and guards are missing here: {', '.join(missing)}")
         self._numbers += 1
         call = _Call(self._numbers, script.absolute(), payload, loop.create_future())
         self._pending.append(call)
@@ -163,7 +184,6 @@ class ScriptRunner:
         server, self._server = self._server, None
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(server.connection)
-            self._loop.remove_writer(server.connection)
         server.stop()
         self._bin.throw(server.scratch)
 
@@ -180,8 +200,7 @@ class ScriptRunner:
             if call.suspect:
                 _settle(call, _failure(why))
                 continue
-            if call.watchdog is not None:
-                call.watchdog.cancel()
+            call.release()
             call.suspect = True
             self._pending.appendleft(call)
         if self._failed_starts >= _START_ATTEMPTS:
@@ -224,32 +243,30 @@ class ScriptRunner:
             alone = self._pending[0].suspect or any(call.suspect for call in self._running.values())
             if alone and self._running:
                 return
-            call = self._pending.popleft()
-            self._running[call.number] = call
-            header = {"call": call.number, "script": str(call.script)}
-            patience = self.limits.wall_seconds + _HANG_SECONDS
-            if self._loop is not None:
-                call.watchdog = self._loop.call_later(patience, self._hung, call)
-            self._write(frames.encode(header, call.payload))
+            self._send(self._pending.popleft())
 
-    def _write(self, data: bytes) -> None:
-        self._started().outbox += data
-        self._flush()
-
-    def _flush(self) -> None:
-        server = self._started()
+    def _send(self, call: _Call) -> None:
+        loop = call.answer.get_loop()
         try:
-            while server.outbox:
-                del server.outbox[: server.connection.send(server.outbox)]
-        except BlockingIOError:
-            if self._loop is not None:
-                self._loop.add_writer(server.connection, self._flush)
+            call.channel = channel = Channel(call.payload)
+        except OSError as error:
+            _settle(call, _failure(f"the script cannot be started: {error}"))
             return
-        except OSError:
+        self._running[call.number] = call
+        call.watchdog = loop.call_later(self.limits.wall_seconds + _HANG_SECONDS, self._hung, call)
+        loop.add_reader(channel.printed_fd, channel.read_printed, self.limits.printed_bytes)
+        self._write({"call": call.number, "script": str(call.script)}, channel.descriptors)
+        channel.handed_over()
+
+    def _write(self, header: frames.Header, descriptors: Sequence[int] = ()) -> None:
+        """Send a frame. Frames are small: a socket that does not take one whole belongs to a server that hangs."""
+        connection, data = self._started().connection, frames.encode(header)
+        with contextlib.suppress(OSError):
+            if socket.send_fds(connection, [data], descriptors) == len(data):
+                return
+        with contextlib.suppress(OSError):
             # The reader sees the end of the stream and replaces the server.
-            server.outbox.clear()
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.remove_writer(server.connection)
+            connection.shutdown(socket.SHUT_RDWR)
 
     def _readable(self) -> None:
         try:
@@ -266,15 +283,13 @@ class ScriptRunner:
 
     def _receive(self, data: bytes) -> None:
         server = self._started()
-        for header, body in server.frames.feed(data):
+        for header, _ in server.frames.feed(data):
             if "ready" in header:
                 self._guards, server.ready, self._failed_starts = header["ready"], True, 0
                 continue
             call = self._running.pop(header["call"], None)
             if call is not None:
-                if header["traceback"]:
-                    _LOG.debug("%s failed:\n%s", call.script, printable(header["traceback"]))
-                _settle(call, _result(header, body))
+                _settle(call, self._result(call, header))
 
     def _hung(self, call: _Call) -> None:
         if call.number in self._running:
@@ -282,35 +297,44 @@ class ScriptRunner:
             self._pump()
 
     def _abandon(self, call: _Call) -> None:
-        if call.watchdog is not None:
-            call.watchdog.cancel()
+        call.release()
         with contextlib.suppress(ValueError):
             self._pending.remove(call)
         if self._running.pop(call.number, None) is not None and self._server is not None:
-            self._write(frames.encode({"cancel": call.number}))
+            self._write({"cancel": call.number})
             self._pump()
+
+    def _result(self, call: _Call, header: frames.Header) -> ScriptResult:
+        """What the server's answer says; what the script's own process has left is checked again."""
+        kind, seconds, channel = header["kind"].encode("latin-1"), header["seconds"], call.channel
+        if channel is None:
+            raise SkillError(f"{call.script}: answered without having been sent")
+        while len(channel.printed) < self.limits.printed_bytes and channel.read_printed(self.limits.printed_bytes):
+            pass
+        printed = channel.printed.decode("utf-8", "replace")
+        if header["error"]:
+            return _failure(header["error"], seconds, printed)
+        if kind == child.RESULT:
+            try:
+                return ScriptResult(True, _parse_object(channel.body(self.limits.result_bytes)), None, seconds, printed)
+            except ValueError as error:
+                return _failure(f"returned something that is not a JSON object: {error}", seconds, printed)
+        if kind == child.NOTHING:
+            how = "printed instead of returning" if printed else "returned nothing"
+            return _failure(f"{how}: main must return an object", seconds, printed)
+        error, _, trace = channel.body(_FAILURE_BYTES).decode("utf-8", "replace").partition("\n")
+        _LOG.debug("%s failed:\n%s", call.script, printable(trace))
+        return _failure(error, seconds, printed)
 
 
 def _settle(call: _Call, result: ScriptResult) -> None:
-    if call.watchdog is not None:
-        call.watchdog.cancel()
+    call.release()
     if not call.answer.done() and not call.answer.get_loop().is_closed():
         call.answer.set_result(result)
 
 
 def _failure(error: str, seconds: float = 0.0, printed: str = "") -> ScriptResult:
     return ScriptResult(False, None, " ".join(error.split()), seconds, printed)
-
-
-def _result(header: frames.Header, body: bytes) -> ScriptResult:
-    """What the server's answer says; the body comes from the script's own process, so it is checked again."""
-    seconds, printed = header["seconds"], header["printed"]
-    if header["error"] is not None:
-        return _failure(header["error"], seconds, printed)
-    try:
-        return ScriptResult(True, _parse_object(body), None, seconds, printed)
-    except ValueError as error:
-        return _failure(f"returned something that is not a JSON object: {error}", seconds, printed)
 
 
 def _parse_object(body: bytes) -> JsonObject:

@@ -17,13 +17,13 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from finskillbench.sandbox import child, confine, frames, scratch
+from finskillbench.sandbox import calls, child, confine, frames, scratch
 from finskillbench.sandbox.limits import Limits, size
 from finskillbench.sandbox.worker import GarbageError, Worker
 
@@ -36,6 +36,7 @@ _QUIET_SECONDS = 0.002
 _MAX_SOURCE_BYTES = 1024 * 1024
 _MAX_COMPILED = 256
 _CHUNK = 1024 * 1024
+_MAX_DESCRIPTORS = 64
 
 
 class Server:
@@ -60,9 +61,8 @@ class Server:
         # Scratch folders that their scripts have not touched: making one costs a third of a fork.
         self._folders: list[Path] = []
         self._bin = scratch.Bin()
-        self._packages: set[Path] = set()
-        # Where children cannot start processes, none can be left behind.
-        self.sweeping = False
+        # Two for each order that has come and was not handled yet: they pass through, what they hold is not read here.
+        self._received: list[int] = []
 
     def serve(self) -> None:
         """Take orders until the socket closes or the owner is gone; then kill what still runs."""
@@ -74,7 +74,6 @@ class Server:
             for worker in [*self._running.values(), *self._waiting]:
                 worker.kill()
                 worker.reaped(wait=True)
-            confine.sweep(())
 
     def _step(self) -> bool:
         """Wait for the next thing to do and do it; False when it is time to end."""
@@ -87,13 +86,14 @@ class Server:
         events = self._selector.select(wait)
         for key, _ in events:
             if key.fileobj is self._connection:
-                data = self._connection.recv(_CHUNK)
+                data, descriptors, _, _ = socket.recv_fds(self._connection, _CHUNK, _MAX_DESCRIPTORS)
                 if not data:
                     return False
-                for header, body in self._reader.feed(data):
-                    self._handle(header, body)
+                self._received += descriptors
+                for header, _ in self._reader.feed(data):
+                    self._handle(header)
             elif key.data.call in self._running:
-                self._read(key.data, key.fd)
+                self._read(key.data)
         now = time.monotonic()
         for worker in [worker for worker in self._running.values() if now >= worker.deadline]:
             self._fail(worker, f"script exceeded {self._limits.wall_seconds:g} s of wall time and was stopped")
@@ -111,31 +111,26 @@ class Server:
         """Whether to fork: always when nobody waits for an order, else only while no script needs the processor."""
         return len(self._waiting) < (1 if self._running else self._workers)
 
-    def _handle(self, header: frames.Header, payload: bytes) -> None:
+    def _handle(self, header: frames.Header) -> None:
         if "cancel" in header:
             worker = self._running.get(header["cancel"])
             if worker is not None:
                 self._end(worker)
             return
         call, script = header["call"], Path(header["script"])
+        descriptors, self._received = self._received[:2], self._received[2:]
         try:
             source = _read_source(script)
-            self._allow_reading(script.parent)
             digest = hashlib.sha256(os.fsencode(script) + b"\0" + source).hexdigest()
-            worker = self._hand_over(call, child.Order(script, digest, source, payload))
+            worker = self._hand_over(call, child.Order(script, digest, source), descriptors)
         except OSError as error:
-            self._reply(call, f"the script cannot be started: {error}")
+            self._reply(call, error=f"the script cannot be started: {error}")
             return
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
         self._running[call] = worker
-        for descriptor in (worker.result_fd, worker.printed_fd):
-            self._selector.register(descriptor, selectors.EVENT_READ, worker)
-
-    def _allow_reading(self, folder: Path) -> None:
-        """Let scripts read this script's package: the folder above `scripts`, or the script's own."""
-        package = folder.parent if folder.name == "scripts" else folder
-        if self._setting.reading is not None and package not in self._packages:
-            confine.add_rule(self._setting.reading, package, confine.FS_READ)
-            self._packages.add(package)
+        self._selector.register(worker.result_fd, selectors.EVENT_READ, worker)
 
     def _forked(self) -> Worker:
         """A new child, waiting for an order; OSError if the system refuses."""
@@ -146,14 +141,14 @@ class Server:
             self._folders.append(folder)
             raise
 
-    def _hand_over(self, call: int, order: child.Order) -> Worker:
+    def _hand_over(self, call: int, order: child.Order, descriptors: Sequence[int]) -> Worker:
         """A child that has taken the order; one that died waiting is passed over."""
         while True:
             fresh = not self._waiting
             worker = self._forked() if fresh else self._waiting.pop(0)
             try:
-                worker.give(call, order)
-            except BrokenPipeError:
+                worker.give(call, order, descriptors)
+            except ConnectionError:
                 worker.kill()
                 self._dying.append(worker)
                 if fresh:
@@ -161,51 +156,33 @@ class Server:
             else:
                 return worker
 
-    def _read(self, worker: Worker, descriptor: int) -> None:
-        """Read what a child has sent on one of its two pipes, and answer the call if that settles it."""
+    def _read(self, worker: Worker) -> None:
+        """Read what a child has said, and answer the call if that settles it."""
         try:
-            if descriptor == worker.printed_fd:
-                if not worker.read_printed():
-                    self._selector.unregister(descriptor)
-                return
-            more = worker.read_result()
-            message = worker.message()
+            more = worker.read()
+            kind = worker.kind()
         except BlockingIOError:
             return
         except GarbageError:
             self._fail(worker, "wrote garbage into the channel for its result, so the result is lost")
             return
-        if message is None:
-            if not more:
-                self._fail(worker, worker.ending())
-            return
-        kind, body = message
-        if kind == child.RESULT:
-            self._finish(worker, None, result=body)
-        elif kind == child.NOTHING:
-            how = "printed instead of returning" if worker.printed else "returned nothing"
-            self._fail(worker, f"{how}: main must return an object")
-        else:
-            error, _, trace = body.decode("utf-8", "replace").partition("\n")
-            self._fail(worker, error, trace)
+        if kind is not None:
+            # The answer first: taking down a process costs as much as making one.
+            self._reply(worker.call, worker, kind=kind)
+            if kind != child.FAILURE:
+                self._remember(worker)
+            self._end(worker)
+        elif not more:
+            self._fail(worker, worker.ending())
 
-    def _fail(self, worker: Worker, error: str, trace: str = "") -> None:
-        self._finish(worker, error, trace)
-
-    def _finish(self, worker: Worker, error: str | None, trace: str = "", result: bytes = b"") -> None:
-        # The answer first: taking down a process costs as much as making one.
-        self._reply(worker.call, error, worker, trace, result)
+    def _fail(self, worker: Worker, error: str) -> None:
+        self._reply(worker.call, worker, error=error)
         self._end(worker)
 
-    def _reply(
-        self, call: int, error: str | None, worker: Worker | None = None, trace: str = "", result: bytes = b""
-    ) -> None:
+    def _reply(self, call: int, worker: Worker | None = None, *, kind: bytes = b"", error: str = "") -> None:
         seconds = time.monotonic() - worker.started if worker else 0.0
-        printed = worker.printed.decode("utf-8", "replace") if worker else ""
-        header = {"call": call, "seconds": seconds, "printed": printed, "error": error, "traceback": trace}
-        self._connection.sendall(frames.encode(header, result))
-        if worker and error is None:
-            self._remember(worker)
+        header = {"call": call, "seconds": seconds, "kind": kind.decode("latin-1"), "error": error}
+        self._connection.sendall(frames.encode(header))
 
     def _remember(self, worker: Worker) -> None:
         """Compile here, for children to come, what this child has compiled and run to a result without harm."""
@@ -219,9 +196,7 @@ class Server:
     def _end(self, worker: Worker) -> None:
         """Kill a child and forget its call."""
         del self._running[worker.call]
-        for descriptor in (worker.result_fd, worker.printed_fd):
-            with contextlib.suppress(KeyError):
-                self._selector.unregister(descriptor)
+        self._selector.unregister(worker.result_fd)
         worker.kill()
         self._dying.append(worker)
 
@@ -230,9 +205,6 @@ class Server:
             return
         gone = [worker for worker in self._dying if worker.reaped()]
         self._dying = [worker for worker in self._dying if worker not in gone]
-        if gone and self.sweeping:
-            alive = (*self._running.values(), *self._waiting, *self._dying)
-            confine.sweep([*(worker.pid for worker in alive), *self._bin.pids])
         for worker in gone:
             if worker.untouched():
                 self._folders.append(worker.scratch)
@@ -261,9 +233,7 @@ def _probe(question: Callable[[], bool]) -> bool:
             os._exit(0 if question() else 1)
         except BaseException:  # noqa: BLE001 - a forked child must end here, not in the server's code
             os._exit(2)
-    answer = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    confine.sweep(())
-    return answer == 0
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 def _can_read_libraries() -> bool:
@@ -279,6 +249,22 @@ def _listable(name: str) -> bool:
     except OSError:
         return False
     return os.access(name, os.R_OK)
+
+
+def _guards(*, offline: bool) -> dict[str, bool]:
+    """Which guards hold here, each of them tried: files and kernel calls that are not open, network, processes."""
+    calls_held = _probe(_calls_restricted)
+    return {
+        "files": confine.landlock_version() > 0,
+        "calls": calls_held,
+        "network": offline or calls_held,
+        "processes": calls_held or _probe(_cannot_fork),
+    }
+
+
+def _calls_restricted() -> bool:
+    calls.restrict()
+    return _cannot_fork()
 
 
 def _cannot_fork() -> bool:
@@ -326,26 +312,22 @@ def main() -> None:
 def _serve(connection: socket.socket, config: dict[str, Any], scratch_root: Path) -> None:
     """Warm up, say so, and serve until the end."""
     offline = confine.network_off()
-    confine.adopt_orphans()
     warm_up = _warm(config["preload"], config["warm_up"])
     setting = child.Setting(
         limits=Limits(**config["limits"]),
-        reading=confine.reading_rules((*child.readable_folders(), scratch_root)),
+        guards=_guards(offline=offline),
+        readable=child.readable(),
         base_memory=confine.address_space(),
         keep_reading=not _probe(_can_read_libraries),
-        offline=offline,
         server=os.getpid(),
         codes={},
         warm_up=warm_up,
     )
     server = Server(connection, setting, scratch_root, config["workers"], config["owner"])
-    server.sweeping = not _probe(_cannot_fork)
-    enforced = {"network": offline, "processes": not server.sweeping, "files": confine.landlock_version() > 0}
-    guards = {name: "full" if full else "best effort" for name, full in enforced.items()}
     # What lives for ever is moved out of the collector's sight, so that children need not copy its pages.
     gc.collect()
     gc.freeze()
-    connection.sendall(frames.encode({"ready": guards}))
+    connection.sendall(frames.encode({"ready": setting.guards}))
     server.serve()
 
 

@@ -1,0 +1,187 @@
+"""Sets up targets as the user it is started as, lets every attack loose on them, and prints what each reached.
+
+`python driver.py FOLDER [open]`: FOLDER is made for it; `open` takes the guards away, to show that the attacks are
+real. Prints the guards, and for each attack "" or how it got through.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import hashlib
+import json
+import os
+import resource
+import secrets
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from attacks import ATTACKS, PRELUDE
+
+from finskillbench.sandbox.limits import Limits
+from finskillbench.sandbox.runner import ScriptRunner
+
+OPEN = """
+import os
+from finskillbench.sandbox import calls, child, confine
+def none(*arguments): raise confine.ConfineError("taken away")
+confine.landlock_version = lambda: 0
+calls.restrict = none
+send_order, read = child.send_order, []
+def reading(channel, order, descriptors):
+    read.append(os.pread(descriptors[0], 1 << 20, 0))
+    send_order(channel, order, descriptors)
+child.send_order = reading
+"""
+HOLDER = """
+import ctypes, time
+def main(t):
+    ctypes.CDLL(None).prctl(15, b"holder", 0, 0, 0)
+    time.sleep(600)
+"""
+
+
+class Targets:
+    """What must stay as it is: files, processes, listeners, shared memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.secret = f"HOLDER-{secrets.token_hex(16)}"
+        self.cwd, self.search = folder / "cwd", folder / "search"
+        self.package = folder / "package" / "scripts"
+        for made in (self.cwd, self.search, self.package):
+            made.mkdir(parents=True)
+        truth, beside, library = self.cwd / "truth.jsonl", self.search / "beside.jsonl", self.search / "library.py"
+        self.shared = Path(f"/dev/shm/redteam-{os.getpid()}")
+        self.files = (truth, beside, library, self.cwd / "caller_module.py", self.shared)
+        (self.search / "opened.py").write_text(OPEN)
+        self.victim = subprocess.Popen(["sleep", "600"])
+        self.listeners = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+        self.listeners += [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), socket.socket()]
+        self.listeners.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        abstract = f"\0redteam-{os.getpid()}"
+        addresses = (str(folder / "agent"), abstract, str(folder / "datagram"), ("127.0.0.1", 0), ("127.0.0.1", 0))
+        for listener, address in zip(self.listeners, addresses, strict=True):
+            listener.bind(address)
+            if listener.type == socket.SOCK_STREAM:
+                listener.listen()
+        folder.chmod(0o755)
+        for path in ("agent", "datagram"):
+            (folder / path).chmod(0o777)
+        self.key = os.getpid() * 4
+        libc = ctypes.CDLL(None)
+        self.ids = (
+            libc.shmget(self.key, 4096, 0o1666),
+            libc.msgget(self.key, 0o1666),
+            libc.semget(self.key, 1, 0o1666),
+        )
+        self.named: dict[str, Any] = {
+            "truth": str(truth),
+            "beside": str(beside),
+            "library": str(library),
+            "cwd": str(self.cwd),
+            "package": str(self.package.parent),
+            "shared": str(self.shared),
+            "socket": addresses[0],
+            "abstract": abstract,
+            "datagram": addresses[2],
+            "port": self.listeners[3].getsockname()[1],
+            "udp": self.listeners[4].getsockname()[1],
+            "key": self.key,
+            "owner": os.getpid(),
+            "victim": self.victim.pid,
+            "digest": hashlib.sha256(self.secret.encode()).hexdigest(),
+        }
+
+    def restore(self) -> None:
+        """Put the files there as they were at first."""
+        for file in self.files:
+            file.write_text("SECRET = 'truth'\n")
+            file.chmod(0o666)
+
+    def state(self) -> list[object]:
+        """Everything that an attack could have changed."""
+        there = [file for file in self.files if file.exists()]
+        files = [(file, file.stat().st_mode, file.stat().st_mtime_ns, file.read_text()) for file in there]
+        folders = [sorted(path.name for path in folder.iterdir()) for folder in (self.cwd, self.search, self.package)]
+        limits = [resource.prlimit(pid, resource.RLIMIT_CORE) for pid in (os.getpid(), self.victim.pid)]
+        return [files, folders, limits, self.victim.poll()]
+
+    def heard(self) -> bool:
+        """Whether a message has come to a listener; it counts once."""
+        heard = False
+        for listener in self.listeners:
+            listener.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    listener.accept()[0].close() if listener.type == socket.SOCK_STREAM else listener.recv(9)
+                    heard = True
+        return heard
+
+    def close(self) -> None:
+        """Take everything down that does not go with this process."""
+        self.victim.kill()
+        self.shared.unlink(missing_ok=True)
+        libc = ctypes.CDLL(None)
+        libc.shmctl(self.ids[0], 0, None)
+        libc.msgctl(self.ids[1], 0, None)
+        libc.semctl(self.ids[2], 0, 0)
+
+
+async def attack(runner: ScriptRunner, targets: Targets, holder: Path) -> dict[str, str]:
+    """What each attack reached, "" for nothing."""
+    waiting = asyncio.ensure_future(runner.run(holder, json.dumps({"secret": [targets.secret] * 20}).encode()))
+    while not (others := _children(runner, "holder")):
+        await asyncio.sleep(0.01)
+    found: dict[str, str] = {}
+    for number, (name, body) in enumerate(ATTACKS.items()):
+        script = targets.package / f"attack{number}.py"
+        script.write_text(
+            PRELUDE + "def main(t):\n    return {'reached': attack(t)}\ndef attack(t):\n" + _indented(body)
+        )
+        targets.restore()
+        server, before = runner.server_pid, targets.state()
+        payload = json.dumps({**targets.named, "server": server, "other": others[0]}).encode()
+        results = [await runner.run(script, payload) for _ in range(2)]
+        said = next((str(each.output["reached"]) for each in results if each.output and each.output["reached"]), "")
+        if targets.state() != before or targets.heard():
+            said = said or "its target is not as it was"
+        if runner.server_pid != server or waiting.done():
+            raise SystemExit(f"{name}: took down what the others need")
+        if any("exit code 77" in (each.error or "") for each in results):
+            said = "ran another program"
+        found[name] = said
+    waiting.cancel()
+    return found
+
+
+def _indented(body: str) -> str:
+    return "".join(f"    {line}\n" for line in body.split("\n"))
+
+
+def _children(runner: ScriptRunner, name: str) -> list[int]:
+    listing = Path(f"/proc/{runner.server_pid}/task/{runner.server_pid}/children").read_text().split()
+    return [int(pid) for pid in listing if Path(f"/proc/{pid}/comm").read_text().strip() == name]
+
+
+def main() -> None:
+    """Attack, and print what came of it as JSON."""
+    targets = Targets(Path(sys.argv[1]))
+    os.chdir(targets.cwd)
+    # An empty part, as `PYTHONPATH=$PYTHONPATH:folder` makes it.
+    os.environ["PYTHONPATH"] = os.pathsep.join((os.environ.get("PYTHONPATH", ""), "", str(targets.search)))
+    os.environ["PLANTED_API_KEY"] = "planted-key"
+    holder = targets.package / "holder.py"
+    holder.write_text(HOLDER)
+    limits = Limits(wall_seconds=60.0)
+    try:
+        with ScriptRunner(limits, 2, preload=("opened",) * ("open" in sys.argv), trusted=[Path("/")]) as runner:
+            reached = asyncio.run(attack(runner, targets, holder))
+            print(json.dumps({"guards": dict(runner.guards), "user": os.getuid(), "reached": reached}))
+    finally:
+        targets.close()
+
+
+if __name__ == "__main__":
+    main()

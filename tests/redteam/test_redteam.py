@@ -1,0 +1,109 @@
+"""Forty-two escape attempts as superuser, ordinary user and in a container without privileges: none reaches anything.
+
+`driver` is the program that attacks; here it is started as somebody, once for each mode. In one more mode the two
+guards of the kernel are taken away, to show that the attempts are real: a list of what never worked proves nothing.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from tests.redteam.attacks import ATTACKS
+
+SUPERUSER = os.geteuid() == 0
+MODES = ("superuser", "user", "container")
+STOPPED_ANYWAY = {
+    "hard link into the scratch folder",
+    "open by handle, past the folders",
+    "read keys in its own environment",
+    "use descriptors that it inherited",
+    "leave something in the parent's modules",
+    "connect to an abstract one",
+    "connect by TCP",
+    "send by UDP",
+    "set up io_uring",
+    "fork",
+    "start a thread",
+    "become the superuser, enter namespaces, mount",
+    "type into the terminal",
+    "keep or read keys in the kernel",
+    "use bpf, perf, userfaultfd, kcmp",
+}
+"""What limits, namespaces, a fresh environment or some kernels' settings stop as well."""
+
+# The interpreter may lie in a folder that only the superuser enters: then its own part of that is shown alone.
+AS_USER = """
+if [ -n "$1" ]; then
+    mount --bind "$2" "$3" && mount -t tmpfs -o mode=755 none "$1" && mkdir -p "$2" && mount --bind "$3" "$2" || exit
+fi
+shift 3
+exec setpriv --reuid 12345 --regid 12345 --clear-groups --bounding-set=-all --inh-caps=-all "$@"
+"""
+# No namespace can be made within, as in Docker's default.
+IN_CONTAINER = 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
+
+
+def command(mode: str, folder: Path) -> list[str]:
+    """What starts a program in this mode; skips where that cannot be."""
+    if mode == "container":
+        return ["unshare", "-Ur", "sh", "-c", IN_CONTAINER, "sh"]
+    if mode == "superuser" and not SUPERUSER:
+        pytest.skip("the tests do not run as the superuser")
+    if mode == "superuser" or not SUPERUSER:
+        return []
+    prefix = Path(sys.base_prefix)
+    closed = next((str(path) for path in reversed(prefix.parents) if not path.stat().st_mode & 1), "")
+    shown = folder / "shown"
+    shown.mkdir()
+    return ["unshare", "-m", "sh", "-c", AS_USER, "sh", closed, str(prefix), str(shown)]
+
+
+@pytest.fixture(scope="module")
+def campaign() -> Iterator[Callable[..., dict[str, Any]]]:
+    """Attacks in a mode, once: the guards that held, and what each attempt reached."""
+
+    @cache
+    def attack(mode: str, *how: str) -> dict[str, Any]:
+        # Not pytest's own folder, which nobody else may enter.
+        folder = Path(folders.enter_context(TemporaryDirectory(prefix="redteam-")))
+        folder.chmod(0o777)
+        driver = [sys.executable, str(Path(__file__).parent / "driver.py"), str(folder / "targets"), *how]
+        try:
+            done = subprocess.run([*command(mode, folder), *driver], capture_output=True, text=True, check=False)
+        except FileNotFoundError as error:
+            pytest.skip(f"{error.filename} is not installed")
+        if not done.stdout and ("unshare" in done.stderr or "setpriv" in done.stderr):
+            pytest.skip(f"this machine does not let the tests be a {mode}: {done.stderr.strip()}")
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout)
+
+    with ExitStack() as folders:
+        yield attack
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ATTACKS)
+def test_nothing_is_reached(name: str, mode: str, campaign: Callable[..., dict[str, Any]]) -> None:
+    outcome = campaign(mode)
+    if not all(outcome["guards"].values()):
+        pytest.skip(f"this machine lacks guards, and says so: {outcome['guards']}")
+    assert outcome["reached"][name] == ""
+
+
+def test_the_attempts_are_real(campaign: Callable[..., dict[str, Any]]) -> None:
+    """As an ordinary user: without the guards the superuser's would harm the machine that the tests run on."""
+    outcome = campaign("user", "open")
+    assert (outcome["guards"]["files"], outcome["guards"]["calls"]) == (False, False)
+    assert {name for name, reached in outcome["reached"].items() if not reached} <= STOPPED_ANYWAY
+
+
+def test_there_are_as_many_as_the_audit_made() -> None:
+    assert len(ATTACKS) == 42
