@@ -19,6 +19,7 @@ COMMANDS = [
     ["data", "validate"],
     ["data", "import"],
     ["audit"],
+    ["doctor"],
     ["run"],
     ["score"],
     ["skills", "list"],

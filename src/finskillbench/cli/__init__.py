@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer import TyperException
 
-from finskillbench.cli import audit, data, export, merge, options, plan, rescore, run, score, show, skills
+from finskillbench.cli import audit, data, doctor, export, merge, options, plan, rescore, run, score, show, skills
 from finskillbench.cli.display import console
 from finskillbench.errors import FinSkillBenchError, InternalError
 from finskillbench.redaction import redactor_of_process
@@ -38,6 +38,7 @@ app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)
 app.command("export", epilog=export.EXAMPLE)(export.export)
 app.command("score", epilog=score.EXAMPLE)(score.score)
 app.add_typer(skills.app, name="skills")
+app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)
 
 
 def _print_version(wanted: bool) -> None:

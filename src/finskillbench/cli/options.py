@@ -97,6 +97,13 @@ class RunOptions:
         str | None,
         typer.Option(metavar="I/N", help="Run the I-th of N parts, into a folder of its own; see finskillbench merge."),
     ] = None
+    allow_unconfined: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unconfined",
+            help="Run scripts of packages that are not ours even where guards are missing; see finskillbench doctor.",
+        ),
+    ] = False
     retry_errors: Annotated[bool, typer.Option(help="Run episodes that ended in an error again.")] = True
 
     @property

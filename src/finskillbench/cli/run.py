@@ -53,6 +53,7 @@ def run(options: RunOptions) -> None:
             max_cost=options.max_cost,
             shard=part,
             retry_errors=options.retry_errors,
+            allow_unconfined=options.allow_unconfined,
             options=options.called,
             out=folder,
             progress=display,

@@ -15,7 +15,7 @@ from finskillbench.harness.conditions import Mount, mount, parse_condition
 from finskillbench.harness.loop import Surroundings
 from finskillbench.harness.prompts import arm_prompt, task_prompt
 from finskillbench.harness.skills.loader import curated, placebo
-from finskillbench.harness.skills.runner import script_runner
+from finskillbench.harness.skills.runner import check_guards, script_runner
 from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.verdicts import judge
 from finskillbench.sandbox.runner import ScriptRunner
@@ -78,7 +78,8 @@ def mounted_arm(condition: str) -> Mount:
 
     Raises
     ------
-    InputError : no such arm, or the one that carries skills from episode to episode: Inspect's samples are independent.
+    InputError : no such arm, the one that carries skills from episode to episode, as Inspect's samples are independent,
+        or one with scripts of others that cannot be confined here.
     """
     mounted = mount(parse_condition(condition), curated(), placebo())
     if mounted.arm.kept:
@@ -86,6 +87,7 @@ def mounted_arm(condition: str) -> Mount:
             f"condition {condition!r} runs its episodes one after the other, which Inspect does not; "
             f"use: finskillbench run --condition {condition}"
         )
+    check_guards([mounted], allow_unconfined=False)
     return mounted
 
 

@@ -1,14 +1,18 @@
-"""The runner that a run uses: warm for the scripts that ship."""
+"""The runner that a run uses: warm for the scripts that ship, closed to others where it cannot confine them."""
 
 import ast
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from finskillbench.harness.skills.loader import curated, load_package
-from finskillbench.harness.skills.runner import imports_of, script_runner
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import ARMS, Condition, Mount, mount
+from finskillbench.harness.skills import runner as runner_module
+from finskillbench.harness.skills.loader import SkillPackage, curated, load_package
+from finskillbench.harness.skills.runner import check_guards, imports_of, script_runner
 
 
 def test_it_has_every_import_of_the_curated_scripts(tmp_path: Path) -> None:
@@ -42,3 +46,34 @@ def test_it_imports_nothing_that_may_start_a_thread(tmp_path: Path, script: str,
     (root / "SKILL.md").write_text("---\nname: bond-ladder\ndescription: Builds ladders.\n---\nDo it.\n")
     (root / "scripts" / "build.py").write_text(script)
     assert imports_of([load_package(root)]) == modules
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Mount:
+    """An arm that mounts a package with a script, which did not ship with this library."""
+    package = SkillPackage("bond-ladder", "Builds.", tmp_path, "body", {}, ("scripts/build.py",), "d" * 64)
+    return Mount(ARMS[Condition.CURATED], {package.name: package})
+
+
+def test_scripts_of_others_are_refused_where_they_cannot_be_confined(
+    stranger: Mount, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    guards = {"files": False, "calls": True}
+    monkeypatch.setattr(runner_module, "sandbox_guards", lambda: guards)
+    with pytest.raises(InputError, match=r"^bond-ladder: not ours.*missing: files.*--allow-unconfined"):
+        check_guards([stranger], allow_unconfined=False)
+    assert not caplog.messages
+    ours = mount(Condition.CURATED, curated(), {})
+    assert check_guards([ours], allow_unconfined=False) == guards
+    assert check_guards([ours, stranger], allow_unconfined=True) == guards
+    assert ["files" in line for line in caplog.messages] == [True, True]
+
+
+def test_nothing_is_asked_or_said_where_no_script_is_mounted(
+    stranger: Mount, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(runner_module, "sandbox_guards", lambda: pytest.fail("asked"))
+    assert check_guards([replace(stranger, arm=ARMS[Condition.DOCS_ONLY])], allow_unconfined=False) == {}
+    monkeypatch.setattr(runner_module, "sandbox_guards", lambda: {"files": True})
+    assert check_guards([stranger], allow_unconfined=False) == {"files": True}
+    assert not caplog.messages

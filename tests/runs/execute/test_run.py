@@ -274,6 +274,9 @@ def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monk
     monkeypatch.setattr(run_module, "curated", lambda: {package.name: package})
 
     class NoRunner:
+        def __init__(self, **_):
+            pass
+
         def __enter__(self):
             return self
 
@@ -292,3 +295,12 @@ def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monk
     }
     assert digests["test-oracle__curated"] == mounts["curated"]["digest"]
     assert digests["test-oracle__no_skill"] == mounts["no_skill"]["digest"]
+
+
+def test_the_record_holds_the_guards_of_the_sandbox_and_a_resumed_run_may_have_others(
+    edition, oracle, tmp_path, monkeypatch
+) -> None:
+    for held in (False, True):
+        monkeypatch.setattr(run_module, "check_guards", lambda *_, held=held, **__: {"files": held})
+        run(edition, [oracle()], ["no_skill"], limit=1, out=tmp_path / "run")
+        assert orjson.loads((tmp_path / "run" / "run.json").read_bytes())["sandbox"] == {"files": False}

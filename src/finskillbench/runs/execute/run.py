@@ -26,6 +26,7 @@ from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS
 from finskillbench.harness.skills.loader import curated, placebo
+from finskillbench.harness.skills.runner import check_guards
 from finskillbench.redaction import named_like_a_secret
 from finskillbench.runs.execute.board import Progress, silent
 from finskillbench.runs.execute.metered import price_of
@@ -80,6 +81,7 @@ def run(
     max_cost: float | None = None,
     shard: Shard | None = None,
     retry_errors: bool = True,
+    allow_unconfined: bool = False,
     options: ModelOptions | None = None,
     out: Path,
     progress: Progress = silent,
@@ -99,9 +101,10 @@ def run(
     limit : first episodes of each subtask; None takes the number of the full-run protocol.
     epochs : repeats of each episode.
     seed : part of the run's identity; handed to providers that take one.
-    max_concurrency : episodes in flight for each provider; may differ when resuming, as may the next three.
+    max_concurrency : episodes in flight for each provider; may differ when resuming, as may the next four.
     max_cost : US dollars that the run folder may cost in all, earlier calls included; None: no limit.
     retry_errors : whether episodes that ended in an error are run again.
+    allow_unconfined : whether scripts of packages that are not ours run also where the sandbox lacks a guard.
     shard : the part of the plan to run, with a run folder of its own; None: all of it.
     options : how hosted models are called.
     out : the run folder, made if absent.
@@ -115,7 +118,7 @@ def run(
     Raises
     ------
     InputError : a wrong argument, a folder of another run, in use or in an edition, a path that cannot be written, or
-        `max_cost` with a model whose price is not known.
+        `max_cost` with a model whose price is not known, or scripts of others that cannot be confined here.
     EditionError : the edition was handed out without its truth, or is damaged.
     """
     _check_numbers(limit=limit, epochs=epochs, seed=seed, max_concurrency=max_concurrency, max_cost=max_cost)
@@ -128,6 +131,7 @@ def run(
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
     packages, placebos = curated(), placebo()
     mounts = {condition: mount(condition, packages, placebos) for condition in arms}
+    guards = check_guards(mounts.values(), allow_unconfined=allow_unconfined)
     proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
     record = RunRecord(
         arguments=Arguments(
@@ -146,9 +150,10 @@ def run(
         shard=None if shard is None else str(shard),
         plan=record_plan(plan),
         mounts=proof,
+        sandbox=guards,
     )
     streams = [stream for stream in make_streams(plan) if shard is None or shard.holds(stream)]
-    limits = Limits(max_concurrency, max_cost, options.max_tokens, retry_errors)
+    limits = Limits(max_concurrency, max_cost, options.max_tokens, retry_errors, allow_unconfined)
     check_folder(out, record)  # before the lock, which would be a file in somebody else's folder
     make_folder(out)
     with exclusive(out):

@@ -56,7 +56,7 @@ _CACHED_EPISODES = 512
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What decides how far and how fast a run goes, but no result.
+    """What decides how far and how fast a run goes, and what it may do on this machine, but no result.
 
     `max_concurrency` counts episodes in flight for each provider (programs together count as one); `max_cost` is in
     US dollars, for the whole run folder; `max_tokens` is the most that one call may generate.
@@ -66,6 +66,7 @@ class Limits:
     max_cost: float | None
     max_tokens: int
     retry_errors: bool
+    allow_unconfined: bool
 
 
 class Work:
@@ -131,7 +132,7 @@ class Work:
                 make_folder(self.out / "trajectories" / arm)
             runner: Runner | None = None
             if any(self.mounts[item.condition].arm.scripts for item in self._pending):
-                runner = stack.enter_context(script_runner())
+                runner = stack.enter_context(script_runner(allow_unconfined=self.limits.allow_unconfined))
             self._around = Surroundings(
                 runner=runner,
                 filings=self.edition.filings,

@@ -90,6 +90,7 @@ def estimate(
     prices: PriceTable,
     max_tokens: int,
     output_tokens_per_call: int = OUTPUT_TOKENS_PER_CALL,
+    allow_unconfined: bool = False,
     progress: Progress | None = None,
 ) -> list[Estimate]:
     """Estimate each model and condition of a plan, in the plan's order.
@@ -101,11 +102,12 @@ def estimate(
     prices : price by model.
     max_tokens : the longest answer of a hosted model.
     output_tokens_per_call : allowance for a hosted model, in tokens per call.
+    allow_unconfined : as in a run.
     progress : called after each model and condition.
 
     Raises
     ------
-    InputError : a condition mounts packages and there are none.
+    InputError : a condition mounts packages and there are none, or they cannot be confined here.
     EditionError : the edition is damaged.
     """
     wanted = set(plan.items if left is None else left)
@@ -136,7 +138,8 @@ def estimate(
                 progress(number, len(arms))
         return found
 
-    with Rehearsal(edition, plan, {item.condition for item in wanted}) as rehearsal:
+    conditions = {item.condition for item in wanted}
+    with Rehearsal(edition, plan, conditions, allow_unconfined=allow_unconfined) as rehearsal:
         return asyncio.run(work())
 
 

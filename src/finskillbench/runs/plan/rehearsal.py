@@ -22,7 +22,7 @@ from finskillbench.harness.models import get_model
 from finskillbench.harness.prompts import LAST_TURN, REMINDER
 from finskillbench.harness.skills.loader import curated, placebo
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
-from finskillbench.harness.skills.runner import script_runner
+from finskillbench.harness.skills.runner import check_guards, script_runner
 from finskillbench.harness.tokens import CHARACTERS_PER_TOKEN, MESSAGE_CHARACTERS
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.execute.material import Material, prepare
@@ -55,11 +55,14 @@ class Rehearsal:
     ----------
     edition, plan : where the episodes come from.
     conditions : the arms that will be played.
+    allow_unconfined : whether scripts of packages that are not ours run also where the sandbox lacks a guard.
 
     Raises InputError where an arm mounts packages and there are none. Serves one event loop.
     """
 
-    def __init__(self, edition: Edition, plan: Plan, conditions: Collection[Condition]) -> None:
+    def __init__(
+        self, edition: Edition, plan: Plan, conditions: Collection[Condition], *, allow_unconfined: bool = False
+    ) -> None:
         self._edition = edition
         self._episodes = {episode.task_id: episode for episode in plan.episodes}
         packages, placebos = curated(), placebo()
@@ -69,6 +72,7 @@ class Rehearsal:
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._plays: dict[tuple[str, Condition, str, int], asyncio.Task[Play]] = {}
         self._memories: dict[tuple[str, Condition, str], asyncio.Task[Trace]] = {}
+        self._allow_unconfined = allow_unconfined
         self._around = Surroundings()
         self._stack = ExitStack()
 
@@ -76,7 +80,8 @@ class Rehearsal:
         with ExitStack() as stack:
             runner = None
             if any(mounted.arm.scripts for mounted in self._mounts.values()):
-                runner = stack.enter_context(script_runner())
+                check_guards(self._mounts.values(), allow_unconfined=self._allow_unconfined)
+                runner = stack.enter_context(script_runner(allow_unconfined=self._allow_unconfined))
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plan-")))
             self._around = Surroundings(runner=runner, filings=self._edition.filings, scratch_root=scratch)
             self._stack = stack.pop_all()

@@ -1,0 +1,68 @@
+"""`finskillbench doctor`: what this machine gives a run, and what it lacks."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import typer
+
+EXAMPLE = "Example: finskillbench doctor"
+
+_EXTRAS = ("inspect-ai", "openai", "anthropic", "google-genai")
+_GUARDS = {
+    "files": "scripts read the libraries and their own package, nothing else (Landlock, Linux 5.13)",
+    "calls": "scripts ask the kernel only for what is on a list (seccomp; x86_64 and aarch64)",
+    "network": "scripts have no network (a namespace of their own, or the list above)",
+    "processes": "scripts start no processes and threads",
+}
+_ENOUGH_DISK = 2**30
+
+
+def doctor() -> None:
+    """Print the interpreter, the sandbox's guards, extras, cores, disk and clock. Exit code 1 if something is missing.
+
+    Where a guard is missing only scripts of packages that ship with finskillbench are run, and every run says so.
+    """
+    lines = [*_machine(), *_sandbox()]
+    for name, good, text in lines:
+        typer.echo(f"{'ok' if good else 'MISSING':<9}{name:<13}{text}")
+    if not all(good for _, good, _ in lines):
+        raise typer.Exit(1)
+
+
+def _machine() -> Iterator[tuple[str, bool, str]]:
+    from platformdirs import user_cache_path
+
+    yield "interpreter", True, f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
+    yield "library", True, f"finskillbench {version('finskillbench')}, {Path(__file__).parents[1]}"
+    yield "extras", True, ", ".join(f"{name} {_installed(name)}" for name in _EXTRAS)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    yield "cores", True, f"{cores} for this process, {platform.system()} {platform.release()}, {platform.machine()}"
+    for name, folder in (("disk, cache", user_cache_path("finskillbench")), ("disk, here", Path.cwd())):
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        free = shutil.disk_usage(there).free
+        yield name, free >= _ENOUGH_DISK, f"{free / 2**30:.1f} GiB free at {folder}; an edition and its runs take 1 GiB"
+    now = datetime.now(UTC)
+    installed = datetime.fromtimestamp(Path(__file__).stat().st_mtime, UTC)
+    yield "clock", now >= installed, f"{now:%Y-%m-%d %H:%M:%S} UTC; must not be before the library was installed"
+
+
+def _sandbox() -> Iterator[tuple[str, bool, str]]:
+    from finskillbench.harness.skills.runner import sandbox_guards
+
+    for name, held in sandbox_guards().items():
+        yield name, held, _GUARDS[name]
+
+
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "-"
