@@ -51,10 +51,9 @@ rseq 334 293         close_range 436 436  faccessat2 439 439
 recvmsg 47 212       landlock_add_rule 445 445                 landlock_restrict_self 446 446
 """
 
-_O_TRUNC = 0o1000
-_OPENING = os.O_ACCMODE | _O_TRUNC
+_OPENING = os.O_ACCMODE | os.O_TRUNC
 # Truncating is writing, also where the file is opened for reading; older Landlock does not see that.
-_HONEST = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_WRONLY | _O_TRUNC, os.O_RDWR | _O_TRUNC)
+_HONEST = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_TRUNC)
 _TCGETS, _FIONBIO, _FIOCLEX, _ANY_BIT = 0x5401, 0x5421, 0x5451, 0xFFFFFFFF
 _PR_SET_NAME, _F_DUPFD_CLOEXEC = 15, 1030
 # From 8 on (F_SETOWN) a descriptor sends signals to processes of one's choice.

@@ -283,10 +283,11 @@ def readable() -> list[tuple[Path, int]]:
     installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     paths = (*installed, *system, "/proc/cpuinfo", "/proc/meminfo")
     # Each costs every child an opening: neither those that are absent nor those that lie within another.
-    libraries = {path for path in (*map(Path, paths), *parts) if path.exists()}
+    libraries = {path for path in (*map(Path, paths), *parts) if os.access(path, os.R_OK)}
     libraries = {path for path in libraries if libraries.isdisjoint(path.parents)}
     searched = [Path(name) for name in dict.fromkeys(sys.path) if name]
-    others = [path for path in searched if path.is_dir() and libraries.isdisjoint((path, *path.parents))]
+    folders = [path for path in searched if os.access(path, os.R_OK | os.X_OK) and path.is_dir()]
+    others = [path for path in folders if libraries.isdisjoint((path, *path.parents))]
     return [
         *((path, confine.FS_READ) for path in libraries),
         *((path, confine.FS_LIST) for path in others),
@@ -297,7 +298,7 @@ def readable() -> list[tuple[Path, int]]:
 def _importable(folder: Path) -> Iterator[Path]:
     """What an import finds in a folder of the search path: it may hold other things, which are nobody's business."""
     for entry in folder.iterdir():
-        if entry.suffix in (".py", ".so") or (entry / "__init__.py").is_file():
+        if entry.suffix in (".py", ".so") or os.access(entry / "__init__.py", os.R_OK):
             yield entry
 
 
