@@ -14,6 +14,7 @@ import pytest
 
 from finskillbench.errors import SkillError
 from finskillbench.sandbox import runner as runner_module
+from finskillbench.sandbox.channel import Channel
 from finskillbench.sandbox.limits import Limits, ScriptResult
 from finskillbench.sandbox.runner import ScriptRunner
 
@@ -372,3 +373,14 @@ def test_what_lies_beside_modules_of_the_search_path_is_closed(
     with ScriptRunner() as runner:
         result = asyncio.run(runner.run(script.rename(folder / "script.py"), b"{}"))
     assert result.output == {"answer": 42, "seen": [], "path": False}, result.error
+
+
+def test_a_script_that_prints_no_more_does_not_keep_the_event_loop_busy(
+    runner: ScriptRunner, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[bool] = []
+    read = Channel.read_printed
+    monkeypatch.setattr(Channel, "read_printed", lambda *arguments: reads.append(read(*arguments)) or reads[-1])
+    script = write("import os, time\ndef main(payload):\n    os.closerange(0, 3)\n    time.sleep(0.3)\n    return {}\n")
+    assert asyncio.run(runner.run(script, b"{}")).ok
+    assert len(reads) < 5

@@ -254,7 +254,7 @@ class ScriptRunner:
             return
         self._running[call.number] = call
         call.watchdog = loop.call_later(self.limits.wall_seconds + _HANG_SECONDS, self._hung, call)
-        loop.add_reader(channel.printed_fd, channel.read_printed, self.limits.printed_bytes)
+        loop.add_reader(channel.printed_fd, self._printed, loop, channel)
         self._write({"call": call.number, "script": str(call.script)}, channel.descriptors)
         channel.handed_over()
 
@@ -290,6 +290,11 @@ class ScriptRunner:
             call = self._running.pop(header["call"], None)
             if call is not None:
                 _settle(call, self._result(call, header))
+
+    def _printed(self, loop: asyncio.AbstractEventLoop, channel: Channel) -> None:
+        if not channel.read_printed(self.limits.printed_bytes):
+            # At its end a pipe is readable for ever.
+            loop.remove_reader(channel.printed_fd)
 
     def _hung(self, call: _Call) -> None:
         if call.number in self._running:
