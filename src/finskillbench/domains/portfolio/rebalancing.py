@@ -15,6 +15,7 @@ from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits import exploits
 from finskillbench.domains.portfolio.audits.ladders import rebalancing as ladders
+from finskillbench.domains.portfolio.audits.ladders.written import of_digits
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.distinct import is_different
 from finskillbench.domains.portfolio.inputs import RebalancingInput
@@ -166,7 +167,7 @@ def _task(
         "Submit a JSON object with trade_list (ticker to signed change of weight), new_weights (ticker to weight) and "
         f"turnover (one-way). {PRECISION}",
     )
-    return Task(
+    task = Task(
         Episode(task_id, SKILL, NAME, month.as_of, tier_name, task_input, prompt, {"objective": objective, **METADATA}),
         Truth(
             task_id,
@@ -183,6 +184,13 @@ def _task(
         ),
         {"stage_1": certificate_of(result.target), "stage_2": certificate_of(result.least_trading)},
     )
+    return task if _rounds_well(problem, task) else None
+
+
+def _rounds_well(problem: PortfolioProblem, task: Task) -> bool:
+    """Whether fewer decimals cost little: on a narrow scale a typist's error would pass for one of merit."""
+    written = of_digits(problem, task.truth.expected_output, "new_weights")
+    return all(_judged(problem, rung.answer, task.truth).value >= rung.least for rung in written)
 
 
 def _worth_asking(result: Solved, current: Floats) -> bool:
@@ -230,7 +238,10 @@ def certified(answer: JsonObject, truth: Truth, task_input: RebalancingInput) ->
     inverse-variance weights, scores 0. Turnover beyond the certified least costs in proportion to it: a tenth more
     turnover a tenth, twice the turnover everything. Each report that is missing or disagrees costs half.
     """
-    problem = problem_from(task_input)
+    return _judged(problem_from(task_input), answer, truth)
+
+
+def _judged(problem: PortfolioProblem, answer: JsonObject, truth: Truth) -> Score:
     current = problem.current
     if current is None:
         raise InternalError(f"{truth.task_id}: a rebalancing task without a current portfolio")
