@@ -13,6 +13,7 @@ from inspect_ai.tool import ToolFunction
 from inspect_ai.util import LimitExceededError
 
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
+from finskillbench.harness.cleaning import clean_turn
 from finskillbench.harness.model import AUTO, Message, Turn
 from finskillbench.harness.tools import GET_TASK_DATA, SUBMIT_ANSWER
 from finskillbench.interop.active import Active
@@ -91,7 +92,7 @@ def test_why_it_stopped(reason: str, stop: str, output: Callable[..., ModelOutpu
 def test_a_text_that_no_request_can_carry_is_not_sent_back(output: Callable[..., ModelOutput]) -> None:
     answer = output()
     answer.choices[0].message = ChatMessageAssistant(content="bad \ud800 text")
-    turn = _ask(answer)
+    turn = clean_turn(_ask(answer))
     assert (turn.text, turn.replay) == ("bad ? text", None)
 
 

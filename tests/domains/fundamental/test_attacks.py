@@ -35,14 +35,14 @@ def _leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def test_a_wrong_or_missing_number_always_costs(edition: Edition, sub_task: str) -> None:
     """Larger, of the other sign and null, one number at a time: no number is decoration.
 
-    Both changes move every number, 0 and -1 included.
+    Both changes move every number far from itself, 0 included.
     """
     free = []
     for episode in sample(edition, sub_task)[::6]:
         right = right_answer(edition, episode)
         for path in _leaves(right):
             *above, last = path
-            for change in (lambda x: 3 * x + 7, lambda x: -2 * x - 5, lambda _: None):
+            for change in (lambda x: x + 10 * (abs(x) + 1), lambda x: -x - 10 * (abs(x) + 1), lambda _: None):
                 answer = copy.deepcopy(right)
                 holder = answer
                 for key in above:

@@ -255,8 +255,8 @@ def rebalance(task_input: Json) -> Solution:
         _minimise(cp.sum_squares(w - held), [*near, turnover <= least + 1e-9])
     except Undecided:
         w.value = second  # the set of ties is thinner than the solver can enter
-    if np.linalg.norm(w.value - second) < 1e-3:
-        w.value = second  # no tie: the move is what the slack of the last program allows
+    if w.value is None or np.linalg.norm(w.value - second) < 1e-3:
+        w.value = second  # no tie: nothing, or no more than the slack of the last program allows
     return {
         "status": "optimal",
         "objective": best,

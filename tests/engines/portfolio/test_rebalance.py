@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import SECTORS, Oracle, case
 
-from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION
+from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION, UndecidedError
 from finskillbench.engines.portfolio.measures import turnover, violations
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
@@ -37,7 +37,10 @@ def test_equals_the_independent_solver_in_both_stages(objective: Objective, seed
 @example(3204, Objective.MAX_RETURN)  # whose second stage is left as the interior point has it
 def test_trades_are_fewer_and_the_objective_is_kept(seed: int, objective: Objective) -> None:
     problem = case(30, seed, objective, CAPS)
-    result = rebalance(problem)
+    try:
+        result = rebalance(problem)
+    except UndecidedError:
+        reject()  # what the solver leaves open is refused, and becomes no task
     assert result.turnover <= turnover(result.target.weights, problem.current) + 1e-9
     assert (
         problem.value(result.weights)

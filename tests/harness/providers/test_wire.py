@@ -10,6 +10,7 @@ from tests.faults.hosted import CAUSES, SERVED, TALK, TOOLS, WAITS, served
 from tests.faults.server import FINAL_FAULTS, MODEL, PROVIDER_FAULTS, SUBMIT, Reply, answer
 
 from finskillbench.errors import ProviderError
+from finskillbench.harness.cleaning import clean_turn
 from finskillbench.harness.model import Message, Usage
 
 pytestmark = [
@@ -78,7 +79,7 @@ def test_what_is_sent_back_is_no_part_of_a_trajectory():
 
 def test_a_turn_that_only_its_words_are_left_of_is_built_anew():
     with served(answer(("get_task_data", "no json"), text=b"\\ud800 lone".decode("unicode_escape"))) as server:
-        turn = server.ask()
+        turn = clean_turn(server.ask())
         assert turn.replay is None
         assert turn.text == "? lone"
         server.ask((*TALK, Message("assistant", turn.text, turn.tool_calls), Message("tool", "no", (), "call_0")))

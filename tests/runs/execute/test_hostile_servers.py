@@ -62,6 +62,7 @@ def test_a_planted_key_is_found_nowhere(memory_edition, episodes_of, tmp_path: P
     edition = memory_edition(episodes_of("unconstrained_optimization", "pc_uncon", len(NAMES)))
     out = tmp_path / "run"
     caplog.set_level(logging.DEBUG, "finskillbench")
+    caplog.set_level(logging.WARNING, "inspect_ai")  # as in a run of ours: only Inspect's own commands ask it for more
     warm(MODEL)
     with FaultServer(script) as server:
         model = get_model(MODEL, ModelOptions(base_url=server.url, prices=PRICES))

@@ -343,7 +343,7 @@ SUBTASK = Subtask(
     ladder=ladders.ladder,
     exploits=exploits.infeasibility,
     by_hand=Naive(("constraints", "current_portfolio"), by_hand),
-    heuristic="turnover to itself within the caps",
+    heuristic="feasible, 90% of the limit",
     trivial=Naive((), lambda data: {"feasible": True, "minimum_turnover": 0.0}),
     headline=False,
 )

@@ -49,12 +49,13 @@ class Heuristic(Program):
     name = "baseline/heuristic"
 
     def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
-        """Read what the prompt prints, then submit what the recipe makes of it."""
+        """Read what the prompt prints and what by-hand arithmetic needs, then submit what the recipe makes of it."""
         subtask = subtask_of(messages)
         if subtask is None or not subtask.heuristic:
             return submit({})
         if turns_taken(messages) == 0:
-            return read_fields(*printed_fields(messages))
+            unprinted = subtask.by_hand.fields if subtask.by_hand is not None else ()
+            return read_fields(*dict.fromkeys((*printed_fields(messages), *unprinted)))
         return submit(heuristic_answer(subtask, fields_read(messages)))
 
 
