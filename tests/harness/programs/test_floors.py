@@ -18,7 +18,7 @@ from finskillbench.harness.programs.floors import Heuristic, heuristic_answer
 from finskillbench.harness.prompts import task_prompt
 
 FITTED = [subtask for subtask in subtasks() if subtask.heuristic]
-EPISODES = 40
+EPISODES = 15
 
 
 @pytest.mark.parametrize("subtask", FITTED, ids=lambda subtask: subtask.name)

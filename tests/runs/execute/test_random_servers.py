@@ -1,6 +1,6 @@
 """Servers that answer at random: every episode is accounted for once, nothing ends the run, no key is left.
 
-`FINSKILLBENCH_ANSWERS=10000` asks for that many answers instead of a few hundred.
+`FINSKILLBENCH_ANSWERS=10000` asks for that many answers instead of some ninety.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.enable_socket,
     pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed"),
 ]
-ANSWERS = int(os.environ.get("FINSKILLBENCH_ANSWERS", "300"))
+ANSWERS = int(os.environ.get("FINSKILLBENCH_ANSWERS", "90"))
 PRICES = PriceTable({SERVED: Price(1.0, 0.1, 1.0, 4.0)}, "2026-01-01")
 SEED = 12
 
