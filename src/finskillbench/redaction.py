@@ -37,15 +37,11 @@ class Redactor:
 
 
 class RedactingFormatter(logging.Formatter):
-    """Log lines and tracebacks without secrets."""
-
-    def __init__(self, pattern: str, redactor: Redactor) -> None:
-        super().__init__(pattern)
-        self._redactor = redactor
+    """Log lines and tracebacks without the secrets that the environment holds when they are written."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line as it is written."""
-        return self._redactor(super().format(record))
+        return redactor_of_process()(super().format(record))
 
 
 def named_like_a_secret(name: str) -> bool:

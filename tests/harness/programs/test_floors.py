@@ -31,7 +31,7 @@ def test_the_fitted_recipe_is_about_the_best_on_another_seed_too_and_earns_littl
             earned[name].append(subtask.scorers[Profile.CERTIFIED](plain, truth, task_input).value)
     means = {name: fmean(scores) for name, scores in earned.items()}
     assert max(means.values()) <= 0.25
-    assert means[subtask.heuristic] >= max(means.values()) - 0.1
+    assert means[subtask.heuristic] >= max(means.values()) - 0.15
 
 
 @pytest.mark.parametrize("subtask", FITTED, ids=lambda subtask: subtask.name)
