@@ -18,7 +18,9 @@ from finskillbench.harness.programs.floors import Heuristic, heuristic_answer
 from finskillbench.harness.prompts import task_prompt
 
 FITTED = [subtask for subtask in subtasks() if subtask.heuristic]
-EPISODES = 15
+EPISODES = 40
+DERIVED = {"normalization": {"the oldest figure of every metric"}}
+"""Recipes on derived figures, which `get_task_data` does not hand out and the program therefore cannot follow."""
 
 
 @pytest.mark.parametrize("subtask", FITTED, ids=lambda subtask: subtask.name)
@@ -31,7 +33,8 @@ def test_the_fitted_recipe_is_about_the_best_on_another_seed_too_and_earns_littl
             earned[name].append(subtask.scorers[Profile.CERTIFIED](plain, truth, task_input).value)
     means = {name: fmean(scores) for name, scores in earned.items()}
     assert max(means.values()) <= 0.25
-    assert means[subtask.heuristic] >= max(means.values()) - 0.15
+    followed = [mean for name, mean in means.items() if name not in DERIVED.get(subtask.name, ())]
+    assert means[subtask.heuristic] >= max(followed) - 0.05
 
 
 @pytest.mark.parametrize("subtask", FITTED, ids=lambda subtask: subtask.name)
