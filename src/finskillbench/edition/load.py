@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +22,9 @@ from finskillbench.edition.store import (
 )
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import EditionError, InputError
+from finskillbench.scoring.values import is_object
+
+_LARGEST_FILE = 2**32
 
 
 @dataclass(frozen=True)
@@ -72,10 +77,12 @@ class Edition:
 
         Raises
         ------
-        EditionError : if the edition was handed out without truth.
+        EditionError : if the edition was handed out without truth, or has none of this episode.
         InputError : if it has no such episode.
         """
         if task_id not in self._truths:
+            if any(task_id == episode.task_id for episode in self.episodes()):
+                raise EditionError(f"{self.path}: there is no truth of {task_id}; rebuild the edition")
             raise InputError(f"{self.path} has no episode {task_id}")
         return self._truths[task_id]
 
@@ -92,8 +99,14 @@ class Edition:
 
     def certificates(self, sub_task: str) -> dict[str, JsonObject]:
         """The certificates of a subtask by task id."""
-        rows = read_lines(self.path / "certificates" / f"{sub_task}.jsonl")
-        return {row["task_id"]: row["certificate"] for row in rows}
+        found: dict[str, JsonObject] = {}
+        for number, row in enumerate(self.lines("certificates", sub_task), 1):
+            task_id, certificate = row.get("task_id"), row.get("certificate")
+            if not isinstance(task_id, str) or not is_object(certificate):
+                path = self.path / "certificates" / f"{sub_task}.jsonl"
+                raise EditionError(f"{path}, line {number}: no certificate of a task; rebuild the edition")
+            found[task_id] = certificate
+        return found
 
     def full_input(self, episode: Episode) -> dict[str, Any]:
         """The input at full precision: references to a covariance, to returns or to facts replaced by what they name.
@@ -154,20 +167,37 @@ def load_edition(path: Path | str) -> Edition:
     EditionError : naming the file that is missing, added or altered, or the field of the manifest that is wrong.
     """
     folder = Path(path)
+    names = _files(folder)
     manifest = read_manifest(folder)
-    added = sorted(name for name in _files(folder) if name not in {MANIFEST, CANARY_FILE, *manifest["files"]})
+    added = sorted(names - {MANIFEST, CANARY_FILE, *manifest["files"]})
     if added:
         raise EditionError(f"{folder / added[0]} is not part of the edition; remove it or rebuild the edition")
     withheld = tuple(name for name in WITHHELD if not (folder / name).is_dir())
     for name, digest in manifest["files"].items():
         if name.split("/")[0] in withheld:
             continue
-        if not (folder / name).is_file():
+        if name not in names:
             raise EditionError(f"{folder / name} is missing; restore it or rebuild the edition")
         if digest_file(folder / name) != digest:
             raise EditionError(f"{folder / name} was altered since the edition was built; restore or rebuild it")
     return Edition(folder, manifest)
 
 
-def _files(folder: Path) -> list[str]:
-    return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+def _files(folder: Path) -> set[str]:
+    """The files below a folder, by relative path; all are plain: a link leads elsewhere, and a pipe never ends.
+
+    Raises
+    ------
+    EditionError : naming the first that is no plain file, or larger than any that is read.
+    """
+    found: set[str] = set()
+    for parent, folders, files in os.walk(folder):
+        for path in (Path(parent, name) for name in sorted([*folders, *files])):
+            state = path.lstat()
+            if stat.S_ISREG(state.st_mode):
+                found.add(path.relative_to(folder).as_posix())
+            elif not stat.S_ISDIR(state.st_mode):
+                raise EditionError(f"{path} is no plain file; restore it or rebuild the edition")
+            if state.st_size > _LARGEST_FILE:
+                raise EditionError(f"{path} is larger than {_LARGEST_FILE:,} bytes; restore it or rebuild the edition")
+    return found

@@ -10,7 +10,7 @@ import orjson
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from finskillbench.edition.store import FORMAT, MANIFEST, digest_of, seal_of
+from finskillbench.edition.store import FORMAT, LARGEST, LARGEST_TEXT, MANIFEST, NAME, digest_of, seal_of
 from finskillbench.errors import EditionError
 from finskillbench.scoring.values import is_object
 
@@ -28,6 +28,8 @@ def _inside(name: str) -> str:
 
 
 _STRICT = ConfigDict(strict=True, extra="allow")
+_NAME = rf"^(?-u:{NAME})$"
+_Whole = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 class Source(TypedDict):
@@ -50,10 +52,10 @@ class Manifest(TypedDict):
     digest: str
     files: dict[Annotated[str, AfterValidator(_inside)], str]
     source: Source
-    seed: int | None
+    seed: _Whole | None
     universe: list[str]
     as_of_dates: list[Annotated[str, AfterValidator(_day)]]
-    counts: Annotated[dict[str, Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    counts: Annotated[dict[Annotated[str, Field(pattern=_NAME)], _Whole], Field(min_length=1)]
     subtasks: NotRequired[list[str]]
     work: NotRequired[dict[str, dict[str, dict[str, float]]]]
     parameters: dict[str, dict[str, Any]]
@@ -73,6 +75,8 @@ def read_manifest(folder: Path) -> Manifest:
         missing or wrong, a file that does not lie in the edition's folder, or a subtask without a file of episodes.
     """
     path = folder / MANIFEST
+    if path.is_file() and path.stat().st_size > LARGEST_TEXT:
+        raise EditionError(f"{path}: larger than {LARGEST_TEXT:,} bytes; rebuild the edition")
     try:
         manifest = orjson.loads(path.read_bytes())
     except OSError:

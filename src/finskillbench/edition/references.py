@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels.filings.query import FactStore, FiledStore
+from finskillbench.panels.reading import read_arrays, read_table
+from finskillbench.panels.store import TABLES, read_panel
 from finskillbench.scoring.values import is_array, is_object
 
 FACTS = "panels/facts.parquet"
@@ -82,12 +84,12 @@ class References:
         return FiledStore(*(self._panel(name) for name in ("filed", "filings", "segments")))
 
     def _panel(self, name: str) -> pl.DataFrame:
-        path = self._folder / f"panels/{name}.parquet"
-        try:
-            return pl.read_parquet(path)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
-            raise EditionError(f"{path}: no {name} ({reason}); rebuild the edition") from None
+        table = read_panel(self._folder / "panels", name)
+        if lacking := sorted(TABLES[name].keys() - set(table.columns)):
+            raise EditionError(
+                f"{self._folder}/panels/{name}.parquet: it has no column {lacking[0]}; rebuild the edition"
+            )
+        return table
 
     def visible(self, value: Mapping[str, Any], store: FactStore) -> dict[str, Any]:
         """The rows of a store that a reference to facts names.
@@ -125,6 +127,7 @@ class References:
             return whole
         place = {ticker: at for at, ticker in enumerate(whole["tickers"])}
         names = [str(ticker) for ticker in tickers]
+        _refuse_twice(names, path)
         if missing := [name for name in names if name not in place]:
             raise EditionError(f"{path}: no covariance of {missing[0]}; rebuild the edition")
         at = [place[name] for name in names]
@@ -185,12 +188,13 @@ class _Returns:
             raise EditionError(f"{self._path}: {end} is no session; rebuild the edition")
         if not 0 < sessions <= stop:
             raise EditionError(f"{self._path}: {stop} sessions up to {end}, {sessions} asked for; rebuild the edition")
+        _refuse_twice(tickers, self._path)
         missing = next((ticker for ticker in tickers if ticker not in grid.columns), None)
         if missing is not None:
             raise EditionError(f"{self._path}: no returns of {missing}; rebuild the edition")
         dates = grid.sessions[stop - sessions : stop]
         matrix = grid.simple[stop - sessions : stop][:, [grid.columns[ticker] for ticker in tickers]]
-        rows, columns = np.nonzero(np.isnan(matrix))
+        rows, columns = np.nonzero(~np.isfinite(matrix))
         if len(rows):
             raise EditionError(
                 f"{self._path}: no return of {tickers[columns[0]]} on {dates[rows[0]]}; rebuild the edition"
@@ -199,15 +203,15 @@ class _Returns:
 
     @cached_property
     def _grid(self) -> _Grid:
+        table = read_table(self._path, ["symbol", "date", "simple"])
         try:
-            table = pl.read_parquet(self._path, columns=["symbol", "date", "simple"])
             sessions = table["date"].unique().sort()
             symbols = table["symbol"].unique().sort()
             simple = np.full((len(sessions), len(symbols)), np.nan)
             row = sessions.search_sorted(table["date"]).to_numpy()
             column = symbols.search_sorted(table["symbol"]).to_numpy()
             simple[row, column] = table["simple"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-        except (OSError, ValueError, TypeError, IndexError, pl.exceptions.PolarsError) as error:
+        except (ValueError, TypeError, IndexError, pl.exceptions.PolarsError) as error:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise EditionError(f"{self._path}: no returns ({reason}); rebuild the edition") from None
         return _Grid(sessions.to_list(), {symbol: at for at, symbol in enumerate(symbols.to_list())}, simple)
@@ -215,11 +219,21 @@ class _Returns:
 
 def read_covariance(path: Path) -> dict[str, Any]:
     """A covariance file as JSON: tickers with the dense matrix, or with loadings and specific variances."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            tickers = [str(symbol) for symbol in arrays["symbols"]]
-            if "cov" in arrays:
-                return {"tickers": tickers, "matrix": arrays["cov"].tolist()}
-            return {name: arrays[name].tolist() for name in ("loadings", "specific")} | {"tickers": tickers}
-    except (OSError, ValueError, KeyError) as error:
-        raise EditionError(f"{path}: no covariance ({error}); rebuild the edition") from None
+    arrays = read_arrays(path)
+    tickers = [str(symbol) for symbol in arrays.get("symbols", np.array([])).ravel()]
+    names, n = ("cov",) if "cov" in arrays else ("loadings", "specific"), len(tickers)
+    found = {name: arrays.get(name, np.array([])) for name in names}
+    square = {"cov": (n, n), "loadings": (len(found.get("loadings", ())), n), "specific": (n,)}
+    for name, array in found.items():
+        if array.dtype.kind != "f" or array.shape != square[name] or not np.isfinite(array).all():
+            raise EditionError(f"{path}: no covariance ({name} of {n} symbols); rebuild the edition")
+    if len(set(tickers)) != n:
+        raise EditionError(f"{path}: no covariance (a symbol occurs twice); rebuild the edition")
+    keys = {"cov": "matrix"}
+    return {keys.get(name, name): array.tolist() for name, array in found.items()} | {"tickers": tickers}
+
+
+def _refuse_twice(tickers: list[str], path: Path) -> None:
+    """Names asked for twice would ask for more numbers than there are."""
+    if len(set(tickers)) != len(tickers):
+        raise EditionError(f"{path}: asked for a ticker twice; rebuild the edition")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shutil
 import tempfile
 import zlib
@@ -34,6 +35,10 @@ CANARY = "finskillbench:canary:8d1f2c57-3f0e-4b1c-9a46-2f7c0be1d9a4"
 """Marks episodes for filters of training data: the same in every edition, so that one string finds them all."""
 WITHHELD = ("truth", "certificates")
 """Folders that an edition may be handed out without."""
+LARGEST_TEXT = 2**24
+"""Bytes of a manifest, or of one line, at most: some 300 MB once they are read, at worst."""
+NAME = r"\w[\w .:+@-]{0,199}"
+"""How an edition may call a task or a subtask: it becomes part of names of files, and is printed."""
 LARGEST = 2**63 - 1
 """The largest whole number that manifests, records and tables hold."""
 
@@ -143,17 +148,27 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     EditionError : naming file and line.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            lines = iter(lambda: file.readline(LARGEST_TEXT + 1), b"")
+            for number, line in enumerate(lines, 1):
+                yield _object(line, f"{path}, line {number}")
     except OSError as error:
         raise EditionError(f"{path}: {error.strerror}; rebuild the edition") from None
-    for number, line in enumerate(content.splitlines(), 1):
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise EditionError(f"{path}, line {number}: not JSON ({error}); rebuild the edition") from None
-        if not isinstance(row, dict):
-            raise EditionError(f"{path}, line {number}: expected an object; rebuild the edition")
-        yield row
+
+
+def _object(line: bytes, where: str) -> dict[str, Any]:
+    if len(line) > LARGEST_TEXT:
+        raise EditionError(f"{where}: longer than {LARGEST_TEXT:,} bytes; rebuild the edition")
+    try:
+        row = orjson.loads(line)
+        orjson.dumps(row)  # what is nested deeper than can be written again is refused here, once for all readers
+    except orjson.JSONDecodeError as error:
+        raise EditionError(f"{where}: not JSON ({error}); rebuild the edition") from None
+    except orjson.JSONEncodeError as error:
+        raise EditionError(f"{where}: nested too deeply ({error}); rebuild the edition") from None
+    if not isinstance(row, dict):
+        raise EditionError(f"{where}: expected an object; rebuild the edition")
+    return row
 
 
 def episode_row(episode: Episode) -> JsonObject:
@@ -176,9 +191,13 @@ def read_records(path: Path, kind: type[Record]) -> Iterator[Record]:
         if absent is not None:
             raise EditionError(f"{path}, line {number}: the {noun} lacks {absent!r}; rebuild the edition")
         try:
-            yield msgspec.convert(row, kind)
+            record = msgspec.convert(row, kind)
         except msgspec.ValidationError as error:
             raise EditionError(f"{path}, line {number}: no {noun} ({error}); rebuild the edition") from None
+        for field in ("task_id", "sub_task"):
+            if not re.fullmatch(NAME, getattr(record, field), re.ASCII):
+                raise EditionError(f"{path}, line {number}: no {noun} ({field} is no name); rebuild the edition")
+        yield record
 
 
 def digest_files(folder: Path) -> dict[str, str]:

@@ -4,11 +4,11 @@ import io
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from finskillbench.engines.statistics.covariance import Covariance
-from finskillbench.errors import EditionError, FinSkillBenchError, InputError
+from finskillbench.errors import EditionError, InputError
 from finskillbench.panels.columns import Column, column_of
 from finskillbench.panels.filings import facts, filed, periodic, segments
 from finskillbench.panels.market import (
@@ -31,6 +31,7 @@ from finskillbench.panels.market import (
     returns,
     views,
 )
+from finskillbench.panels.reading import read_arrays, read_json, read_table
 from finskillbench.panels.report import PanelReport
 from finskillbench.panels.tables import Panels
 
@@ -50,8 +51,6 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
         "filed": filed.COLUMNS,
     }
 )
-Read = TypeVar("Read")
-
 DENSE_LIMIT = 252
 """Up to so many names a covariance file holds the dense `cov` too, for readers that know only that."""
 
@@ -125,11 +124,10 @@ def write_panels(panels: Panels, folder: Path) -> None:
 
 def read_panels(folder: Path) -> Panels:
     """Read what `write_panels` wrote. EditionError names a file that is missing or cannot be read."""
-    rest = _guarded(folder / "panels.json", lambda path: msgspec.json.decode(path.read_bytes(), type=_Rest))
-    tables = {name: _guarded(folder / f"{name}.parquet", pl.read_parquet) for name in TABLES}
+    rest = read_json(folder / "panels.json", _Rest)
+    tables = {name: read_panel(folder, name) for name in TABLES}
     covariance = {
-        day: _guarded(folder / "covariance" / f"{day}.npz", lambda path: read_covariance(path.read_bytes()))
-        for day in sorted({*rest.month_ends, *rest.regimes})
+        day: read_covariance(folder / "covariance" / f"{day}.npz") for day in sorted({*rest.month_ends, *rest.regimes})
     }
     return Panels(
         symbols=rest.symbols,
@@ -141,6 +139,23 @@ def read_panels(folder: Path) -> Panels:
         covariance=covariance,
         **tables,
     )
+
+
+def read_panel(folder: Path, name: str) -> pl.DataFrame:
+    """One table of a folder of panels, its columns of the types that they are described by.
+
+    Raises
+    ------
+    EditionError : naming the file, and the column that is of another type.
+    """
+    path, described = folder / f"{name}.parquet", TABLES[name]
+    table = read_table(path)
+    for column in table.columns:
+        field = column.partition(":")[0]
+        if field in described and table[column].dtype != described[field].kind:
+            wanted = described[field].kind.__name__
+            raise EditionError(f"{path}: {column} is {table[column].dtype}, not {wanted}; rebuild the edition")
+    return table
 
 
 def covariance_bytes(covariance: Covariance) -> bytes:
@@ -161,10 +176,21 @@ def covariance_bytes(covariance: Covariance) -> bytes:
     return archive.getvalue()
 
 
-def read_covariance(content: bytes) -> Covariance:
-    """The inverse of `covariance_bytes`."""
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return Covariance(tuple(arrays["symbols"].tolist()), arrays["loadings"], arrays["specific"])
+def read_covariance(path: Path) -> Covariance:
+    """What `covariance_bytes` wrote to a file.
+
+    Raises
+    ------
+    EditionError : naming the file, and what of it is missing or wrong.
+    """
+    arrays = read_arrays(path)
+    try:
+        covariance = Covariance(tuple(arrays["symbols"].tolist()), arrays["loadings"], arrays["specific"])
+    except KeyError as error:
+        raise EditionError(f"{path}: no array {error}; rebuild the edition") from None
+    except InputError as error:
+        raise EditionError(f"{path}: {error}; rebuild the edition") from None
+    return covariance
 
 
 def _write_table(frame: pl.DataFrame, columns: Mapping[str, Column], path: Path) -> None:
@@ -177,16 +203,3 @@ def _write_table(frame: pl.DataFrame, columns: Mapping[str, Column], path: Path)
         fields.append(arrow.field(field.name, kind, metadata=column_of(columns, field.name).metadata()))
     # Figures hardly repeat: dictionaries would cost time and gain nothing.
     parquet.write_table(table.cast(arrow.schema(fields)), path, compression="zstd", use_dictionary=False)
-
-
-def _guarded(path: Path, read: Callable[[Path], Read]) -> Read:
-    """Read a file, naming it in whatever goes wrong."""
-    if not path.is_file():
-        raise EditionError(f"{path}: missing; build the edition again")
-    try:
-        return read(path)
-    except FinSkillBenchError:
-        raise
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, pl.exceptions.PolarsError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise EditionError(f"{path}: cannot be read ({reason}); build the edition again") from error

@@ -21,6 +21,7 @@ from finskillbench.panels.market.covariance import LARGE_FACTORS, WINDOW
 from finskillbench.panels.market.factor_exposures import MIN_OBSERVATIONS
 from finskillbench.panels.market.prices import MAX_FILLED_SESSIONS
 from finskillbench.panels.market.returns import JUMP_LIMIT
+from finskillbench.panels.reading import read_arrays
 from finskillbench.panels.store import DENSE_LIMIT
 from finskillbench.scoring.values import array, mapping
 
@@ -266,8 +267,7 @@ def _check_estimate(subject: Subject, panels: Panels, day: date, where: str, fin
     bound = estimate.least_eigenvalue_bound()
     if len(estimate.symbols) <= DENSE_LIMIT:
         path = subject.edition.path / "panels" / "covariance" / f"{day}.npz"
-        with np.load(path, allow_pickle=False) as arrays:
-            dense = arrays["cov"]
+        dense = read_arrays(path)["cov"]
         findings.expect(np.array_equal(dense, dense.T), where, "the dense matrix is not symmetric")
         difference = float(np.abs(dense - estimate.matrix()).max()) / scale
         findings.expect(
