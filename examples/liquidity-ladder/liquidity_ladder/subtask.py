@@ -14,6 +14,7 @@ from finskillbench.domains.risk.inputs import HoldingsInput, PortfolioInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.shared import (
+    PLANTED,
     PRECISION,
     SKILL,
     by_ticker,
@@ -110,7 +111,7 @@ def _task(pair: tuple[PortfolioCase, float]) -> Task:
     difficulty = "easy" if holdings(case) <= FEW else "hard"
     return Task(
         Episode(task_id, SKILL, NAME, case.as_of, difficulty, task_input, prompt),
-        Truth(task_id, NAME, expected, {"method": METHOD, **planted(case)}),
+        Truth(task_id, NAME, expected, planted(case)),
         {"kind": "rederived", "second": second(task_input)},
     )
 
@@ -158,6 +159,7 @@ SUBTASK = Subtask(
     name=NAME,
     prefix="rm_ll",
     method=METHOD,
+    proved=PLANTED,
     answer=LiquidityLadder,
     input=LadderInput,
     scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},

@@ -151,6 +151,10 @@ class Subtask(Generic[I, O]):
     name : the episode's `sub_task`.
     prefix : what its task ids begin with.
     method : the `verification.method` that truths name for it.
+    parameters : what every verification states beside its method, by which answers are scored: the build writes it into
+        every truth, and `data validate` holds every label of a built edition to it.
+    proved : the keys of a verification that differ by label, or a function that gives those of an expected output;
+        `build` states them, and `proof` or a check of the domain derives each again.
     answer : pydantic type describing the answer to the agent.
     input : TypedDict of what the agent is given; every input of an edition is checked against it.
     scorers : one scorer per profile that is defined for it.
@@ -175,6 +179,8 @@ class Subtask(Generic[I, O]):
     method: str
     answer: type[Answer]
     scorers: Mapping[Profile, Scorer[I]] = field(repr=False)
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    proved: tuple[str, ...] | Callable[[JsonObject], tuple[str, ...]] = field(default=(), repr=False)
     build: Build[O] | None = field(default=None, repr=False)
     second: Second[I] | None = field(default=None, repr=False)
     in_words: tuple[str, ...] = ()
@@ -196,6 +202,10 @@ class Subtask(Generic[I, O]):
                 f"subtask {self.name} has neither `second` nor `proof`, so that no check would look at its labels; "
                 "give it a second derivation"
             )
+
+    def verification(self, proved: JsonObject) -> JsonObject:
+        """The verification of a truth that the build writes: the method, the parameters, and what differs by label."""
+        return {"method": self.method, **self.parameters, **proved}
 
     def derived_again(self, expected_output: JsonObject, task_input: I) -> list[Leaf]:
         """A label held against its second derivation, leaf by leaf; nothing for a subtask without one."""

@@ -161,7 +161,8 @@ def _write_tasks(
     truths: list[Truth] = []
     works: list[tuple[str, Work]] = []
     for task in tasks:
-        task_input, truth = task.episode.input, task.truth
+        task_input = task.episode.input
+        truth = replace(task.truth, verification=subtask.verification(task.truth.verification))
         if subtask.second is not None:
             task_input = _resolved(task, references)
             leaves = subtask.derived_again(_stored(truth.expected_output), task_input)

@@ -90,8 +90,14 @@ class Edition:
     def _truths(self) -> Mapping[str, Truth]:
         if not self.has_truth:
             raise EditionError(f"{self.path} was handed out without truth; score where truth/ is present")
-        files = [self.path / "truth" / f"{name}.jsonl" for name in self.sub_tasks]
-        return {truth.task_id: truth for file in files for truth in read_records(file, Truth)}
+        found: dict[str, Truth] = {}
+        for name in self.sub_tasks:
+            path = self.path / "truth" / f"{name}.jsonl"
+            for truth in read_records(path, Truth):
+                if truth.sub_task != name:  # another scorer would judge by it
+                    raise EditionError(f"{path}: {truth.task_id} is of {truth.sub_task}; rebuild the edition")
+                found[truth.task_id] = truth
+        return found
 
     def lines(self, part: str, sub_task: str) -> Iterator[dict[str, Any]]:
         """The lines of one file as they are on disk; `part` is "episodes", "truth" or "certificates"."""

@@ -6,8 +6,9 @@ import math
 from functools import partial
 
 from finskillbench.domains import Subtask, by_method, by_name
+from finskillbench.edition.validation.labels import defects
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth, Verdict
-from finskillbench.errors import InputError, InternalError
+from finskillbench.errors import EditionError, InputError, InternalError
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
 
@@ -30,7 +31,8 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
     Raises
     ------
     InputError : the truth names neither a known subtask nor a known verification method.
-    InternalError : submission and truth belong to different tasks, or a scorer failed.
+    EditionError : a scorer failed, and the label is wrong by its own second derivation or proof.
+    InternalError : submission and truth belong to different tasks, or a scorer failed on a label that is right.
 
     Source: specification, scoring, "Parsing a submission".
     """
@@ -70,12 +72,18 @@ def _subtask(truth: Truth) -> Subtask:
 
 
 def _score(subtask: Subtask, profile: Profile, answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """Run one scorer; a crash or a value that is not finite is our bug and must not become a score."""
-    where = f"the {profile} scorer of {subtask.name} on {truth.task_id}"
+    """Run one scorer; a crash or a value that is not finite must not become a score.
+
+    It is our bug unless the label or its input is one that `data validate` refuses.
+    """
+    cause: Exception | None = None
     try:
         score = subtask.scorers[profile](answer, truth, task_input)
-    except Exception as error:
-        raise InternalError(f"{where} failed: {type(error).__name__}: {error}") from error
-    if not math.isfinite(score.value):
-        raise InternalError(f"{where} returned {score.value}")
-    return score
+        if math.isfinite(score.value):
+            return score
+        problem = f"returned {score.value}"
+    except Exception as error:  # noqa: BLE001 - raised again below, as whoever's fault it is
+        cause, problem = error, f"failed: {type(error).__name__}: {error}"
+    if wrong := defects(subtask, truth, task_input):
+        raise EditionError(f"{truth.task_id}: its label cannot be judged: {wrong[0]}; rebuild the edition") from cause
+    raise InternalError(f"the {profile} scorer of {subtask.name} on {truth.task_id} {problem}") from cause

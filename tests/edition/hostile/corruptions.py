@@ -152,7 +152,7 @@ ON_THE_MANIFEST: Mapping[str, Change] = {
     "parameters of a number": _set("parameters", to={"portfolio": 1}),
     "notes that are none": _set("notes", to=None),
     "versions of numbers": _set("versions", to={"numpy": 2}),
-    "fields nested too deeply": _set("parameters", "x", to={"y": _deep(300)}),
+    "fields nested too deeply": _set("parameters", "x", to={"y": _deep(240)}),
     "work that is text": _set("work", to={REBALANCING: "hard"}),
     "subtasks of numbers": _set("subtasks", to=[1]),
 }
@@ -220,10 +220,11 @@ ON_EPISODES: Mapping[str, Alter] = {
     "episodes that are no JSON": _text("episodes", b"{\n"),
     "episodes of another encoding": _text("episodes", b"\xff\xfe{}\n"),
     "episodes of NaN": _text("episodes", b'{"task_id": NaN}\n'),
+    "an episode nested too deeply": _text("episodes", b'{"input": ' + b"[" * 500 + b"]" * 500 + b"}\n"),
     "an episode of brackets": _text("episodes", b"[" * 5000 + b"]" * 5000 + b"\n"),
     "an episode that is an array": _text("episodes", b"[1]\n"),
-    "an input nested too deeply": _on("episodes", _set("input", "conventions", to=_deep(1000))),
-    "an input nested deeply": _on("episodes", _set("input", "conventions", to=_deep(240))),
+    "an input nested too deeply": _on("episodes", _set("input", "conventions", to=_deep(250))),
+    "an input nested deeply": _on("episodes", _set("input", "conventions", to=_deep(200))),
     "a reference out of the folder": _on("episodes", _set(*_COVARIANCE, "ref", to="../../../etc/passwd")),
     "an absolute reference": _on("episodes", _set(*_COVARIANCE, "ref", to="/etc/passwd")),
     "a reference to the truth": _on("episodes", _set(*_COVARIANCE, "ref", to=_TRUTH)),
@@ -240,7 +241,7 @@ ON_EPISODES: Mapping[str, Alter] = {
     "holdings that are numbers": _on("episodes", _set(*_HOLDINGS, to=[1, 2]), STRESS),
     "a weight beyond all numbers": _on("episodes", lambda row: row["input"]["portfolio"]["holdings"][0].update(
         weight=1e308), STRESS),
-    "a scenario that is null": _on("episodes", _set("input", "scenario", to=None), STRESS),
+    "a scenario that is null": _on("episodes", _set("input", "stress_scenario", to=None), STRESS),
 }  # fmt: skip
 
 
@@ -271,7 +272,7 @@ ON_TRUTHS: Mapping[str, Alter] = {
         accepted_value=row["verification"]["trivial_value"])),
     "no least turnover": _on("truth", _drop("verification", "least_turnover")),
     "a method that is unknown": _on("truth", _set("verification", "method", to="guesswork")),
-    "a truth nested too deeply": _on("truth", _set("expected_output", "new_weights", to=_deep(1000))),
+    "a truth nested too deeply": _on("truth", _set("expected_output", "new_weights", to=_deep(250))),
     "a certificate of another task": _on("certificates", _set("task_id", to="pc_rebal_other")),
     "a certificate without a task": _on("certificates", _drop("task_id")),
     "a certificate that is text": _on("certificates", _set("certificate", to="yes")),

@@ -310,12 +310,7 @@ def _task(label: Candidate, level: str) -> Task:
     )
     fields = {"current_period_end": report.period_end.isoformat(), "prior_period_end": f"{prior_end}"}
     task_id = f"{SUBTASK.prefix}_{report.symbol}_{prior_end}_to_{report.period_end}"
-    verification = {
-        "method": METHOD,
-        "top_k": _TOP,
-        "metrics": ["driver_recall_at_5", "direction_accuracy", "margin_driver_f1"],
-    }
-    return finished(label, level, NAME, task_id, fields, DECOMPOSITION, prompt, verification)
+    return finished(label, level, NAME, task_id, fields, DECOMPOSITION, prompt)
 
 
 def second(task_input: QuartersInput) -> JsonObject:
@@ -359,6 +354,7 @@ SUBTASK = Subtask(
     name=NAME,
     prefix="fa_dd",
     method=METHOD,
+    parameters={"top_k": _TOP, "metrics": ["driver_recall_at_5", "direction_accuracy", "margin_driver_f1"]},
     input=QuartersInput,
     build=build,
     second=second,

@@ -304,14 +304,7 @@ def _task(label: Candidate, level: str) -> Task:
     )
     fields = {"period_end": report.period_end.isoformat()}
     task_id = f"{SUBTASK.prefix}_{report.symbol}_{report.period_end}"
-    verification = {
-        "method": METHOD,
-        "component_weight": 0.4,
-        "beneish_flag_weight": 0.3,
-        "flag_f1_weight": 0.3,
-        "metrics": ["piotroski_mae", "beneish_flag_accuracy", "flag_f1"],
-    }
-    return finished(label, level, NAME, task_id, fields, QUALITY, prompt, verification)
+    return finished(label, level, NAME, task_id, fields, QUALITY, prompt)
 
 
 def second(task_input: FilingInput) -> JsonObject:
@@ -358,6 +351,12 @@ SUBTASK = Subtask(
     name=NAME,
     prefix="fa_eq",
     method=METHOD,
+    parameters={
+        "component_weight": 0.4,
+        "beneish_flag_weight": 0.3,
+        "flag_f1_weight": 0.3,
+        "metrics": ["piotroski_mae", "beneish_flag_accuracy", "flag_f1"],
+    },
     input=FilingInput,
     build=build,
     second=second,

@@ -156,8 +156,7 @@ def _task(label: Candidate, level: str) -> Task:
     )
     fields = {"period_end": report.period_end.isoformat()}
     task_id = f"{SUBTASK.prefix}_{report.symbol}_{report.period_end}"
-    verification = {"method": METHOD, "tolerance_pct": 5.0, "metrics": ["mae", "within_threshold_pct"]}
-    return finished(label, level, NAME, task_id, fields, NORMALISATION, prompt, verification)
+    return finished(label, level, NAME, task_id, fields, NORMALISATION, prompt)
 
 
 def second(task_input: FilingInput) -> JsonObject:
@@ -188,6 +187,7 @@ SUBTASK = Subtask(
     name=NAME,
     prefix="fa_norm",
     method=METHOD,
+    parameters={"tolerance_pct": 5.0, "metrics": ["mae", "within_threshold_pct"]},
     input=FilingInput,
     build=build,
     second=second,

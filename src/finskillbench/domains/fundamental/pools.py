@@ -219,7 +219,6 @@ def finished(
     fields: JsonObject,
     definitions: Mapping[str, str],
     prompt: Prompt,
-    verification: JsonObject,
 ) -> Task:
     """The task of a label; `fields` are its inputs beside the facts and the conventions, which
     `definitions` complete."""
@@ -239,6 +238,6 @@ def finished(
     metadata = {"form_type": report.form, "year": str(report.filed.year)}
     return Task(
         Episode(task_id, SKILL, name, report.filed, level, task_input, prompt, metadata),
-        Truth(task_id, name, label.expected, verification),
+        Truth(task_id, name, label.expected, {}),
         {"kind": "rederived", "accession": report.accession, "decisions": label.decisions, "second": label.second},
     )

@@ -109,11 +109,7 @@ def _task(
             task_id,
             NAME,
             {"optimizer_call": mandate.call},
-            {
-                "method": METHOD,
-                "required_parameters": sorted(mandate.call),
-                "ground_truth_source": "composed by grammar",
-            },
+            {"required_parameters": sorted(mandate.call)},
             origin,
         ),
         {**origin, "effective_parameters": parameters},
@@ -205,6 +201,8 @@ def _universe(task_input: JsonObject) -> tuple[list[str], int]:
 def proof(label: Label[ToolUseInput], findings: Findings) -> None:
     """The call has only parameters that matter, and is what the text says to a reader that never saw the call."""
     where, call = label.truth.task_id, label.truth.expected_output["optimizer_call"]
+    stated = label.truth.verification.get("required_parameters")
+    findings.expect(stated == sorted(call), where, f"required_parameters are {stated}, not those of the call")
     sectors, size = _universe(label.task_input)
     wanted = effective_parameters(call, sectors, size)
     findings.expect(call["objective"] in set(Objective), where, f"objective {call['objective']} is unknown")
@@ -237,6 +235,8 @@ SUBTASK = Subtask(
     name=NAME,
     prefix="pc_tool",
     method=METHOD,
+    parameters={"ground_truth_source": "composed by grammar"},
+    proved=("required_parameters",),
     answer=ToolUseParameterization,
     input=ToolUseInput,
     definitions={},  # its texts say everything themselves

@@ -20,6 +20,7 @@ from finskillbench.domains.risk.objects.monitoring import MODEL_BASED, Monitorin
 from finskillbench.domains.risk.second import monitored, monitoring_answer
 from finskillbench.domains.risk.shared import (
     CONVENTIONS,
+    PLANTED,
     PRECISION,
     mandate_episode,
     mandate_input,
@@ -323,13 +324,8 @@ def _task(pair: MonitoringPair) -> Task:
     resolved: MonitoringInput = {**task_input, "covariance_matrix": resolved_covariance(market)}
     episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input)
     report = constraint_report(case.portfolio, mandate, market)
-    verification = {
-        "method": METHOD,
-        "metrics": ["constraint_accuracy", "violation_detection_recall"],
-        **planted(case),
-    }
     second = {kind: {"value": found.value, "excess": found.excess} for kind, found in monitored(resolved).items()}
-    truth = Truth(episode.task_id, NAME, report, verification)
+    truth = Truth(episode.task_id, NAME, report, planted(case))
     return Task(episode, truth, {"kind": "rederived", "second": second})
 
 
@@ -344,6 +340,8 @@ SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_cm",
     method=METHOD,
+    parameters={"metrics": ["constraint_accuracy", "violation_detection_recall"]},
+    proved=PLANTED,
     answer=ConstraintMonitoring,
     cluster=by_input("mandate", "mandate_id"),
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},

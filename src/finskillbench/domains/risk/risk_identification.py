@@ -23,6 +23,7 @@ from finskillbench.domains.risk.objects.construct import ListedPortfolio, RiskOb
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.shared import (
     BENCHMARK,
+    PLANTED,
     PRECISION,
     SKILL,
     UNITS,
@@ -298,17 +299,10 @@ def _task(item: ListedPortfolio) -> Task:
         "Submit a JSON object with top_risk_exposures, ranked by magnitude in descending order (rank, type, subject, "
         f"detail, magnitude, evidence). {PRECISION}",
     )
-    verification = {
-        "method": METHOD,
-        "top_k": LIST_LENGTH,
-        "partial_credit": True,
-        "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
-        **planted(case),
-    }
     resolved: IdentificationInput = {**task_input, "covariance_matrix": resolved_covariance(market)}
     return Task(
         Episode(task_id, SKILL, NAME, case.as_of, _difficulty(case), task_input, prompt),
-        Truth(task_id, NAME, label, verification),
+        Truth(task_id, NAME, label, planted(case)),
         {"kind": "rederived", "second": [list(one) for one in second.exposures(resolved)]},
     )
 
@@ -352,6 +346,12 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_ri",
     method=METHOD,
+    parameters={
+        "top_k": LIST_LENGTH,
+        "partial_credit": True,
+        "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
+    },
+    proved=PLANTED,
     answer=RiskIdentification,
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,

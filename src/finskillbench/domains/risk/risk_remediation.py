@@ -25,6 +25,7 @@ from finskillbench.domains.risk.remediation.scoring import REMEDIATION, certifie
 from finskillbench.domains.risk.second import monitored_after
 from finskillbench.domains.risk.shared import (
     CONVENTIONS,
+    PLANTED,
     PRECISION,
     mandate_episode,
     mandate_input,
@@ -153,12 +154,8 @@ def _task(pair: RemediationPair) -> Task:
         "post_trade_compliant": remedy.compliant,
     }
     verification = {
-        "method": METHOD,
-        "metrics": ["post_trade_compliant", "turnover_vs_optimal"],
-        "tolerance": {"turnover_excess_pct": 50},
         **_bounds(pair),
         **planted(case),
-        "ground_truth_source": "certified optimiser, in stages",
     }
     return Task(
         episode,
@@ -174,6 +171,12 @@ def _bounds(pair: RemediationPair) -> dict[str, float]:
         return {"least_turnover": least}
     before = total_excess(pair.case.portfolio, pair.mandate, pair.case.market)
     return {"least_turnover": least, "least_excess": pair.remedy.value, "excess_before": before}
+
+
+def _proved(label: JsonObject) -> tuple[str, ...]:
+    """The keys of `_bounds` and of what is planted."""
+    excesses = () if label.get("post_trade_compliant") is True else ("least_excess", "excess_before")
+    return ("least_turnover", *excesses, *PLANTED)
 
 
 def _proof(episode: Episode, pair: RemediationPair, trades: Floats) -> dict[str, Any]:
@@ -233,6 +236,12 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_rr",
     method=METHOD,
+    parameters={
+        "metrics": ["post_trade_compliant", "turnover_vs_optimal"],
+        "tolerance": {"turnover_excess_pct": 50},
+        "ground_truth_source": "certified optimiser, in stages",
+    },
+    proved=_proved,
     answer=RiskRemediation,
     cluster=by_input("mandate", "mandate_id"),
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},

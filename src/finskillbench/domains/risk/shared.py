@@ -106,6 +106,10 @@ def mandate_episode(name: str, prefix: str, pair: MonitoringPair, prompt: Prompt
     return Episode(task_id, SKILL, name, case.as_of, pair.tier, task_input, prompt, metadata)
 
 
+PLANTED = ("portfolio_type", "regime")
+"""What `planted` tells; the checks of the domain hold it to the portfolio and to the panels."""
+
+
 def planted(case: PortfolioCase) -> dict[str, str]:
     """What the portfolio is, for reports and checks: part of the truth, since an episode file would tell its risk."""
     return {"portfolio_type": case.type, "regime": case.regime}

@@ -20,6 +20,7 @@ from finskillbench.domains.risk.objects.stress import StressPair
 from finskillbench.domains.risk.second import stress_answer as second_answer
 from finskillbench.domains.risk.second import stressed
 from finskillbench.domains.risk.shared import (
+    PLANTED,
     PRECISION,
     SKILL,
     UNITS,
@@ -245,12 +246,7 @@ def _task(pair: StressPair) -> Task:
             task_id,
             NAME,
             label,
-            {
-                "method": METHOD,
-                "tolerance_pct": 1.0,
-                "metrics": ["pnl_absolute_error", "sector_attribution_mae"],
-                **planted(case),
-            },
+            planted(case),
         ),
         {"kind": "rederived", "second": asdict(stressed(task_input, scenario))},
     )
@@ -274,6 +270,8 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_st",
     method=METHOD,
+    parameters={"tolerance_pct": 1.0, "metrics": ["pnl_absolute_error", "sector_attribution_mae"]},
+    proved=PLANTED,
     answer=StressTesting,
     cluster=by_input("stress_scenario", "scenario_id"),
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import date
 
 import msgspec
 
@@ -11,10 +12,10 @@ from finskillbench.domains.base import DomainCheck, Label, Subtask
 from finskillbench.domains.definitions import examine_definitions
 from finskillbench.domains.examination import ExaminedEdition, Subject, examining
 from finskillbench.domains.proofs import expect_agreement
-from finskillbench.episode import Episode, JsonObject
+from finskillbench.episode import Episode, JsonObject, Prompt, Truth
 from finskillbench.errors import EditionError
-from finskillbench.findings import Findings
-from finskillbench.scoring.values import is_object
+from finskillbench.findings import Findings, State
+from finskillbench.scoring.values import is_object, json_equal
 
 
 def label_check(subtask: Subtask) -> DomainCheck:
@@ -39,7 +40,9 @@ def label_check(subtask: Subtask) -> DomainCheck:
                 _examine_definitions(subtask, subject, episode, findings)
                 if with_truth:
                     label = _label(subject, episode, certificates.get(episode.task_id, {}))
-                    _examine(subtask, subject, label, findings)
+                    if subject.edition.has_certificates:
+                        findings.expect(label.certificate, episode.task_id, "has no certificate")
+                    _examine(subtask, label, findings)
 
     check.__doc__ = f"The labels of {subtask.name}."
     return check
@@ -58,6 +61,9 @@ def every_label_touched(edition: ExaminedEdition, touched: Collection[str], buil
         return
     findings.figures["labels"] = 0
     add = findings.fail if built else findings.warn
+    for sub_task in edition.sub_tasks:
+        if not edition.episodes([sub_task]):
+            add(sub_task, "has no episodes, which the manifest counts")
     for episode in edition.episodes():
         findings.add("labels")
         if episode.task_id not in touched:
@@ -89,17 +95,41 @@ def _examine_definitions(subtask: Subtask, subject: Subject, episode: Episode, f
 def _label(subject: Subject, episode: Episode, certificate: JsonObject) -> Label:
     """An episode with its resolved input, truth and certificate."""
     task_input = subject.input_of(episode)
-    for name, value in task_input.items():
-        if is_object(value) and "ref" in value:
-            raise EditionError(f"cannot be derived: {name} refers to {value['ref']}, which the edition does not hold")
     return Label(episode, task_input, subject.edition.truth(episode.task_id), certificate, subject.built)
 
 
-def _examine(subtask: Subtask, subject: Subject, label: Label, findings: Findings) -> None:
+def _examine_parameters(subtask: Subtask, truth: Truth, findings: Findings) -> None:
+    """A verification states the parameters of its subtask, what is proved of the label, and nothing else."""
+    proved = subtask.proved(truth.expected_output) if callable(subtask.proved) else subtask.proved
+    wanted = {"method": subtask.method, **subtask.parameters}
+    for key in sorted({*wanted, *proved, *truth.verification} - {"method"}):
+        where, stated = f"verification.{key}", truth.verification.get(key)
+        if key not in truth.verification:
+            findings.fail(truth.task_id, f"{where} is absent", where)
+        elif key not in wanted:
+            findings.expect(key in proved, truth.task_id, f"{where} is no parameter of {subtask.name}", where)
+        else:
+            same = json_equal(stated, wanted[key])
+            findings.expect(same, truth.task_id, f"{where} is {stated!r:.80}, not {wanted[key]!r}", where)
+
+
+def defects(subtask: Subtask, truth: Truth, task_input: JsonObject) -> list[str]:
+    """What a label's second derivation and proof find wrong with it, without its certificate."""
+    findings = Findings()
+    episode = Episode(truth.task_id, "", subtask.name, date.min, "", task_input, Prompt("", ""))
+    with examining(truth.task_id, findings):
+        _examine(subtask, Label(episode, task_input, truth, {}, bool(truth.proof)), findings)
+    return [finding.message for finding in findings.found if finding.state is State.FAIL]
+
+
+def _examine(subtask: Subtask, label: Label, findings: Findings) -> None:
     task_id, truth = label.truth.task_id, label.truth
-    if subject.edition.has_certificates:
-        findings.expect(label.certificate, task_id, "has no certificate")
+    for name, value in label.task_input.items():
+        if is_object(value) and "ref" in value:
+            raise EditionError(f"cannot be derived: {name} refers to {value['ref']}, which the edition does not hold")
     findings.expect(truth.verification.get("method") == subtask.method, task_id, f"is not judged by {subtask.method}")
+    if label.built:
+        _examine_parameters(subtask, truth, findings)
     before = findings.expectations, len(findings.found)
     if subtask.second is not None:
         expect_agreement(label, findings)
