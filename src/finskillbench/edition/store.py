@@ -18,7 +18,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 import orjson
@@ -168,7 +168,7 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
         raise EditionError(f"{where}: nested too deeply ({error}); rebuild the edition") from None
     if not isinstance(row, dict):
         raise EditionError(f"{where}: expected an object; rebuild the edition")
-    return row
+    return cast("dict[str, Any]", row)
 
 
 def episode_row(episode: Episode) -> JsonObject:

@@ -27,7 +27,7 @@ _LARGEST = 2**32
 """Bytes that no file may unpack to; the facts of 3,000 names are a fifth of it."""
 _DENSEST = 64
 """How many times its size a larger file may unpack to; what a build writes unpacks to less than 20 times."""
-_DAYS = tuple(day.toordinal() - date(1970, 1, 1).toordinal() for day in (date.min, date.max))
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - date(1970, 1, 1).toordinal() for day in (date.min, date.max))
 """The first and the last day that Python knows, as Parquet counts them."""
 _PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _HEADERS: Mapping[tuple[int, int], Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
@@ -53,9 +53,9 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame
             raise ValueError(f"it has no column {lacking[0]}")
         table = file.read(None if columns is None else list(columns))
         table.validate(full=True)
-        frame = cast("pl.DataFrame", pl.from_arrow(table))
+        frame = cast("pl.DataFrame", cast("Any", pl).from_arrow(table))
         for name, kind in frame.schema.items():
-            if kind == pl.Date and not frame[name].to_physical().drop_nulls().is_between(*_DAYS).all():
+            if kind == pl.Date and not frame[name].to_physical().drop_nulls().is_between(_FIRST_DAY, _LAST_DAY).all():
                 raise ValueError(f"{name} holds a day of no calendar")
         return frame
 
