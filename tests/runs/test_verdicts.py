@@ -13,7 +13,7 @@ from tests.scoring.strategies import HOSTILE_TEXTS
 
 from finskillbench.domains import Scorer, by_name, subtasks
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth
-from finskillbench.errors import InputError, InternalError
+from finskillbench.errors import EditionError, InputError, InternalError
 from finskillbench.runs import verdicts
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
@@ -102,14 +102,20 @@ def _nan(answer: JsonObject, label: Truth, task_input: JsonObject) -> Score:
 
 
 @pytest.mark.parametrize(("scorer", "words"), [(_crash, "failed: ZeroDivisionError"), (_nan, "returned nan")])
-def test_a_crashed_scorer_is_our_bug_and_never_a_score(
+def test_a_crashed_scorer_is_our_bug_unless_the_label_is_wrong(
     scorer: Scorer, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken: Mapping[Profile, Scorer] = {Profile.PAPER: scorer}
-    subtask = replace(by_name("normalization"), scorers=broken)
+    label = truth("normalization")
+    subtask = replace(
+        by_name("normalization"), scorers=broken, second=lambda task_input: label.expected_output, proof=None
+    )
     monkeypatch.setattr(verdicts, "by_name", lambda name: subtask)
     with pytest.raises(InternalError, match=f"the paper scorer of normalization on t1 {words}"):
-        verdicts.judge(Submission("t1", "{}"), truth("normalization"), {})
+        verdicts.judge(Submission("t1", "{}"), label, {})
+    wrong = replace(label, expected_output={"metrics": {"net_income": 1.0}})
+    with pytest.raises(EditionError, match=r"t1: its label cannot be judged: metrics.*; rebuild the edition"):
+        verdicts.judge(Submission("t1", "{}"), wrong, {})
 
 
 def test_the_task_input_reaches_the_scorers(monkeypatch: pytest.MonkeyPatch) -> None:

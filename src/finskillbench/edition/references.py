@@ -84,11 +84,12 @@ class References:
         return FiledStore(*(self._panel(name) for name in ("filed", "filings", "segments")))
 
     def _panel(self, name: str) -> pl.DataFrame:
-        table = read_panel(self._folder / "panels", name)
+        path, table = self._folder / f"panels/{name}.parquet", read_panel(self._folder / "panels", name)
         if lacking := sorted(TABLES[name].keys() - set(table.columns)):
-            raise EditionError(
-                f"{self._folder}/panels/{name}.parquet: it has no column {lacking[0]}; rebuild the edition"
-            )
+            raise EditionError(f"{path}: it has no column {lacking[0]}; rebuild the edition")
+        for column in ("symbol", "filed"):
+            if table[column].null_count():
+                raise EditionError(f"{path}: {column} is not always there; rebuild the edition")
         return table
 
     def visible(self, value: Mapping[str, Any], store: FactStore) -> dict[str, Any]:

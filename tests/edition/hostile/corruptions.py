@@ -152,7 +152,7 @@ ON_THE_MANIFEST: Mapping[str, Change] = {
     "parameters of a number": _set("parameters", to={"portfolio": 1}),
     "notes that are none": _set("notes", to=None),
     "versions of numbers": _set("versions", to={"numpy": 2}),
-    "fields nested too deeply": _set("parameters", "x", to={"y": _deep(240)}),
+    "fields nested deeply": _set("parameters", "x", to={"y": _deep(240)}),
     "work that is text": _set("work", to={REBALANCING: "hard"}),
     "subtasks of numbers": _set("subtasks", to=[1]),
 }

@@ -124,7 +124,7 @@ class Recheck:
 
         `stored` is the certificate, `summary` what the truth says of it, `again` the same program solved again.
         """
-        for name in ("objective", "lower_bound", "gap", "unique"):
+        for name in ("objective", "lower_bound", "gap", "unique", "programs_solved"):
             self.expect(summary[name] == stored[name], f"the truth's {name} is not the certificate's")
         self.expect(stored["gap"] <= ACCEPTED_GAP, f"states a gap of {stored['gap']:.1e}")
         self.expect(not unique or stored["unique"] is True, "does not prove the optimum unique")
