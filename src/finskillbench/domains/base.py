@@ -10,7 +10,8 @@ How to write a subtask. It is one file, read from top to bottom:
 2. an `Answer` type of what it must return; the schema in the prompt is rendered from it;
 3. `build(context, objects)`, which draws the episodes and returns a `Task` of each: the `Episode`, its `Truth`, and a
    certificate, a JSON object that lets anybody recheck the truth. `objects` is what the domain's `prepare` returned;
-   randomness comes from `context.generator(name, ...)` and from nowhere else;
+   randomness comes from `context.generator(name, ...)` and from nowhere else. The truth's `verification` states only
+   what differs by label (`proved`); whoever builds an edition adds the method and the `parameters`;
 4. `second(task_input)`, which derives the expected output again from what the agent sees, from the definitions and
    without the code that `build` used. A subtask only states it: whoever builds an edition runs it once for every task,
    refuses one on which the two differ by more than rounding, and writes into the truth's `proof` that they agreed;
