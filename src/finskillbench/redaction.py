@@ -36,12 +36,14 @@ class Redactor:
         return text
 
 
-class RedactingFormatter(logging.Formatter):
-    """Log lines and tracebacks without the secrets that the environment holds when they are written."""
+def logger(name: str) -> logging.Logger:
+    """The logger of a module, whose lines and tracebacks lose the secrets before any handler sees them.
 
-    def format(self, record: logging.LogRecord) -> str:
-        """The line as it is written."""
-        return redactor_of_process()(super().format(record))
+    Handlers of others too, Inspect's among them: what they write is not ours to clean.
+    """
+    made = logging.getLogger(name)
+    made.addFilter(_without_secrets)
+    return made
 
 
 def named_like_a_secret(name: str) -> bool:
@@ -70,3 +72,11 @@ def _forms(secret: str) -> set[str]:
     basic = base64.b64encode(raw).decode()
     escaped = secret.encode("unicode_escape").decode()
     return {secret, quote(secret, safe=""), basic, escaped, escaped.replace("/", "\\/")}
+
+
+def _without_secrets(record: logging.LogRecord) -> bool:
+    redact = redactor_of_process()
+    record.msg, record.args = redact(record.getMessage()), None
+    if record.exc_info:
+        record.exc_text = redact(logging.Formatter().formatException(record.exc_info))
+    return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -14,7 +13,7 @@ from typer import TyperException
 from finskillbench.cli import audit, data, doctor, export, merge, options, plan, rescore, run, score, show, skills
 from finskillbench.cli.display import console
 from finskillbench.errors import FinSkillBenchError, InternalError
-from finskillbench.redaction import redactor_of_process
+from finskillbench.redaction import logger, redactor_of_process
 
 FAILED = 2
 """Exit code where the input, the arguments or the disk are at fault; 1 is left for checks that found something."""
@@ -89,6 +88,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str) -> int:
-    logging.getLogger(__name__).debug("the command failed", exc_info=True)
+    logger(__name__).debug("the command failed", exc_info=True)
     print("error: " + redactor_of_process()(" ".join(message.split())), file=sys.stderr)
     return FAILED

@@ -10,7 +10,6 @@ submission. Clock and sleep are passed in.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -27,9 +26,9 @@ from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
 from finskillbench.harness.tools import SUBMIT_ANSWER, tool_specs
 from finskillbench.harness.trace import CallRecord, Ended, ToolRecord, Trace
-from finskillbench.redaction import redactor_of_process
+from finskillbench.redaction import logger, redactor_of_process
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 
 MAX_RETRIES = 3
 FIRST_BACKOFF_SECONDS = 1.0

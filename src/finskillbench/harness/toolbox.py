@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from json import JSONDecoder
 from pathlib import Path
@@ -27,12 +26,13 @@ from finskillbench.harness.tools import (
     shorten,
 )
 from finskillbench.harness.trace import CallOutcome
+from finskillbench.redaction import logger
 from finskillbench.scoring.values import is_array, is_object
 
 TaskData = Callable[[], Mapping[str, Any]]
 """Gives the episode's input at full precision; called only when a tool needs it."""
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 

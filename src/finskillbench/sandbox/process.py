@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import logging
 import os
 import socket
 import subprocess
@@ -12,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from finskillbench.redaction import logger
 from finskillbench.sandbox import child, frames
 from finskillbench.sandbox.limits import Limits
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 _STOP_SECONDS = 2.0
 _NO_REASON = "no reason given"
 

@@ -7,7 +7,6 @@ the next call untouched.
 
 import asyncio
 import contextlib
-import logging
 import socket
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -19,12 +18,13 @@ from typing import Self, cast
 import orjson
 
 from finskillbench.errors import SkillError
+from finskillbench.redaction import logger
 from finskillbench.sandbox import child, frames, scratch
 from finskillbench.sandbox.channel import Channel
 from finskillbench.sandbox.limits import JsonObject, Limits, ScriptResult, size
 from finskillbench.sandbox.process import ServerProcess, printable
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 
 _START_SECONDS = 60.0
 # Past its wall time plus this the server itself hangs (a script may have stopped it) and is replaced.

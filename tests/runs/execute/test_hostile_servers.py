@@ -61,8 +61,10 @@ def test_a_planted_key_is_found_nowhere(memory_edition, episodes_of, tmp_path: P
 
     edition = memory_edition(episodes_of("unconstrained_optimization", "pc_uncon", len(NAMES)))
     out = tmp_path / "run"
+    # As a run of ours at its most talkative. Only Inspect's own commands, which other tests call, ask others for more.
+    for other in (None, "inspect_ai", "httpx", "httpx2", "openai"):
+        caplog.set_level(logging.WARNING, other)
     caplog.set_level(logging.DEBUG, "finskillbench")
-    caplog.set_level(logging.WARNING, "inspect_ai")  # as in a run of ours: only Inspect's own commands ask it for more
     warm(MODEL)
     with FaultServer(script) as server:
         model = get_model(MODEL, ModelOptions(base_url=server.url, prices=PRICES))
@@ -75,12 +77,18 @@ def test_a_planted_key_is_found_nowhere(memory_edition, episodes_of, tmp_path: P
     for task in ("pc_uncon_000", f"pc_uncon_{NAMES.index('key in a 400'):03}"):
         assert main(["show", str(out), task]) == 0
     assert main(["export", str(out), "--out", str(tmp_path / "logs")]) == 0
-    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    written = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     shown = capsys.readouterr()
-    written += [str(each.message).encode() for each in recwarn]
-    written += [shown.out.encode(), shown.err.encode(), str(result.rows.to_dicts()).encode()]
-    assert not [form for text in written for form in forms(KEY) if form in text]
-    assert any(REDACTED.encode() in text for text in written)
+    written |= {"printed": shown.out.encode(), "printed to stderr": shown.err.encode()}
+    written |= {f"warning {number}": str(each.message).encode() for number, each in enumerate(recwarn)}
+    written |= {"rows": str(result.rows.to_dicts()).encode()}
+    assert not [
+        (where, text[max(text.find(form) - 200, 0) :][:400])
+        for where, text in written.items()
+        for form in forms(KEY)
+        if form in text
+    ]
+    assert any(REDACTED.encode() in text for text in written.values())
 
 
 @pytest.mark.usefixtures("keyed")

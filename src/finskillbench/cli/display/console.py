@@ -10,7 +10,6 @@ from types import TracebackType
 import typer
 
 from finskillbench.errors import InputError
-from finskillbench.redaction import RedactingFormatter
 
 LARGEST = 2**63 - 1
 """The largest whole number of an option: `finskillbench.edition.store.LARGEST`, which takes long to import."""
@@ -36,7 +35,7 @@ def log_to_stderr(verbosity: int) -> None:
     for handler in logger.handlers[:]:
         logger.removeHandler(handler)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     logger.addHandler(handler)
     logger.setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
 

@@ -17,7 +17,6 @@ as it was written.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import re
 import warnings
@@ -32,6 +31,7 @@ from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec,
 from finskillbench.harness.providers.bounds import bound_answers
 from finskillbench.harness.providers.errors import is_overflow, provider_error
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
+from finskillbench.redaction import logger
 from finskillbench.scoring.values import is_array
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from finskillbench.harness.models import ModelOptions
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 
 EXTRA = 'make llm, or: pip install "finskillbench[llm]"'
 _NO_KEY = "none"

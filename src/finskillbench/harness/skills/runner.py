@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -13,6 +12,7 @@ from finskillbench.domains import domains
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.skills.loader import SkillPackage, curated, script_text
+from finskillbench.redaction import logger
 from finskillbench.sandbox.runner import ScriptRunner
 
 _PURE = ("finskillbench.engines.", "finskillbench.sandbox.")
@@ -20,7 +20,7 @@ _PURE = ("finskillbench.engines.", "finskillbench.sandbox.")
 _OURS = Path(__file__).resolve().parents[2]
 """The folder of this library: packages below it run also where the sandbox lacks a guard."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 def script_runner(*, allow_unconfined: bool = False) -> ScriptRunner:

@@ -7,7 +7,6 @@ the episode is run again and its trajectory replaced; killed anywhere else, noth
 from __future__ import annotations
 
 import asyncio
-import logging
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from finskillbench.harness.model import Model
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.toolbox import Runner
+from finskillbench.redaction import logger
 from finskillbench.runs.execute.board import Progress, make_board
 from finskillbench.runs.execute.budget import Budget
 from finskillbench.runs.execute.interrupts import interrupts
@@ -43,7 +43,7 @@ from finskillbench.runs.store.rows import ROWS, Row, make_row
 from finskillbench.runs.store.trajectories import remove_parts, write_trajectory
 from finskillbench.runs.verdicts import judge
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 RUN = "run"
 """The key of `stopped` for what stopped all models."""
