@@ -97,8 +97,8 @@ def test_a_reference_that_cannot_be_resolved_names_the_file(folder: Path, held: 
 def test_a_panel_that_is_missing_or_damaged_is_named(folder: Path, name: str) -> None:
     path = folder / "panels" / f"{name}.parquet"
     path.write_bytes(path.read_bytes()[:30])
-    with pytest.raises(EditionError, match=rf"{name}\.parquet: no {name} \(.*\); rebuild the edition"):
+    with pytest.raises(EditionError, match=rf"{name}\.parquet: cannot be read \(.*\); rebuild the edition"):
         References(folder, {FACTS: ""}).resolved(HELD)
     path.unlink()
-    with pytest.raises(EditionError, match=rf"{name}\.parquet: no {name} \(.*\); rebuild the edition"):
+    with pytest.raises(EditionError, match=rf"{name}\.parquet: missing; build the edition again"):
         References(folder, {FACTS: ""}).resolved(HELD)
