@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
+_SYNTHETIC: dict[str, Any] = {"seed": 1}
+_REAL: dict[str, Any] = {"source": "raw-dir", "raw_dir": SHARED / "realdata", "seed": 1}
 
 WHOLE_EDITIONS = frozenset({"synthetic_edition", "real_edition", "synthetic_raw"})
 """Fixtures that build a whole edition, or write what one is built from."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need a whole edition, which `make test-fast` leaves out: building one takes half a minute."""
+    """Mark the tests that need a whole edition, which `make test-fast` leaves out: building one takes a minute."""
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
@@ -63,7 +65,9 @@ def release_sample() -> Path:
 @pytest.fixture(scope="session")
 def synthetic_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
     """The synthetic edition of seed 1, built once; copy its folder before altering anything."""
-    return _built_once(tmp_path_factory, "synthetic", seed=1)
+    if _is_being_built(tmp_path_factory, "synthetic") and (SHARED / "realdata").is_dir():
+        _built_once(tmp_path_factory, "real", **_REAL)  # somebody will want it, and there is nothing else to do
+    return _built_once(tmp_path_factory, "synthetic", **_SYNTHETIC)
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +85,9 @@ def synthetic_raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def real_edition(tmp_path_factory: pytest.TempPathFactory, realdata: Path) -> Edition:
     """The edition of the real collection, built once; copy its folder before altering anything."""
-    return _built_once(tmp_path_factory, "real", source="raw-dir", raw_dir=realdata, seed=1)
+    if _is_being_built(tmp_path_factory, "real"):
+        _built_once(tmp_path_factory, "synthetic", **_SYNTHETIC)
+    return _built_once(tmp_path_factory, "real", **_REAL)
 
 
 @pytest.fixture(scope="session")
@@ -132,6 +138,16 @@ def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) ->
         return edition
 
 
+def _is_being_built(factory: pytest.TempPathFactory, name: str) -> bool:
+    """Whether another process of this test run is building the edition now."""
+    with (_shared(factory) / f"{name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
 def _keeping(make: Callable[..., T], made: list[T]) -> Callable[..., T]:
     """`make`, which adds what it makes to a list."""
 
@@ -160,8 +176,12 @@ def _validated_once(factory: pytest.TempPathFactory, name: str, edition: Edition
 @contextmanager
 def _alone(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
     """The folder that all processes of a test run share, while no other process is at the same thing in it."""
-    base = factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    shared = _shared(factory)
     with (shared / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield shared
+
+
+def _shared(factory: pytest.TempPathFactory) -> Path:
+    base = factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base

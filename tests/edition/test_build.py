@@ -16,16 +16,6 @@ from finskillbench.edition.store import new_folder
 from finskillbench.edition.validation import State, ValidationReport
 from finskillbench.errors import InputError
 
-
-def test_a_seed_is_an_edition(edition: Edition, tmp_path: Path) -> None:
-    steps: list[str] = []
-    again = build_edition(seed=1, out=tmp_path / "again", progress=steps.append)
-    assert again.manifest["files"] == edition.manifest["files"]
-    assert again.digest == edition.digest
-    assert steps[:3] == ["writing synthetic raw files", "reading raw files", "building panels"]
-    assert "proving rebalancing" in steps
-
-
 FUNDAMENTAL = {"normalization": 244, "earnings_quality": 1002, "driver_decomposition": 997}
 
 

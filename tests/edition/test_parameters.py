@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from tests.sampling import sampled
 
 from finskillbench.domains import domain_of, subtasks
 from finskillbench.domains.examination import Shared, Subject
@@ -63,7 +64,7 @@ def _verification(edition: Edition, sub_task: str) -> Truth:
 def test_a_parameter_that_was_altered_is_found(sub_task: str, slim: Edition) -> None:
     truth = _verification(slim, sub_task)
     stated = truth.verification
-    changed = [(key, {**stated, key: other}) for key, value in stated.items() for other in _others(value)]
+    changed = [(key, {**stated, key: other}) for key, value in stated.items() for other in sampled(_others(value), 3)]
     changed += [(key, {name: value for name, value in stated.items() if name != key}) for key in stated]
     missed = [
         (key, verification.get(key, "absent"))

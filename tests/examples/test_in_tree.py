@@ -77,7 +77,7 @@ def _python(tree: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=tree,
-        env=environment | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=environment | {"PYTHONPATH": str(tree / "src")},
         capture_output=True,
         text=True,
         check=False,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.domains.risk import oracle
 from tests.domains.shared.attacks import scored
+from tests.sampling import sampled
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.agreement import leaf_by_leaf
@@ -239,12 +240,12 @@ def test_the_pool_of_stress(objects: RiskObjects) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quarter", range(4))
-def test_the_pool_of_remediation(objects: RiskObjects, quarter: int) -> None:
-    """In four parts, which two processes can share."""
+@pytest.mark.parametrize("eighth", sampled(range(8), 8))
+def test_the_pool_of_remediation(objects: RiskObjects, eighth: int) -> None:
+    """In parts, which processes can share."""
     found: dict[str, list[str]] = {}
     compared = 0
-    pairs = objects.remediation[quarter::4]
+    pairs = objects.remediation[eighth::8]
     for pair in pairs:
         task_input = input_of(pair.case, mandate=pair.mandate.to_json())
         labelled = remedy_answer(pair.remedy, pair.case.portfolio, pair.mandate, pair.case.market)

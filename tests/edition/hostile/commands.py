@@ -31,6 +31,7 @@ def commands(edition: Path, sound: Path, out: Path) -> list[list[str]]:
         ["data", "diff", f"{sound}", f"{edition}"],
         ["score", f"{edition}", f"{answers}", "--out", f"{out / 'rows.jsonl'}"],
         ["run", "--edition", f"{edition}", *nop, "--out", f"{out / 'run'}"],
+        ["plan", "--edition", f"{edition}", "--model", "baseline/heuristic", "--condition", "no_skill", "--limit", "1"],
         ["audit", f"{edition}", "--check", "certified"],
     ]
 

@@ -9,6 +9,7 @@ import numpy as np
 import orjson
 import polars as pl
 import pytest
+from tests.sampling import THOROUGH, sampled
 from tests.sources.synthetic.truth import filed_facts, filers_of, true_value
 
 from finskillbench.panels.filings.facts import build_facts
@@ -237,7 +238,7 @@ def test_the_facts_panel_of_the_files_says_what_the_truth_says(
     panel = build_facts(load_filings(collection).companies).frame
     assert panel["symbol"].n_unique() == 30
     compared = 0
-    for filer in filers:
+    for filer in sampled(filers, 4):
         symbol = filer.company.security.symbol
         mine = panel.filter((pl.col("symbol") == symbol) & (pl.col("metric") != "shares_outstanding"))
         days = sorted({filing.filed for filing in filer.filings})
@@ -248,7 +249,7 @@ def test_the_facts_panel_of_the_files_says_what_the_truth_says(
             for metric, start, end, value in latest.select("metric", "start", "end", "value").iter_rows():
                 assert true_value(filer, metric, start, end, day) == pytest.approx(value), (symbol, metric, end, day)
             compared += latest.height
-    assert compared > 30_000
+    assert compared > (30_000 if THOROUGH else 7_000)
 
 
 def test_scores_spread_as_among_real_companies(market: SyntheticMarket) -> None:

@@ -83,6 +83,7 @@ def within_caps(problem: PortfolioProblem, weights: Floats) -> Floats:
         for sector, limit in problem.limits.sector_limits.items()
     ]
     for _ in range(200):
+        before = weights
         weights = np.minimum(weights, cap)
         free = np.ones(problem.size, dtype=bool)
         for inside, limit in members:
@@ -95,6 +96,8 @@ def within_caps(problem: PortfolioProblem, weights: Floats) -> Floats:
         if not free.any() or not weights[free].sum() > 0:
             break
         weights[free] += (1 - weights.sum()) * weights[free] / weights[free].sum()
+        if np.array_equal(weights, before):  # nor would anything change from here on
+            break
     return weights
 
 

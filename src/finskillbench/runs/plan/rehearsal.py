@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from finskillbench.edition import Edition
-from finskillbench.errors import InternalError
+from finskillbench.errors import EditionError
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import Surroundings, run_episode
 from finskillbench.harness.models import get_model
@@ -103,7 +103,8 @@ class Rehearsal:
         memory = await self._remembered(player, condition, task_id, verdicts) if verdicts else EMPTY
         trace = await self._trace(player, condition, task_id, memory)
         if trace.error is not None:
-            raise InternalError(f"{player} failed on {task_id} under {condition.value}: {trace.error}")
+            what = f"{player} cannot play it under {condition.value}: {trace.error}"
+            raise EditionError(f"{self._edition.path}: {task_id}: {what}; look at `finskillbench data validate`")
         return Play(
             calls=trace.turns,
             input_tokens=trace.usage.input_tokens,
