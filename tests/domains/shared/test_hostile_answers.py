@@ -7,6 +7,7 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.sampling import THOROUGH
 from tests.scoring.examples import EXPECTED, judged, unproved
 from tests.scoring.strategies import ANY_VALUE, hostile_answers, wrong_types
 
@@ -15,7 +16,9 @@ from finskillbench.episode import Profile, Score
 
 NAMES = [subtask.name for subtask in subtasks()]
 HEAVY = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=80 if THOROUGH else 30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 JUDGED = [(name, profile) for name in NAMES for profile in unproved(name)]
 IMPORTED = [name for name in NAMES if Profile.PAPER in unproved(name)]

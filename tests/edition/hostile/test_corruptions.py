@@ -15,6 +15,7 @@ from tests.edition.hostile.binaries import ON_ARRAYS, ON_TABLES
 from tests.edition.hostile.commands import commands, told
 from tests.edition.hostile.corruptions import ON_EPISODES, ON_FILES, ON_THE_MANIFEST, ON_TRUTHS
 from tests.edition.hostile.small import reseal
+from tests.sampling import THOROUGH
 
 MOST_MEMORY = 600
 """Megabytes of a process that reads a bomb; one that reads a sound edition takes some 250."""
@@ -69,7 +70,9 @@ def test_a_corruption_is_told_in_one_line_or_found(name: str, sound: Path, tmp_p
     shutil.copytree(sound / kind, folder)
     alter(folder)
     codes: list[int] = []
-    for arguments in commands(folder, sound / kind, tmp_path):
+    first, second, *others = commands(folder, sound / kind, tmp_path)
+    turn = list(CASES).index(name) % len(others)
+    for arguments in (first, second, *(others if THOROUGH else others[turn : turn + 1])):
         codes.append(told(arguments)[0])
         if codes == [2, 2]:  # it does not even load: the others read it by the same function
             break

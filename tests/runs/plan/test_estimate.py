@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from tests.harness.programs.cheat import Cheat
 from tests.harness.programs.faulty import Faulty
+from tests.sampling import THOROUGH
 
 from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
@@ -58,22 +59,23 @@ def used(rows, model: str, condition: str) -> tuple[int, int, int]:
 def test_baselines_use_what_the_plan_said(synthetic_edition: Edition, tmp_path: Path) -> None:
     """Every baseline that ends by itself, all eight conditions, within 15 % and never above the most."""
     models = [REFERENCE, "baseline/trivial", Cheat.name]
-    plan = plan_of(synthetic_edition, models, tuple(Condition), limit=10)
+    limit = 10 if THOROUGH else 4
+    plan = plan_of(synthetic_edition, models, tuple(Condition), limit=limit)
     estimates = estimate(synthetic_edition, plan, prices=PRICES, max_tokens=8192)
-    rows = run(synthetic_edition, models, [each.value for each in Condition], limit=10, out=tmp_path / "run").rows
+    rows = run(synthetic_edition, models, [each.value for each in Condition], limit=limit, out=tmp_path / "run").rows
     assert [(each.model, each.condition) for each in estimates] == [(m, c) for m in models for c in Condition]
     worst = 0.0
     for each in estimates:
         said = each.expected.calls, each.expected.input_tokens, each.expected.output_tokens
         most = each.most.calls, each.most.input_tokens, each.most.output_tokens
         really = used(rows, each.model, each.condition.value)
-        assert each.episodes == 10 * len(subtasks())
+        assert each.episodes == limit * len(subtasks())
         assert all(bound >= figure for bound, figure in zip(most, really, strict=True))
         off = [expected / figure - 1 for expected, figure in zip(said, really, strict=True)]
         worst = max(worst, *map(abs, off))
         assert max(map(abs, off)) < 0.15, (each.model, each.condition, off)
     print(f"worst deviation {worst:.1%}")
-    assert sum(each.sampled for each in estimates if each.model == REFERENCE) < 8 * 10 * len(subtasks())
+    assert sum(each.sampled for each in estimates if each.model == REFERENCE) < 8 * limit * len(subtasks())
 
 
 def test_a_hosted_model_is_played_by_the_reference_with_an_allowance(edition, tmp_path: Path) -> None:

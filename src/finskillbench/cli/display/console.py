@@ -6,6 +6,7 @@ import logging
 import sys
 from pathlib import Path
 from types import TracebackType
+from typing import TextIO
 
 import typer
 
@@ -34,10 +35,17 @@ def log_to_stderr(verbosity: int) -> None:
     logger = logging.getLogger("finskillbench")
     for handler in logger.handlers[:]:
         logger.removeHandler(handler)
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _ToStderr(sys.stderr)
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     logger.addHandler(handler)
     logger.setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
+
+
+class _ToStderr(logging.StreamHandler[TextIO]):
+    """Passes over a line that cannot be written: what logging would print instead is not cleaned of secrets."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's own name
+        """Nothing is left to be said where standard error is gone."""
 
 
 class Progress:

@@ -11,7 +11,8 @@ from finskillbench.domains.examination import Subject
 from finskillbench.domains.risk import constraint_monitoring, risk_identification, risk_remediation, stress_testing
 from finskillbench.domains.risk.audits import labels, recheck, scenarios, statuses
 from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings, scenario_catalog
-from finskillbench.domains.risk.checks import data, objects
+from finskillbench.domains.risk.checks import data
+from finskillbench.domains.risk.checks import objects as object_checks
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
 from finskillbench.domains.risk.released import RELEASED
 from finskillbench.findings import Findings
@@ -57,9 +58,9 @@ DOMAIN: Domain[RiskObjects] = Domain(
         "dates": data.dates,
         "point_in_time": data.point_in_time,
         "portfolios": data.portfolios,
-        "mandates": objects.mandates,
-        "scenarios": objects.scenarios,
-        "planted_risks": objects.planted_risks,
+        "mandates": object_checks.mandates,
+        "scenarios": object_checks.scenarios,
+        "planted_risks": object_checks.planted_risks,
     },
     audits={
         "certified": _certified,

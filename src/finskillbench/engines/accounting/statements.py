@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from types import MappingProxyType
@@ -175,8 +174,10 @@ def date_in(row: Row, key: str, place: int, table: str) -> date:
     value = row.get(key)
     if isinstance(value, str):
         # Most rows hold ISO texts: the place is worded only where it is needed.
-        with suppress(ValueError):
+        try:
             return date.fromisoformat(value)
+        except ValueError:
+            pass
     return as_date(value, f"row {place} of {table}: {key}")
 
 

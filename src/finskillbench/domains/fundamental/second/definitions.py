@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import date
+from functools import lru_cache
 from typing import Literal, Protocol
 
 from finskillbench.domains.fundamental.second.answers import Figures
@@ -82,6 +83,7 @@ def _alike(name: str, here: Mapping[str, str], there: Mapping[str, str]) -> bool
     return name not in here or name not in there or here[name] == there[name]
 
 
+@lru_cache(maxsize=2**14)  # of a company's facts some thousand share a few dozen periods
 def kind_of(start: date | None, end: date) -> str:
     """Class of a period by its length; "instant" without a first day."""
     if start is None:
