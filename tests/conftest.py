@@ -41,6 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
         if WHOLE_EDITIONS & {*item.fixturenames, *(f"{name}_edition" for name in parameters if isinstance(name, str))}:
             item.add_marker(pytest.mark.edition)
+    # The first process builds an edition while the second is at what needs none.
+    items.sort(key=lambda item: item.get_closest_marker("edition") is None)
 
 
 def _folder(name: str) -> Path:

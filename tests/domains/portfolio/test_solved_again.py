@@ -9,6 +9,7 @@ import pytest
 from tests.domains.portfolio import oracle
 from tests.domains.shared.attacks import scored
 from tests.oracles.ceilings import published_ceiling
+from tests.sampling import sampled
 
 from finskillbench.domains.portfolio import second
 from finskillbench.edition import Edition
@@ -30,7 +31,7 @@ def solved(edition: Edition) -> dict[str, tuple[Episode, Json, Json]]:
         "infeasibility_detection": oracle.minimum_turnover,
     }
     found = {}
-    for episode in edition.episodes(tuple(solve)):
+    for episode in (one for name in solve for one in sampled(edition.episodes([name]), 2)):
         task_input = _dense(edition.full_input(episode))
         found[episode.task_id] = (episode, task_input, solve[episode.sub_task](task_input))
     return found
@@ -43,7 +44,7 @@ def _dense(task_input: Json) -> Json:
 
 def _of(solved: dict[str, tuple[Episode, Json, Json]], sub_task: str) -> list[tuple[Episode, Json, Json]]:
     chosen = [row for row in solved.values() if row[0].sub_task == sub_task]
-    assert len(chosen) == 40
+    assert len(chosen) == len(sampled(range(40), 2))
     return chosen
 
 

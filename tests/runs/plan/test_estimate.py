@@ -59,7 +59,7 @@ def used(rows, model: str, condition: str) -> tuple[int, int, int]:
 def test_baselines_use_what_the_plan_said(synthetic_edition: Edition, tmp_path: Path) -> None:
     """Every baseline that ends by itself, all eight conditions, within 15 % and never above the most."""
     models = [REFERENCE, "baseline/trivial", Cheat.name]
-    limit = 10 if THOROUGH else 4
+    limit = 10 if THOROUGH else 6
     plan = plan_of(synthetic_edition, models, tuple(Condition), limit=limit)
     estimates = estimate(synthetic_edition, plan, prices=PRICES, max_tokens=8192)
     rows = run(synthetic_edition, models, [each.value for each in Condition], limit=limit, out=tmp_path / "run").rows
