@@ -2,8 +2,8 @@
 
     python benchmarks/judging.py EDITION [--answers 10000]
 
-Every subtask gets its own answer's keys filled with what costs a scorer most: long lists of rows, rows that repeat,
-names that nearly match, objects with a hundred thousand keys, deep nesting, long numbers.
+Every place of every subtask's own answer is filled with what costs a scorer most: rows that repeat, rows that differ in
+one field by a number or a text, keys that nearly match, objects with tens of thousands of keys, long texts and lists.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import argparse
 import random
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from finskillbench.domains import subtasks
-from finskillbench.edition import load_edition
-from finskillbench.episode import Submission
+from finskillbench.domains import Subtask, subtasks
+from finskillbench.edition import Edition, load_edition
+from finskillbench.episode import Episode, Submission
 from finskillbench.runs.verdicts import judge
 
 BYTES = (1 << 20) - 1
@@ -51,23 +52,32 @@ def at(answer: Any, path: tuple[Any, ...]) -> Any:
     return answer
 
 
-def swollen(value: Any, draw: random.Random) -> Any:
-    """Something like `value` that is nearly a mebibyte of JSON."""
+def swollen(value: Any, draw: random.Random) -> Iterator[Callable[[], Any]]:
+    """Things like `value`, each nearly a mebibyte of JSON, made when they are called for."""
     unit = value[0] if isinstance(value, list) and value else value
     size = max(1, len(orjson.dumps(unit)) + 1)
-    kind = draw.randrange(6)
-    if kind == 0:
-        return [unit] * (BYTES * 9 // 10 // size)
-    if kind == 1 and isinstance(unit, dict) and unit:
-        return [{**unit, draw.choice(list(unit)): place} for place in range(BYTES * 3 // 4 // (size + 8))]
-    if kind == 2 and isinstance(unit, dict) and unit:
-        key, item = draw.choice(list(unit.items()))
-        return {f"{key}{place}": item for place in range(BYTES * 3 // 4 // (len(orjson.dumps(item)) + len(key) + 10))}
-    if kind == 3:
-        return {f"k{place}": draw.random() for place in range(BYTES // 40)}
-    if kind == 4:
-        return "x" * (BYTES * 9 // 10)
-    return [draw.random() for _ in range(BYTES // 24)]
+    yield lambda: [unit] * (BYTES * 9 // 10 // size)
+    for key, item in unit.items() if isinstance(unit, dict) else ():
+        rows, keys = BYTES * 3 // 4 // (size + 8), BYTES * 3 // 4 // (len(orjson.dumps(item)) + len(key) + 10)
+        yield lambda key=key, rows=rows: [{**unit, key: place} for place in range(rows)]
+        yield lambda key=key, rows=rows: [{**unit, key: f"{place}"} for place in range(rows)]
+        yield lambda key=key, item=item, keys=keys: {f"{key}{place}": item for place in range(keys)}
+    yield lambda: {f"k{place}": draw.random() for place in range(BYTES // 40)}
+    yield lambda: "x" * (BYTES * 9 // 10)
+    yield lambda: [draw.random() for _ in range(BYTES // 24)]
+
+
+def attacks(
+    edition: Edition, subtask: Subtask, draw: random.Random
+) -> Iterator[tuple[Episode, tuple[Any, ...], Callable[[], Any]]]:
+    """Every place of an episode's answer with everything it is filled with, in a random order; episode by episode."""
+    episodes = list(edition.episodes([subtask.name])) if subtask.name in edition.sub_tasks else []
+    draw.shuffle(episodes)
+    for episode in episodes:
+        right = orjson.loads(orjson.dumps(edition.truth(episode.task_id).expected_output))
+        ways = [(path, what) for path in places(right) for what in swollen(at(right, path), draw)]
+        draw.shuffle(ways)
+        yield from ((episode, path, what) for path, what in ways)
 
 
 def main() -> None:
@@ -81,14 +91,11 @@ def main() -> None:
     print(f"{'subtask':30} {'answers':>7} {'median':>9} {'worst':>9}")
     for subtask in subtasks():
         draw = random.Random(subtask.name)
-        episodes = edition.episodes([subtask.name])
         times: list[float] = []
-        for _ in range(each if episodes else 0):
-            episode = draw.choice(episodes)
+        for episode, path, what in islice(attacks(edition, subtask, draw), each):
             truth = edition.truth(episode.task_id)
             right = orjson.loads(orjson.dumps(truth.expected_output))
-            path = draw.choice(list(places(right)))
-            text = orjson.dumps(filled(right, path, swollen(at(right, path), draw))).decode()[: BYTES + 1]
+            text = orjson.dumps(filled(right, path, what())).decode()[: BYTES + 1]
             task_input = edition.full_input(episode)
             begun = time.process_time()
             judge(Submission(episode.task_id, text), truth, task_input)

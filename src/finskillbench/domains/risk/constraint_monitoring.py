@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -174,8 +173,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> 
     return Score(value * (1.0 - FALSE_ALARM * alarms) * (0.8 + 0.2 * summary), details)
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(NamedTuple):
     """One constraint as an answer has it; `stated` is what it repeats of the mandate and the portfolio."""
 
     status: str | None
@@ -191,17 +189,23 @@ _NOTHING = frozenset({"", "-", "--", "n/a", "na", "nil", "none", "null", "not ap
 
 def _entries(source: JsonObject) -> dict[str, list[_Entry]]:
     """The distinct entries of each normalised type; saying the same twice is no contradiction."""
-    found: dict[str, list[_Entry]] = {}
+    # By what they say and not one against another: a megabyte holds ten thousand entries.
+    found: dict[str, dict[tuple[object, ...], _Entry]] = {}
     for item in objects(source.get("constraints")):
         kind = text(item.get("type"))
         if kind is not None:
             status, value = normal_status(text(item.get("status"))), number(item.get("value"))
             stated = {name: item[name] for name in _STATED if not _absent(item.get(name))}
             entry = _Entry(status, value, number(item.get("violation_magnitude")), stated)
-            entries = found.setdefault(normal_type(kind), [])
-            if entry not in entries:
-                entries.append(entry)
-    return found
+            said = (status, value, entry.beyond, *((name, _plain(one)) for name, one in stated.items()))
+            found.setdefault(normal_type(kind), {}).setdefault(said, entry)
+    return {kind: list(entries.values()) for kind, entries in found.items()}
+
+
+def _plain(value: object) -> float | str:
+    """A stated value as something that can be looked up: 1 and 1.0 are the same."""
+    counted, named = number(value), text(value)
+    return counted if counted is not None else repr(value) if named is None else named
 
 
 def _absent(value: object) -> bool:
