@@ -29,7 +29,9 @@ MOST = 0.2
 
 def text_of(episode: Episode) -> str:
     """What an agent sees of an episode before any call, and its input as far as it is not a reference."""
-    return f"{episode.prompt.task_description}\n{orjson.dumps(episode.input, option=orjson.OPT_SERIALIZE_NUMPY).decode()}"
+    return (
+        f"{episode.prompt.task_description}\n{orjson.dumps(episode.input, option=orjson.OPT_SERIALIZE_NUMPY).decode()}"
+    )
 
 
 def renamed(known: Edition, other: Edition) -> Mapping[str, str]:
