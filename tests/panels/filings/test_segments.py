@@ -237,6 +237,14 @@ def test_no_quarter_across_a_recast_breakdown() -> None:
     assert any(derived for *_, derived in sets(build(old, filing(1, figures(YEAR, PRODUCTS, AB) + rounded))))
 
 
+@pytest.mark.parametrize(("fourth", "derived"), [(26, True), (25.8, True), (40, False)])
+def test_no_quarter_against_the_one_that_the_annual_report_prints(fourth: float, derived: bool) -> None:
+    """It lowers the year by what it takes out of the nine months; the last quarter alone is as it was, and printed."""
+    quarterly = filing(0, figures(NINE_MONTHS, PRODUCTS, NINE))
+    annual = filing(1, figures(YEAR, PRODUCTS, AB) + figures(FOURTH, PRODUCTS, {"": fourth}))
+    assert ((*FOURTH, "1", True) in sets(build(quarterly, annual))) is derived
+
+
 def test_no_quarter_of_parts_that_changed_or_of_reports_far_apart() -> None:
     quarterly = filing(0, figures(NINE_MONTHS, PRODUCTS, NINE))
     renamed = filing(1, figures(YEAR, PRODUCTS, {"acme:AMember": 60, "acme:CMember": 40, "": 100}))

@@ -15,7 +15,7 @@ import polars as pl
 
 from finskillbench.engines.accounting.periods import DAYS, QUARTER_APART, Duration, classify
 from finskillbench.panels.columns import ACCESSION, DERIVED, DURATION, END, FILED, START, SYMBOL, Column, schema_of
-from finskillbench.panels.filings.breakdowns import Breakdown, Figure, Parts, Period, complete, difference
+from finskillbench.panels.filings.breakdowns import TOLERANCE, Breakdown, Figure, Parts, Period, complete, difference
 from finskillbench.panels.filings.members import labels_of, member_key
 from finskillbench.panels.filings.periodic import build_filings
 from finskillbench.sources.edgar.instance import Instance
@@ -221,10 +221,13 @@ class _Company:
                         continue
                 else:
                     continue
+                over, told = difference(whole, others_total), totals.get(quarter) or self._total(quarter, filing)
+                if told is not None and abs(over.value - told.value) > TOLERANCE * abs(told.value):
+                    continue  # the two state revenue on two bases
                 parts[quarter] = {
                     name: difference(figure, others[name]) for name, figure in members.items() if name in others
                 }
-                revenue[quarter] = difference(whole, others_total)
+                revenue[quarter] = over
         return parts, revenue
 
     def _add(self, axis: str, period: Period, found: Breakdown, filing: _Filing, derived: bool) -> None:
