@@ -31,16 +31,20 @@ _REAL: dict[str, Any] = {"source": "raw-dir", "raw_dir": SHARED / "realdata", "s
 
 WHOLE_EDITIONS = frozenset({"synthetic_edition", "real_edition", "synthetic_raw"})
 """Fixtures that build a whole edition, or write what one is built from."""
+REAL_INPUTS = frozenset({"realdata", "release_sample"})
+"""Fixtures that read hundreds of megabytes of real files."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need a whole edition, which `make test-fast` leaves out: building one takes a minute."""
+    """Mark tests that `make test-fast` leaves out: those that need a whole edition, or read the real files."""
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
         if WHOLE_EDITIONS & {*item.fixturenames, *(f"{name}_edition" for name in parameters if isinstance(name, str))}:
             item.add_marker(pytest.mark.edition)
+        if REAL_INPUTS & {*item.fixturenames}:
+            item.add_marker(pytest.mark.slow)
     # The first process builds an edition while the second is at what needs none.
     items.sort(key=lambda item: item.get_closest_marker("edition") is None)
 

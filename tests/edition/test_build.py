@@ -87,6 +87,7 @@ def test_a_place_taken_meanwhile_is_one_clear_error(tmp_path: Path) -> None:
     assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["edition", "theirs"]
 
 
+@pytest.mark.slow
 def test_what_a_killed_build_left_is_swept_by_the_next(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys, pathlib\n"

@@ -109,6 +109,7 @@ def test_checking_a_name_imports_no_provider(tmp_path: Path):
     assert _alone(code, tmp_path) == "[]"
 
 
+@pytest.mark.slow
 def test_making_a_model_touches_neither_logging_nor_environment_nor_disk_nor_network(tmp_path: Path):
     (tmp_path / ".env").write_text("OPENAI_API_KEY=from-dotenv\nINSPECT_LOG_DIR=elsewhere\n")
     code = """

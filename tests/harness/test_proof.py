@@ -17,6 +17,8 @@ from finskillbench.harness.proof import prove_arms, wire_json
 from finskillbench.harness.skills.loader import SkillPackage, curated
 from finskillbench.harness.tools import tool_specs
 
+pytestmark = pytest.mark.slow
+
 DOMAINS = tuple(domain.name for domain in domains())
 DOMAIN = DOMAINS[0]
 MOUNTING = [condition for condition, arm in ARMS.items() if arm.mounts_packages]

@@ -17,6 +17,8 @@ from . import scoring as oracle
 from .strategies import answer, text, truth
 from .submission import outcome
 
+pytestmark = pytest.mark.slow
+
 SUBTASKS = {
     "unconstrained_optimization": "l2_distance_and_objective",
     "constrained_optimization": "constraint_satisfaction_and_objective",

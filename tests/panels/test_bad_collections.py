@@ -18,6 +18,8 @@ from finskillbench.panels import build_panels
 from finskillbench.sources.market import MarketData, load_market
 from finskillbench.sources.synthetic import write_collection
 
+pytestmark = pytest.mark.slow
+
 SERIES = {
     "factors": "famafrench/F-F_Research_Data_5_Factors_2x3_daily",
     "momentum": "famafrench/F-F_Momentum_Factor_daily",

@@ -27,6 +27,8 @@ from finskillbench.panels.market.share_counts import share_counts
 from finskillbench.panels.market.views import Setting, build_views
 from finskillbench.sources.market import MarketData
 
+pytestmark = pytest.mark.slow
+
 TABLES = ("prices", "returns", "factors", "factor_exposures", "benchmark_weights", "views", "liquidity", "macro")
 
 

@@ -14,6 +14,8 @@ from tests.scoring.strategies import hostile_answers, wrong_types
 from finskillbench.domains import by_name
 from finskillbench.episode import Profile, Score, Truth
 
+pytestmark = pytest.mark.slow
+
 Json = dict[str, Any]
 NORM, EQ, DD = "normalization", "earnings_quality", "driver_decomposition"
 

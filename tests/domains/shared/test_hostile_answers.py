@@ -14,6 +14,8 @@ from tests.scoring.strategies import ANY_VALUE, hostile_answers, wrong_types
 from finskillbench.domains import subtasks
 from finskillbench.episode import Profile, Score
 
+pytestmark = pytest.mark.slow
+
 NAMES = [subtask.name for subtask in subtasks()]
 HEAVY = settings(
     max_examples=80 if THOROUGH else 30,

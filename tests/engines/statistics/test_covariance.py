@@ -32,6 +32,7 @@ def test_equals_scikit_learn(periods: int, n: int) -> None:
     np.testing.assert_allclose(yearly.matrix(), 252 * oracle.covariance_, rtol=1e-12, atol=1e-15 * 252 * scale)
 
 
+@pytest.mark.slow
 def test_thousands_of_names_need_no_square_matrix() -> None:
     """n = 20,000 would need 3 GB as a matrix."""
     returns = _returns(3, 20, 20_000)

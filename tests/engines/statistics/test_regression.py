@@ -10,6 +10,8 @@ from statsmodels.regression.rolling import RollingOLS
 from finskillbench.engines.statistics.regression import rolling_ols
 from finskillbench.errors import DimensionError, InputError
 
+pytestmark = pytest.mark.slow
+
 
 def _data(seed: int, length: int = 300, m: int = 4, k: int = 3) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ from finskillbench.harness.cleaning import clean_turn
 from finskillbench.harness.model import Message, Usage
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.enable_socket,
     pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed"),
 ]

@@ -22,6 +22,8 @@ parts = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(parts)
 from finskillbench.runs.execute.run import run
 
+pytestmark = pytest.mark.slow
+
 class Slow(parts.Oracle):
     def __init__(self, quick, seconds):
         super().__init__()

@@ -14,6 +14,8 @@ from finskillbench.sources.synthetic import SyntheticMarket, simulate, write_col
 from finskillbench.sources.synthetic.calendar import new_york_offset, sessions
 from finskillbench.sources.synthetic.market.identities import cusip_check_digit, isin_of
 
+pytestmark = pytest.mark.slow
+
 COUNTS: dict[str, int] = dict(zip(SECTORS, (5, 4, 4, 3, 3, 2, 2, 2, 2, 2, 1), strict=True))
 
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tests.domains.risk.judging.cases import CASES, WORDS, judged
 from tests.scoring.strategies import hostile_answers, wrong_types
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("sub_task", CASES)
 def test_the_truth_earns_one_and_nothing_earns_nothing(sub_task: str) -> None:
