@@ -19,6 +19,7 @@ import pytest
 from tests.redteam.attacks import ATTACKS
 
 SUPERUSER = os.geteuid() == 0
+ROOT = Path(__file__).resolve().parents[2]
 MODES = ("superuser", "user", "container")
 STOPPED_ANYWAY = {
     "hard link into the scratch folder",
@@ -39,14 +40,7 @@ STOPPED_ANYWAY = {
 }
 """What limits, namespaces, a fresh environment or some kernels' settings stop as well."""
 
-# The interpreter may lie in a folder that only the superuser enters: then its own part of that is shown alone.
-AS_USER = """
-if [ -n "$1" ]; then
-    mount --bind "$2" "$3" && mount -t tmpfs -o mode=755 none "$1" && mkdir -p "$2" && mount --bind "$3" "$2" || exit
-fi
-shift 3
-exec setpriv --reuid 12345 --regid 12345 --clear-groups --bounding-set=-all --inh-caps=-all "$@"
-"""
+AS_USER = "setpriv --reuid 12345 --regid 12345 --clear-groups --bounding-set=-all --inh-caps=-all"
 # No namespace can be made within, as in Docker's default.
 IN_CONTAINER = 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
 
@@ -59,11 +53,20 @@ def command(mode: str, folder: Path) -> list[str]:
         pytest.skip("the tests do not run as the superuser")
     if mode == "superuser" or not SUPERUSER:
         return []
-    prefix = Path(sys.base_prefix)
-    closed = next((str(path) for path in reversed(prefix.parents) if not path.stat().st_mode & 1), "")
-    shown = folder / "shown"
-    shown.mkdir()
-    return ["unshare", "-m", "sh", "-c", AS_USER, "sh", closed, str(prefix), str(shown)]
+    return ["unshare", "-m", "sh", "-c", f'{_opened(folder)} exec {AS_USER} "$@"', "sh"]
+
+
+def _opened(folder: Path) -> str:
+    """Commands that show interpreter and checkout alone, where only the superuser enters what is above."""
+    bound = {
+        path: (closed, folder / f"shown-{number}")
+        for number, path in enumerate((Path(sys.base_prefix), ROOT))
+        if (closed := next((above for above in reversed(path.parents) if not above.stat().st_mode & 1), None))
+    }
+    lines = [f"mkdir {shown} && mount --bind {path} {shown}" for path, (_, shown) in bound.items()]
+    lines += [f"mount -t tmpfs -o mode=755 none {closed}" for closed in {closed for closed, _ in bound.values()}]
+    lines += [f"mkdir -p {path} && mount --bind {shown} {path}" for path, (_, shown) in bound.items()]
+    return "".join(f"{line} || exit; " for line in lines)
 
 
 @pytest.fixture(scope="module")

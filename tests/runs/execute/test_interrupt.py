@@ -13,6 +13,8 @@ import pytest
 from finskillbench.runs.store.events import Dropped
 from finskillbench.runs.store.journal import read_events
 
+pytestmark = pytest.mark.slow
+
 # A parent that has imported everything forks a child for each run: imports take longer than the run.
 PROGRAM = """
 import asyncio, importlib.util, os, signal, sys, traceback
@@ -21,8 +23,6 @@ spec = importlib.util.spec_from_file_location("parts", sys.argv[1])
 parts = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(parts)
 from finskillbench.runs.execute.run import run
-
-pytestmark = pytest.mark.slow
 
 class Slow(parts.Oracle):
     def __init__(self, quick, seconds):
