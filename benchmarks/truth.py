@@ -86,9 +86,16 @@ def inputs() -> dict[str, list[Json]]:
     trades = [(str(task.episode.as_of_date), task.episode.input) for task in rebalancing.build(context, objects)]
     kinds = {"constrained": constrained, "Black-Litterman": views, "rebalancing": trades}
     return {
-        name: [{**task_input, "covariance_matrix": matrices[day]} for day, task_input in rows]
+        name: [{**task_input, "covariance_matrix": of_names(matrices[day], task_input)} for day, task_input in rows]
         for name, rows in kinds.items()
     }
+
+
+def of_names(matrix: Json, task_input: Json) -> Json:
+    """The part of a month's matrix that a task holds: some names are left out of some dates."""
+    held = task_input.get("covariance_matrix") or matrix
+    places = [matrix["tickers"].index(ticker) for ticker in held["tickers"]]
+    return {"tickers": list(held["tickers"]), "matrix": np.array(matrix["matrix"])[np.ix_(places, places)].tolist()}
 
 
 def without_counts(problem: PortfolioProblem) -> PortfolioProblem:

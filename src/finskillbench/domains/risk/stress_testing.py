@@ -168,14 +168,12 @@ def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitte
 
 def _contributions(source: JsonObject, split: str, key: str) -> dict[str, list[float]]:
     """The distinct amounts given for each name, names in lower case with `_` for `-` and space."""
-    found: dict[str, list[float]] = {}
+    found: dict[str, dict[float, None]] = {}  # by amount, as an answer may hold ten thousand
     for item in objects(mapping(source.get("attribution")).get(split)):
         name, amount = text(item.get(key)), number(item.get("contribution_pct"))
         if name is not None and amount is not None:
-            amounts = found.setdefault(name.strip().lower().replace("-", "_").replace(" ", "_"), [])
-            if amount not in amounts:
-                amounts.append(amount)
-    return found
+            found.setdefault(name.strip().lower().replace("-", "_").replace(" ", "_"), {})[amount] = None
+    return {name: list(amounts) for name, amounts in found.items()}
 
 
 def _tolerance(truth: Truth) -> float:
