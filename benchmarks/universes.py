@@ -59,7 +59,9 @@ def main() -> None:
         for size in (30, 15):
             for seed in range(int(sys.argv[2]) if len(sys.argv) > 2 else 8):
                 start = time.perf_counter()
-                print(f"{size} names, seed {seed}: {build(Path(sys.argv[1]), size, seed)}", end="", flush=True)
+                print(
+                    f"{size} names, seed {seed}: {build(Path(sys.argv[1]).resolve(), size, seed)}", end="", flush=True
+                )
                 print(f", {time.perf_counter() - start:.0f} s", flush=True)
 
 
