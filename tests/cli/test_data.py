@@ -10,7 +10,6 @@ from pathlib import Path
 
 import orjson
 import pytest
-from tests.sampling import THOROUGH
 
 from finskillbench import cli
 from finskillbench import edition as editions
@@ -142,7 +141,6 @@ def test_build_says_what_it_made(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not THOROUGH, reason="minutes; FINSKILLBENCH_THOROUGH=1 builds again, the domains' tests in part")
 def test_a_seed_is_an_edition(
     synthetic_edition: editions.Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

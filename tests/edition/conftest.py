@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
 import pytest
-from tests.sampling import THOROUGH
 
-from finskillbench.domains import domain
-from finskillbench.domains.examination import Shared, Subject, examining
 from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.store import read_lines, write_lines, write_manifest
-from finskillbench.edition.validation import ValidationReport, checks_of, validate_edition
-from finskillbench.findings import Findings
+from finskillbench.edition.validation import ValidationReport, validate_edition
 
 Row = dict[str, Any]
 
@@ -50,20 +46,6 @@ class Workshop:
     def validated(self, *domains: str) -> ValidationReport:
         """The report on the edition as it now is; on the checks of some domains only, where any are named."""
         return validate_edition(self.reload(), only=domains or None)
-
-    def validated_alone(self, planted: Mapping[str, tuple[str, Any]], name: str, owner: str) -> ValidationReport:
-        """The report on a planted defect: by all checks of its domain, where it is the first that was planted for its
-        check; by its check for the others, and by all checks of all domains in a thorough run.
-        """
-        check = planted[name][0]
-        if THOROUGH:
-            return self.validated()
-        if name == next(one for one in planted if planted[one][0] == check):
-            return self.validated(owner)
-        edition, findings = self.reload(), Findings()
-        with examining(check, findings):
-            checks_of(domain(owner))[check](Subject(Shared(edition), domain(owner)), findings)
-        return ValidationReport(edition.digest, (findings.as_check(owner, check),))
 
 
 def _of(row: Row, companies: list[str]) -> bool:
