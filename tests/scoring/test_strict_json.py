@@ -61,6 +61,8 @@ def test_depth_counts_objects_and_arrays_but_not_brackets_in_strings() -> None:
         parse_submission(json.dumps({"a": nested(64)}))
     assert parse_submission(json.dumps({"a": '\\"' + "[" * 100})) == {"a": '\\"' + "[" * 100}
     assert len(parse_submission(json.dumps({"a": [[]] * 100}))["a"]) == 100
+    with pytest.raises(InvalidSubmission, match="deeper than 64"):
+        parse_submission(json.dumps({"a": [[]] * 100, "b": nested(64)}))
 
 
 def test_one_mebibyte_of_utf8_is_the_limit() -> None:

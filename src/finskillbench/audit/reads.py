@@ -43,16 +43,17 @@ def flatten(value: object) -> Flat:
 
 
 def _flatten(value: object, path: str, flat: Flat) -> None:
-    if isinstance(value, Mapping):
-        for key, item in cast("Mapping[str, object]", value).items():
-            here = f"{path}.{key}" if path else str(key)
-            flat.keys[here] = str(key)
+    if isinstance(value, str):
+        flat.texts.append((path, value))
+    elif isinstance(value, float | int):
+        if not isinstance(value, bool):
+            flat.numbers.append((path, value))
+    elif isinstance(value, dict):
+        for key, item in cast("dict[str, object]", value).items():
+            here = f"{path}.{key}" if path else key
+            flat.keys[here] = key
             _flatten(item, here, flat)
     elif isinstance(value, list):
         here = f"{path}[*]"
         for item in cast("list[object]", value):
             _flatten(item, here, flat)
-    elif isinstance(value, str):
-        flat.texts.append((path, value))
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        flat.numbers.append((path, value))

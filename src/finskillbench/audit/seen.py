@@ -86,7 +86,9 @@ class Bench:
     @cached_property
     def surroundings(self) -> Surroundings:
         """The script runner and the filings, started when the first program needs them."""
-        return Surroundings(runner=self._stack.enter_context(script_runner()), filings=self.edition.filings)
+        return Surroundings(
+            runner=self._stack.enter_context(script_runner(hurried=False)), filings=self.edition.filings
+        )
 
     def documents(self, skill: str) -> dict[str, str]:
         """What every episode of a domain is given to read beside its task: skill documents, tools, system prompt."""
@@ -183,7 +185,8 @@ class Seen:
         for year in range(first.year, last.year + 1):
             for place, axis in enumerate(AXES):
                 asked = {"ticker": reference["symbol"], "period": str(year), "axis": axis, "limit": LARGEST_LIMIT}
-                answer = self.ask("query_xbrl", **asked, derive=True)
+                only = {"metrics": ["revenue"]} if place else {}  # all facts came with the first axis
+                answer = self.ask("query_xbrl", **asked, **only, derive=True)
                 found["facts"] += [] if place else [{key: row[key] for key in VISIBLE} for row in answer["facts"]]
                 found["segments"] += answer["segments"]
         return {name: [row for row in rows if row["end"] >= reference["since"]] for name, rows in found.items()}
@@ -201,10 +204,13 @@ class Seen:
 
     def ask(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """What a tool of the harness returns, parsed from the text that an agent gets."""
+        return orjson.loads(self._answered(tool, arguments))
+
+    def _answered(self, tool: str, arguments: Mapping[str, Any]) -> str:
         call = ToolCall("1", tool, orjson.dumps(arguments).decode())
         answered, _ = self.bench.loop.run_until_complete(self._toolbox.call(call, self.tools))
         self.returned[f"{tool}({', '.join(map(str, arguments.values()))})"] = answered
-        return orjson.loads(answered)
+        return answered
 
     @cached_property
     def flat(self) -> Flat:
@@ -218,18 +224,18 @@ class Seen:
         return Toolbox(self.episode, lambda: self.full_input, mounted, filings=filings)
 
     @cached_property
-    def queried(self) -> list[dict[str, Any]]:
+    def queried(self) -> list[str]:
         """What `query_xbrl` returns of the episode's company, where the domain has it: everything, and the future."""
         symbol = text(self.episode.input.get("symbol"))
         if symbol is None or self.domain is None or "query_xbrl" not in self.domain.tools:
             return []
         first, *others = AXES
-        later = str(self.episode.as_of_date.year + 1)
-        return [
-            self.ask("query_xbrl", ticker=symbol, axis=first, limit=500),
-            *(self.ask("query_xbrl", ticker=symbol, axis=axis, metrics=["Revenues"], limit=500) for axis in others),
-            self.ask("query_xbrl", ticker=symbol, period=later),
+        asked = [
+            {"axis": first, "limit": LARGEST_LIMIT},
+            *({"axis": axis, "metrics": ["Revenues"], "limit": LARGEST_LIMIT} for axis in others),
+            {"period": str(self.episode.as_of_date.year + 1)},
         ]
+        return [self._answered("query_xbrl", {"ticker": symbol, **arguments}) for arguments in asked]
 
     def trace(self, program: str, condition: Condition = Condition.NO_SKILL) -> Trace:
         """A program playing the episode through the real loop."""
@@ -266,17 +272,26 @@ class Seen:
 
     def score(self, answer: object, profile: Profile | None = None) -> float:
         """The score of an answer, given as JSON text or as a JSON value; text that is no submission scores 0."""
+        return self.score_parsed(parsed(answer), profile or self.profile)
+
+    def score_parsed(self, submission: JsonObject | None, profile: Profile) -> float:
+        """The score of what `parsed` made of an answer."""
         assert self.subtask is not None
-        asked = profile or self.profile
-        try:
-            parsed = parse_submission(answer if isinstance(answer, str) else orjson.dumps(answer).decode())
-        except InvalidSubmission:
+        if submission is None:
             return 0.0
-        return self.subtask.scorers[asked](parsed, self.label.truth, self.full_input).value
+        return self.subtask.scorers[profile](submission, self.label.truth, self.full_input).value
 
     def answered(self, program: str, condition: Condition = Condition.NO_SKILL) -> str:
         """What a program submitted; an empty text where it submitted nothing."""
         return self.trace(program, condition).answer or ""
+
+
+def parsed(answer: object) -> JsonObject | None:
+    """An answer, given as JSON text or as a JSON value, as the judge parses it; None where it is no submission."""
+    try:
+        return parse_submission(answer if isinstance(answer, str) else orjson.dumps(answer).decode())
+    except InvalidSubmission:
+        return None
 
 
 def unresolved(value: object) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -28,6 +29,8 @@ from finskillbench.scoring.values import is_array, is_object
 
 _CHUNK = 40
 """Episodes of one piece."""
+_COLLECTED = 100_000
+"""New objects after which a process looks for garbage: the rows that tools return are many, and hold no cycles."""
 _ALONE = 64
 """Episodes up to which starting other processes takes longer than the work."""
 
@@ -127,6 +130,7 @@ _bench: Bench | None = None
 
 def _open(path: Path, other: Path | None, raw_dir: Path | None) -> None:
     global _bench
+    gc.set_threshold(_COLLECTED)
     bench = _bench = Bench.reopened(path, other, raw_dir)
     threadpool_limits(1)
     Finalize(None, bench.close, exitpriority=10)

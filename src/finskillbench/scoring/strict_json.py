@@ -14,6 +14,8 @@ import math
 import re
 from typing import Any, NoReturn, cast
 
+import numpy as np
+
 from finskillbench.errors import InputError
 
 MAX_BYTES = 1 << 20
@@ -26,9 +28,12 @@ _MAX_INTEGER_CHARACTERS = 310
 # A sign and 309 digits: JSON forbids leading zeros, so anything longer is beyond the largest double (1.8e308).
 
 _FENCE = re.compile(r"```[^\n`{\[]*(.*?)```", re.DOTALL)
-_STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
-# One whole string (closed or not) or one bracket. The string branch is possessive and cannot fail once begun, which
-# keeps the scan linear on text full of quotes and backslashes.
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+# One whole string, closed or not. It is possessive and cannot fail once begun, which keeps the scan linear on text full
+# of quotes and backslashes.
+_STEPS = np.zeros(256, np.int8)
+_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
+# By how much a character outside strings changes the depth.
 
 
 class InvalidSubmission(InputError):  # noqa: N818 - named after the status it leads to
@@ -111,15 +116,11 @@ def _load(text: str) -> Any:
 
 
 def _check_depth(text: str) -> None:
-    depth = 0
-    for match in _STRUCTURE.finditer(text):
-        character = text[match.start()]
-        if character in "{[":
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise InvalidSubmission(f"nesting deeper than {MAX_DEPTH}")
-        elif character in "}]":
-            depth -= 1
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        return
+    characters = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
+    if np.cumsum(_STEPS[characters], dtype=np.int32).max(initial=0) > MAX_DEPTH:
+        raise InvalidSubmission(f"nesting deeper than {MAX_DEPTH}")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

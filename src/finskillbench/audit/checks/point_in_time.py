@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import date
 from functools import cache
-from typing import Any
 
 from finskillbench.audit.seen import Seen
 from finskillbench.findings import Findings
@@ -38,12 +37,13 @@ def _weekday(day: date) -> bool:
 
 
 @cache
-def _calendar(year: int) -> Any:
+def _sessions(decade: int) -> frozenset[date]:
+    """The days of ten years on which the exchange was open."""
     import exchange_calendars
 
-    return exchange_calendars.get_calendar("XNYS", start=f"{year - 1}-12-01", end=f"{year + 1}-01-31")
+    calendar = exchange_calendars.get_calendar("XNYS", start=f"{decade}-01-01", end=f"{decade + 9}-12-31")
+    return frozenset(calendar.sessions.date)
 
 
-@cache
 def _session(day: date) -> bool:
-    return bool(_weekday(day) and _calendar(day.year).is_session(day.isoformat()))
+    return day in _sessions(day.year // 10 * 10)

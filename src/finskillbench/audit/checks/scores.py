@@ -8,7 +8,7 @@ from functools import cache
 from typing import cast
 
 from finskillbench.audit.battery import MALFORMED, cheats, fabricated, vandalised
-from finskillbench.audit.seen import NOP, REFERENCE, TRIVIAL, Seen
+from finskillbench.audit.seen import NOP, REFERENCE, TRIVIAL, Seen, parsed
 from finskillbench.domains.base import Answer
 from finskillbench.episode import JsonObject, Profile
 from finskillbench.findings import Findings
@@ -39,16 +39,18 @@ def exploits(seen: Seen, findings: Findings) -> None:
         profile for profile in seen.subtask.scorers if profile is not Profile.CERTIFIED or seen.label.truth.proof
     ]
     found = cast("Scored", findings.figures.setdefault("scores", {}))
-    for kind, answers in (("", _cheats(seen.subtask.answer)), (_RECIPE, brought.items())):
+    recipes = ((name, parsed(answer)) for name, answer in brought.items())
+    for kind, answers in (("", _cheats(seen.subtask.answer)), (_RECIPE, recipes)):
         for name, answer in answers:
             for profile in profiles:
-                score = seen.score(answer, profile)
+                score = seen.score_parsed(answer, profile)
                 _refuse_outside(seen, findings, score, name, profile)
                 found.setdefault(f"{profile}: {kind}{name}", {})[seen.task_id] = score
     truth = seen.label.truth.expected_output
     for name, text in vandalised(truth):
+        spoiled = parsed(text)
         for profile in profiles if name in MALFORMED else {*profiles} & {Profile.CERTIFIED}:
-            score = seen.score(text, profile)
+            score = seen.score_parsed(spoiled, profile)
             findings.expect(score == 0, seen.task_id, f"{name} scores {score:.3f} under {profile}")
     invented = fabricated(truth)
     if invented is not None and Profile.CERTIFIED in profiles:
@@ -57,8 +59,9 @@ def exploits(seen: Seen, findings: Findings) -> None:
 
 
 @cache
-def _cheats(answer: type[Answer]) -> tuple[tuple[str, str], ...]:
-    return tuple(cheats(answer))
+def _cheats(answer: type[Answer]) -> tuple[tuple[str, JsonObject | None], ...]:
+    """Names and submissions of the answers that need nothing but the schema, parsed once for all episodes."""
+    return tuple((name, parsed(text)) for name, text in cheats(answer))
 
 
 def _refuse_outside(seen: Seen, findings: Findings, score: float, name: str, profile: Profile) -> None:

@@ -137,9 +137,9 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
     ratios = _by_name(_drivers(expected, "margin_drivers"))
     if ratios:
-        given = _drivers(answer, "margin_drivers")
-        found = [(driver, ratios[_name(driver)]) for driver in given if _name(driver) in ratios]
-        recall = share(len({_name(driver) for driver, _ in found}), len(ratios))
+        named = [(_name(driver), driver) for driver in _drivers(answer, "margin_drivers")]
+        recall = share(len({name for name, _ in named} & ratios.keys()), len(ratios))
+        found = [(driver, ratios[name]) for name, driver in named if name in ratios]
         terms["margin_drivers"] = 0.5 * recall + 0.5 * _direction_accuracy(found)
         changes = _ramps(found, "delta_pp", truth)
         if changes and sized:
@@ -195,12 +195,12 @@ def _listed(given: Sequence[_Driver], wanted: Sequence[_Driver], sizes: Mapping[
     A driver counts when its name (in any case), its type and its direction are right, by the mean credit of its sizes,
     which must have the expected sign. Of a name given more than once the worst entry counts.
     """
-    entries: dict[str, list[_Driver]] = {}
+    entries: dict[str, list[_Driver]] = {_name(label): [] for label in wanted}
     for driver in given:
-        entries.setdefault(_name(driver), []).append(driver)
+        if (name := _name(driver)) in entries:
+            entries[name].append(driver)
     earned = sum(
-        min((_driver_credit(driver, label, sizes) for driver in entries.get(_name(label), ())), default=0.0)
-        for label in wanted
+        min((_driver_credit(driver, label, sizes) for driver in entries[_name(label)]), default=0.0) for label in wanted
     )
     longest = max(len(given), len(wanted))
     return earned / longest if longest else 0.0
@@ -227,7 +227,8 @@ def _top(expected: JsonObject) -> list[_Driver]:
 
 
 def _name(driver: _Driver) -> str:
-    return (text(driver.get("driver")) or "").lower().strip()
+    name = driver.get("driver")
+    return name.lower().strip() if isinstance(name, str) else ""
 
 
 def _by_name(drivers: Sequence[_Driver]) -> dict[str, _Driver]:

@@ -98,9 +98,9 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
         tasks.extend(drawn(side, _traits, count, context.generator(NAME, "draw", name), build_one))
 
     draw("beyond", BEYOND, lambda pair: not pair.remedy.compliant)
-    draw("unmodelled", UNMODELLED, lambda pair: pair.group == (True, True) and not pair.modelled)
-    draw("limited", BEYOND + LIMITED - len(pairs), lambda pair: pair.group == (True, True) and pair.modelled)
-    draw("unlimited", EPISODES - len(pairs), lambda pair: pair.group == (True, False) and pair.modelled)
+    draw("unmodelled", UNMODELLED, lambda pair: pair.group == (True, True) and pair.modelled is False)
+    draw("limited", BEYOND + LIMITED - len(pairs), lambda pair: pair.group == (True, True) and pair.modelled is True)
+    draw("unlimited", EPISODES - len(pairs), lambda pair: pair.group == (True, False) and pair.modelled is True)
     draw("any", EPISODES - len(pairs), lambda pair: pair.remedy.compliant)
     return shuffled(tasks, context.generator(NAME, "order"))
 

@@ -51,7 +51,8 @@ class Texts:
         arrow = cast("Any", column.to_arrow())  # pyarrow has no types
         encoded = arrow.dictionary_encode()
         self.names = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
-        codes = encoded.indices.fill_null(len(self.names) - 1).to_numpy(zero_copy_only=False)
+        # By polars: pyarrow would import pandas for it, which takes a second.
+        codes = pl.Series(encoded.indices).fill_null(len(self.names) - 1).to_numpy()
         self.codes: Integers = codes.astype(np.min_scalar_type(len(self.names)))
 
     def at(self, places: Places) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -38,13 +39,19 @@ _BRANCHING = (Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT)
 class RemediationPair(MonitoringPair):
     """A portfolio that breaks a mandate, and the certified trades that mend it or come nearest.
 
-    `modelled` says whether the cheapest cure of the limits on weights breaks one that takes a model; `plain` is what
-    the best cure without an optimiser earns.
+    `plain` is what the best cure without an optimiser earns.
     """
 
     remedy: Remedy
-    modelled: bool
     plain: float
+
+    @cached_property
+    def modelled(self) -> bool | None:
+        """Whether the cheapest cure of the limits on weights breaks one that takes a model; None if undecided."""
+        try:
+            return needs_a_model(self.case.portfolio, self.mandate, self.case.market)
+        except (InfeasibleError, UndecidedError):
+            return None
 
     @property
     def limited(self) -> bool:
@@ -168,14 +175,13 @@ def _remedied(pair: MonitoringPair) -> RemediationPair | None:
     asked = pair.case.portfolio, pair.mandate, pair.case.market
     try:
         remedy = remediate(*asked)
-        modelled = needs_a_model(*asked)
     except (InfeasibleError, UndecidedError):
         return None
     if not remedy.settled:
         return None
     plain = merit_without_optimiser(*asked, remedy)
     kept = (pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, pair.beyond)
-    return RemediationPair(*kept, remedy=remedy, modelled=modelled, plain=plain)
+    return RemediationPair(*kept, remedy=remedy, plain=plain)
 
 
 def _mendable(pair: MonitoringPair, band: float) -> bool | None:
