@@ -232,20 +232,23 @@ def covariance(subject: Subject, findings: Findings) -> None:
     panels = subject.panels(findings)
     if panels is None:
         return
+    days, simple = simple_returns(panels)
     for day in sorted({*panels.month_ends, *panels.risk_dates}):
         where = f"covariance {day}"
         if day not in panels.covariance:
             findings.fail(where, "is missing")
             continue
         with examining(where, findings):
-            _check_estimate(subject, panels, day, where, findings)
+            end = days.index(day)
+            _check_estimate(subject, panels, day, simple[end - WINDOW + 1 : end + 1], findings)
     for text in panels.report.ridged:
         findings.warn(f"covariance {text}", "needed a ridge")
     findings.figures |= {"dates": len(panels.covariance), "symbols": len(panels.symbols)}
 
 
-def _check_estimate(subject: Subject, panels: Panels, day: date, where: str, findings: Findings) -> None:
-    estimate = panels.covariance[day]
+def _check_estimate(subject: Subject, panels: Panels, day: date, window: np.ndarray, findings: Findings) -> None:
+    """One estimate against the returns (T, n) of the panels' names in the sessions up to its date."""
+    where, estimate = f"covariance {day}", panels.covariance[day]
     strangers = sorted(set(estimate.symbols) - set(panels.symbols))
     findings.expect(not strangers, where, f"covers {', '.join(strangers)}, which the panels do not have")
     volatility = np.sqrt(estimate.variances())
@@ -257,9 +260,7 @@ def _check_estimate(subject: Subject, panels: Panels, day: date, where: str, fin
     )
     findings.figures["least_volatility"] = min(findings.figures.get("least_volatility", math.inf), least)
     findings.widest("greatest_volatility", most)
-    days, simple = simple_returns(panels)
-    end = days.index(day)
-    expected = _ledoit_wolf(simple[end - WINDOW + 1 : end + 1, columns_of(panels, estimate)])
+    expected = _ledoit_wolf(window[:, columns_of(panels, estimate)])
     scale = float(expected[:, 0].max())
     off = float(np.abs(_probed(estimate) - expected).max()) / scale
     findings.widest("greatest_relative_difference", off)
