@@ -1,4 +1,4 @@
-"""How much of a large pool a test tries: a sample of it, or all where `FINSKILLBENCH_THOROUGH` is set."""
+"""How much a test run tries: a sample of large pools, or all and the longest tests where it is thorough."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import os
 from collections.abc import Iterable
 from typing import TypeVar
 
+import pytest
+
 T = TypeVar("T")
 THOROUGH = bool(os.environ.get("FINSKILLBENCH_THOROUGH"))
+
+thorough = pytest.mark.skipif(
+    not THOROUGH, reason="takes half a minute and more; continuous integration runs it, with FINSKILLBENCH_THOROUGH=1"
+)
+"""Marks a test that only a thorough run has, since what it shows is seen in part by others."""
 
 
 def sampled(items: Iterable[T], one_in: int) -> list[T]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from tests.sampling import thorough
 
 from finskillbench import cli
 from finskillbench import edition as editions
@@ -140,6 +141,7 @@ def test_build_says_what_it_made(
     assert "kind synthetic, names 30, seed 1" in told.out
 
 
+@thorough
 @pytest.mark.slow
 def test_a_seed_is_an_edition(
     synthetic_edition: editions.Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]

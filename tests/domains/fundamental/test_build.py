@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sampling import sampled
+from tests.sampling import sampled, thorough
 from tests.sources.synthetic.truth import Public, filers_of, published, true_segments
 
 from finskillbench.domains import by_name
@@ -162,6 +162,7 @@ def _without_canary(task: Task) -> Episode:
     return replace(task.episode, metadata=metadata)
 
 
+@thorough
 def test_the_same_seed_asks_the_same(built: Built) -> None:
     """From the panels as stored, and without the subtasks that the edition was built from before."""
     build = by_name(NORM).build
