@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -20,8 +21,8 @@ PAGES = {path.relative_to(ROOT).as_posix(): path for path in sorted((*ROOT.glob(
 
 
 def test_its_python_runs(edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    """The model of the README is played over two episodes of each subtask and the table is printed."""
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    """The model and the agent of the README play two episodes of each subtask, and the table is printed."""
+    code = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
     (tmp_path / "editions").mkdir()
     (tmp_path / "editions" / "seven").symlink_to(edition.path)
     monkeypatch.chdir(tmp_path)
@@ -29,6 +30,9 @@ def test_its_python_runs(edition: Edition, tmp_path: Path, monkeypatch: pytest.M
     printed = capsys.readouterr().out
     assert "mine/always-equal" in printed
     assert "curated - no_skill" in printed
+    rows = pl.read_parquet(tmp_path / "runs" / "my-agent" / "rows.parquet")
+    assert rows["model"].unique().to_list() == ["agent/my_agent"]
+    assert "error" not in rows["status"]
 
 
 def test_commands_exist() -> None:

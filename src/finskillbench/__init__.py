@@ -16,13 +16,16 @@ What is done with an edition:
 - `load_edition(path)`: an `Edition` from disk, checked against its manifest.
 - `validate_edition(edition)`: every check, and every label derived again.
 - `audit_edition(edition)`: what an outside examiner would ask of it, ours or imported.
-- `run(edition, models, conditions, subtasks, ...)`: every model under every condition; resumes where it stopped.
+- `run(edition, models, conditions, subtasks, agents=[...], ...)`: every model and agent under every condition; resumes
+  where it stopped.
+- `arun(...)`: the same to be awaited, by those who have an event loop.
 - `score(edition, submissions)`: verdicts on answers (`Submission`) that come from elsewhere.
 - `report(rows)`: mean per subtask and condition, difference and 95 % paired interval.
 
 What can be handed in:
 
-- `Model`: whoever answers; a class with a `name` and an async `generate`.
+- `Model`: whoever answers in our loop; a class with a `name` and an async `generate`.
+- `Agent`: one with a loop of its own; an async function of `(task, tools)` will do.
 - `Domain`, `Subtask`, `Extension`: a field of work, a kind of episode, or more of them for a domain that exists, by the
   entry point `finskillbench.domains`; `finskillbench.domains.base` says how to write one, `examples/` has one.
 
@@ -44,11 +47,13 @@ if TYPE_CHECKING:
     from finskillbench.edition.validation import validate_edition
     from finskillbench.episode import Episode, Submission, Truth, Verdict
     from finskillbench.errors import FinSkillBenchError
+    from finskillbench.harness.agents import Agent
     from finskillbench.harness.model import Model
     from finskillbench.runs.afterwards.scoring import score
-    from finskillbench.runs.execute.run import run
+    from finskillbench.runs.execute.run import arun, run
 
 __all__ = [
+    "Agent",
     "Domain",
     "Edition",
     "Episode",
@@ -59,6 +64,7 @@ __all__ = [
     "Subtask",
     "Truth",
     "Verdict",
+    "arun",
     "audit_edition",
     "build_edition",
     "load_edition",
@@ -77,9 +83,10 @@ _HOMES = {
     "edition.validation": ("validate_edition",),
     "episode": ("Episode", "Submission", "Truth", "Verdict"),
     "errors": ("FinSkillBenchError",),
+    "harness.agents": ("Agent",),
     "harness.model": ("Model",),
     "runs.afterwards.scoring": ("score",),
-    "runs.execute.run": ("run",),
+    "runs.execute.run": ("arun", "run"),
 }
 _NAMED_OTHERWISE = {"report": "summary_table"}
 

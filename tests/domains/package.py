@@ -18,9 +18,10 @@ import pytest
 from finskillbench.domains import domain_of
 from finskillbench.episode import Episode, JsonObject, Prompt
 from finskillbench.harness.conditions import Condition, mount
-from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import get_model
 from finskillbench.harness.programs.reference import Recipe, find_recipe
+from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.loader import curated, load_package, placebo
 from finskillbench.sandbox.runner import ScriptRunner
 from finskillbench.sandbox.script import cli

@@ -11,10 +11,11 @@ from tests.faults.server import SUBMIT, FaultServer, Reply, Request
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import Cause
 from finskillbench.harness.conditions import Condition, mount
-from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, Turn
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.providers.hosted import Hosted
+from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.tools import GET_TASK_DATA, QUERY_XBRL, SUBMIT_ANSWER
 from finskillbench.harness.trace import Trace
 

@@ -11,8 +11,9 @@ import pytest
 
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.conditions import Condition, Mount, mount
-from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
+from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.loader import SkillPackage
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.trace import Trace

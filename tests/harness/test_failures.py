@@ -46,6 +46,8 @@ OUTSIDE = {"disk"}
 """Entries that no episode meets."""
 RAISED = {"adapter_failed"}
 """Entries that an adapter raises."""
+AGENTS = {"no_answer", "out_of_time", "out_of_calls"}
+"""Entries of agents with a loop of their own, see tests/harness/agents."""
 STOPPED = {"budget", "interrupt"}
 """Entries under which a model wrapper stops the run."""
 
@@ -108,7 +110,7 @@ def test_an_adapters_own_bug_costs_one_episode_and_is_in_the_log(scripted, play,
     agrees(PROVIDER[Cause.ADAPTER], trace)
 
 
-@pytest.mark.parametrize("entry", [entry for entry in OTHERS if entry not in OUTSIDE | STOPPED | RAISED])
+@pytest.mark.parametrize("entry", [entry for entry in OTHERS if entry not in OUTSIDE | STOPPED | RAISED | AGENTS])
 def test_what_models_and_tools_may_do(scripted, play, entry: str) -> None:
     policy, turns = OTHERS[entry], OTHER_TURNS[entry]
     model = scripted(turns)

@@ -23,11 +23,12 @@ from finskillbench.episode import Episode, JsonObject, Profile
 from finskillbench.errors import InputError
 from finskillbench.harness.compaction import refers_to_facts
 from finskillbench.harness.conditions import Condition, Mount, mount
-from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import ToolCall, ToolSpec
 from finskillbench.harness.models import get_model
 from finskillbench.harness.programs.reference import find_recipe
 from finskillbench.harness.prompts import INPUT_SECTION, SCHEMA_SECTION, SYSTEM_PROMPT, task_prompt
+from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.toolbox import Toolbox

@@ -30,7 +30,8 @@ class RunOptions:
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="baseline/..., or provider/name as in openai/gpt-4o; repeatable. Default: the four baselines.",
+            help="baseline/..., provider/name as in openai/gpt-4o, or package.module:name of a model or an agent of "
+            "yours; repeatable. Default: the four baselines.",
         ),
     ] = None
     condition: Annotated[

@@ -64,6 +64,9 @@ Incident = Literal[
     "too_many_calls",
     "usage_unknown",
     "adapter_failed",
+    "no_answer",
+    "out_of_time",
+    "out_of_calls",
 ]
 """What an episode meets and goes on, or ends with a verdict; a row lists them in order with the causes above."""
 
@@ -106,6 +109,23 @@ OTHERS: Mapping[str, Policy] = MappingProxyType(
             True,
             "episode",
             "incidents; status incomplete_submission",
+        ),
+        "no_answer": Policy(
+            "an agent that ends without an answer", False, True, "episode", "incidents; status incomplete_submission"
+        ),
+        "out_of_time": Policy(
+            "an agent that takes longer than its `seconds`",
+            False,
+            True,
+            "episode",
+            "incidents; status incomplete_submission",
+        ),
+        "out_of_calls": Policy(
+            "an agent that calls more tools than its `calls`",
+            False,
+            True,
+            "episode",
+            "incidents; status max_turns_exhausted",
         ),
         "out_of_turns": Policy("no submission in 12 turns", False, True, "episode", "status max_turns_exhausted"),
         "budget": Policy("--max-cost is reached", False, False, "run", "not run; exit code 1"),

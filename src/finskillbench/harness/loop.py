@@ -9,24 +9,19 @@ submission. Clock and sleep are passed in.
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-
 from finskillbench.episode import Episode
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
-from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN, clean_text, clean_turn
-from finskillbench.harness.conditions import MAX_TURNS, Mount, prove_mount
+from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN, clean_turn
+from finskillbench.harness.conditions import MAX_TURNS, Mount
 from finskillbench.harness.failures import PROVIDER
-from finskillbench.harness.model import AUTO, FREE, Message, Model, ToolSpec, Turn
-from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, arm_prompt, prompt_digest
+from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Turn
+from finskillbench.harness.prompts import LAST_TURN, REMINDER
+from finskillbench.harness.seat import Seat, Surroundings
 from finskillbench.harness.skills.memory import EMPTY, Memory
-from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
-from finskillbench.harness.tools import SUBMIT_ANSWER, tool_specs
-from finskillbench.harness.trace import CallRecord, Ended, ToolRecord, Trace
-from finskillbench.redaction import logger, redactor_of_process
+from finskillbench.harness.toolbox import TaskData
+from finskillbench.harness.tools import SUBMIT_ANSWER
+from finskillbench.harness.trace import OURS, CallRecord, Ended, Trace
+from finskillbench.redaction import logger
 
 _LOG = logger(__name__)
 
@@ -34,18 +29,6 @@ MAX_RETRIES = 3
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 120.0
 """A provider that asks for a longer wait is asked again after this one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What an episode needs from outside; the defaults are the real clock and sleep, and the secrets of the process."""
-
-    runner: Runner | None = None
-    filings: Filings | None = None
-    scratch_root: Path | None = None
-    clock: Callable[[], float] = time.perf_counter
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    redact: Callable[[str], str] = field(default_factory=redactor_of_process)
 
 
 async def run_episode(
@@ -81,50 +64,24 @@ async def run_episode(
     RunStoppedError : the model takes no further call, by order of whoever runs it; the episode counts as not begun.
     """
     around = surroundings or Surroundings()
-    return await _Session(model, episode, base_prompt, task_data, mounted, around, memory).play()
+    seat = Seat(model.name, OURS, episode, base_prompt, task_data, mounted, around, memory)
+    return await _Session(model, seat).play()
 
 
 class _Session:
-    """The state of one episode while it runs."""
+    """The conversation of one episode while it runs."""
 
-    def __init__(
-        self,
-        model: Model,
-        episode: Episode,
-        base_prompt: str,
-        task_data: TaskData,
-        mounted: Mount,
-        around: Surroundings,
-        memory: Memory,
-    ) -> None:
-        self.model, self.episode, self.mounted, self.around = model, episode, mounted, around
-        self.tools = tool_specs(mounted, episode.skill)
-        prove_mount(mounted, self.tools, episode.skill, memory)
-        prompt = arm_prompt(base_prompt, mounted, episode.skill, memory)
-        self.prompt_digest = prompt_digest(SYSTEM_PROMPT, prompt)
-        self.messages = [Message("system", SYSTEM_PROMPT), Message("user", prompt)]
-        self.records: list[ToolRecord] = []
-        self.toolbox = Toolbox(
-            episode,
-            task_data,
-            mounted,
-            runner=around.runner,
-            filings=around.filings,
-            scratch_root=around.scratch_root,
-            memory=memory,
-        )
-        self.calls: list[CallRecord] = []
-        self.incidents: list[str] = []
-        self.retries = 0
-        self.usage = FREE
+    def __init__(self, model: Model, seat: Seat) -> None:
+        self.model, self.seat = model, seat
 
     async def play(self) -> Trace:
-        started = self.around.clock()
+        seat = self.seat
+        started = seat.around.clock()
         try:
             ended, failure = await self._outcome()
-            return self._trace(ended, failure, self.around.clock() - started)
+            return seat.trace(ended, failure, seat.around.clock() - started, turns=len(seat.calls))
         finally:
-            self.toolbox.close()
+            seat.toolbox.close()
 
     async def _outcome(self) -> tuple[Ended, FinSkillBenchError | None]:
         try:
@@ -133,9 +90,9 @@ class _Session:
             raise
         except ProviderError as error:
             # An agent must not choose its episodes by failing in those that it cannot solve.
-            if error.cause is not Cause.ADAPTER or not self.calls:
+            if error.cause is not Cause.ADAPTER or not self.seat.calls:
                 return "error", error
-            self.incidents[-1] = "adapter_failed"
+            self.seat.incidents[-1] = "adapter_failed"
             return "adapter_failed", error
         except FinSkillBenchError as error:
             return "error", error
@@ -143,27 +100,27 @@ class _Session:
     async def _converse(self) -> Ended:
         for number in range(1, MAX_TURNS + 1):
             last = number == MAX_TURNS
-            offered = (SUBMIT_ANSWER,) if last else self.tools
+            offered = (SUBMIT_ANSWER,) if last else self.seat.tools
             if last:
-                self.messages.append(Message("user", LAST_TURN))
-            started = self.around.clock()
+                self.seat.messages.append(Message("user", LAST_TURN))
+            started = self.seat.around.clock()
             turn = await self._generate(offered, SUBMIT_ANSWER.name if last else AUTO)
-            seconds = self.around.clock() - started
-            self.calls.append(CallRecord(number, seconds, turn.stop, turn.served_model, turn.usage))
-            self.usage += turn.usage
+            seconds = self.seat.around.clock() - started
+            self.seat.calls.append(CallRecord(number, seconds, turn.stop, turn.served_model, turn.usage))
+            self.seat.usage += turn.usage
             if turn.stop != "done":
-                self.incidents.append(turn.stop)
+                self.seat.incidents.append(turn.stop)
             if turn.stop == "context_overflow":
                 return "context_overflow"
-            self.messages.append(Message("assistant", turn.text, turn.tool_calls, None, turn.replay))
+            self.seat.messages.append(Message("assistant", turn.text, turn.tool_calls, None, turn.replay))
             if not turn.tool_calls:
                 if turn.stop == "done":
-                    self.incidents.append("text_only")
+                    self.seat.incidents.append("text_only")
                 if not last:
-                    self.messages.append(Message("user", REMINDER))
+                    self.seat.messages.append(Message("user", REMINDER))
                 continue
             await self._serve(turn, offered, number)
-            if self.toolbox.answer is not None:
+            if self.seat.toolbox.answer is not None:
                 return "submitted"
         return "max_turns"
 
@@ -171,66 +128,35 @@ class _Session:
         """One model call with its retries; whatever still fails is raised as a `FinSkillBenchError`."""
         for attempt in range(MAX_RETRIES + 1):
             try:
-                made = await self.model.generate(tuple(self.messages), offered, choice)
-                turn = clean_turn(made, self.around.redact)
+                made = await self.model.generate(tuple(self.seat.messages), offered, choice)
+                turn = clean_turn(made, self.seat.around.redact)
                 if len(made.tool_calls) > MAX_CALLS_PER_TURN:
-                    self.incidents.append("too_many_calls")
+                    self.seat.incidents.append("too_many_calls")
                 if not turn.usage.is_known and getattr(self.model, "price", None) is not None:
-                    self.incidents.append("usage_unknown")
+                    self.seat.incidents.append("usage_unknown")
                 return turn
             except ProviderError as error:
-                _LOG.debug("%s: a call of %s failed", self.episode.task_id, self.model.name, exc_info=True)
-                self.incidents.append(error.cause.value)  # a plain string: Polars would make an Enum of it
+                _LOG.debug("%s: a call of %s failed", self.seat.episode.task_id, self.model.name, exc_info=True)
+                self.seat.incidents.append(error.cause.value)  # a plain string: Polars would make an Enum of it
                 if not PROVIDER[error.cause].retried or attempt == MAX_RETRIES:
                     raise
-                self.retries += 1
-                await self.around.sleep(_wait(error, attempt))
+                self.seat.retries += 1
+                await self.seat.around.sleep(_wait(error, attempt))
             except FinSkillBenchError:
                 raise
             except Exception as error:  # an adapter's bug costs one episode, not a run of thousands
-                _LOG.warning("%s: the adapter of %s failed", self.episode.task_id, self.model.name, exc_info=True)
-                self.incidents.append(Cause.ADAPTER.value)
+                _LOG.warning("%s: the adapter of %s failed", self.seat.episode.task_id, self.model.name, exc_info=True)
+                self.seat.incidents.append(Cause.ADAPTER.value)
                 raise ProviderError(f"{self.model.name}: {type(error).__name__}: {error}", Cause.ADAPTER) from error
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _serve(self, turn: Turn, offered: tuple[ToolSpec, ...], number: int) -> None:
+        seat = self.seat
         for call in turn.tool_calls:
-            if self.toolbox.answer is not None:
-                self.records.append(ToolRecord(number, call.id, call.name, call.arguments, "not_run", 0.0, None))
-                continue
-            started = self.around.clock()
-            result, outcome = await self.toolbox.call(call, offered)
-            seconds = self.around.clock() - started
-            if outcome != "ok":
-                self.incidents.append(outcome)
-            place = len(self.messages)
-            self.records.append(ToolRecord(number, call.id, call.name, call.arguments, outcome, seconds, place))
-            self.messages.append(Message("tool", result, tool_call_id=call.id))
-
-    def _trace(self, ended: Ended, failure: FinSkillBenchError | None, latency: float) -> Trace:
-        return Trace(
-            task_id=self.episode.task_id,
-            model=self.model.name,
-            condition=self.mounted.arm.condition.value,
-            ended=ended,
-            answer=self.toolbox.answer,
-            error=None if failure is None else self.around.redact(clean_text(str(failure))),
-            error_cause=failure.cause.value if isinstance(failure, ProviderError) else None,
-            incidents=tuple(self.incidents),
-            messages=tuple(self.messages),
-            tools=tuple(tool.name for tool in self.tools),
-            tool_calls=tuple(self.records),
-            model_calls=tuple(self.calls),
-            turns=len(self.calls),
-            retries=self.retries,
-            usage=self.usage,
-            latency_seconds=latency,
-            skills_loaded=tuple(self.toolbox.skills_loaded),
-            scripts_run=tuple(self.toolbox.scripts_run),
-            saved_skills=self.toolbox.saved_skills,
-            mount_digest=self.mounted.digest,
-            prompt_digest=self.prompt_digest,
-        )
+            if seat.toolbox.answer is not None:
+                seat.record_not_run(number, call)
+            else:
+                seat.record(number, call, await seat.serve(call, offered))
 
 
 def _wait(error: ProviderError, attempt: int) -> float:

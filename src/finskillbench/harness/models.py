@@ -7,12 +7,18 @@ language model that is called through Inspect's model layer, which is imported w
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias, TypeGuard, cast
 
 from finskillbench.errors import InputError
+from finskillbench.harness.agents import Agent, as_agent, is_solver
 from finskillbench.harness.model import Model
 from finskillbench.harness.programs.floors import Heuristic, Trivial
 from finskillbench.harness.programs.nop import Nop
@@ -54,24 +60,68 @@ class ModelOptions:
     prices: PriceTable = field(default_factory=PriceTable.load)
 
 
+Entrant: TypeAlias = Model | Agent
+"""What can be run: a model in our loop, or an agent with a loop of its own."""
+_IMPORTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+"""`package.module:name`."""
+
+
 def check_model(name: str) -> None:
     """Refuse a name that no model can have, without importing Inspect.
 
     Raises
     ------
-    InputError : an unknown program, a name without provider, an unknown provider, or the extra is not installed.
+    InputError : an unknown program, a name without provider, an unknown provider, the extra is not installed, or
+        nothing can be imported under the name.
     """
     if name in BASELINES:
         return
+    if _IMPORTED.fullmatch(name):
+        _imported(name)
+        return
     provider, _, model = name.partition("/")
     if name.startswith(PROGRAMS) or not provider or not model:
-        raise InputError(f"model {name!r} is unknown; choose from: {', '.join(BASELINES)}, or give provider/model")
+        raise InputError(
+            f"model {name!r} is unknown; choose from: {', '.join(BASELINES)}, or give provider/model, or "
+            "package.module:name of a model or an agent of yours"
+        )
     from finskillbench.harness.providers.hosted import EXTRA
 
     if find_spec("inspect_ai") is None:
         raise InputError(f"model {name!r} needs the extra llm; install it: {EXTRA}")
     if provider not in PROVIDERS and not _extended():
         raise InputError(f"model {name!r}: provider {provider!r} is unknown; choose from: {', '.join(PROVIDERS)}")
+
+
+def get_entrant(name: str, options: ModelOptions | None = None) -> Entrant:
+    """Return the model called `name`, or the model or agent that is imported from `package.module:name`.
+
+    Raises
+    ------
+    InputError : no such model, or something that it needs is missing: one line says what.
+    """
+    return _imported(name) if _IMPORTED.fullmatch(name) else get_model(name, options)
+
+
+def _imported(name: str) -> Entrant:
+    """A model or an agent, or what a function of no arguments makes, from where it is defined.
+
+    The working folder is looked in as well, as `python -m` does.
+    """
+    module, _, attribute = name.partition(":")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = getattr(import_module(module), attribute)
+        if not (isinstance(found, Agent) or is_solver(found) or _is_model(found)):
+            found = found()
+    except Exception as error:
+        raise InputError(f"model {name!r} cannot be imported: {type(error).__name__}: {error}") from error
+    return found if _is_model(found) else as_agent(cast("Any", found))
+
+
+def _is_model(value: object) -> TypeGuard[Model]:
+    return isinstance(value, Model) and not isinstance(value, type)
 
 
 def get_model(name: str, options: ModelOptions | None = None) -> Model:

@@ -9,7 +9,11 @@ from typing import Literal
 from finskillbench.episode import Submission
 from finskillbench.harness.model import Message, Stop, Usage
 
-Ended = Literal["submitted", "max_turns", "context_overflow", "adapter_failed", "error"]
+OURS = "finskillbench"
+"""The harness of rows whose episodes ran in our own loop."""
+Ended = Literal[
+    "submitted", "no_answer", "max_turns", "out_of_calls", "out_of_time", "context_overflow", "adapter_failed", "error"
+]
 CallOutcome = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", "not_run"]
 """What came of a tool call; `not_run` are calls after the submission."""
 
@@ -45,7 +49,8 @@ class CallRecord:
 class Trace:
     """The full record of one episode with one model under one arm.
 
-    `turns` counts model calls that were answered, `retries` the failures that were tried again; `incidents` names,
+    `harness` says whose loop it was. `turns` counts model calls that were answered (of an agent that does not tell
+    them, its tool calls), `retries` the failures that were tried again; `incidents` names,
     in order, every failure of `finskillbench.harness.failures` that was met. `error_cause` is the cause of the failure
     that ended the episode, if one did. `latency_seconds` is the wall time of the whole episode. `prompt_digest` covers
     the system and the task prompt, `mount_digest` the arm and its packages. `saved_skills` are the texts of the skills
@@ -54,6 +59,7 @@ class Trace:
 
     task_id: str
     model: str
+    harness: str
     condition: str
     ended: Ended
     answer: str | None

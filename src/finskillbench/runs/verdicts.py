@@ -45,7 +45,7 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
         return verdict(Status.ERROR, True, {}, {"reason": "the harness failed; run it again"})
     zeros = dict.fromkeys(profiles, 0.0)
     if submission.answer is None:
-        exhausted = submission.ended == "max_turns"
+        exhausted = submission.ended in ("max_turns", "out_of_calls")
         status = Status.MAX_TURNS_EXHAUSTED if exhausted else Status.INCOMPLETE_SUBMISSION
         return verdict(status, True, zeros, {"reason": f"no submission: {submission.ended}"})
     try:

@@ -13,9 +13,10 @@ from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
 from finskillbench.episode import Profile
 from finskillbench.harness.conditions import Condition, mount
-from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.loop import run_episode
 from finskillbench.harness.programs.floors import Heuristic, heuristic_answer
 from finskillbench.harness.prompts import task_prompt
+from finskillbench.harness.seat import Surroundings
 
 FITTED = [subtask for subtask in subtasks() if subtask.heuristic]
 EPISODES = 40

@@ -15,6 +15,7 @@ import orjson
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.cleaning import possible
 from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage
+from finskillbench.harness.models import Entrant
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
 from finskillbench.runs.execute.budget import Budget
@@ -34,13 +35,13 @@ _UNPAID = frozenset(
 """Failures in which no answer was generated; after any other one the provider may bill what never arrived."""
 
 
-def provider_of(model: Model) -> str | None:
+def provider_of(model: Entrant) -> str | None:
     """The provider behind a model; None for what runs in this process and needs no limiter."""
     return getattr(model, "provider", None)
 
 
-def price_of(model: Model) -> Price | None:
-    """The price of a model, or None where it is not known; a program costs nothing."""
+def price_of(model: Entrant) -> Price | None:
+    """The price of a model, or None where it is not known, as for every agent; a program costs nothing."""
     return NO_CHARGE if isinstance(model, Program) else getattr(model, "price", None)
 
 

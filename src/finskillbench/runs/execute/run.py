@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import polars as pl
@@ -19,9 +22,9 @@ from finskillbench.edition import Edition
 from finskillbench.edition.store import LARGEST, refuse_inside_edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
+from finskillbench.harness.agents import Agent, Solve, as_agent
 from finskillbench.harness.conditions import Condition, mount, parse_condition
-from finskillbench.harness.model import Model
-from finskillbench.harness.models import ModelOptions, get_model
+from finskillbench.harness.models import Entrant, ModelOptions, get_entrant
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS
@@ -68,12 +71,13 @@ class RunResult:
 
 
 # Longer than a screen for its arguments, each of which is named and explained once, here.
-def run(
+async def arun(
     edition: Edition,
-    models: Sequence[str | Model] = DEFAULT_MODELS,
+    models: Sequence[str | Entrant] | None = None,
     conditions: Sequence[str] = DEFAULT_CONDITIONS,
     subtasks: Sequence[str] | None = None,
     *,
+    agents: Sequence[Agent | Solve] = (),
     limit: int | None = None,
     epochs: int = 1,
     seed: int = 0,
@@ -95,8 +99,9 @@ def run(
     Parameters
     ----------
     edition : what to run on, with its truth.
-    models : names of `finskillbench.harness.models`, or model objects.
+    models : names of `finskillbench.harness.models`, or model objects; None takes the baselines, or only the agents.
     conditions : names of arms.
+    agents : async functions of `(task, tools)`, or `Agent` objects: see `finskillbench.harness.agents`.
     subtasks : names; None takes every subtask of the edition.
     limit : first episodes of each subtask; None takes the number of the full-run protocol.
     epochs : repeats of each episode.
@@ -124,7 +129,8 @@ def run(
     _check_numbers(limit=limit, epochs=epochs, seed=seed, max_concurrency=max_concurrency, max_cost=max_cost)
     refuse_inside_edition(out)
     options = options or ModelOptions(seed=seed)
-    models_by_name = make_models(models, options, max_cost)
+    wanted_models = list(DEFAULT_MODELS if models is None and not agents else models or ())
+    models_by_name = make_models([*wanted_models, *map(as_agent, agents)], options, max_cost)
     arms = [parse_condition(name) for name in conditions]
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
     plan = make_plan(edition.episodes(wanted), list(models_by_name), arms, limit=limit, epochs=epochs)
@@ -159,7 +165,7 @@ def run(
     with exclusive(out):
         settle_record(out, record)
         work = Work(edition, plan, streams, models_by_name, mounts, out, limits, progress, sleep)
-        asyncio.run(_finish(work, models_by_name.values()))
+        await _finish(work, models_by_name.values())
         frame = to_frame([work.rows[item] for item in work.planned if item in work.rows])
         write_rows(out / ROWS, frame)
     return RunResult(
@@ -174,7 +180,44 @@ def run(
     )
 
 
-async def _finish(work: Work, models: Iterable[Model]) -> None:
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The same for callers that do not await; where a loop runs already, as in a notebook, in a thread of its own."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(function(*args, **kwargs))
+        return _beside(function(*args, **kwargs))
+
+    return call
+
+
+def _beside(coroutine: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns in a loop and a thread of its own; an interruption of the caller ends it first."""
+    loop = asyncio.new_event_loop()
+    try:
+        with ThreadPoolExecutor(1, "run") as pool:
+            task = loop.create_task(coroutine)
+            done = pool.submit(loop.run_until_complete, task)
+            try:
+                return done.result()
+            except KeyboardInterrupt:
+                loop.call_soon_threadsafe(task.cancel)
+                raise
+    finally:
+        loop.close()
+
+
+run = _blocking(arun)
+
+
+async def _finish(work: Work, models: Iterable[Entrant]) -> None:
     """Do the work, then close connections, which die with the event loop."""
     try:
         await work.finish()
@@ -196,7 +239,7 @@ def _check_numbers(*, limit: int | None, epochs: int, seed: int, max_concurrency
         raise InputError(f"max_cost is {max_cost}; it must be a number of US dollars, 0 or more")
 
 
-def _check_address(models: Sequence[str | Model], options: ModelOptions) -> None:
+def _check_address(models: Sequence[str | Entrant], options: ModelOptions) -> None:
     if options.base_url is None:
         return
     address = urlsplit(options.base_url)
@@ -209,9 +252,9 @@ def _check_address(models: Sequence[str | Model], options: ModelOptions) -> None
 
 
 def make_models(
-    models: Sequence[str | Model], options: ModelOptions, max_cost: float | None = None
-) -> dict[str, Model]:
-    """Make the models of a run, by name in the given order; an object stands for itself. Nothing is sent.
+    models: Sequence[str | Entrant], options: ModelOptions, max_cost: float | None = None
+) -> dict[str, Entrant]:
+    """Make the models and agents of a run, by name in the given order; an object stands for itself. Nothing is sent.
 
     Raises
     ------
@@ -219,7 +262,7 @@ def make_models(
         `base_url` that would be written down with a password or get the keys of several providers.
     """
     _check_address(models, options)
-    objects = [get_model(model, options) if isinstance(model, str) else model for model in models]
+    objects = [get_entrant(model, options) if isinstance(model, str) else model for model in models]
     models_by_name = {model.name: model for model in objects}
     if len(models_by_name) < len(objects):
         raise InputError(f"a model was given twice: {', '.join(model.name for model in objects)}")

@@ -20,13 +20,17 @@ from finskillbench.domains import by_name
 from finskillbench.edition import Edition
 from finskillbench.episode import JsonObject, Status, Submission, Truth, Verdict
 from finskillbench.errors import Cause, InputError, RunStoppedError
+from finskillbench.harness.agents import Agent
+from finskillbench.harness.agents.play import play_episode
 from finskillbench.harness.conditions import Condition, Mount
 from finskillbench.harness.failures import PROVIDER
-from finskillbench.harness.loop import Surroundings, run_episode
-from finskillbench.harness.model import Model
+from finskillbench.harness.loop import run_episode
+from finskillbench.harness.models import Entrant
+from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.toolbox import Runner
+from finskillbench.harness.trace import Trace
 from finskillbench.redaction import logger
 from finskillbench.runs.execute.board import Progress, make_board
 from finskillbench.runs.execute.budget import Budget
@@ -36,7 +40,7 @@ from finskillbench.runs.execute.material import Material, prepare
 from finskillbench.runs.execute.metered import Metered, price_of, provider_of
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.streams import Stream, feedback, missing, planned, remembered
-from finskillbench.runs.store.events import Call, Dropped, Finished
+from finskillbench.runs.store.events import NOTHING, Call, Dropped, Expense, Finished
 from finskillbench.runs.store.files import make_folder
 from finskillbench.runs.store.journal import Journal, read_history
 from finskillbench.runs.store.rows import ROWS, Row, make_row
@@ -81,7 +85,7 @@ class Work:
         edition: Edition,
         plan: Plan,
         streams: Sequence[Stream],
-        models: Mapping[str, Model],
+        models: Mapping[str, Entrant],
         mounts: Mapping[Condition, Mount],
         out: Path,
         limits: Limits,
@@ -178,13 +182,7 @@ class Work:
         for item in self.to_run[stream]:
             if not self._may_start(item.model):
                 return
-            metered = Metered(
-                self.models[item.model],
-                limiter,
-                self.budget,
-                self.limits.max_tokens,
-                note=lambda expense, item=item: self._journal.append(Call(item, expense)),
-            )
+            metered = self._metered(item, limiter)
             before = self.rows.get(item)
             self._in_flight += 1
             try:
@@ -208,18 +206,31 @@ class Work:
                 memory = Memory(skills, (*memory.verdicts, feedback(row)))
             await asyncio.sleep(0)  # models that never wait must not starve the others or an interrupt
 
-    async def _episode(self, item: Item, metered: Metered, memory: Memory = EMPTY) -> tuple[Row, Mapping[str, str]]:
+    def _metered(self, item: Item, limiter: Limiter | None) -> Metered | None:
+        """The model of an episode behind its meter; None for an agent, whose calls do not pass through here."""
+        entrant = self.models[item.model]
+        if isinstance(entrant, Agent):
+            return None
+
+        def note(expense: Expense) -> None:
+            self._journal.append(Call(item, expense))
+
+        return Metered(entrant, limiter, self.budget, self.limits.max_tokens, note)
+
+    async def _trace(self, item: Item, material: Material, metered: Metered | None, memory: Memory) -> Trace:
+        given = material.episode, material.prompt, lambda: material.full_input, self.mounts[item.condition]
+        entrant = self.models[item.model]
+        if isinstance(entrant, Agent):
+            return await play_episode(entrant, *given, self._around, memory)
+        assert metered is not None
+        return await run_episode(metered, *given, self._around, memory)
+
+    async def _episode(
+        self, item: Item, metered: Metered | None, memory: Memory = EMPTY
+    ) -> tuple[Row, Mapping[str, str]]:
         """Run, judge and write one episode; returns its row and the skills that it left."""
         material = self.material(item.task_id)
-        trace = await run_episode(
-            metered,
-            material.episode,
-            material.prompt,
-            lambda: material.full_input,
-            self.mounts[item.condition],
-            self._around,
-            memory,
-        )
+        trace = await self._trace(item, material, metered, memory)
         # The loop is over: only now does the truth come in.
         truth = self.edition.truth(item.task_id)
         verdict = await self._judged(trace.submission, truth, material.full_input)
@@ -227,7 +238,7 @@ class Work:
         write_trajectory(self.out, item, material.episode, trace, edition_digest=digest)
         method = by_name(verdict.sub_task).method
         row = make_row(item, material.episode, trace, verdict, method=method, edition_digest=digest)
-        self._journal.append(Finished(row, metered.lost_usd))
+        self._journal.append(Finished(row, 0.0 if metered is None else metered.lost_usd))
         self.rows[item] = row
         self.ran += 1
         self.board.models[item.model].ran += 1
@@ -269,11 +280,11 @@ class Work:
         for task in self._tasks:
             task.cancel()
 
-    def _drop(self, item: Item, why: str, metered: Metered) -> None:
-        if not metered.asked:
+    def _drop(self, item: Item, why: str, metered: Metered | None) -> None:
+        if metered is not None and not metered.asked:
             return  # the budget stood before its first call: the episode was not begun
         self.dropped += 1
-        self._journal.append(Dropped(item, why, metered.expense()))
+        self._journal.append(Dropped(item, why, NOTHING if metered is None else metered.expense()))
 
     def _material(self, task_id: str) -> Material:
         return prepare(self.edition, self.by_id[task_id])

@@ -17,9 +17,10 @@ from types import TracebackType
 from finskillbench.edition import Edition
 from finskillbench.errors import EditionError
 from finskillbench.harness.conditions import Condition, mount
-from finskillbench.harness.loop import Surroundings, run_episode
+from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import get_model
 from finskillbench.harness.prompts import LAST_TURN, REMINDER
+from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.loader import curated, placebo
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
 from finskillbench.harness.skills.runner import check_guards, script_runner

@@ -24,7 +24,6 @@ from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.files import write_beside
 from finskillbench.runs.store.version import code_version, scorer_version
 
-HARNESS = "finskillbench"
 ROWS = "rows.parquet"
 HEADLINE_ORDER = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
 """`score` is that of the first of these profiles that the subtask defines; `score_profile` says which."""
@@ -125,7 +124,7 @@ def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, me
     answer = trace.answer
     row = Row(
         model=item.model,
-        harness=HARNESS,
+        harness=trace.harness,
         domain=episode.skill,
         condition=item.condition,
         task_id=item.task_id,

@@ -20,7 +20,6 @@ from finskillbench.harness.conditions import Condition
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.files import PART, write_beside
-from finskillbench.runs.store.rows import HARNESS
 from finskillbench.runs.store.version import code_version
 
 _LEVEL = 1
@@ -31,7 +30,6 @@ _LEVEL = 1
 class Trajectory:
     """One episode with what is needed to read it alone; `edition` is a digest."""
 
-    harness: str = HARNESS
     code_version: str = field(default_factory=code_version)
     edition: str
     domain: str

@@ -1,0 +1,155 @@
+"""An episode played by an agent with a loop of its own: the same tools, prompt and record as in ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from finskillbench.episode import Episode
+from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
+from finskillbench.harness.agents import Agent, Task
+from finskillbench.harness.cleaning import clean_turn
+from finskillbench.harness.conditions import Mount
+from finskillbench.harness.model import Message, ToolCall, Turn, Usage
+from finskillbench.harness.prompts import SYSTEM_PROMPT
+from finskillbench.harness.seat import Seat, Surroundings
+from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.toolbox import TaskData
+from finskillbench.harness.tools import SUBMIT_ANSWER
+from finskillbench.harness.trace import CallRecord, Ended, Trace
+from finskillbench.redaction import logger
+
+HARNESS = "python"
+"""The harness of rows whose episodes a Python function has played."""
+_GRACE_SECONDS = 5.0
+"""How long an agent that is cut short may take to tidy up."""
+_OVER = '{"error": "the answer is submitted; the episode is over"}'
+_TOO_MANY = '{"error": "this episode takes no further tool calls"}'
+_DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+
+_log = logger(__name__)
+
+
+async def play_episode(
+    agent: Agent,
+    episode: Episode,
+    base_prompt: str,
+    task_data: TaskData,
+    mounted: Mount,
+    surroundings: Surroundings | None = None,
+    memory: Memory = EMPTY,
+) -> Trace:
+    """Let an agent solve one episode under one arm; never raises for what the agent does.
+
+    Arguments and errors as those of `finskillbench.harness.loop.run_episode`. What an agent returns is its submission,
+    unless it has called `submit_answer` before. One that fails before it has called a tool ends in an error, which is
+    run again; one that fails later, takes too long or calls too many tools has given no answer.
+    """
+    around = surroundings or Surroundings()
+    seat = Seat(agent.name, HARNESS, episode, base_prompt, task_data, mounted, around, memory)
+    return await _Sitting(agent, seat).play()
+
+
+class _Sitting:
+    """An agent at its seat; the `Tools` that it is given."""
+
+    def __init__(self, agent: Agent, seat: Seat) -> None:
+        self._agent, self._seat = agent, seat
+        self._asked = 0
+        self._over = False
+        self._solving: asyncio.Task[Any] | None = None
+
+    async def play(self) -> Trace:
+        seat = self._seat
+        started = seat.around.clock()
+        try:
+            ended, failure = await self._outcome()
+            if not seat.calls:
+                seat.usage = Usage()  # what an agent does not tell of costs is not known to be nothing
+            return seat.trace(ended, failure, seat.around.clock() - started, turns=len(seat.calls) or len(seat.records))
+        finally:
+            seat.toolbox.close()
+
+    async def _outcome(self) -> tuple[Ended, FinSkillBenchError | None]:
+        seat = self._seat
+        task = Task(
+            seat.episode.task_id,
+            seat.episode.sub_task,
+            seat.mounted.arm.condition.value,
+            SYSTEM_PROMPT,
+            seat.prompt,
+            seat.tools,
+        )
+        self._solving = asyncio.ensure_future(self._agent.solve(task, self))
+        try:
+            done, _ = await asyncio.wait({self._solving}, timeout=self._agent.seconds)
+        except asyncio.CancelledError:
+            self._solving.cancel()
+            raise
+        if not done or self._over:
+            self._over = True
+            self._solving.cancel()
+            await asyncio.wait({self._solving}, timeout=_GRACE_SECONDS)
+            return self._without_answer("out_of_calls" if done else "out_of_time"), None
+        try:
+            await self._submit(self._solving.result())
+        except (RunStoppedError, KeyboardInterrupt):
+            raise
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent's bug costs one episode
+            _log.warning("%s: %s failed", seat.episode.task_id, seat.name, exc_info=True)
+            failure = ProviderError(f"{seat.name}: {type(error).__name__}: {error}", Cause.ADAPTER)
+            if seat.toolbox.answer is None and not seat.records:
+                seat.incidents.append(Cause.ADAPTER.value)
+                return "error", failure
+            # An agent must not choose its episodes by failing in those that it cannot solve.
+            return self._without_answer("adapter_failed"), failure
+        return ("submitted", None) if seat.toolbox.answer is not None else (self._without_answer("no_answer"), None)
+
+    def _without_answer(self, ended: Ended) -> Ended:
+        """How an episode ended that was cut short; an answer that was submitted before stands."""
+        self._seat.incidents.append(ended)
+        return "submitted" if self._seat.toolbox.answer is not None else ended
+
+    async def _submit(self, said: object) -> None:
+        if said is None or self._seat.toolbox.answer is not None:
+            return
+        if not isinstance(said, str | Mapping):
+            raise TypeError(f"it returned {type(said).__name__}, and an answer is text or an object")
+        answer = said if isinstance(said, str) else orjson.dumps(said, option=_DUMP).decode()
+        await self._serve(SUBMIT_ANSWER.name, orjson.dumps({"answer": answer}).decode())
+
+    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """As of `Tools`."""
+        return orjson.loads(await self.call_text(name, orjson.dumps(arguments, option=_DUMP).decode()))
+
+    async def call_text(self, name: str, arguments: str, /) -> str:
+        """As of `Tools`."""
+        await asyncio.sleep(0)  # an agent that never waits must not starve the others, nor outlive its time
+        if self._over or self._asked >= self._agent.calls:
+            self._over = True
+            if self._solving is not None:
+                self._solving.cancel()
+            return _TOO_MANY
+        return await self._serve(name, arguments)
+
+    async def _serve(self, name: str, arguments: str) -> str:
+        seat = self._seat
+        self._asked += 1
+        said = Turn(tool_calls=(ToolCall(str(self._asked), str(name), str(arguments)),))
+        (call,) = clean_turn(said, seat.around.redact).tool_calls
+        if seat.toolbox.answer is not None:
+            seat.record_not_run(self._asked, call)
+            return _OVER
+        served = await seat.serve(call, seat.tools)
+        seat.messages.append(Message("assistant", "", (call,)))
+        seat.record(self._asked, call, served)
+        return served[0]
+
+    def spent(self, usage: Usage, *, served_model: str | None = None) -> None:
+        """As of `Tools`."""
+        turn = clean_turn(Turn(usage=usage, served_model=served_model), self._seat.around.redact)
+        self._seat.calls.append(CallRecord(len(self._seat.calls) + 1, 0.0, turn.stop, turn.served_model, turn.usage))
+        self._seat.usage += turn.usage

@@ -1,0 +1,113 @@
+"""Agents in runs: their rows, their names from the command line, and runs where an event loop is running."""
+
+import asyncio
+import sys
+
+import polars as pl
+import pytest
+
+from finskillbench import arun
+from finskillbench.errors import InputError
+from finskillbench.harness.agents import Agent
+from finskillbench.harness.agents.play import HARNESS
+from finskillbench.harness.models import check_model, get_entrant
+from finskillbench.runs.execute.run import run
+from finskillbench.runs.store.rows import TIMINGS
+from finskillbench.runs.store.trajectories import read_trajectory
+
+ANSWER = '{"weights": {"T00": 1.0}, "feasible": false, "minimum_turnover": 0.4}'
+
+
+async def right(task, tools):
+    await tools.call("get_task_data", field="number")
+    return ANSWER
+
+
+def test_an_agent_has_rows_like_a_model(edition, oracle, tmp_path) -> None:
+    result = run(edition, [oracle()], ["no_skill"], agents=[right], out=tmp_path / "run")
+    by_harness = result.rows.sort("task_id").partition_by("harness", as_dict=True, include_key=False)
+    ours, theirs = by_harness["finskillbench",], by_harness[HARNESS,]
+    same = ["task_id", "sub_task", "score", "scores", "status", "valid_json", "answer_digest", "edition", "mount"]
+    assert theirs.select(same).equals(ours.select(same))
+    assert theirs["model"].unique().to_list() == ["agent/right"]
+    assert theirs["cost_usd"].null_count() == theirs.height
+    trace = read_trajectory(next((tmp_path / "run" / "trajectories").rglob("*right*/**/*.json.gz"))).trace
+    assert trace.harness == HARNESS
+
+
+def test_only_the_agents_run_where_no_model_is_named_and_a_run_resumes(edition, tmp_path) -> None:
+    out, seen = tmp_path / "run", []
+
+    async def counting(task, tools):
+        seen.append(task.task_id)
+        return ANSWER
+
+    first = run(edition, conditions=["no_skill"], agents=[counting], limit=2, out=out)
+    again = run(edition, conditions=["no_skill"], agents=[counting], limit=2, out=out)
+    assert (first.ran, again.ran, again.kept, len(seen)) == (4, 0, 4, 4)
+
+
+def test_a_limit_on_cost_refuses_an_agent_whose_price_nobody_knows(edition, tmp_path) -> None:
+    with pytest.raises(InputError, match="needs the price of agent/right"):
+        run(edition, conditions=["no_skill"], agents=[right], max_cost=1.0, out=tmp_path / "run")
+    with pytest.raises(InputError, match="given twice"):
+        run(edition, conditions=["no_skill"], agents=[right, right], out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_where_a_loop_is_running_is_the_same_run(edition, oracle, tmp_path) -> None:
+    """As in a notebook: awaited in its loop, or called in it without being awaited."""
+
+    async def cell() -> list[pl.DataFrame]:
+        awaited = await arun(edition, [oracle()], ["no_skill"], out=tmp_path / "awaited")
+        called = run(edition, [oracle()], ["no_skill"], out=tmp_path / "called")
+        return [awaited.rows, called.rows]
+
+    plain = run(edition, [oracle()], ["no_skill"], out=tmp_path / "plain").rows
+    for rows in asyncio.run(cell()):
+        assert rows.drop(TIMINGS).equals(plain.drop(TIMINGS))
+
+
+def test_an_error_in_a_running_loop_is_the_callers(edition, tmp_path) -> None:
+    async def cell() -> None:
+        run(edition, ["baseline/none"], out=tmp_path / "run")
+
+    with pytest.raises(InputError, match="'baseline/none' is unknown"):
+        asyncio.run(cell())
+
+
+MODULE = """
+from finskillbench.harness.model import Turn
+
+class Mine:
+    name = "mine/model"
+    async def generate(self, messages, tools, tool_choice):
+        return Turn()
+
+async def agent(task, tools):
+    return "{}"
+
+def factory():
+    return Mine()
+
+model = Mine()
+number = 7
+"""
+
+
+def test_models_and_agents_come_from_where_they_are_defined(tmp_path, monkeypatch) -> None:
+    (tmp_path / "my_entrants.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    names = [get_entrant(f"my_entrants:{name}").name for name in ("model", "factory", "Mine", "agent")]
+    assert names == ["mine/model", "mine/model", "mine/model", "agent/agent"]
+    assert isinstance(get_entrant("my_entrants:agent"), Agent)
+    for name, words in (
+        ("my_entrants:number", "TypeError"),
+        ("my_entrants:none", "has no attribute"),
+        ("no_such_module:x", "ModuleNotFoundError"),
+    ):
+        with pytest.raises(InputError, match=words):
+            check_model(name)
+    with pytest.raises(InputError, match=r"package\.module:name"):
+        check_model("mine")
