@@ -14,6 +14,7 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai import score as inspect_score
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.solver import generate
 from tests.harness.programs.faulty import Faulty
 from tests.interop.conftest import PLANTED, SUBTASKS
 from tests.interop.reading import members
@@ -180,6 +181,34 @@ def test_a_limit_of_inspect_leaves_an_incomplete_submission(
     assert sample.scores is not None
     assert sample.scores["verdict"].explanation == "incomplete_submission"
     assert [message.role for message in sample.messages if message.role == "assistant"] == ["assistant"] * 2
+
+
+@pytest.mark.parametrize(
+    ("completion", "explanation", "score"),
+    [
+        ('Sure:\n```json\n{"new_weights": {"AAA": 0.51234567891}}\n```', "scored", None),
+        ("I would rather not.", "invalid_submission", 0.0),
+        ("", "incomplete_submission", 0.0),
+    ],
+)
+def test_under_a_solver_of_somebodys_own_the_completion_is_judged(
+    small_edition: Edition, tmp_path: Path, completion: str, explanation: str, score: float | None
+) -> None:
+    def give(*_: Any) -> ModelOutput:
+        output = ModelOutput.from_content("m", completion)
+        output.usage = ModelUsage()
+        return output
+
+    model = get_model("mockllm/model", custom_outputs=give)
+    task = TASKS["rebalancing"](edition=str(small_edition.path), limit=1)
+    (sample,) = _samples(_play(task, tmp_path, model, solver=[generate()]))
+    assert sample.scores is not None
+    judged = sample.scores["verdict"]
+    assert (judged.explanation, judged.answer) == (explanation, completion.strip() or None)
+    if score is not None:
+        assert judged.value["paper"] == score
+    else:
+        assert judged.value["paper"] > 0
 
 
 def test_the_commands_do_not_pay_for_inspect() -> None:

@@ -1,7 +1,8 @@
 """Tasks for `inspect eval finskillbench/<subtask> -T condition=curated -T edition=PATH --model ...`.
 
 One task per subtask, one per domain and one over everything. The solver runs our loop with the model that Inspect was
-given; the scorer brings in the truth afterwards, which neither a sample nor its store ever holds.
+given; under `--solver` of somebody's own the completion is the submission. The scorer brings in the truth afterwards,
+which neither a sample nor its store ever holds.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def episode_loop(edition: str, condition: str) -> Solver:
     from finskillbench.interop.bench import mounted_arm, open_bench
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
+        state.store.set(ENDED, "stopped")  # until the loop has ended: a limit of Inspect leaves it so
         bench, mounted = open_bench(edition), mounted_arm(condition)
         episode = bench.episodes[str(state.sample_id)]
         model = Active(get_model())
@@ -74,12 +76,15 @@ def episode_loop(edition: str, condition: str) -> Solver:
 
 @scorer(name=SCORER, metrics={name: [mean(), stderr()] for name in PROFILES})
 def verdict(edition: str) -> Scorer:
-    """Judge what the loop left in the store against the edition at `edition`."""
+    """Judge what our loop left in the store, or else the completion, against the edition at `edition`."""
     from finskillbench.interop.bench import open_bench
 
     async def score(state: TaskState, target: Target) -> Score | None:
-        # Without a trace, a limit of Inspect ended the sample: nothing was submitted.
-        submission = Submission(str(state.sample_id), state.store.get(ANSWER), state.store.get(ENDED, "stopped"))
+        answer, ended = state.store.get(ANSWER), state.store.get(ENDED)
+        if ended is None:
+            answer = state.output.completion.strip() or None
+            ended = "no_answer" if answer is None else "submitted"
+        submission = Submission(str(state.sample_id), answer, ended)
         judged = open_bench(edition).judge(submission)
         return to_score(judged.status, judged.scores, submission.answer)
 
