@@ -24,6 +24,7 @@ COMMANDS = [
     ["score"],
     ["skills", "list"],
     ["skills", "lint"],
+    ["skills", "new"],
     ["skills", "show"],
 ]
 
@@ -57,6 +58,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ["data", "build", "--source", "raw-dir", "--out", "x"],
         ["data", "build", "--raw-dir", ".", "--out", "x"],
         ["skills", "show", "no-such-package"],
+        ["skills", "new", "Two Words"],
+        ["skills", "new", "."],
     ],
     ids=" ".join,
 )

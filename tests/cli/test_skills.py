@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,3 +49,15 @@ def test_the_curated_packages_are_listed_and_clean(capsys: pytest.CaptureFixture
     assert "portfolio-construction: clean\n" in capsys.readouterr().out
     assert cli.main(["skills", "show", "portfolio-construction"]) == 0
     assert "Scripts: scripts/" in capsys.readouterr().out
+
+
+def test_a_new_package_lints_clean_and_its_script_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mine" / "portfolio-notes"
+    assert cli.main(["skills", "new", str(folder)]) == 0
+    assert cli.main(["skills", "lint", str(folder)]) == 0
+    assert "portfolio-notes: clean\n" in capsys.readouterr().out
+    program: dict[str, Any] = {}
+    exec((folder / "scripts" / "total.py").read_text(), program)
+    assert program["main"]({"values": {"a": 1, "b": 2.5}}) == {"total": 3.5}
+    assert cli.main(["skills", "new", str(folder)]) == 2
+    assert "is there already" in capsys.readouterr().err

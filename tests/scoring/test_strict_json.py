@@ -52,6 +52,19 @@ def test_numbers_are_exact_integers_or_finite_doubles() -> None:
         with pytest.raises(InvalidSubmission, match="overflows"):
             parse_submission(f'{{"i": -{overflowing}}}')
     assert parse_submission(f'{{"i": {2**1024 - 2**970 - 1}}}')
+    for overflowing in (
+        "1e999",
+        "-1E+309",
+        "1" + "0" * 300 + "e9",
+        "9" * 250 + "e60",
+        "1e0000400",
+        "0." + "0" * 9 + "1e400",
+    ):
+        with pytest.raises(InvalidSubmission, match="overflows"):
+            parse_submission(f'{{"f": {overflowing}}}')
+    assert parse_submission('{"f": 1e308, "g": 12e99, "h": "1e999", "i": 1e-400}') == {
+        "f": 1e308, "g": 1.2e100, "h": "1e999", "i": 0.0
+    }  # fmt: skip
 
 
 def test_depth_counts_objects_and_arrays_but_not_brackets_in_strings() -> None:

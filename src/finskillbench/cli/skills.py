@@ -1,4 +1,4 @@
-"""`finskillbench skills`: list, lint and show the packages that an agent can load."""
+"""`finskillbench skills`: list, lint, show and begin the packages that an agent can load."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from finskillbench.cli.display import console
 
-app = typer.Typer(help="List, lint and show skill packages.")
+app = typer.Typer(help="List, lint, show and begin skill packages.")
 
 
 @app.callback(invoke_without_command=True)
@@ -64,6 +64,24 @@ def show(package: Annotated[str, typer.Argument(help="Name of a curated package,
     for title, entries in (("References", loaded.references), ("Scripts", loaded.scripts)):
         typer.echo(f"{title}: {', '.join(entries) or 'none'}")
     typer.echo(f"Folder: {loaded.root}")
+
+
+@app.command("new", epilog="Example: finskillbench skills new my-skills/portfolio-notes")
+def new(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; the skill is called after it.")]):
+    """Write a package to start from, with a document, a reference and a script; it lints clean."""
+    from finskillbench.edition.store import new_folder
+    from finskillbench.errors import InputError
+    from finskillbench.harness.skills.template import package_files
+
+    if folder.exists():
+        raise InputError(f"{folder} is there already; name a new folder")
+    files = package_files(folder.absolute().name)
+    with new_folder(folder) as staged:
+        for path, text in files.items():
+            (staged / path).parent.mkdir(exist_ok=True)
+            (staged / path).write_text(text, encoding="utf-8")
+    typer.echo(f"{folder}: {', '.join(files)}")
+    typer.echo(f"Edit them, then: finskillbench skills lint {folder}")
 
 
 def _folder(name: str) -> Path:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from finskillbench.arrays import Integers
 from finskillbench.errors import InputError
 
 MAX_BYTES = 1 << 20
@@ -31,6 +32,9 @@ _FENCE = re.compile(r"```[^\n`{\[]*(.*?)```", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 # One whole string, closed or not. It is possessive and cannot fail once begun, which keeps the scan linear on text full
 # of quotes and backslashes.
+_LARGE_EXPONENT = re.compile(r"[eE]\+?\d{3}")
+_MANY_DIGITS = 200
+# Fewer digits than this before an exponent of at most 99 are a finite number.
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 # By how much a character outside strings changes the depth.
@@ -102,25 +106,34 @@ def _without_fence(text: str) -> str:
 
 def _load(text: str) -> Any:
     """Parse one JSON text under the limits; raise InvalidSubmission with the reason."""
-    _check_depth(text)
+    outside = _STRING.sub("", text)
+    characters = np.frombuffer(outside.encode(), np.uint8)
+    _check_depth(characters)
+    # A function called for each number takes longer than the parser itself.
+    careful = _may_overflow(outside, characters)
     try:
         return json.loads(
             text,
             object_pairs_hook=_unique,
             parse_constant=_refuse_constant,
-            parse_float=_finite_float,
-            parse_int=_bounded_int,
+            parse_float=_finite_float if careful else None,
+            parse_int=_bounded_int if careful else None,
         )
     except json.JSONDecodeError as error:
         raise InvalidSubmission(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
 
 
-def _check_depth(text: str) -> None:
-    if text.count("{") + text.count("[") <= MAX_DEPTH:
-        return
-    characters = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
+def _check_depth(characters: Integers) -> None:
+    """Refuse text whose brackets nest too deeply; `characters` are its bytes outside strings."""
     if np.cumsum(_STEPS[characters], dtype=np.int32).max(initial=0) > MAX_DEPTH:
         raise InvalidSubmission(f"nesting deeper than {MAX_DEPTH}")
+
+
+def _may_overflow(outside: str, characters: Integers) -> bool:
+    """Whether a number can be there that no double holds: one of many digits, or with a large exponent."""
+    others = np.flatnonzero((characters < ord("0")) | (characters > ord("9")))
+    longest = int(np.diff(others, prepend=-1, append=len(characters)).max()) - 1
+    return longest >= _MANY_DIGITS or _LARGE_EXPONENT.search(outside) is not None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
