@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import orjson
 
 from finskillbench.audit.reads import Flat, flatten
+from finskillbench.audit.scripts import Scripts
 from finskillbench.domains import by_method, by_name, domain, domains
 from finskillbench.domains.base import Domain, Label, Subtask
 from finskillbench.domains.examination import Shared
@@ -30,7 +30,6 @@ from finskillbench.harness.programs.reference import find_recipe
 from finskillbench.harness.prompts import INPUT_SECTION, SCHEMA_SECTION, SYSTEM_PROMPT, task_prompt
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.loader import curated
-from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import tool_specs
 from finskillbench.harness.trace import Trace
@@ -38,6 +37,7 @@ from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT, VISIBLE
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 from finskillbench.scoring.values import array, is_object, mapping, text
 
+T = TypeVar("T")
 REFERENCE, TRIVIAL, NOP = "baseline/reference", "baseline/trivial", "baseline/nop"
 
 
@@ -76,8 +76,7 @@ class Bench:
         }
         self.loop = asyncio.new_event_loop()
         self._documents: dict[str, dict[str, str]] = {}
-        self._stack = ExitStack()
-        self._stack.callback(self.loop.close)
+        self._made: dict[Hashable, object] = {}
 
     @classmethod
     def reopened(cls, edition: Path, other: Path | None, raw_dir: Path | None) -> Bench:
@@ -86,10 +85,14 @@ class Bench:
 
     @cached_property
     def surroundings(self) -> Surroundings:
-        """The script runner and the filings, started when the first program needs them."""
-        return Surroundings(
-            runner=self._stack.enter_context(script_runner(hurried=False)), filings=self.edition.filings
-        )
+        """What programs need of the harness."""
+        return Surroundings(runner=Scripts(), filings=self.edition.filings)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` makes, once for a key in this process."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("T", self._made[key])
 
     def documents(self, skill: str) -> dict[str, str]:
         """What every episode of a domain is given to read beside its task: skill documents, tools, system prompt."""
@@ -107,8 +110,8 @@ class Bench:
         return self._documents[skill]
 
     def close(self) -> None:
-        """Stop the script runner and the loop."""
-        self._stack.close()
+        """Stop the loop."""
+        self.loop.close()
 
 
 def subtask_of(episode: Episode) -> Subtask | None:
@@ -224,19 +227,19 @@ class Seen:
         mounted = self.bench.mounts[Condition.NO_SKILL]
         return Toolbox(self.episode, lambda: self.full_input, mounted, filings=filings)
 
-    @cached_property
-    def queried(self) -> list[str]:
+    def queried(self) -> dict[str, str]:
         """What `query_xbrl` returns of the episode's company, where the domain has it: everything, and the future."""
         symbol = text(self.episode.input.get("symbol"))
         if symbol is None or self.domain is None or "query_xbrl" not in self.domain.tools:
-            return []
+            return {}
         first, *others = AXES
         asked = [
             {"axis": first, "limit": LARGEST_LIMIT},
             *({"axis": axis, "metrics": ["Revenues"], "limit": LARGEST_LIMIT} for axis in others),
             {"period": str(self.episode.as_of_date.year + 1)},
         ]
-        return [self._answered("query_xbrl", {"ticker": symbol, **arguments}) for arguments in asked]
+        tool = "query_xbrl"
+        return {str(arguments): self._answered(tool, {"ticker": symbol, **arguments}) for arguments in asked}
 
     def trace(self, program: str, condition: Condition = Condition.NO_SKILL) -> Trace:
         """A program playing the episode through the real loop."""

@@ -23,13 +23,23 @@ def point_in_time(seen: Seen, findings: Findings) -> None:
     filings = seen.domain is not None and _FILINGS in seen.domain.tools
     if not (_weekday(as_of) if filings else _session(as_of)):
         findings.fail(seen.task_id, f"{as_of} is no {'working' if filings else 'trading'} day", "as_of_date")
-    _ = seen.fields, seen.queried
+    _ = seen.fields
     limit = as_of.isoformat()
-    for asked, text in seen.returned.items():
-        latest = max((day for day in _DAY.findall(text) if day > limit), default="")  # ISO dates order as texts
-        if latest:
-            findings.fail(seen.task_id, f"returns {latest}, after {limit}", asked)
-    findings.add("queries", len(seen.returned))
+    latest = {asked: _latest(text) for asked, text in seen.returned.items()}
+    latest |= seen.bench.once(("queried", seen.episode.input.get("symbol"), as_of), lambda: _of_queries(seen))
+    for asked, day in latest.items():
+        if day > limit:
+            findings.fail(seen.task_id, f"returns {day}, after {limit}", asked)
+    findings.add("queries", len(latest))
+
+
+def _of_queries(seen: Seen) -> dict[str, str]:
+    """The latest day in each answer to what can be asked of a company on a day, the same in all its episodes."""
+    return {asked: _latest(text) for asked, text in seen.queried().items()}
+
+
+def _latest(text: str) -> str:
+    return max(_DAY.findall(text), default="")  # ISO dates order as texts
 
 
 def _weekday(day: date) -> bool:

@@ -23,14 +23,13 @@ _OURS = Path(__file__).resolve().parents[2]
 _log = logger(__name__)
 
 
-def script_runner(*, allow_unconfined: bool = False, hurried: bool = False) -> ScriptRunner:
+def script_runner(*, allow_unconfined: bool = False) -> ScriptRunner:
     """A runner, to be entered, whose process has imported what the curated scripts need and done the domains' warm-up.
 
     A module that a script imports and the process does not costs every call some 100 ms. Where guards are missing it
-    refuses the scripts of others, unless `allow_unconfined`. A caller that is `hurried` has its next call ready before
-    a child could be warmed up, which would then cost more than it saves.
+    refuses the scripts of others, unless `allow_unconfined`.
     """
-    warm_up = [] if hurried else [one.warm_up for one in domains() if one.warm_up is not None]
+    warm_up = [one.warm_up for one in domains() if one.warm_up is not None]
     trusted = [Path("/") if allow_unconfined else _OURS]
     return ScriptRunner(preload=imports_of(curated().values()), warm_up=warm_up, trusted=trusted)
 
