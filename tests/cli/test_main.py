@@ -20,6 +20,7 @@ COMMANDS = [
     ["data", "import"],
     ["audit"],
     ["doctor"],
+    ["handout"],
     ["run"],
     ["score"],
     ["skills", "list"],

@@ -10,7 +10,21 @@ from typing import Annotated
 import typer
 from typer import TyperException
 
-from finskillbench.cli import audit, data, doctor, export, merge, options, plan, rescore, run, score, show, skills
+from finskillbench.cli import (
+    audit,
+    data,
+    doctor,
+    export,
+    handout,
+    merge,
+    options,
+    plan,
+    rescore,
+    run,
+    score,
+    show,
+    skills,
+)
 from finskillbench.cli.display import console
 from finskillbench.errors import FinSkillBenchError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
@@ -35,6 +49,7 @@ app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
 app.command("show", epilog=show.EXAMPLE)(show.show)
 app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)
 app.command("export", epilog=export.EXAMPLE)(export.export)
+app.command("handout", epilog=handout.EXAMPLE)(handout.handout)
 app.command("score", epilog=score.EXAMPLE)(score.score)
 app.add_typer(skills.app, name="skills")
 app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)

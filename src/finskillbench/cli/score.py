@@ -3,51 +3,117 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from finskillbench.cli.display import console
 
-EXAMPLE = "Example: finskillbench score editions/mine answers.jsonl --out rows.jsonl"
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from finskillbench.edition import Edition
+
+EXAMPLE = """\b
+Examples:
+  finskillbench score editions/mine answers.jsonl --out rows.jsonl
+  finskillbench score editions/mine handed-out --model mine --out rows.parquet"""
 
 
 def score(
     edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
-    submissions: Annotated[Path, typer.Argument(help='JSON lines {"task_id": ..., "answer": "<text>" or null}.')],
+    submissions: Annotated[
+        Path,
+        typer.Argument(help='JSON lines {"task_id": ..., "answer": "<text>" or null}, or the folder of a hand-out.'),
+    ],
     out: Annotated[
         Path,
-        typer.Option("--out", parser=console.out_path, metavar="PATH", help="JSON lines of verdicts to write."),
+        typer.Option(
+            "--out",
+            parser=console.out_path,
+            metavar="PATH",
+            help="What to write: JSON lines of verdicts, or of a hand-out rows as those of a run, in Parquet.",
+        ),
     ],
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Who answered a hand-out, as its rows say it. Default: its folder's name."),
+    ] = None,
 ) -> None:
     """Score submitted answers under every profile.
 
     Each line of the result holds task_id, sub_task, status, valid_json, scores by profile and details. Episodes
-    without a submission score 0 in every subtask that was answered at all.
+    without a submission score 0 in every subtask that was answered at all. Of a hand-out every episode counts, the
+    table of a run is printed, and the result has its columns.
     """
-    from collections import Counter
-
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
-    from finskillbench.runs.afterwards import scoring
+    from finskillbench.runs.handout.take_back import is_handout
 
+    taken_back = is_handout(submissions)
+    if model is not None and not taken_back:
+        raise InputError(f"{submissions} is no hand-out, and --model names who answered one")
     if out.exists() and submissions.exists() and out.samefile(submissions):
         raise InputError(f"{out}: is the file of submissions itself; choose another --out")
     with console.Progress() as progress:
         progress("Reading the edition")
         loaded = load_edition(edition)
-        known = {episode.task_id for episode in loaded.episodes()}
-        answers = scoring.read_submissions(submissions, known)
-        statuses: Counter[str] = Counter()
-
-        def rows():
-            for done, entry in enumerate(scoring.score(loaded, answers), start=1):
-                statuses[entry["status"]] += 1
-                progress("Scoring", min(done, len(answers)), len(answers))
-                yield entry
-
-        count = scoring.write_rows(rows(), out)
-    summary = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
-    missing = count - len(answers)
-    typer.echo(f"{count} of {len(known)} episodes: {summary}" + (f" ({missing} unanswered: 0)" if missing else ""))
+        if taken_back:
+            lines = _handout(loaded, submissions, model or submissions.absolute().name, out, progress)
+        else:
+            lines = _lines(loaded, submissions, out, progress)
+    for line in lines:
+        typer.echo(line)
     typer.echo(f"Rows: {out}")
+
+
+def _lines(edition: Edition, file: Path, out: Path, progress: console.Progress) -> list[str]:
+    """Judge a file of answers; what to print of it."""
+    from collections import Counter
+
+    from finskillbench.runs.afterwards import scoring
+
+    known = {episode.task_id for episode in edition.episodes()}
+    answers = scoring.read_submissions(file, known)
+    statuses: Counter[str] = Counter()
+
+    def rows():
+        for done, entry in enumerate(scoring.score(edition, answers), start=1):
+            statuses[entry["status"]] += 1
+            progress("Scoring", min(done, len(answers)), len(answers))
+            yield entry
+
+    count = scoring.write_rows(rows(), out)
+    missing = count - len(answers)
+    return [
+        f"{count} of {len(known)} episodes: {_counted(statuses)}" + (f" ({missing} unanswered: 0)" if missing else "")
+    ]
+
+
+def _handout(edition: Edition, folder: Path, model: str, out: Path, progress: console.Progress) -> list[str]:
+    """Judge what came back in a hand-out; what to print of it."""
+    from collections import Counter
+
+    from finskillbench.analysis.summary import summary_table
+    from finskillbench.analysis.text import render_text
+    from finskillbench.edition.store import refuse_inside_edition
+    from finskillbench.errors import InputError
+    from finskillbench.runs.handout.take_back import take_back
+    from finskillbench.runs.store.rows import to_frame, write_rows
+
+    if out.is_dir():
+        raise InputError(f"{out}: is a folder; name a file")
+    refuse_inside_edition(out)
+    rows = list(take_back(edition, folder, model, progress=lambda done, total: progress("Scoring", done, total)))
+    frame = to_frame(rows)
+    write_rows(out, frame)
+    missing = sum(row.answer_digest is None for row in rows)
+    counted = _counted(Counter(row.status.value for row in rows))
+    return [
+        render_text(summary_table(frame)),
+        f"{len(rows)} episodes: {counted}" + (f" ({missing} unanswered: 0)" if missing else ""),
+    ]
+
+
+def _counted(statuses: Counter[str]) -> str:
+    return ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))

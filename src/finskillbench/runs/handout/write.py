@@ -1,0 +1,159 @@
+"""Episodes as folders: the words of the task, its data at full precision, the skills of an arm, and nothing later."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from finskillbench.domains import by_name
+from finskillbench.domains.base import Answer
+from finskillbench.edition import Edition
+from finskillbench.edition.publish import CANARY_TEXT
+from finskillbench.edition.store import CANARY_FILE, new_folder
+from finskillbench.episode import Episode
+from finskillbench.errors import InputError
+from finskillbench.harness.compaction import refers_to_facts
+from finskillbench.harness.conditions import Condition, Mount, mount, parse_condition
+from finskillbench.harness.prompts import task_prompt
+from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage, curated, placebo
+from finskillbench.runs.plan.items import choose_episodes
+from finskillbench.runs.store.files import file_name
+
+RECORD, ANSWER = "handout.json", "answer.json"
+"""What was handed out, at the top; and what an agent leaves in the folder of an episode."""
+FORMAT = 1
+
+_DATA, _SKILLS = "data", "skills"
+_DUMP = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
+_INSTRUCTIONS = """\
+You are an investment analyst taking part in a controlled benchmark. This folder is one task: financial data as it was \
+known on one date, and one structured answer that is asked for.
+
+Rules
+- Work only with what is in this folder. Do not use anything that became known after `as_of_date`.
+- `data/` holds each field of the input at full precision, one JSON file a field. Where the task speaks of \
+`get_task_data(field)`, read `data/<field>.json`.
+{skills}- Write your answer to `answer.json`: one JSON object that follows the answer schema, which `schema.json` says \
+as a JSON schema. Give null for a value that cannot be determined. Do not decline the task.
+
+"""
+_WITH_SKILLS = """\
+- `skills/` holds documents and tested scripts of experts. Read the `SKILL.md` of one that fits the task and follow \
+its guidance; `python skills/<name>/scripts/<script>.py --input FILE` runs a script on a JSON file.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What was handed out: `edition` and `mount` are digests, `tasks` maps folders to task ids."""
+
+    format: int = FORMAT
+    edition: str
+    condition: str
+    mount: str
+    tasks: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def hand_out(
+    edition: Edition,
+    out: Path,
+    condition: str = Condition.NO_SKILL.value,
+    subtasks: Sequence[str] | None = None,
+    *,
+    limit: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Record:
+    """Write a folder for each episode: `prompt.md`, `schema.json`, `data/`, `skills/` of the arm, and a canary.
+
+    Parameters
+    ----------
+    edition : with or without its truth, of which nothing is handed out.
+    out : a new folder.
+    condition : an arm that gives an agent documents or scripts, or nothing.
+    subtasks : names; None takes every subtask of the edition.
+    limit : first episodes of each subtask; None takes the number of the full-run protocol.
+    progress : called with the episodes that are written, and all of them.
+
+    Raises
+    ------
+    InputError : no such arm or subtask, an arm that no folder can give, a `limit` below 1, no episode, or an `out` that
+        is not empty or cannot be written. Nothing is left half-written.
+    EditionError : the panels cannot be read.
+    """
+    if limit is not None and limit < 1:
+        raise InputError(f"limit is {limit}; it must be at least 1")
+    mounted = _mounted(condition)
+    wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
+    episodes = choose_episodes(edition.episodes(wanted), limit)
+    if not episodes:
+        raise InputError("the edition has no episode of the chosen subtasks")
+    record = Record(edition=edition.digest, condition=condition, mount=mounted.digest)
+    names = {episode.task_id: file_name(episode.task_id) for episode in episodes}
+    # Compared without case: some file systems do not tell Task-1 from task-1.
+    if len({name.lower() for name in names.values()} | {_SKILLS}) <= len(names):
+        raise InputError("two task ids of this hand-out would share a folder; rename one of them")
+    with new_folder(out) as folder:
+        shared = folder / _SKILLS
+        for name, package in mounted.packages.items():
+            _copy(package, mounted, shared / name)
+        for done, episode in enumerate(episodes, 1):
+            name = names[episode.task_id]
+            record.tasks[name] = episode.task_id
+            _write(folder / name, edition, episode, shared if mounted.packages else None)
+            progress(done, len(episodes))
+        shutil.rmtree(shared, ignore_errors=True)
+        (folder / RECORD).write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2))
+    return record
+
+
+def _mounted(condition: str) -> Mount:
+    mounted = mount(parse_condition(condition), curated(), placebo())
+    if mounted.arm.own or mounted.arm.inline or mounted.arm.indexes_scripts:
+        raise InputError(
+            f"condition {condition!r} takes tools of our loop, which a folder does not have; hand out no_skill, "
+            "curated, docs_only or placebo"
+        )
+    return mounted
+
+
+def _write(folder: Path, edition: Edition, episode: Episode, skills: Path | None) -> None:
+    answer = _answer(episode)
+    (folder / _DATA).mkdir(parents=True)
+    words = _INSTRUCTIONS.format(skills="" if skills is None else _WITH_SKILLS) + task_prompt(episode, answer)
+    (folder / "prompt.md").write_text(words + "\n", encoding="utf-8")
+    if answer is not None:
+        (folder / "schema.json").write_bytes(orjson.dumps(answer.model_json_schema(), option=orjson.OPT_INDENT_2))
+    for name, value in readable(edition, episode).items():
+        (folder / _DATA / f"{file_name(name)}.json").write_bytes(orjson.dumps(value, option=_DUMP))
+    (folder / CANARY_FILE).write_text(CANARY_TEXT, encoding="utf-8")
+    if skills is not None:  # the same bytes in every folder take their room once
+        shutil.copytree(skills, folder / _SKILLS, copy_function=os.link)
+
+
+def readable(edition: Edition, episode: Episode) -> dict[str, Any]:
+    """Every field of an input as an agent may read it: at full precision, facts as they were filed."""
+    filings = edition.filings
+    return {
+        name: filings.as_filed(value) if filings is not None and refers_to_facts(value) else edition.resolved(value)
+        for name, value in episode.input.items()
+    }
+
+
+def _answer(episode: Episode) -> type[Answer] | None:
+    try:
+        return by_name(episode.sub_task).answer
+    except InputError:
+        return None
+
+
+def _copy(package: SkillPackage, mounted: Mount, folder: Path) -> None:
+    names = [SKILL_FILE, *package.references, *(package.scripts if mounted.arm.scripts else ())]
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(package.root / name, folder / name)

@@ -1,0 +1,150 @@
+"""Episodes as folders: all that the tools serve and nothing later, and answers that come back as rows."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+import pytest
+
+from finskillbench import cli
+from finskillbench.edition import Edition
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition
+from finskillbench.runs.execute.run import run
+from finskillbench.runs.handout.take_back import HARNESS, take_back
+from finskillbench.runs.handout.write import ANSWER, RECORD, hand_out
+from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.rows import SCHEMA
+from finskillbench.runs.store.trajectories import read_trajectory
+
+DAY = re.compile(rb"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
+
+
+@pytest.fixture(scope="module")
+def handed(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("handout") / "out"
+    hand_out(synthetic_edition, out, "curated", limit=2)
+    return out
+
+
+def _record(folder: Path) -> Mapping[str, Any]:
+    return orjson.loads((folder / RECORD).read_bytes())
+
+
+def test_a_folder_holds_what_an_agent_would_be_served(synthetic_edition: Edition, handed: Path) -> None:
+    record = _record(handed)
+    assert len(record["tasks"]) == 2 * len(synthetic_edition.sub_tasks)
+    for name, task_id in record["tasks"].items():
+        (episode,) = [one for one in synthetic_edition.episodes() if one.task_id == task_id]
+        folder = handed / name
+        files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+        assert {f"data/{field}.json" for field in episode.input} <= files
+        assert {"prompt.md", "schema.json", "skills/portfolio-construction/SKILL.md"} <= files
+        assert not [name for name in files if "truth" in name or "certificate" in name]
+        words = (folder / "prompt.md").read_text()
+        assert episode.prompt.task_description in words
+        assert "read `data/<field>.json`" in words
+    covariance = next(handed.glob("pc_uncon*/data/covariance_matrix.json"))
+    assert len(orjson.loads(covariance.read_bytes())["matrix"]) >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["synthetic", "real"])
+def test_nothing_in_it_is_later_than_its_day(which: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Every byte of every episode, but for the skills, which are the same for all."""
+    edition: Edition = request.getfixturevalue(f"{which}_edition")
+    record = hand_out(edition, tmp_path / "out", limit=10_000)
+    days = {episode.task_id: episode.as_of_date.isoformat().encode() for episode in edition.episodes()}
+    assert len(record.tasks) == len(days)
+    for name, task_id in record.tasks.items():
+        for path in (tmp_path / "out" / name).rglob("*"):
+            if path.is_file():
+                later = [day for day in DAY.findall(path.read_bytes()) if day > days[task_id]]
+                assert not later, (path, later[:3])
+
+
+def test_answers_come_back_as_rows_of_a_run(
+    synthetic_edition: Edition, handed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = run(synthetic_edition, ["baseline/reference"], ["curated"], limit=2, out=tmp_path / "run").rows
+    tasks = {task_id: name for name, task_id in _record(handed)["tasks"].items()}
+    left_out = sorted(tasks)[0]
+    for task_id, name in tasks.items():
+        if task_id != left_out:
+            item = Item("baseline/reference", Condition.CURATED, task_id, 0)
+            answer = read_trajectory(tmp_path / "run" / item.trajectory).trace.answer
+            assert answer is not None
+            (handed / name / ANSWER).write_text(answer)
+    out = tmp_path / "rows.parquet"
+    assert cli.main(["score", str(synthetic_edition.path), str(handed), "--model", "mine", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "(1 unanswered: 0)" in printed
+    assert "mine" in printed
+    rows = pl.read_parquet(out)
+    assert rows.columns == list(SCHEMA)
+    assert set(rows["harness"]) == {HARNESS}
+    same = ["task_id", "sub_task", "condition", "score", "status", "answer_digest", "mount", "edition"]
+    answered = pl.col("task_id") != left_out
+    assert rows.filter(answered).sort("task_id").select(same).equals(ours.filter(answered).sort("task_id").select(same))
+    (missing,) = rows.filter(~answered).to_dicts()
+    assert (missing["status"], missing["score"]) == ("incomplete_submission", 0.0)
+
+
+def test_what_comes_back_spoiled_is_told(synthetic_edition: Edition, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    hand_out(synthetic_edition, out, subtasks=["normalization"], limit=4)
+    first, second, third, _ = sorted(path for path in out.iterdir() if path.is_dir())
+    (first / ANSWER).write_bytes(b'{"a": "\xff"}')
+    (second / ANSWER).write_text(" \n")
+    statuses = {row.task_id: row.status.value for row in take_back(synthetic_edition, out, "mine")}
+    assert sorted(statuses.values()) == ["incomplete_submission"] * 3 + ["invalid_submission"]
+    (third / ANSWER).symlink_to("/etc/passwd")
+    with pytest.raises(InputError, match="no plain file"):
+        list(take_back(synthetic_edition, out, "mine"))
+    (third / ANSWER).unlink()
+    os.mkfifo(third / ANSWER)
+    with pytest.raises(InputError, match="no plain file"):
+        list(take_back(synthetic_edition, out, "mine"))
+    (third / ANSWER).unlink()
+    whole = (out / RECORD).read_bytes()
+    for change, words in (
+        ({"edition": "0" * 64}, "handed out of edition 000000000000"),
+        ({"format": 2}, "format 2 is of another version"),
+        ({"condition": "none"}, "condition 'none' is unknown"),
+        ({"tasks": {"x": "nobody"}}, "names the task 'nobody'"),
+        ({"tasks": {"../x": synthetic_edition.episodes()[0].task_id}}, "is no folder of a hand-out"),
+        ({"tasks": 1}, "no record of a hand-out"),
+    ):
+        (out / RECORD).write_bytes(orjson.dumps({**orjson.loads(whole), **change}))
+        with pytest.raises(InputError, match=words):
+            list(take_back(synthetic_edition, out, "mine"))
+    (out / RECORD).write_bytes(b"{")
+    with pytest.raises(InputError, match="no record of a hand-out"):
+        list(take_back(synthetic_edition, out, "mine"))
+
+
+@pytest.mark.parametrize("condition", ["self_generated", "self_generated_persistent", "inline", "scripts_only", "none"])
+def test_an_arm_that_no_folder_can_give_is_refused(synthetic_edition: Edition, tmp_path: Path, condition: str) -> None:
+    with pytest.raises(InputError, match="condition"):
+        hand_out(synthetic_edition, tmp_path / "out", condition)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_arms_differ_in_their_skills_alone(synthetic_edition: Edition, tmp_path: Path) -> None:
+    for condition in ("no_skill", "docs_only", "curated"):
+        hand_out(synthetic_edition, tmp_path / condition, condition, ["rebalancing"], limit=1)
+    (plain,), (documents,), (whole,) = (
+        [path for path in (tmp_path / name).iterdir() if path.is_dir()] for name in ("no_skill", "docs_only", "curated")
+    )
+    assert not (plain / "skills").exists()
+    assert "skills/" not in (plain / "prompt.md").read_text()
+    assert not list(documents.rglob("scripts"))
+    assert list(whole.rglob("scripts/*.py"))
+    for path in (plain / "data").iterdir():
+        assert path.read_bytes() == (whole / "data" / path.name).read_bytes()
