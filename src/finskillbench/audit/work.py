@@ -29,7 +29,7 @@ from finskillbench.scoring.values import is_array, is_object
 
 _CHUNK = 40
 """Episodes of one piece."""
-_COLLECTED = 100_000
+_COLLECTED = 1_000_000
 """New objects after which a process looks for garbage: the rows that tools return are many, and hold no cycles."""
 _ALONE = 64
 """Episodes up to which starting other processes takes longer than the work."""
