@@ -27,8 +27,8 @@ from finskillbench.episode import Episode, Prompt, Status, Verdict
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
-from finskillbench.harness.prompts import task_prompt
 from finskillbench.harness.seat import Surroundings
+from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.events import Finished
 from finskillbench.runs.store.journal import Journal

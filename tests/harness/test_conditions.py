@@ -8,9 +8,9 @@ import pytest
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, mount, parse_condition, prove_mount
 from finskillbench.harness.model import ToolCall, Turn
-from finskillbench.harness.prompts import LAST_TURN, SYSTEM_PROMPT, arm_prompt
 from finskillbench.harness.skills.memory import Feedback, Memory
 from finskillbench.harness.tools import tool_specs
+from finskillbench.harness.words.prompts import LAST_TURN, SYSTEM_PROMPT, arm_prompt
 
 ALWAYS = ("submit_answer", "load_skill", "load_references", "get_task_data")
 DOMAIN = "portfolio_construction"

@@ -5,7 +5,7 @@ import orjson
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.conditions import MAX_TURNS
 from finskillbench.harness.model import ToolCall, Turn, Usage
-from finskillbench.harness.prompts import LAST_TURN, REMINDER
+from finskillbench.harness.words.prompts import LAST_TURN, REMINDER
 
 SUBMIT = ToolCall("s", "submit_answer", '{"answer": "{}"}')
 READ = ToolCall("r", "get_task_data", '{"field": "objective"}')

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from finskillbench.edition.load import PublicFilings
 from finskillbench.episode import Episode
-from finskillbench.harness.compaction import compact_input
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.model import ToolCall
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import MAX_RESULT_CHARS, tool_specs
 from finskillbench.harness.trace import CallOutcome
+from finskillbench.harness.words.compaction import compact_input
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.filings.query import AXES, DURATIONS, LARGEST_LIMIT, FactStore, FiledStore
 

@@ -21,18 +21,18 @@ from finskillbench.edition import Edition
 from finskillbench.edition.manifest import read_manifest
 from finskillbench.episode import Episode, JsonObject, Profile
 from finskillbench.errors import InputError
-from finskillbench.harness.compaction import refers_to_facts
 from finskillbench.harness.conditions import Condition, Mount, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import ToolCall, ToolSpec
 from finskillbench.harness.models import get_model
 from finskillbench.harness.programs.reference import find_recipe
-from finskillbench.harness.prompts import INPUT_SECTION, SCHEMA_SECTION, SYSTEM_PROMPT, task_prompt
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import tool_specs
 from finskillbench.harness.trace import Trace
+from finskillbench.harness.words.compaction import refers_to_facts
+from finskillbench.harness.words.prompts import INPUT_SECTION, SCHEMA_SECTION, SYSTEM_PROMPT, task_prompt
 from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT, VISIBLE
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 from finskillbench.scoring.values import array, is_object, mapping, text

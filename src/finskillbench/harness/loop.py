@@ -15,12 +15,12 @@ from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN, clean_turn
 from finskillbench.harness.conditions import MAX_TURNS, Mount
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Turn
-from finskillbench.harness.prompts import LAST_TURN, REMINDER
 from finskillbench.harness.seat import Seat, Surroundings
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.toolbox import TaskData
 from finskillbench.harness.tools import SUBMIT_ANSWER
 from finskillbench.harness.trace import OURS, CallRecord, Ended, Trace
+from finskillbench.harness.words.prompts import LAST_TURN, REMINDER
 from finskillbench.redaction import logger
 
 _LOG = logger(__name__)
@@ -46,7 +46,7 @@ async def run_episode(
     ----------
     model : who answers.
     episode : what it may see.
-    base_prompt : the task prompt of `finskillbench.harness.prompts.task_prompt`, the same in every condition.
+    base_prompt : the task prompt of `finskillbench.harness.words.prompts.task_prompt`, the same in every condition.
     task_data : gives the input at full precision, called only when a tool needs it.
     mounted : the arm and its packages.
     surroundings : script runner, filings, scratch folder, clock and sleep.

@@ -20,10 +20,10 @@ from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import InternalError
 from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, package_names, script_index
 from finskillbench.harness.model import ToolSpec
-from finskillbench.harness.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, arm_prompt
 from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import tool_specs
+from finskillbench.harness.words.prompts import LAST_TURN, REMINDER, SYSTEM_PROMPT, arm_prompt
 from finskillbench.scoring.values import is_object
 
 SHORTEST_LINE = 40

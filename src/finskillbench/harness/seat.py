@@ -13,11 +13,11 @@ from finskillbench.errors import FinSkillBenchError, ProviderError
 from finskillbench.harness.cleaning import clean_text
 from finskillbench.harness.conditions import Mount, prove_mount
 from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec
-from finskillbench.harness.prompts import SYSTEM_PROMPT, arm_prompt, prompt_digest
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
 from finskillbench.harness.tools import tool_specs
 from finskillbench.harness.trace import CallOutcome, CallRecord, Ended, ToolRecord, Trace
+from finskillbench.harness.words.prompts import SYSTEM_PROMPT, arm_prompt, prompt_digest
 from finskillbench.redaction import redactor_of_process
 
 
@@ -43,7 +43,7 @@ class Seat:
     ----------
     name : of whoever plays; `harness` : whose loop it is, as rows say it.
     episode : what may be seen.
-    base_prompt : the task prompt of `finskillbench.harness.prompts.task_prompt`, the same in every condition.
+    base_prompt : the task prompt of `finskillbench.harness.words.prompts.task_prompt`, the same in every condition.
     task_data : gives the input at full precision, called only when a tool needs it.
     mounted : the arm and its packages.
     around : script runner, filings, scratch folder, clock and sleep.

@@ -11,7 +11,6 @@ import orjson
 
 from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError
-from finskillbench.harness.compaction import refers_to_facts
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.model import ToolCall, ToolSpec
 from finskillbench.harness.skills.loader import SkillPackage, script_path
@@ -26,6 +25,7 @@ from finskillbench.harness.tools import (
     shorten,
 )
 from finskillbench.harness.trace import CallOutcome
+from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.redaction import logger
 from finskillbench.scoring.values import is_array, is_object
 

@@ -12,10 +12,10 @@ from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import Episode, JsonObject, Submission, Verdict
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Mount, mount, parse_condition
-from finskillbench.harness.prompts import arm_prompt, task_prompt
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.loader import curated, placebo
 from finskillbench.harness.skills.runner import check_guards, script_runner
+from finskillbench.harness.words.prompts import arm_prompt, task_prompt
 from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.verdicts import judge
 from finskillbench.sandbox.runner import ScriptRunner

@@ -12,8 +12,8 @@ from finskillbench.harness.agents.play import HARNESS, play_episode
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.failures import OTHERS
 from finskillbench.harness.model import Usage
-from finskillbench.harness.prompts import SYSTEM_PROMPT
 from finskillbench.harness.trace import Trace
+from finskillbench.harness.words.prompts import SYSTEM_PROMPT
 from finskillbench.runs.verdicts import judge
 
 ANSWER = '{"weights": {"AAA": 1.0}}'

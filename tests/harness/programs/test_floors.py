@@ -15,8 +15,8 @@ from finskillbench.episode import Profile
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.programs.floors import Heuristic, heuristic_answer
-from finskillbench.harness.prompts import task_prompt
 from finskillbench.harness.seat import Surroundings
+from finskillbench.harness.words.prompts import task_prompt
 
 FITTED = [subtask for subtask in subtasks() if subtask.heuristic]
 EPISODES = 40

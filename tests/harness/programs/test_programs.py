@@ -17,8 +17,8 @@ from finskillbench.harness.model import Model
 from finskillbench.harness.models import BASELINES, get_model
 from finskillbench.harness.programs.floors import Trivial
 from finskillbench.harness.programs.nop import Nop
-from finskillbench.harness.prompts import task_prompt
 from finskillbench.harness.skills.loader import curated
+from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
 PACKAGES = curated()

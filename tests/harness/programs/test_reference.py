@@ -9,11 +9,11 @@ import pytest
 from finskillbench.domains import by_name
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.models import get_model
-from finskillbench.harness.prompts import task_prompt
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.skills.memory import Memory
 from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.trace import Trace
+from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.sandbox.runner import ScriptRunner
 
 PACKAGES = curated()

@@ -14,12 +14,12 @@ from finskillbench.harness.agents import Agent, Task
 from finskillbench.harness.cleaning import clean_turn
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.model import Message, ToolCall, Turn, Usage
-from finskillbench.harness.prompts import SYSTEM_PROMPT
 from finskillbench.harness.seat import Seat, Surroundings
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.toolbox import TaskData
 from finskillbench.harness.tools import SUBMIT_ANSWER
 from finskillbench.harness.trace import CallRecord, Ended, Trace
+from finskillbench.harness.words.prompts import SYSTEM_PROMPT
 from finskillbench.redaction import logger
 
 HARNESS = "python"

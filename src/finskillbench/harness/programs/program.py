@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import ClassVar
 
 from finskillbench.harness.model import Message, ToolSpec, Turn, Usage
-from finskillbench.harness.tokens import input_tokens, output_tokens
+from finskillbench.harness.words.tokens import input_tokens, output_tokens
 
 
 class Program(ABC):
     """A model that is a program: stateless, every decision read off the conversation.
 
     Its tokens are those that a language model with the same conversation would be billed for, estimated by
-    `finskillbench.harness.tokens`; its price is zero.
+    `finskillbench.harness.words.tokens`; its price is zero.
     """
 
     name: ClassVar[str]

@@ -11,7 +11,7 @@ import orjson
 from finskillbench.domains import Naive, Subtask, by_name
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, Turn
-from finskillbench.harness.prompts import APPENDIX, INPUT_SECTION, SCHEMA_SECTION
+from finskillbench.harness.words.prompts import APPENDIX, INPUT_SECTION, SCHEMA_SECTION
 from finskillbench.scoring.values import is_object
 
 _SUB_TASK = re.compile(r"^Subtask: (\S+)$", re.MULTILINE)

@@ -11,7 +11,7 @@ from finskillbench.domains.base import Subtask
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.harness.prompts import task_prompt
+from finskillbench.harness.words.prompts import task_prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from finskillbench.edition.publish import CANARY_TEXT
 from finskillbench.edition.store import CANARY_FILE, new_folder
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.harness.compaction import refers_to_facts
 from finskillbench.harness.conditions import Condition, Mount, mount, parse_condition
-from finskillbench.harness.prompts import task_prompt
 from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage, curated, placebo
+from finskillbench.harness.words.compaction import refers_to_facts
+from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.store.files import file_name
 

@@ -22,8 +22,8 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import MAX_TURNS, Condition
 from finskillbench.harness.model import Usage
 from finskillbench.harness.models import BASELINES
-from finskillbench.harness.prompts import VERDICTS_SHOWN
 from finskillbench.harness.providers.prices import Price, PriceTable
+from finskillbench.harness.words.prompts import VERDICTS_SHOWN
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.rehearsal import Play, Rehearsal
 from finskillbench.runs.plan.streams import Shard, make_streams, missing

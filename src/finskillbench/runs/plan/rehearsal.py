@@ -19,13 +19,13 @@ from finskillbench.errors import EditionError
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import get_model
-from finskillbench.harness.prompts import LAST_TURN, REMINDER
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.loader import curated, placebo
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
 from finskillbench.harness.skills.runner import check_guards, script_runner
-from finskillbench.harness.tokens import CHARACTERS_PER_TOKEN, MESSAGE_CHARACTERS
 from finskillbench.harness.trace import Trace
+from finskillbench.harness.words.prompts import LAST_TURN, REMINDER
+from finskillbench.harness.words.tokens import CHARACTERS_PER_TOKEN, MESSAGE_CHARACTERS
 from finskillbench.runs.execute.material import Material, prepare
 from finskillbench.runs.plan.items import Plan
 

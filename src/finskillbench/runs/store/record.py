@@ -14,7 +14,7 @@ import orjson
 
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.prompts import wording_digest
+from finskillbench.harness.words.prompts import wording_digest
 from finskillbench.runs.plan.items import Item, Plan, digest_of, list_items
 from finskillbench.runs.store.files import write_beside
 from finskillbench.runs.store.version import code_version, scorer_version

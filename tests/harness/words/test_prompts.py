@@ -12,9 +12,10 @@ from pydantic import BaseModel, Field
 from finskillbench.domains import by_name, subtasks
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError, InputError
-from finskillbench.harness.compaction import compact_input, compact_value
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.prompts import (
+from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
+from finskillbench.harness.words.compaction import compact_input, compact_value
+from finskillbench.harness.words.prompts import (
     APPENDIX,
     MAX_TASK_PROMPT,
     VERDICTS_SHOWN,
@@ -22,8 +23,7 @@ from finskillbench.harness.prompts import (
     prompt_digest,
     task_prompt,
 )
-from finskillbench.harness.schema import render_schema
-from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
+from finskillbench.harness.words.schema import render_schema
 
 DOMAIN = "portfolio_construction"
 

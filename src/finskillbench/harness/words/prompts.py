@@ -12,10 +12,10 @@ from pydantic import BaseModel
 
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError
-from finskillbench.harness.compaction import compact_input
 from finskillbench.harness.conditions import MAX_TURNS, Mount
-from finskillbench.harness.schema import render_schema
 from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.words.compaction import compact_input
+from finskillbench.harness.words.schema import render_schema
 
 MAX_TASK_PROMPT = 12_000
 """Characters of a task prompt in any condition, apart from what an arm puts behind it that differs from episode to
