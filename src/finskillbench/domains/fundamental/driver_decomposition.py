@@ -137,9 +137,9 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
     ratios = _by_name(_drivers(expected, "margin_drivers"))
     if ratios:
-        named = [(_name(driver), driver) for driver in _drivers(answer, "margin_drivers")]
-        recall = share(len({name for name, _ in named} & ratios.keys()), len(ratios))
-        found = [(driver, ratios[name]) for name, driver in named if name in ratios]
+        given = _drivers(answer, "margin_drivers")
+        found = [(driver, ratios[name]) for driver in given if (name := _name(driver)) in ratios]
+        recall = share(len({_name(driver) for driver, _ in found}), len(ratios))
         terms["margin_drivers"] = 0.5 * recall + 0.5 * _direction_accuracy(found)
         changes = _ramps(found, "delta_pp", truth)
         if changes and sized:
