@@ -87,7 +87,7 @@ class RiskObjects:
                 "mended": mended,
                 "beyond_mending": len(self.remediation) - mended,
                 "discriminating": len(serve),
-                "needing_a_model": sum(pair.remedy.compliant and pair.modelled for pair in serve),
+                "needing_a_model": sum(pair.remedy.compliant and pair.modelled is True for pair in serve),
             },
         }
 
