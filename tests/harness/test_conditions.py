@@ -2,11 +2,21 @@
 
 import dataclasses
 
+import msgspec
 import orjson
 import pytest
 
 from finskillbench.errors import InputError, InternalError
-from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, mount, parse_condition, prove_mount
+from finskillbench.harness.conditions import (
+    ARMS,
+    ArmName,
+    Condition,
+    Mount,
+    expected_tools,
+    mount,
+    parse_condition,
+    prove_mount,
+)
 from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.harness.skills.memory import Feedback, Memory
 from finskillbench.harness.tools import tool_specs
@@ -284,6 +294,33 @@ def test_only_the_persistent_arm_may_remember(scripted, play, condition: Conditi
 def test_an_unknown_condition_is_named_with_the_known_ones() -> None:
     with pytest.raises(InputError, match="'placbo' is unknown; choose from: no_skill, curated"):
         parse_condition("placbo")
+
+
+def test_an_arm_of_somebodys_own_mounts_what_it_was_given(package) -> None:
+    given = {"skill:mine": {package.name: package}}
+    mounted = mount("skill:mine", {"curated": package}, {}, given)
+    assert mounted.packages == given["skill:mine"]
+    assert mounted.arm == dataclasses.replace(ARMS[Condition.CURATED], condition="skill:mine", given=True)
+    assert mounted.digest != mount(Condition.CURATED, mounted.packages, {}).digest
+    with pytest.raises(InputError, match="'skill:other' has no folder; name it: --skills other=DIR"):
+        mount("skill:other", mounted.packages, {}, given)
+
+
+@pytest.mark.parametrize("name", ["", "Mine", "a/b", "..", "mine+", "x" * 65, "mine\n", "schön"])
+def test_an_unfit_name_for_skills_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="is no name for skills; take lower-case letters"):
+        parse_condition(f"skill:{name}")
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(f"skill:{name}", ArmName)
+
+
+@pytest.mark.parametrize("name", [*Condition, "skill:mine", "skill:v1.2_b-3"])
+def test_a_name_that_records_take_is_one_that_users_may_give(name: str) -> None:
+    assert msgspec.convert(str(name), ArmName) == parse_condition(name) == name
+    assert type(parse_condition(name)) is str
+    for other in (f"x{name}", f"{name} ", f"{name}\n"):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(other, ArmName)
 
 
 def test_expected_tools_follow_the_switches() -> None:

@@ -87,7 +87,7 @@ def test_a_package_smuggled_into_a_bare_arm_is_refused(mounts, package, conditio
     refused(mounts, condition, "mounted packages: portfolio-construction")
 
 
-@pytest.mark.parametrize("switch", ["documents", "scripts", "inline", "placebo", "own", "kept"])
+@pytest.mark.parametrize("switch", ["documents", "scripts", "inline", "placebo", "given", "own", "kept"])
 @pytest.mark.parametrize("condition", list(Condition))
 def test_an_arm_with_another_switch_is_refused(mounts, condition: Condition, switch: str) -> None:
     arm = dataclasses.replace(ARMS[condition], **{switch: not getattr(ARMS[condition], switch)})

@@ -71,7 +71,7 @@ class Bench:
         self.other = beside.other
         self.shared = Shared(edition, beside.raw_dir)
         packages = curated()
-        self.mounts: dict[Condition, Mount] = {
+        self.mounts: dict[str, Mount] = {
             condition: mount(condition, packages, {}) for condition in (Condition.NO_SKILL, Condition.CURATED)
         }
         self.loop = asyncio.new_event_loop()
@@ -141,7 +141,7 @@ class Seen:
         self._certificate = certificate
         self.returned: dict[str, str] = {}
         """What tools have returned so far, as the texts that an agent gets, by what was asked."""
-        self._traces: dict[tuple[str, Condition], Trace] = {}
+        self._traces: dict[tuple[str, str], Trace] = {}
 
     @cached_property
     def full_input(self) -> dict[str, Any]:
@@ -241,7 +241,7 @@ class Seen:
         tool = "query_xbrl"
         return {str(arguments): self._answered(tool, {"ticker": symbol, **arguments}) for arguments in asked}
 
-    def trace(self, program: str, condition: Condition = Condition.NO_SKILL) -> Trace:
+    def trace(self, program: str, condition: str = Condition.NO_SKILL) -> Trace:
         """A program playing the episode through the real loop."""
         key = program, condition
         if key not in self._traces:
@@ -285,7 +285,7 @@ class Seen:
             return 0.0
         return self.subtask.scorers[profile](submission, self.label.truth, self.full_input).value
 
-    def answered(self, program: str, condition: Condition = Condition.NO_SKILL) -> str:
+    def answered(self, program: str, condition: str = Condition.NO_SKILL) -> str:
         """What a program submitted; an empty text where it submitted nothing."""
         return self.trace(program, condition).answer or ""
 

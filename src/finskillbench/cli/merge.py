@@ -33,6 +33,6 @@ def merge(
         first = merged.missing[0]
         typer.echo(
             f"Missing:      {len(merged.missing)}, the first is {first.task_id} of {first.model} under "
-            f"{first.condition.value}, run {first.run_idx}"
+            f"{first.condition}, run {first.run_idx}"
         )
         raise typer.Exit(1)

@@ -99,7 +99,7 @@ def _table(title: str, estimates: Sequence[Estimate], amounts: Sequence[Amount])
     for model in dict.fromkeys(each.model for each in estimates):
         of_model = [(each, amount) for each, amount in pairs if each.model == model]
         rows += [
-            _row(model if number == 0 else "", each.condition.value, each.episodes, amount)
+            _row(model if number == 0 else "", each.condition, each.episodes, amount)
             for number, (each, amount) in enumerate(of_model)
         ]
         if len(of_model) > 1:

@@ -69,7 +69,7 @@ def _words(change: Change) -> str:
     score = f"{_number(change.before, 6)} -> {_number(change.after, 6)}"
     same = change.status_before == change.status_after
     status = "" if same else f" ({change.status_before} -> {change.status_after})"
-    return f"{item.model} {item.condition.value} {item.task_id} {item.run_idx} {change.profile.value} {score}{status}"
+    return f"{item.model} {item.condition} {item.task_id} {item.run_idx} {change.profile.value} {score}{status}"
 
 
 def _number(score: float | None, places: int) -> str:

@@ -3,16 +3,22 @@
 An arm is a few switches, so that a new one is a line in `ARMS`: whether documents can be loaded, whether scripts can be
 run, whether the documents stand in the prompt, whether irrelevant packages take the place of the curated ones, whether
 the agent writes its own, and whether it keeps them from one episode to the next.
+
+Beside the arms that are always there, any folder of packages that somebody brings is an arm `skill:NAME`. So an arm is
+known by its name, a text, and `arm_of` says what it grants.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Annotated
 
+import msgspec
 import orjson
 
 from finskillbench.domains import domain as registered
@@ -23,7 +29,7 @@ from finskillbench.harness.skills.memory import EMPTY, Memory
 
 
 class Condition(StrEnum):
-    """Names of the arms, as they appear in rows."""
+    """Names of the arms that are always there, as they appear in rows."""
 
     NO_SKILL = "no_skill"
     CURATED = "curated"
@@ -35,20 +41,28 @@ class Condition(StrEnum):
     SELF_GENERATED_PERSISTENT = "self_generated_persistent"
 
 
+GIVEN = "skill:"
+"""What the name of an arm begins with whose packages somebody brings."""
+_GIVEN_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
+ArmName = Annotated[str, msgspec.Meta(pattern=rf"^({'|'.join(Condition)}|{GIVEN}{_GIVEN_NAME})\Z")]
+"""The name of an arm, as records and rows are checked for it when they are read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arm:
     """What one condition grants; everything else is the same in every condition.
 
     `documents` can be loaded, `scripts` can be run, `inline` documents stand in the prompt, `placebo` packages take the
-    place of the curated ones, the agent writes its `own` skills, and they are `kept` from one episode to the next. The
-    names enter the digest of a mount.
+    place of the curated ones, or packages that were `given`, the agent writes its `own` skills, and they are `kept`
+    from one episode to the next. The names enter the digest of a mount.
     """
 
-    condition: Condition
+    condition: str
     documents: bool = False
     scripts: bool = False
     inline: bool = False
     placebo: bool = False
+    given: bool = False
     own: bool = False
     kept: bool = False
 
@@ -63,7 +77,7 @@ class Arm:
         return self.scripts and not self.documents and not self.inline
 
 
-ARMS: Mapping[Condition, Arm] = MappingProxyType(
+ARMS: Mapping[str, Arm] = MappingProxyType(
     {
         Condition.NO_SKILL: Arm(Condition.NO_SKILL),
         Condition.CURATED: Arm(Condition.CURATED, documents=True, scripts=True),
@@ -130,7 +144,7 @@ class Mount:
         found = {name: self.packages[name] for name in names if name in self.packages}
         if not found:
             raise InputError(
-                f"condition {self.arm.condition.value!r} shows each domain its own skill, "
+                f"condition '{self.arm.condition}' shows each domain its own skill, "
                 f"and none is named {' or '.join(map(repr, names)) or repr(domain)}"
             )
         return found
@@ -141,29 +155,52 @@ def package_names(domain: str) -> tuple[str, ...]:
     return tuple(folder.name for folder in registered(domain).skills)
 
 
-def parse_condition(name: str) -> Condition:
-    """Return the condition called `name`; raise `InputError` listing the known ones otherwise."""
-    try:
-        return Condition(name)
-    except ValueError:
-        known = ", ".join(Condition)
-        raise InputError(f"condition {name!r} is unknown; choose from: {known}") from None
+def arm_of(name: str) -> Arm:
+    """Return the arm called `name`; raise `InputError` listing the known ones otherwise."""
+    if name in ARMS:
+        return ARMS[name]
+    if re.fullmatch(GIVEN + _GIVEN_NAME, name):
+        return Arm(name, documents=True, scripts=True, given=True)
+    if name.startswith(GIVEN):
+        raise InputError(
+            f"{name.removeprefix(GIVEN)!r} is no name for skills; take lower-case letters, digits, dots, hyphens and "
+            "underscores, at most 64, the first a letter or digit"
+        )
+    raise InputError(f"condition {name!r} is unknown; choose from: {', '.join(Condition)}")
 
 
-def mount(condition: Condition, packages: Mapping[str, SkillPackage], placebos: Mapping[str, SkillPackage]) -> Mount:
-    """Mount what the arm of `condition` grants out of the curated `packages` or the `placebos` (name to package).
+def parse_condition(name: str) -> str:
+    """Return the name of an arm as it stands in rows; raise `InputError` listing the known ones otherwise."""
+    return str(arm_of(name).condition)
+
+
+def mount(
+    condition: str,
+    packages: Mapping[str, SkillPackage],
+    placebos: Mapping[str, SkillPackage],
+    given: Mapping[str, Mapping[str, SkillPackage]] = MappingProxyType({}),
+) -> Mount:
+    """Mount what the arm of `condition` grants.
+
+    Parameters
+    ----------
+    condition : the name of the arm.
+    packages, placebos : the curated packages and the irrelevant ones, by name.
+    given : the packages that each arm of somebody's own mounts, by its name.
 
     Raises
     ------
-    InputError : the arm needs packages and there are none.
+    InputError : no such arm, or the arm needs packages and there are none.
     """
-    arm = ARMS[condition]
+    arm = arm_of(condition)
     if not arm.mounts_packages:
         return Mount(arm)
-    mounted = placebos if arm.placebo else packages
+    mounted = given.get(condition, {}) if arm.given else placebos if arm.placebo else packages
+    if not mounted and arm.given:
+        raise InputError(f"condition '{arm.condition}' has no folder; name it: --skills {condition[len(GIVEN) :]}=DIR")
     if not mounted:
         kind = "placebo" if arm.placebo else "curated"
-        raise InputError(f"condition {condition.value!r} mounts {kind} skills, but no package was found")
+        raise InputError(f"condition '{arm.condition}' mounts {kind} skills, but no package was found")
     return Mount(arm, MappingProxyType(dict(mounted)), script_index(mounted) if arm.indexes_scripts else ())
 
 
@@ -198,7 +235,7 @@ def prove_mount(mounted: Mount, tools: Sequence[ToolSpec], domain: str, memory: 
     """
     offered = tuple(tool.name for tool in tools)
     expected = expected_tools(mounted.arm, domain)
-    condition = mounted.arm.condition.value
+    condition = mounted.arm.condition
     if offered != expected:
         raise InternalError(f"condition {condition}: tools on offer are {offered}, expected {expected}")
     if mounted.packages and not mounted.arm.mounts_packages:

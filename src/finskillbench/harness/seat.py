@@ -112,7 +112,7 @@ class Seat:
             task_id=self.episode.task_id,
             model=self.name,
             harness=self.harness,
-            condition=self.mounted.arm.condition.value,
+            condition=self.mounted.arm.condition,
             ended=ended,
             answer=self.toolbox.answer,
             error=None if failure is None else self.around.redact(clean_text(str(failure))),

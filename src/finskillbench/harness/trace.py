@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from finskillbench.episode import Submission
+from finskillbench.harness.conditions import ArmName
 from finskillbench.harness.model import Message, Stop, Usage
 
 OURS = "finskillbench"
@@ -60,7 +61,7 @@ class Trace:
     task_id: str
     model: str
     harness: str
-    condition: str
+    condition: ArmName
     ended: Ended
     answer: str | None
     error: str | None

@@ -30,7 +30,7 @@ from inspect_ai.model import GenerateConfig, ModelUsage
 
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Condition, parse_condition
+from finskillbench.harness.conditions import parse_condition
 from finskillbench.interop.samples import make_sample
 from finskillbench.interop.tasks import EVERYTHING
 from finskillbench.interop.verdict_scores import SCORER, to_results
@@ -101,17 +101,17 @@ def _read_run(run: Path) -> tuple[RunRecord, list[Row]]:
 
 def _choose(
     rows: Sequence[Row], models: Sequence[str] | None, conditions: Sequence[str] | None, run: Path
-) -> dict[tuple[str, Condition], list[Row]]:
+) -> dict[tuple[str, str], list[Row]]:
     """The rows of each wanted (model, condition), in the run's order."""
-    wanted = None if conditions is None else [parse_condition(name).value for name in conditions]
+    wanted = None if conditions is None else [parse_condition(name) for name in conditions]
     for column, names, present in (
         ("model", models, dict.fromkeys(row.model for row in rows)),
-        ("condition", wanted, dict.fromkeys(row.condition.value for row in rows)),
+        ("condition", wanted, dict.fromkeys(row.condition for row in rows)),
     ):
         unknown = [name for name in names or () if name not in present]
         if unknown:
             raise InputError(f"{run}: has no {column} {unknown[0]!r}; it holds {', '.join(present) or 'nothing'}")
-    arms: dict[tuple[str, Condition], list[Row]] = {}
+    arms: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if (models is None or row.model in models) and (wanted is None or row.condition in wanted):
             arms.setdefault((row.model, row.condition), []).append(row)
@@ -124,7 +124,7 @@ def _log(
     run: Path,
     record: RunRecord,
     model: str,
-    condition: Condition,
+    condition: str,
     rows: Sequence[Row],
     samples: list[EvalSample],
 ) -> EvalLog:
@@ -132,11 +132,11 @@ def _log(
     name = _task_name(rows)
     task = f"finskillbench/{name}"
     run_digest = hashlib.sha256(orjson.dumps([record.plan.digest, record.edition_digest])).hexdigest()
-    log_digest = hashlib.sha256(f"{run_digest}\0{model}\0{condition.value}".encode()).hexdigest()
+    log_digest = hashlib.sha256(f"{run_digest}\0{model}\0{condition}".encode()).hexdigest()
     scores = [(str(sample.id), (sample.scores or {}).get(SCORER)) for sample in samples]
     # Episodes of one model under one condition in the whole run; a shard's log is a part of it and never complete.
     complete = len(rows) >= record.plan.episodes * arguments.epochs
-    task_args = {"condition": condition.value, "edition": record.edition_path, "limit": arguments.limit}
+    task_args = {"condition": condition, "edition": record.edition_path, "limit": arguments.limit}
     ids = list(dict.fromkeys(row.task_id for row in rows))
     config = GenerateConfig(temperature=0.0, seed=arguments.seed, max_tokens=arguments.max_tokens)
     return EvalLog(
@@ -147,10 +147,10 @@ def _log(
             task_id=log_digest[22:44],
             created=_time(run / FILE),
             task=task,
-            task_display_name=f"{task} ({condition.value})",
+            task_display_name=f"{task} ({condition})",
             task_args=task_args,
             task_args_passed=task_args,
-            tags=[condition.value],
+            tags=[condition],
             solver="finskillbench/episode_loop",
             dataset=EvalDataset(name=name, location=record.edition_path, samples=len(ids), sample_ids=[*ids]),
             model=model,
@@ -158,9 +158,9 @@ def _log(
             config=EvalConfig(epochs=len({row.run_idx for row in rows})),
             packages={"finskillbench": record.code_version},
             metadata={
-                "condition": condition.value,
+                "condition": condition,
                 "edition": record.edition_digest,
-                "mount": record.mounts[condition.value],
+                "mount": record.mounts[condition],
                 "prompts": record.prompts_digest,
                 "scorer_version": list(dict.fromkeys(row.scorer_version for row in rows)),
                 "statuses": dict(Counter(row.status.value for row in rows).most_common()),

@@ -68,7 +68,7 @@ def test_baselines_use_what_the_plan_said(synthetic_edition: Edition, tmp_path: 
     for each in estimates:
         said = each.expected.calls, each.expected.input_tokens, each.expected.output_tokens
         most = each.most.calls, each.most.input_tokens, each.most.output_tokens
-        really = used(rows, each.model, each.condition.value)
+        really = used(rows, each.model, each.condition)
         assert each.episodes == limit * len(subtasks())
         assert all(bound >= figure for bound, figure in zip(most, really, strict=True))
         off = [expected / figure - 1 for expected, figure in zip(said, really, strict=True)]

@@ -78,7 +78,7 @@ class _Sitting:
         task = Task(
             seat.episode.task_id,
             seat.episode.sub_task,
-            seat.mounted.arm.condition.value,
+            seat.mounted.arm.condition,
             SYSTEM_PROMPT,
             seat.prompt,
             seat.tools,

@@ -234,7 +234,7 @@ def _printable(text: str) -> str:
 
 def _choice(trajectory: Trajectory, name: str) -> str | int:
     item = trajectory.item
-    return {"model": item.model, "condition": item.condition.value, "run_idx": item.run_idx}[name]
+    return {"model": item.model, "condition": item.condition, "run_idx": item.run_idx}[name]
 
 
 def _choices(trajectories: Sequence[Trajectory]) -> str:

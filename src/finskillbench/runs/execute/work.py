@@ -22,7 +22,7 @@ from finskillbench.episode import JsonObject, Status, Submission, Truth, Verdict
 from finskillbench.errors import Cause, InputError, RunStoppedError
 from finskillbench.harness.agents import Agent
 from finskillbench.harness.agents.play import play_episode
-from finskillbench.harness.conditions import Condition, Mount
+from finskillbench.harness.conditions import Mount
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import Entrant
@@ -86,7 +86,7 @@ class Work:
         plan: Plan,
         streams: Sequence[Stream],
         models: Mapping[str, Entrant],
-        mounts: Mapping[Condition, Mount],
+        mounts: Mapping[str, Mount],
         out: Path,
         limits: Limits,
         progress: Progress,

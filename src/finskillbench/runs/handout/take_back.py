@@ -97,7 +97,7 @@ def _trace(item: Item, answer: str | None, mount: str) -> Trace:
         task_id=item.task_id,
         model=item.model,
         harness=HARNESS,
-        condition=item.condition.value,
+        condition=item.condition,
         ended="no_answer" if answer is None else "submitted",
         answer=answer,
         error=None,

@@ -19,7 +19,7 @@ from statistics import fmean, variance
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import MAX_TURNS, Condition
+from finskillbench.harness.conditions import MAX_TURNS
 from finskillbench.harness.model import Usage
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.providers.prices import Price, PriceTable
@@ -74,7 +74,7 @@ class Estimate:
     """
 
     model: str
-    condition: Condition
+    condition: str
     episodes: int
     player: str
     sampled: int
@@ -111,7 +111,7 @@ def estimate(
     EditionError : the edition is damaged.
     """
     wanted = set(plan.items if left is None else left)
-    arms: dict[tuple[str, Condition], list[Item]] = {}
+    arms: dict[tuple[str, str], list[Item]] = {}
     for item in plan.items:
         arms.setdefault((item.model, item.condition), []).append(item)
 
@@ -224,7 +224,7 @@ _MEASURES: tuple[Callable[[Play], int], ...] = (
 """What has to be known well."""
 
 
-async def _sample(strata: Sequence[_Stratum], rehearsal: Rehearsal, player: str, condition: Condition) -> None:
+async def _sample(strata: Sequence[_Stratum], rehearsal: Rehearsal, player: str, condition: str) -> None:
     """Play a pilot, then twice as many, and so on, until the totals are known well enough.
 
     All strata grow alike: to follow the least certain one would leave out those whose costly episodes are still

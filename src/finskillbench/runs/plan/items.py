@@ -12,7 +12,7 @@ import orjson
 from finskillbench.domains import domain
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Condition
+from finskillbench.harness.conditions import ArmName
 from finskillbench.runs.store.files import file_name
 
 
@@ -21,14 +21,14 @@ class Item:
     """One piece of work, and the key of its row; `run_idx` counts repeats from 0."""
 
     model: str
-    condition: Condition
+    condition: ArmName
     task_id: str
     run_idx: int
 
     @property
     def arm(self) -> str:
         """Name of the trajectory folder."""
-        return f"{file_name(self.model)}__{self.condition.value}"
+        return f"{file_name(self.model)}__{file_name(self.condition)}"
 
     @property
     def trajectory(self) -> str:
@@ -51,12 +51,12 @@ class Plan:
 
 def digest_of(items: Sequence[Item]) -> str:
     """SHA-256 over some items in order."""
-    rows = [[item.model, item.condition.value, item.task_id, item.run_idx] for item in items]
+    rows = [[item.model, item.condition, item.task_id, item.run_idx] for item in items]
     return hashlib.sha256(orjson.dumps(rows)).hexdigest()
 
 
 def list_items(
-    models: Sequence[str], conditions: Sequence[Condition], task_ids: Sequence[str], epochs: int
+    models: Sequence[str], conditions: Sequence[str], task_ids: Sequence[str], epochs: int
 ) -> tuple[Item, ...]:
     """Every model with every condition on every episode, so many times, in the order of a plan."""
     return tuple(
@@ -83,7 +83,7 @@ def choose_episodes(episodes: Sequence[Episode], limit: int | None) -> tuple[Epi
 def make_plan(
     episodes: Sequence[Episode],
     models: Sequence[str],
-    conditions: Sequence[Condition],
+    conditions: Sequence[str],
     *,
     limit: int | None = None,
     epochs: int = 1,

@@ -16,7 +16,7 @@ from types import TracebackType
 
 from finskillbench.edition import Edition
 from finskillbench.errors import EditionError
-from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.conditions import mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import get_model
 from finskillbench.harness.seat import Surroundings
@@ -62,7 +62,7 @@ class Rehearsal:
     """
 
     def __init__(
-        self, edition: Edition, plan: Plan, conditions: Collection[Condition], *, allow_unconfined: bool = False
+        self, edition: Edition, plan: Plan, conditions: Collection[str], *, allow_unconfined: bool = False
     ) -> None:
         self._edition = edition
         self._episodes = {episode.task_id: episode for episode in plan.episodes}
@@ -71,8 +71,8 @@ class Rehearsal:
         self._material = lru_cache(maxsize=_CACHED_EPISODES)(self._prepare)
         self._model = cache(get_model)
         self._turns = asyncio.Semaphore(_AT_ONCE)
-        self._plays: dict[tuple[str, Condition, str, int], asyncio.Task[Play]] = {}
-        self._memories: dict[tuple[str, Condition, str], asyncio.Task[Trace]] = {}
+        self._plays: dict[tuple[str, str, str, int], asyncio.Task[Play]] = {}
+        self._memories: dict[tuple[str, str, str], asyncio.Task[Trace]] = {}
         self._allow_unconfined = allow_unconfined
         self._around = Surroundings()
         self._stack = ExitStack()
@@ -93,18 +93,18 @@ class Rehearsal:
     ) -> None:
         self._stack.close()
 
-    async def play(self, player: str, condition: Condition, task_id: str, verdicts: int) -> Play:
+    async def play(self, player: str, condition: str, task_id: str, verdicts: int) -> Play:
         """Let `player` play one episode under an arm; where the arm keeps skills, after so many `verdicts`."""
         key = player, condition, task_id, verdicts if self._mounts[condition].arm.kept else 0
         if key not in self._plays:
             self._plays[key] = asyncio.create_task(self._measured(*key))
         return await self._plays[key]
 
-    async def _measured(self, player: str, condition: Condition, task_id: str, verdicts: int) -> Play:
+    async def _measured(self, player: str, condition: str, task_id: str, verdicts: int) -> Play:
         memory = await self._remembered(player, condition, task_id, verdicts) if verdicts else EMPTY
         trace = await self._trace(player, condition, task_id, memory)
         if trace.error is not None:
-            what = f"{player} cannot play it under {condition.value}: {trace.error}"
+            what = f"{player} cannot play it under {condition}: {trace.error}"
             raise EditionError(f"{self._edition.path}: {task_id}: {what}; look at `finskillbench data validate`")
         return Play(
             calls=trace.turns,
@@ -115,7 +115,7 @@ class Rehearsal:
             between=-(-max(_between(trace)) // CHARACTERS_PER_TOKEN),
         )
 
-    async def _remembered(self, player: str, condition: Condition, task_id: str, verdicts: int) -> Memory:
+    async def _remembered(self, player: str, condition: str, task_id: str, verdicts: int) -> Memory:
         """What a stream holds after so many episodes: the skills saved in its first one, and words on each."""
         sub_task = self._episodes[task_id].sub_task
         key = player, condition, sub_task
@@ -125,7 +125,7 @@ class Rehearsal:
         skills = (await self._memories[key]).saved_skills
         return Memory(skills, (Feedback(task_id, "scored", 0.5),) * verdicts)
 
-    async def _trace(self, player: str, condition: Condition, task_id: str, memory: Memory) -> Trace:
+    async def _trace(self, player: str, condition: str, task_id: str, memory: Memory) -> Trace:
         async with self._turns:
             material = self._material(task_id)
             return await run_episode(

@@ -16,7 +16,7 @@ import orjson
 
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import ARMS
+from finskillbench.harness.conditions import arm_of
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.store.journal import JOURNAL
@@ -47,7 +47,7 @@ class Shard:
     def holds(self, stream: Stream) -> bool:
         """Whether a stream belongs to this part; depends on its first item alone, not on the rest of the plan."""
         first = stream.items[0]
-        key = orjson.dumps([first.model, first.condition.value, first.task_id, first.run_idx])
+        key = orjson.dumps([first.model, first.condition, first.task_id, first.run_idx])
         return int.from_bytes(hashlib.sha256(key).digest()[:8], "big") % self.of == self.number - 1
 
 
@@ -70,8 +70,8 @@ def make_streams(plan: Plan) -> tuple[Stream, ...]:
     keeping: dict[tuple[str, str, int, str], list[Item]] = {}
     single: dict[tuple[int, str], list[Item]] = {}
     for item in plan.items:
-        if ARMS[item.condition].kept:
-            key = (item.model, item.condition.value, item.run_idx, sub_tasks[item.task_id])
+        if arm_of(item.condition).kept:
+            key = (item.model, item.condition, item.run_idx, sub_tasks[item.task_id])
             keeping.setdefault(key, []).append(item)
         else:
             single.setdefault((item.run_idx, item.task_id), []).append(item)

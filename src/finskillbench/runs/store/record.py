@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Condition
+from finskillbench.harness.conditions import ArmName
 from finskillbench.harness.words.prompts import wording_digest
 from finskillbench.runs.plan.items import Item, Plan, digest_of, list_items
 from finskillbench.runs.store.files import write_beside
@@ -29,7 +29,7 @@ class Arguments:
     """The arguments of a run that change its results; concurrency is not one of them."""
 
     models: tuple[str, ...]
-    conditions: tuple[Condition, ...]
+    conditions: tuple[ArmName, ...]
     subtasks: tuple[str, ...] | None
     limit: int | None
     epochs: int

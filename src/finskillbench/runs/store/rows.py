@@ -17,7 +17,7 @@ import polars as pl
 
 from finskillbench.domains import cluster_of
 from finskillbench.episode import Episode, Profile, Status, Verdict
-from finskillbench.harness.conditions import Condition
+from finskillbench.harness.conditions import ArmName
 from finskillbench.harness.model import Usage
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.plan.items import Item
@@ -53,7 +53,7 @@ class Row:
     model: str
     harness: str
     domain: str
-    condition: Condition
+    condition: ArmName
     task_id: str
     sub_task: str
     difficulty: str
@@ -107,7 +107,7 @@ class Row:
 
 
 _COLUMN_TYPES: Mapping[Any, pl.DataType] = {
-    **dict.fromkeys((str, str | None, Condition, Status, Profile | None), pl.String()),
+    **dict.fromkeys((str, str | None, Status, Profile | None), pl.String()),
     **dict.fromkeys((float, float | None), pl.Float64()),
     int: pl.Int64(),
     bool: pl.Boolean(),

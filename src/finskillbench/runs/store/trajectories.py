@@ -16,7 +16,6 @@ import orjson
 
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Condition
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.files import PART, write_beside
@@ -42,7 +41,7 @@ class Trajectory:
     @property
     def item(self) -> Item:
         """The piece of work that the trajectory is of."""
-        return Item(self.trace.model, Condition(self.trace.condition), self.trace.task_id, self.run_idx)
+        return Item(self.trace.model, self.trace.condition, self.trace.task_id, self.run_idx)
 
 
 def write_trajectory(folder: Path, item: Item, episode: Episode, trace: Trace, *, edition_digest: str) -> None:
@@ -72,7 +71,6 @@ def read_trajectory(path: Path) -> Trajectory:
     """
     try:
         trajectory = msgspec.json.decode(gzip.decompress(path.read_bytes()), type=Trajectory)
-        Condition(trajectory.trace.condition)
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: not a trajectory ({error})") from error
     except (OSError, EOFError, ValueError, zlib.error) as error:
