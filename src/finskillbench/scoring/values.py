@@ -10,10 +10,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
+_NO_OBJECTS = (str, float, int, list, type(None))
+"""Told at once; whether something is a `Mapping` takes a while to find out."""
+
 
 def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether a JSON value is an object."""
-    return isinstance(value, (dict, Mapping))  # nearly all are plain dicts, which are told at once
+    return isinstance(value, dict) or (not isinstance(value, _NO_OBJECTS) and isinstance(value, Mapping))
 
 
 def is_array(value: object) -> TypeGuard[list[Any]]:
@@ -23,6 +26,8 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 
 def number(value: object) -> float | None:
     """Return a JSON number as a finite double; booleans, numeric strings and the rest are None."""
+    if type(value) is float:  # nearly all are
+        return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -59,8 +64,7 @@ def objects(value: object) -> list[Mapping[str, Any]]:
 
 def numbers(value: object) -> dict[str, float]:
     """Return the numeric entries of a JSON object (ticker to weight, sector to contribution ...)."""
-    pairs = ((key, number(item)) for key, item in mapping(value).items())
-    return {key: item for key, item in pairs if item is not None}
+    return {key: amount for key, item in mapping(value).items() if (amount := number(item)) is not None}
 
 
 def first_numbers(source: Mapping[str, Any], *keys: str) -> dict[str, float]:

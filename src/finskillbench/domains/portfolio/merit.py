@@ -158,7 +158,7 @@ def judge_weights(problem: PortfolioProblem, weights: Floats, optimal: float, tr
 
 def submitted_weights(value: Mapping[str, float], tickers: Sequence[str]) -> Floats | None:
     """(n,) weights from a submitted map; None when it is empty or names a ticker outside the universe."""
-    if not value or set(value) - set(tickers):
+    if not value or not value.keys() <= set(tickers):
         return None
     weights = np.array([value.get(ticker, 0.0) for ticker in tickers])
     return None if float(np.abs(weights).max()) > 1e6 else weights

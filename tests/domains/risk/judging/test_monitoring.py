@@ -210,6 +210,14 @@ def test_entries_that_the_mandate_does_not_have_dilute() -> None:
     assert monitored(lambda answer: answer["constraints"].append(extra)) == pytest.approx(7 / 8)
 
 
+def test_a_search_for_the_right_entries_is_no_report() -> None:
+    def search(answer: Json, entries: int) -> None:
+        answer["constraints"].extend({"type": f"guess {n}", "status": "FAIL", "value": 0.3} for n in range(entries))
+
+    assert monitored(lambda answer: search(answer, 63)) == pytest.approx(7 / 70)
+    assert monitored(lambda answer: search(answer, 64)) == 0.0
+
+
 def test_contradictory_duplicates_are_no_breach_found_while_a_repeat_is_nothing() -> None:
     def both(answer: Json) -> None:
         answer["constraints"].append(answer["constraints"][1] | {"status": "PASS"})
