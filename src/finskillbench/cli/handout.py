@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from finskillbench.cli.display import console
+from finskillbench.cli.options import Limit, Subtasks
+from finskillbench.runs.handout import Layout
 
 EXAMPLE = """\b
 Examples:
   finskillbench handout editions/seven out/plain --limit 5
   finskillbench handout editions/seven out/skills --limit 5 --condition curated
-  finskillbench score editions/seven out/plain --model mine --out rows.parquet"""
+  finskillbench score editions/seven out/plain --model mine --out rows.parquet
+  finskillbench handout editions/seven out/tasks --limit 5 --format harbor"""
 
 
 def handout(
@@ -22,19 +25,23 @@ def handout(
     condition: Annotated[
         str, typer.Option(metavar="NAME", help="no_skill, curated, docs_only or placebo: the skills that go along.")
     ] = "no_skill",
-    subtask: Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")] = None,
-    limit: Annotated[
-        int | None,
+    subtask: Subtasks = None,
+    limit: Limit = None,
+    layout: Annotated[
+        Layout, typer.Option("--format", help="Plain folders, or tasks for `harbor run -p OUT`.")
+    ] = Layout.FOLDERS,
+    image: Annotated[
+        str | None,
         typer.Option(
-            min=1,
-            max=console.LARGEST,
-            help="First episodes of each subtask. Default: as many as the full-run protocol takes of its domain.",
+            metavar="NAME",
+            help="What the images of Harbor's tasks start from; with scripts one that has finskillbench.",
         ),
     ] = None,
 ) -> None:
     """Write each episode into a folder of its own: prompt, schema, data as of its day, skills.
 
-    An agent leaves `answer.json` in it, and `finskillbench score EDITION OUT` takes the answers back.
+    An agent leaves `answer.json` in it, and `finskillbench score EDITION OUT` takes the answers back, with --jobs those
+    that Harbor kept.
     """
     from finskillbench.edition import load_edition
     from finskillbench.runs.handout.write import ANSWER, hand_out
@@ -48,7 +55,15 @@ def handout(
             condition,
             subtask or None,
             limit=limit,
+            layout=layout,
+            image=image,
             progress=lambda done, total: progress("writing episodes", done, total),
         )
-    typer.echo(f"{len(record.tasks)} episodes under {condition}: {out}/*/prompt.md")
-    typer.echo(f"Answers go to {out}/*/{ANSWER}; then: finskillbench score {edition} {out} --model NAME --out ROWS")
+    count = f"{len(record.tasks)} episodes under {condition}"
+    score = f"finskillbench score {edition} {out}"
+    if layout is Layout.HARBOR:
+        typer.echo(f"{count}: harbor run -p {out} --jobs-dir JOBS --agent AGENT --model MODEL")
+        typer.echo(f"Harbor keeps the answers; then: {score} --jobs JOBS/... --out ROWS")
+    else:
+        typer.echo(f"{count}: {out}/*/prompt.md")
+        typer.echo(f"Answers go to {out}/*/{ANSWER}; then: {score} --model NAME --out ROWS")

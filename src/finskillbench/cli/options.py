@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from finskillbench.harness.models import ModelOptions
     from finskillbench.runs.plan.streams import Shard
 
+Subtasks = Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=console.LARGEST,
+        help="First episodes of each subtask. Default: as many as the full-run protocol takes of its domain.",
+    ),
+]
+
 
 @dataclass(kw_only=True)
 class RunOptions:
@@ -41,15 +51,8 @@ class RunOptions:
             "self_generated_persistent; repeatable. Default: the first three.",
         ),
     ] = None
-    subtask: Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")] = None
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=console.LARGEST,
-            help="First episodes of each subtask. Default: as many as the full-run protocol takes of its domain.",
-        ),
-    ] = None
+    subtask: Subtasks = None
+    limit: Limit = None
     epochs: Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")] = 1
     seed: Annotated[
         int, typer.Option(min=0, max=console.LARGEST, help="Seed handed to whatever draws, providers included.")

@@ -11,13 +11,16 @@ from finskillbench.cli.display import console
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Iterator
 
     from finskillbench.edition import Edition
+    from finskillbench.runs.store.rows import Row
 
 EXAMPLE = """\b
 Examples:
   finskillbench score editions/mine answers.jsonl --out rows.jsonl
-  finskillbench score editions/mine handed-out --model mine --out rows.parquet"""
+  finskillbench score editions/mine handed-out --model mine --out rows.parquet
+  finskillbench score editions/mine tasks --jobs jobs/2026-11-22__10-00-00 --out rows.parquet"""
 
 
 def score(
@@ -37,7 +40,14 @@ def score(
     ],
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Who answered a hand-out, as its rows say it. Default: its folder's name."),
+        typer.Option(
+            metavar="NAME",
+            help="Who answered a hand-out, as its rows say it. Default: its folder's name, or what Harbor says.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the job in which Harbor ran the tasks of a hand-out."),
     ] = None,
 ) -> None:
     """Score submitted answers under every profile.
@@ -48,18 +58,21 @@ def score(
     """
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
-    from finskillbench.runs.handout.take_back import is_handout
+    from finskillbench.runs.handout.take_back import is_handout, take_back
 
     taken_back = is_handout(submissions)
-    if model is not None and not taken_back:
-        raise InputError(f"{submissions} is no hand-out, and --model names who answered one")
+    if not taken_back and (model is not None or jobs is not None):
+        raise InputError(f"{submissions} is no hand-out, and --model and --jobs are of one")
     if out.exists() and submissions.exists() and out.samefile(submissions):
         raise InputError(f"{out}: is the file of submissions itself; choose another --out")
     with console.Progress() as progress:
         progress("Reading the edition")
         loaded = load_edition(edition)
         if taken_back:
-            lines = _handout(loaded, submissions, model or submissions.absolute().name, out, progress)
+            returned = take_back(
+                loaded, submissions, model, jobs=jobs, progress=lambda done, total: progress("Scoring", done, total)
+            )
+            lines = _handout(returned, out)
         else:
             lines = _lines(loaded, submissions, out, progress)
     for line in lines:
@@ -90,7 +103,7 @@ def _lines(edition: Edition, file: Path, out: Path, progress: console.Progress) 
     ]
 
 
-def _handout(edition: Edition, folder: Path, model: str, out: Path, progress: console.Progress) -> list[str]:
+def _handout(returned: Iterator[Row], out: Path) -> list[str]:
     """Judge what came back in a hand-out; what to print of it."""
     from collections import Counter
 
@@ -98,13 +111,12 @@ def _handout(edition: Edition, folder: Path, model: str, out: Path, progress: co
     from finskillbench.analysis.text import render_text
     from finskillbench.edition.store import refuse_inside_edition
     from finskillbench.errors import InputError
-    from finskillbench.runs.handout.take_back import take_back
     from finskillbench.runs.store.rows import to_frame, write_rows
 
     if out.is_dir():
         raise InputError(f"{out}: is a folder; name a file")
     refuse_inside_edition(out)
-    rows = list(take_back(edition, folder, model, progress=lambda done, total: progress("Scoring", done, total)))
+    rows = list(returned)
     frame = to_frame(rows)
     write_rows(out, frame)
     missing = sum(row.answer_digest is None for row in rows)

@@ -14,6 +14,8 @@ import pytest
 
 from finskillbench import cli
 from finskillbench.edition import Edition
+from finskillbench.edition.publish import export_public
+from finskillbench.edition.store import CANARY
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.runs.execute.run import run
@@ -47,6 +49,7 @@ def test_a_folder_holds_what_an_agent_would_be_served(synthetic_edition: Edition
         assert {f"data/{field}.json" for field in episode.input} <= files
         assert {"prompt.md", "schema.json", "skills/portfolio-construction/SKILL.md"} <= files
         assert not [name for name in files if "truth" in name or "certificate" in name]
+        assert CANARY in (folder / "CANARY.txt").read_text()
         words = (folder / "prompt.md").read_text()
         assert episode.prompt.task_description in words
         assert "read `data/<field>.json`" in words
@@ -57,8 +60,8 @@ def test_a_folder_holds_what_an_agent_would_be_served(synthetic_edition: Edition
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["synthetic", "real"])
 def test_nothing_in_it_is_later_than_its_day(which: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """Every byte of every episode, but for the skills, which are the same for all."""
-    edition: Edition = request.getfixturevalue(f"{which}_edition")
+    """Every byte of every episode, written from a copy without truth and certificates: there is none to hand out."""
+    edition = export_public(request.getfixturevalue(f"{which}_edition"), tmp_path / "public")
     record = hand_out(edition, tmp_path / "out", limit=10_000)
     days = {episode.task_id: episode.as_of_date.isoformat().encode() for episode in edition.episodes()}
     assert len(record.tasks) == len(days)
@@ -67,6 +70,15 @@ def test_nothing_in_it_is_later_than_its_day(which: str, request: pytest.Fixture
             if path.is_file():
                 later = [day for day in DAY.findall(path.read_bytes()) if day > days[task_id]]
                 assert not later, (path, later[:3])
+
+
+@pytest.mark.parametrize("condition", ["curated", "placebo"])
+def test_skills_hold_no_dates(synthetic_edition: Edition, tmp_path: Path, condition: str) -> None:
+    """They are the same bytes for every day."""
+    hand_out(synthetic_edition, tmp_path / "out", condition, ["rebalancing"], limit=1)
+    skills = [path for path in (tmp_path / "out").glob("*/skills/**/*") if path.is_file()]
+    assert skills
+    assert not [path for path in skills if DAY.search(path.read_bytes())]
 
 
 def test_answers_come_back_as_rows_of_a_run(
@@ -112,6 +124,10 @@ def test_what_comes_back_spoiled_is_told(synthetic_edition: Edition, tmp_path: P
     with pytest.raises(InputError, match="no plain file"):
         list(take_back(synthetic_edition, out, "mine"))
     (third / ANSWER).unlink()
+    third.rename(tmp_path / "elsewhere")
+    third.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="is a link"):
+        list(take_back(synthetic_edition, out, "mine"))
     whole = (out / RECORD).read_bytes()
     for change, words in (
         ({"edition": "0" * 64}, "handed out of edition 000000000000"),
@@ -145,6 +161,8 @@ def test_the_arms_differ_in_their_skills_alone(synthetic_edition: Edition, tmp_p
     assert not (plain / "skills").exists()
     assert "skills/" not in (plain / "prompt.md").read_text()
     assert not list(documents.rglob("scripts"))
+    assert "scripts" not in (documents / "prompt.md").read_text().partition("# Task")[0]
+    assert "tested scripts" in (whole / "prompt.md").read_text()
     assert list(whole.rglob("scripts/*.py"))
     for path in (plain / "data").iterdir():
         assert path.read_bytes() == (whole / "data" / path.name).read_bytes()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,18 +9,18 @@ import msgspec
 
 from finskillbench.domains import by_name
 from finskillbench.edition import Edition
-from finskillbench.errors import InputError
+from finskillbench.errors import Cause, InputError
 from finskillbench.harness.conditions import parse_condition
-from finskillbench.harness.model import Usage
 from finskillbench.harness.trace import Trace
-from finskillbench.runs.handout.write import ANSWER, FORMAT, RECORD, Record
+from finskillbench.runs.handout import Layout
+from finskillbench.runs.handout.answers import Answered, read_folders, read_plain, read_trials
+from finskillbench.runs.handout.write import FORMAT, RECORD, Record
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.rows import Row, make_row
 from finskillbench.runs.verdicts import judge
-from finskillbench.scoring.strict_json import MAX_BYTES
 
 HARNESS = "handout"
-"""The harness of rows whose episodes were handed out as folders."""
+"""The harness of rows whose episodes were handed out as plain folders; that of tasks of Harbor is `Layout.HARBOR`."""
 _MOST_RECORD_BYTES = 1 << 26
 
 
@@ -40,7 +38,7 @@ def read_record(folder: Path, edition: Edition) -> Record:
     """
     path = folder / RECORD
     try:
-        record = msgspec.json.decode(_plain(path, _MOST_RECORD_BYTES) or b"", type=Record)
+        record = msgspec.json.decode(read_plain(path, _MOST_RECORD_BYTES) or b"", type=Record)
         parse_condition(record.condition)
     except (msgspec.MsgspecError, ValueError) as error:
         raise InputError(f"{path}: no record of a hand-out ({error}); restore it") from None
@@ -61,8 +59,9 @@ def read_record(folder: Path, edition: Edition) -> Record:
 def take_back(
     edition: Edition,
     folder: Path,
-    model: str,
+    model: str | None = None,
     *,
+    jobs: Path | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[Row]:
     """Judge every episode of a hand-out; one without an answer is an incomplete submission, whose scores are 0.
@@ -71,75 +70,59 @@ def take_back(
     ----------
     edition : the one that was handed out, with its truth.
     folder : the hand-out, with an `answer.json` in the folders of the episodes that were answered.
-    model : under which rows file whoever answered.
-    progress : called with the episodes that are judged, and all of them.
+    model : under which rows file whoever answered; None takes the name of the folder, or what Harbor says.
+    jobs : the folder that Harbor made of a job, where the hand-out was of its tasks.
+    progress : called with the answers that are judged, and all of them.
 
     Raises
     ------
-    InputError : as of `read_record`, or an answer that cannot be read.
+    InputError : as of `read_record` and `read_trials`, an answer that cannot be read, or a hand-out of Harbor's tasks
+        without a job, or the other way round.
     EditionError : the edition was handed out without its truth.
     """
     record = read_record(folder, edition)
+    if (jobs is None) is (record.layout is Layout.HARBOR):
+        told = "add --jobs with the folder of the job" if jobs is None else "leave out --jobs"
+        raise InputError(f"{folder} was handed out as {record.layout.value}; {told}")
+    if jobs is None:
+        answered = read_folders(folder, record.tasks, model or folder.absolute().name)
+    else:
+        answered = read_trials(jobs, record.tasks, model)
     episodes = {episode.task_id: episode for episode in edition.episodes()}
-    for done, (name, task_id) in enumerate(record.tasks.items(), 1):
-        episode = episodes[task_id]
-        item = Item(model, parse_condition(record.condition), task_id, 0)
-        trace = _trace(item, _answer(folder / name / ANSWER), record.mount)
-        verdict = judge(trace.submission, edition.truth(task_id), edition.full_input(episode))
+    condition = parse_condition(record.condition)
+    for done, one in enumerate(answered, 1):
+        episode = episodes[record.tasks[one.folder]]
+        item = Item(one.model, condition, episode.task_id, one.run_idx)
+        trace = _trace(item, one, HARNESS if jobs is None else Layout.HARBOR.value, record.mount)
+        verdict = judge(trace.submission, edition.truth(episode.task_id), edition.full_input(episode))
         method = by_name(verdict.sub_task).method
         yield make_row(item, episode, trace, verdict, method=method, edition_digest=edition.digest)
-        progress(done, len(record.tasks))
+        progress(done, len(answered))
 
 
-def _trace(item: Item, answer: str | None, mount: str) -> Trace:
-    """What is known of an episode that somebody played elsewhere: its answer."""
+def _trace(item: Item, one: Answered, harness: str, mount: str) -> Trace:
+    """What is known of an episode that somebody played elsewhere."""
     return Trace(
         task_id=item.task_id,
         model=item.model,
-        harness=HARNESS,
+        harness=harness,
         condition=item.condition,
-        ended="no_answer" if answer is None else "submitted",
-        answer=answer,
-        error=None,
-        error_cause=None,
-        incidents=("no_answer",) if answer is None else (),
+        ended=one.ended,
+        answer=one.text,
+        error=one.error,
+        error_cause=None if one.error is None else Cause.ADAPTER.value,
+        incidents=one.incidents,
         messages=(),
         tools=(),
         tool_calls=(),
         model_calls=(),
         turns=0,
         retries=0,
-        usage=Usage(),
-        latency_seconds=0.0,
+        usage=one.usage,
+        latency_seconds=one.seconds,
         skills_loaded=(),
         scripts_run=(),
         saved_skills={},
         mount_digest=mount,
         prompt_digest="",
     )
-
-
-def _answer(path: Path) -> str | None:
-    """The text of an answer; None where there is none. What no submission can be is judged as one that is none."""
-    data = _plain(path, MAX_BYTES + 1)
-    # A byte that is no UTF-8 becomes a lone surrogate, which the judge refuses.
-    return None if data is None or not data.strip() else data.decode("utf-8", "surrogateescape")
-
-
-def _plain(path: Path, most: int) -> bytes | None:
-    """The first bytes of a plain file; None where nothing is there.
-
-    Raises
-    ------
-    InputError : it is something else, such as a link out of the folder or a pipe, or it cannot be read.
-    """
-    try:
-        if not path.parent.is_symlink() and not stat.S_ISREG(path.lstat().st_mode):
-            raise InputError(f"{path}: no plain file; put the answer itself there")
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read(most)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None

@@ -22,6 +22,7 @@ from finskillbench.harness.conditions import Condition, Mount, mount, parse_cond
 from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage, curated, placebo
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import task_prompt
+from finskillbench.runs.handout import Layout, harbor
 from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.store.files import file_name
 
@@ -32,18 +33,21 @@ FORMAT = 1
 _DATA, _SKILLS = "data", "skills"
 _DUMP = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
 _INSTRUCTIONS = """\
-You are an investment analyst taking part in a controlled benchmark. This folder is one task: financial data as it was \
+You are an investment analyst taking part in a controlled benchmark. {place} is one task: financial data as it was \
 known on one date, and one structured answer that is asked for.
 
 Rules
-- Work only with what is in this folder. Do not use anything that became known after `as_of_date`.
+- Work only with what is there. Do not use anything that became known after `as_of_date`.
 - `data/` holds each field of the input at full precision, one JSON file a field. Where the task speaks of \
 `get_task_data(field)`, read `data/<field>.json`.
 {skills}- Write your answer to `answer.json`: one JSON object that follows the answer schema, which `schema.json` says \
 as a JSON schema. Give null for a value that cannot be determined. Do not decline the task.
 
 """
-_WITH_SKILLS = """\
+_WITH_DOCUMENTS = """\
+- `skills/` holds documents of experts. Read the `SKILL.md` of one that fits the task and follow its guidance.
+"""
+_WITH_SCRIPTS = """\
 - `skills/` holds documents and tested scripts of experts. Read the `SKILL.md` of one that fits the task and follow \
 its guidance; `python skills/<name>/scripts/<script>.py --input FILE` runs a script on a JSON file.
 """
@@ -54,6 +58,7 @@ class Record:
     """What was handed out: `edition` and `mount` are digests, `tasks` maps folders to task ids."""
 
     format: int = FORMAT
+    layout: Layout = Layout.FOLDERS
     edition: str
     condition: str
     mount: str
@@ -67,9 +72,13 @@ def hand_out(
     subtasks: Sequence[str] | None = None,
     *,
     limit: int | None = None,
+    layout: Layout = Layout.FOLDERS,
+    image: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Record:
     """Write a folder for each episode: `prompt.md`, `schema.json`, `data/`, `skills/` of the arm, and a canary.
+
+    A task of Harbor holds the same in the places that Harbor knows, and the prompt as `instruction.md`.
 
     Parameters
     ----------
@@ -78,22 +87,28 @@ def hand_out(
     condition : an arm that gives an agent documents or scripts, or nothing.
     subtasks : names; None takes every subtask of the edition.
     limit : first episodes of each subtask; None takes the number of the full-run protocol.
+    layout : the shape of a folder.
+    image : what the images of Harbor's tasks start from; with scripts of skills one that has finskillbench.
     progress : called with the episodes that are written, and all of them.
 
     Raises
     ------
-    InputError : no such arm or subtask, an arm that no folder can give, a `limit` below 1, no episode, or an `out` that
-        is not empty or cannot be written. Nothing is left half-written.
+    InputError : no such arm or subtask, an arm that no folder can give, a `limit` below 1, no episode, an
+        image that does not fit, or an `out` that is not empty or cannot be written. Nothing is left half-written.
     EditionError : the panels cannot be read.
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}; it must be at least 1")
     mounted = _mounted(condition)
+    if layout is Layout.HARBOR:
+        image = harbor.check_image(image, scripts=mounted.arm.scripts)
+    elif image is not None:
+        raise InputError("--image is of Harbor's tasks; add --format harbor")
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
     episodes = choose_episodes(edition.episodes(wanted), limit)
     if not episodes:
         raise InputError("the edition has no episode of the chosen subtasks")
-    record = Record(edition=edition.digest, condition=condition, mount=mounted.digest)
+    record = Record(layout=layout, edition=edition.digest, condition=condition, mount=mounted.digest)
     names = {episode.task_id: file_name(episode.task_id) for episode in episodes}
     # Compared without case: some file systems do not tell Task-1 from task-1.
     if len({name.lower() for name in names.values()} | {_SKILLS}) <= len(names):
@@ -105,7 +120,7 @@ def hand_out(
         for done, episode in enumerate(episodes, 1):
             name = names[episode.task_id]
             record.tasks[name] = episode.task_id
-            _write(folder / name, edition, episode, shared if mounted.packages else None)
+            _write(folder / name, edition, episode, mounted, shared, image)
             progress(done, len(episodes))
         shutil.rmtree(shared, ignore_errors=True)
         (folder / RECORD).write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2))
@@ -122,18 +137,32 @@ def _mounted(condition: str) -> Mount:
     return mounted
 
 
-def _write(folder: Path, edition: Edition, episode: Episode, skills: Path | None) -> None:
+def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, skills: Path, image: str | None) -> None:
+    """One folder; with an `image` a task of Harbor."""
+    place = folder if image is None else folder / harbor.MATERIAL
     answer = _answer(episode)
-    (folder / _DATA).mkdir(parents=True)
-    words = _INSTRUCTIONS.format(skills="" if skills is None else _WITH_SKILLS) + task_prompt(episode, answer)
-    (folder / "prompt.md").write_text(words + "\n", encoding="utf-8")
+    (place / _DATA).mkdir(parents=True)
     if answer is not None:
-        (folder / "schema.json").write_bytes(orjson.dumps(answer.model_json_schema(), option=orjson.OPT_INDENT_2))
+        (place / "schema.json").write_bytes(orjson.dumps(answer.model_json_schema(), option=orjson.OPT_INDENT_2))
     for name, value in readable(edition, episode).items():
-        (folder / _DATA / f"{file_name(name)}.json").write_bytes(orjson.dumps(value, option=_DUMP))
+        (place / _DATA / f"{file_name(name)}.json").write_bytes(orjson.dumps(value, option=_DUMP))
+    if mounted.packages:  # the same bytes in every folder take their room once
+        shutil.copytree(skills, place / _SKILLS, copy_function=os.link)
+    where = "This folder" if image is None else f"The working directory `{harbor.PLACE}`"
+    resources = (_WITH_SCRIPTS if mounted.arm.scripts else _WITH_DOCUMENTS) if mounted.packages else ""
+    words = _INSTRUCTIONS.format(place=where, skills=resources) + task_prompt(episode, answer)
+    if image is None:
+        (place / "prompt.md").write_text(words + "\n", encoding="utf-8")
+    else:
+        told = {
+            "task_id": episode.task_id,
+            "sub_task": episode.sub_task,
+            "condition": mounted.arm.condition,
+            "edition": edition.digest,
+        }
+        shown = _SKILLS if mounted.packages else None
+        harbor.write_task(folder, words, told, image=image, answer=ANSWER, skills=shown)
     (folder / CANARY_FILE).write_text(CANARY_TEXT, encoding="utf-8")
-    if skills is not None:  # the same bytes in every folder take their room once
-        shutil.copytree(skills, folder / _SKILLS, copy_function=os.link)
 
 
 def readable(edition: Edition, episode: Episode) -> dict[str, Any]:
