@@ -50,6 +50,7 @@ class Cause(StrEnum):
     QUOTA = "quota"
     UNKNOWN_MODEL = "unknown_model"
     ADAPTER = "adapter"
+    NOT_STARTED = "not_started"
 
 
 class ProviderError(FinSkillBenchError):

@@ -169,7 +169,7 @@ def test_an_entry_does_not_contradict_itself(policy: Policy) -> None:
 
 def test_what_may_pass_is_retried_and_what_ends_a_model_is_not() -> None:
     transient = {Cause.RATE_LIMIT, Cause.SERVER, Cause.CONNECTION, Cause.TIMEOUT}
-    broken = {Cause.DROPPED, Cause.MALFORMED, Cause.EMPTY}
+    broken = {Cause.DROPPED, Cause.MALFORMED, Cause.EMPTY, Cause.NOT_STARTED}
     assert {cause for cause, policy in PROVIDER.items() if policy.retried} == transient | broken
     ending = {cause for cause, policy in PROVIDER.items() if policy.stops == "model"}
-    assert ending == {Cause.AUTH, Cause.QUOTA, Cause.UNKNOWN_MODEL}
+    assert ending == {Cause.AUTH, Cause.QUOTA, Cause.UNKNOWN_MODEL, Cause.NOT_STARTED}

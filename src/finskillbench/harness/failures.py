@@ -31,6 +31,7 @@ class Policy:
 _RETRIED = "incidents; after 3 retries status error"
 _AT_ONCE = "incidents; status error"
 _NEVER_AGAIN = "incidents; status error; the model's rest is not run"
+_STARTED_NO_MORE = "incidents; after 3 retries status error; the agent's rest is not run"
 PROVIDER: Mapping[Cause, Policy] = MappingProxyType(
     {
         Cause.RATE_LIMIT: Policy("HTTP 429, with or without Retry-After", True, False, "episode", _RETRIED),
@@ -49,6 +50,10 @@ PROVIDER: Mapping[Cause, Policy] = MappingProxyType(
         Cause.QUOTA: Policy("HTTP 402, insufficient quota", False, False, "model", _NEVER_AGAIN),
         Cause.UNKNOWN_MODEL: Policy("HTTP 404", False, False, "model", _NEVER_AGAIN),
         Cause.ADAPTER: Policy("an adapter's own exception at its first call", False, False, "episode", _AT_ONCE),
+        # It has read the task: were the next one begun, it could pass over those that it does not like.
+        Cause.NOT_STARTED: Policy(
+            "an agent's command that fails before its first tool call", True, False, "model", _STARTED_NO_MORE
+        ),
     }
 )
 """What a `finskillbench.errors.ProviderError` leads to."""

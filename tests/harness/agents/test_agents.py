@@ -7,8 +7,8 @@ import pytest
 
 from finskillbench.episode import Status, Truth
 from finskillbench.errors import InputError
-from finskillbench.harness.agents import Agent, as_agent
-from finskillbench.harness.agents.play import HARNESS, play_episode
+from finskillbench.harness.agents import HARNESS, Agent, as_agent
+from finskillbench.harness.agents.play import play_episode
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.failures import OTHERS
 from finskillbench.harness.model import Usage

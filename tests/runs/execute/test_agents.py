@@ -8,8 +8,7 @@ import pytest
 
 from finskillbench import arun
 from finskillbench.errors import InputError
-from finskillbench.harness.agents import Agent
-from finskillbench.harness.agents.play import HARNESS
+from finskillbench.harness.agents import HARNESS, Agent
 from finskillbench.harness.models import check_model, get_entrant
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.store.rows import TIMINGS

@@ -20,6 +20,8 @@ from typing import Any, Protocol
 from finskillbench.errors import InputError
 from finskillbench.harness.model import ToolSpec, Usage
 
+HARNESS = "python"
+"""The harness of rows whose episodes a Python function has played."""
 SECONDS, CALLS = 1800.0, 200
 """How long an episode of an agent may take, and how many tool calls, unless it says otherwise."""
 _PREFIX = "agent/"
@@ -53,6 +55,10 @@ class Tools(Protocol):
         """Note a model call that the agent has made; what is not told has an unknown price."""
         ...
 
+    def said(self, text: str) -> None:
+        """Note words of the agent beside its calls; they are shown in its trajectory and judged by nobody."""
+        ...
+
 
 Solve = Callable[[Task, Tools], Awaitable[str | Mapping[str, Any] | None]]
 """Solves one task: returns the answer as JSON text or as an object, or None where it called `submit_answer` itself."""
@@ -65,12 +71,14 @@ class Agent:
     name : under which rows file it.
     solve : plays one episode; several run at once, in one event loop.
     seconds, calls : an episode that takes longer, or calls more tools, ends without an answer.
+    harness : whose loop it is, as rows say it.
     """
 
     name: str
     solve: Solve
     seconds: float = SECONDS
     calls: int = CALLS
+    harness: str = HARNESS
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

@@ -11,7 +11,7 @@ import orjson
 from finskillbench.episode import Episode
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.agents import Agent, Task
-from finskillbench.harness.cleaning import clean_turn
+from finskillbench.harness.cleaning import clean_text, clean_turn
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.model import Message, ToolCall, Turn, Usage
 from finskillbench.harness.seat import Seat, Surroundings
@@ -22,8 +22,6 @@ from finskillbench.harness.trace import CallRecord, Ended, Trace
 from finskillbench.harness.words.prompts import SYSTEM_PROMPT
 from finskillbench.redaction import logger
 
-HARNESS = "python"
-"""The harness of rows whose episodes a Python function has played."""
 _GRACE_SECONDS = 5.0
 """How long an agent that is cut short may take to tidy up."""
 _OVER = '{"error": "the answer is submitted; the episode is over"}'
@@ -49,7 +47,7 @@ async def play_episode(
     run again; one that fails later, takes too long or calls too many tools has given no answer.
     """
     around = surroundings or Surroundings()
-    seat = Seat(agent.name, HARNESS, episode, base_prompt, task_data, mounted, around, memory)
+    seat = Seat(agent.name, agent.harness, episode, base_prompt, task_data, mounted, around, memory)
     return await _Sitting(agent, seat).play()
 
 
@@ -99,10 +97,11 @@ class _Sitting:
         except (RunStoppedError, KeyboardInterrupt):
             raise
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent's bug costs one episode
-            _log.warning("%s: %s failed", seat.episode.task_id, seat.name, exc_info=True)
-            failure = ProviderError(f"{seat.name}: {type(error).__name__}: {error}", Cause.ADAPTER)
+            foreseen = isinstance(error, ProviderError)
+            _log.warning("%s: %s failed", seat.episode.task_id, seat.name, exc_info=not foreseen)
+            failure = _failure(seat.name, error)
             if seat.toolbox.answer is None and not seat.records:
-                seat.incidents.append(Cause.ADAPTER.value)
+                seat.incidents.append(failure.cause.value)
                 return "error", failure
             # An agent must not choose its episodes by failing in those that it cannot solve.
             return self._without_answer("adapter_failed"), failure
@@ -148,8 +147,19 @@ class _Sitting:
         seat.record(self._asked, call, served)
         return served[0]
 
+    def said(self, text: str) -> None:
+        """As of `Tools`."""
+        self._seat.messages.append(Message("assistant", self._seat.around.redact(clean_text(text))))
+
     def spent(self, usage: Usage, *, served_model: str | None = None) -> None:
         """As of `Tools`."""
         turn = clean_turn(Turn(usage=usage, served_model=served_model), self._seat.around.redact)
         self._seat.calls.append(CallRecord(len(self._seat.calls) + 1, 0.0, turn.stop, turn.served_model, turn.usage))
         self._seat.usage += turn.usage
+
+
+def _failure(name: str, error: BaseException) -> ProviderError:
+    """What ended an agent: a failure that names its cause, or a bug of its own."""
+    if isinstance(error, ProviderError):
+        return error
+    return ProviderError(f"{name}: {type(error).__name__}: {error}", Cause.ADAPTER)
