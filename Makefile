@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
-.PHONY: help run llm check test test-fast lint types layers bench lock clean
+.PHONY: help run llm mcp check test test-fast lint types layers bench lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 # Compiled files are kept even where the surroundings say otherwise: every process of the tests would compile all anew.
@@ -14,6 +14,7 @@ PY := $(VENV)/bin/python
 key = $(shell { pwd; cat $(1) pyproject.toml; } | cksum | tr -d ' ')
 RUN_STAMP := $(VENV)/.installed-run-$(call key,requirements/run.txt)
 LLM_STAMP := $(VENV)/.installed-llm-$(call key,requirements/llm.txt)
+MCP_STAMP := $(VENV)/.installed-mcp-$(call key,requirements/mcp.txt)
 DEV_STAMP := $(VENV)/.installed-dev-$(call key,requirements/dev.txt)
 
 help: ## Show this list
@@ -24,6 +25,8 @@ run: $(RUN_STAMP) ## Build the default edition if it is missing, run the baselin
 	@$(VENV)/bin/finskillbench run $(ARGS)
 
 llm: $(LLM_STAMP) ## Set up .venv for hosted models
+
+mcp: $(MCP_STAMP) ## Set up .venv for agents that speak the Model Context Protocol
 
 check: ## What continuous integration runs: tests, format and style, types, layers
 	@.ci/run
@@ -63,6 +66,10 @@ $(LLM_STAMP):
 	@requirements/install.sh llm $(VENV)
 	@touch $@ $(RUN_STAMP)
 
+$(MCP_STAMP):
+	@requirements/install.sh mcp $(VENV)
+	@touch $@ $(RUN_STAMP)
+
 $(DEV_STAMP):
 	@requirements/install.sh dev $(VENV)
-	@touch $@ $(RUN_STAMP) $(LLM_STAMP)
+	@touch $@ $(RUN_STAMP) $(LLM_STAMP) $(MCP_STAMP)

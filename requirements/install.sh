@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: requirements/install.sh run|llm|dev VENV
+# Usage: requirements/install.sh run|llm|mcp|dev VENV
 # Makes the environment if it is missing and installs the pinned, hash-checked requirements and this checkout into it.
 set -eu
 which=$1

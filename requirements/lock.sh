@@ -1,7 +1,8 @@
 #!/bin/sh
 # Usage: requirements/lock.sh [--upgrade]
-# Compiles dev.txt, then run.txt and llm.txt (run.txt with hosted models) under its versions, so that all name one version
-# of everything. The files hold pins and hashes for every platform and no address of where they came from.
+# Compiles dev.txt, then run.txt, llm.txt and mcp.txt (run.txt with hosted models, or with agents that speak MCP) under its
+# versions, so that all name one version of everything. The files hold pins and hashes for every platform and no address
+# of where they came from.
 set -eu
 PATH=$PATH:.venv/bin
 command -v uv >/dev/null || { echo "error: make lock needs uv; install it with .venv/bin/python -m pip install uv" >&2; exit 1; }
@@ -11,9 +12,10 @@ compile() {
         --no-emit-index-url --custom-compile-command "make lock" "$@" >/dev/null
 }
 
-compile "$@" pyproject.toml requirements/build.in requirements/dev.in --extra llm --output-file requirements/dev.txt
-for which in run llm; do
-    [ $which = llm ] && extra="--extra llm" || extra=""
+compile "$@" pyproject.toml requirements/build.in requirements/dev.in --extra llm --extra mcp \
+    --output-file requirements/dev.txt
+for which in run llm mcp; do
+    [ $which = run ] && extra="" || extra="--extra $which"
     # shellcheck disable=SC2086
     compile "$@" pyproject.toml requirements/build.in $extra --constraint requirements/dev.txt \
         --output-file requirements/$which.txt

@@ -11,6 +11,7 @@ import typer
 from typer import TyperException
 
 from finskillbench.cli import (
+    agents,
     audit,
     data,
     doctor,
@@ -45,6 +46,8 @@ app.add_typer(data.app, name="data")
 app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.command("plan", epilog=plan.EXAMPLE)(options.command(plan.plan, plan.PlanOptions))
 app.command("run", epilog=run.EXAMPLE)(options.command(run.run, options.RunOptions))
+app.command("drive", epilog=agents.DRIVE_EXAMPLE)(agents.drive)
+app.command("serve", epilog=agents.SERVE_EXAMPLE)(agents.serve)
 app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
 app.command("show", epilog=show.EXAMPLE)(show.show)
 app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)

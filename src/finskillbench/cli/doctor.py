@@ -15,7 +15,7 @@ import typer
 
 EXAMPLE = "Example: finskillbench doctor"
 
-_EXTRAS = ("inspect-ai", "openai", "anthropic", "google-genai")
+_EXTRAS = ("inspect-ai", "openai", "anthropic", "google-genai", "mcp")
 _GUARDS = {
     "files": "scripts read the libraries and their own package, nothing else (Landlock, Linux 5.13)",
     "calls": "scripts ask the kernel only for what is on a list (seccomp; x86_64 and aarch64)",

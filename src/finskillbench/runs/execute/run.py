@@ -10,6 +10,7 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -23,7 +24,7 @@ from finskillbench.edition.store import LARGEST, refuse_inside_edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
-from finskillbench.harness.conditions import Condition, mount, parse_condition
+from finskillbench.harness.conditions import Condition, arm_of, mount, parse_condition
 from finskillbench.harness.models import Entrant, ModelOptions, get_entrant
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
@@ -34,7 +35,7 @@ from finskillbench.redaction import named_like_a_secret
 from finskillbench.runs.execute.board import Progress, silent
 from finskillbench.runs.execute.metered import price_of
 from finskillbench.runs.execute.work import INTERRUPTED, RUN, Limits, Work
-from finskillbench.runs.plan.items import make_plan
+from finskillbench.runs.plan.items import Plan, make_plan
 from finskillbench.runs.plan.streams import Shard, make_streams
 from finskillbench.runs.store.files import make_folder
 from finskillbench.runs.store.journal import exclusive
@@ -79,6 +80,7 @@ async def arun(
     *,
     agents: Sequence[Agent | Solve] = (),
     limit: int | None = None,
+    tasks: Sequence[str] | None = None,
     epochs: int = 1,
     seed: int = 0,
     max_concurrency: int = DEFAULT_CONCURRENCY,
@@ -104,6 +106,7 @@ async def arun(
     agents : async functions of `(task, tools)`, or `Agent` objects: see `finskillbench.harness.agents`.
     subtasks : names; None takes every subtask of the edition.
     limit : first episodes of each subtask; None takes the number of the full-run protocol.
+    tasks : task ids of the plan to run now, leaving the others to later calls; None: all of them.
     epochs : repeats of each episode.
     seed : part of the run's identity; handed to providers that take one.
     max_concurrency : episodes in flight for each provider; may differ when resuming, as may the next four.
@@ -135,6 +138,7 @@ async def arun(
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
     plan = make_plan(edition.episodes(wanted), list(models_by_name), arms, limit=limit, epochs=epochs)
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
+    _check_tasks(tasks, plan, arms)
     packages, placebos = curated(), placebo()
     mounts = {condition: mount(condition, packages, placebos) for condition in arms}
     guards = check_guards(mounts.values(), allow_unconfined=allow_unconfined)
@@ -159,7 +163,8 @@ async def arun(
         sandbox=guards,
     )
     streams = [stream for stream in make_streams(plan) if shard is None or shard.holds(stream)]
-    limits = Limits(max_concurrency, max_cost, options.max_tokens, retry_errors, allow_unconfined)
+    now = None if tasks is None else frozenset(tasks)
+    limits = Limits(max_concurrency, max_cost, options.max_tokens, retry_errors, allow_unconfined, now)
     check_folder(out, record)  # before the lock, which would be a file in somebody else's folder
     make_folder(out)
     with exclusive(out):
@@ -237,6 +242,17 @@ def _check_numbers(*, limit: int | None, epochs: int, seed: int, max_concurrency
             raise InputError(f"{name} is too large; it must not be above {LARGEST}")
     if max_cost is not None and not (math.isfinite(max_cost) and max_cost >= 0):
         raise InputError(f"max_cost is {max_cost}; it must be a number of US dollars, 0 or more")
+
+
+def _check_tasks(tasks: Sequence[str] | None, plan: Plan, arms: Sequence[str]) -> None:
+    if tasks is None:
+        return
+    planned = [episode.task_id for episode in plan.episodes]
+    if unknown := sorted({*tasks} - {*planned}):
+        like = get_close_matches(unknown[0], planned, n=3) or planned[:3]
+        raise InputError(f"there is no task {unknown[0]!r}; there are {', '.join(like)}")
+    if keeping := [arm for arm in arms if arm_of(arm).kept]:
+        raise InputError(f"under {keeping[0]} tasks follow each other: single ones cannot be chosen")
 
 
 def _check_address(models: Sequence[str | Entrant], options: ModelOptions) -> None:

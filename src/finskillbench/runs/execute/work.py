@@ -63,7 +63,8 @@ class Limits:
     """What decides how far and how fast a run goes, and what it may do on this machine, but no result.
 
     `max_concurrency` counts episodes in flight for each provider (programs together count as one); `max_cost` is in
-    US dollars, for the whole run folder; `max_tokens` is the most that one call may generate.
+    US dollars, for the whole run folder; `max_tokens` is the most that one call may generate; `tasks` are those to run
+    now, None: all.
     """
 
     max_concurrency: int
@@ -71,6 +72,7 @@ class Limits:
     max_tokens: int
     retry_errors: bool
     allow_unconfined: bool
+    tasks: frozenset[str] | None = None
 
 
 class Work:
@@ -102,8 +104,9 @@ class Work:
         # An item whose trajectory is gone counts as not run.
         found = self._history.rows
         self.rows = {item: found[item] for item in self.planned if item in found and (out / item.trajectory).is_file()}
+        now = [stream for stream in streams if limits.tasks is None or stream.items[0].task_id in limits.tasks]
         self.to_run = {
-            stream: rest for stream in streams if (rest := missing(stream, self.rows, retry_errors=limits.retry_errors))
+            stream: rest for stream in now if (rest := missing(stream, self.rows, retry_errors=limits.retry_errors))
         }
         self._pending = {item for rest in self.to_run.values() for item in rest}
         kept = [row for item, row in self.rows.items() if item not in self._pending]

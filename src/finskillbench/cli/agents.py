@@ -1,0 +1,137 @@
+"""`finskillbench drive` and `finskillbench serve`: agents from outside that speak the Model Context Protocol."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from finskillbench.cli.display import console
+from finskillbench.cli.display.results import print_result
+
+DRIVE_EXAMPLE = """\b
+Examples:
+  finskillbench drive editions/seven --name my-agent --limit 2 --out runs/my-agent \\
+    --agent-command 'my-agent --mcp {mcp_config} --prompt {prompt_file}'
+  finskillbench drive editions/seven --name my-agent --condition no_skill --out runs/my-agent \\
+    --agent-command 'sh /full/path/agent.sh {mcp_url} {prompt_file} {usage_file}'"""
+SERVE_EXAMPLE = """\b
+Examples:
+  finskillbench serve editions/seven pc_rebal_0001 --condition curated --out runs/by-hand
+  finskillbench serve editions/seven pc_rebal_0001 --http 8765 --out runs/by-hand"""
+
+_Edition = Annotated[Path, typer.Argument(help="Folder of the edition.")]
+_Seconds = Annotated[float, typer.Option(min=1, max=10**6, help="An episode that takes longer ends without an answer.")]
+_Calls = Annotated[int, typer.Option(min=1, max=10**6, help="An episode with more tool calls ends without an answer.")]
+_Out = Annotated[Path, typer.Option(parser=console.out_path, metavar="PATH", help="Run folder.")]
+
+
+def drive(
+    edition: _Edition,
+    agent_command: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="Command line of the agent. {mcp_config} is a file that tells MCP clients how to reach the tools, "
+            "{mcp_url} an address for those that take one, {prompt_file} the task, {usage_file} where it may tell its "
+            "tokens and price.",
+        ),
+    ],
+    name: Annotated[str, typer.Option(help="Under which rows file the agent.")],
+    out: _Out,
+    condition: Annotated[
+        list[str] | None, typer.Option(help="As of run; repeatable. Default: no_skill, curated, self_generated.")
+    ] = None,
+    subtask: Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=console.LARGEST,
+            help="First episodes of each subtask. Default: as many as the full-run protocol takes of its domain.",
+        ),
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")] = 1,
+    seconds: _Seconds = 1800.0,
+    calls: _Calls = 200,
+    max_concurrency: Annotated[int, typer.Option(min=1, help="Commands at a time.")] = 4,
+) -> None:
+    """Start a command-line agent once for each episode, give it the tools over MCP, and print the table.
+
+    The same command again resumes. Exit code 1 if an episode ended in an error, was dropped or was not run. The agent
+    runs as you, with your environment: see SECURITY.md for what it could read.
+    """
+    from finskillbench.cli.display.board import Display
+    from finskillbench.edition import load_edition
+    from finskillbench.interop.mcp import need_extra
+
+    need_extra()
+    from finskillbench.interop.mcp.command import parse_command
+    from finskillbench.interop.mcp.drive import drive as drive_agent
+    from finskillbench.runs.execute.run import DEFAULT_CONDITIONS
+
+    parse_command(agent_command)
+    with console.Progress() as progress:
+        progress("reading the edition")
+        loaded = load_edition(edition)
+    with Display() as display:
+        result = drive_agent(
+            loaded,
+            agent_command,
+            name,
+            condition or DEFAULT_CONDITIONS,
+            subtask or None,
+            limit=limit,
+            epochs=epochs,
+            seconds=seconds,
+            calls=calls,
+            max_concurrency=max_concurrency,
+            out=out,
+            progress=display,
+        )
+    print_result(result, loaded)
+
+
+def serve(
+    edition: _Edition,
+    task_id: Annotated[str, typer.Argument(help="The episode.")],
+    out: _Out,
+    condition: Annotated[str, typer.Option(help="As of run.")] = "no_skill",
+    name: Annotated[str, typer.Option(help="Under which rows file whoever connects.")] = "mcp/client",
+    http: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65_535, metavar="PORT", help="Serve streamable HTTP on this machine; 0 takes a free port."
+        ),
+    ] = None,
+    seconds: _Seconds = 1800.0,
+    calls: _Calls = 200,
+) -> None:
+    """Serve one episode over MCP, by standard input and output or HTTP, until its answer is in; it is a row of OUT.
+
+    An MCP client is told to start this command. Exit code 1 if the client went before it had called a tool.
+    """
+    from finskillbench.edition import load_edition
+    from finskillbench.interop.mcp import need_extra
+
+    need_extra()
+    from finskillbench.interop.mcp.serve import serve as serve_episode
+
+    # Standard output is the wire: all that is said goes to standard error.
+    result = serve_episode(
+        load_edition(edition),
+        task_id,
+        condition,
+        name=name,
+        port=http,
+        seconds=seconds,
+        calls=calls,
+        out=out,
+        announce=lambda url: print(url, file=sys.stderr, flush=True),
+    )
+    mine = result.rows.filter(task_id=task_id).row(0, named=True) if result.rows.height else {}
+    print(f"{task_id}: {mine.get('status', 'not run')}, score {mine.get('score')}; {out}", file=sys.stderr)
+    if mine.get("status") in (None, "error"):
+        raise typer.Exit(1)
