@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.mcp.conftest import NAME, traces
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+
+from tests.interop.mcp.small import NAME, traces
 
 from finskillbench.errors import Cause
 from finskillbench.harness.failures import OTHERS, PROVIDER

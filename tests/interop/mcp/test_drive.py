@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.interop.mcp.conftest import AGENT, NAME, over_stdio
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+
+from tests.interop.mcp.small import AGENT, NAME, over_stdio
 
 from finskillbench import cli
 from finskillbench.errors import InputError

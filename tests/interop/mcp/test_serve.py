@@ -11,9 +11,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
-from tests.interop.mcp.conftest import NAME, traces
+from tests.interop.mcp.small import NAME, traces
 
 from finskillbench import cli
 from finskillbench.edition import Edition
