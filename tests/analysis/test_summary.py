@@ -53,8 +53,8 @@ def test_means_and_a_constant_difference() -> None:
     line = line_of(summary, "rebalancing")
     assert summary.conditions == ("no_skill", "curated")
     assert [cell.mean for cell in line.cells] == pytest.approx([0.15, 0.65])
-    assert line.differences[0] is None
-    change = line.differences[1]
+    assert summary.comparisons == (("curated", "no_skill"),)
+    (change,) = line.differences
     assert (change.mean, change.pairs) == (pytest.approx(0.5), 4)
     assert change.interval is None  # every pair differs by the same amount: nothing says how far that may be off
 
@@ -148,7 +148,7 @@ def test_only_pairs_enter_the_difference_and_one_pair_is_not_enough() -> None:
     rows = [r for r in simple() if r[1] == "no_skill" or r[3] == "r3"]
     line = line_of(summary_table(table(*rows)), "rebalancing")
     assert line.cells[1].mean == pytest.approx(0.8)
-    assert line.differences[1] is None
+    assert line.differences == (None,)
 
 
 def test_repeats_are_averaged_before_episodes_are() -> None:
@@ -219,8 +219,26 @@ def test_a_subtask_without_the_profile_falls_back_and_says_so() -> None:
 def test_without_a_reference_there_are_no_differences() -> None:
     rows = [r for r in simple() if r[1] == "curated"]
     summary = summary_table(table(*rows))
-    assert line_of(summary, "rebalancing").differences == (None,)
+    assert line_of(summary, "rebalancing").differences == ()
     assert " - no_skill" not in render_text(summary)
+
+
+def test_skills_of_somebodys_own_are_compared_with_the_curated_ones_too() -> None:
+    gains = {"skill:mine": 0.25, "curated": 0.5, "no_skill": 0.0}
+    rows = [("m", name, "rebalancing", f"r{i}", 0.1 * i + gain, 0.9) for name, gain in gains.items() for i in range(4)]
+    summary = summary_table(table(*rows))
+    assert summary.conditions == ("no_skill", "curated", "skill:mine")
+    assert summary.comparisons == (
+        *(("curated", "no_skill"), ("skill:mine", "no_skill")),
+        ("skill:mine", "curated"),
+    )
+    means = [change.mean for change in line_of(summary, "rebalancing").differences if change is not None]
+    assert means == pytest.approx([0.5, 0.25, -0.25])
+    header = render_text(summary).splitlines()[2].split("  ")
+    assert [title for title in map(str.strip, header) if " - " in title] == [
+        *("curated - no_skill", "skill:mine - no_skill", "skill:mine - curated")
+    ]
+    assert "Differences are against no_skill and curated, paired" in render_text(summary)
 
 
 def test_a_line_does_not_depend_on_its_neighbours() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,8 +18,10 @@ from finskillbench.domains import subtasks
 from finskillbench.episode import Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.skills.given import GIVEN_ARM
 
 REFERENCE = Condition.NO_SKILL.value
+CURATED = Condition.CURATED.value
 HEADLINE = "headline"
 ABSENT = "-"
 _FALLBACK = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
@@ -39,8 +42,8 @@ class Line:
     """One model on one subtask, or on the headline.
 
     `profile` is the profile that the numbers are in: the one asked for, or the next that the subtask defines; on the
-    headline, several joined by "+". `cells` and `differences` go with `Summary.conditions`; a difference is against
-    `no_skill`, None where it cannot be said.
+    headline, several joined by "+". `cells` go with `Summary.conditions`, `differences` with `Summary.comparisons`:
+    None where one cannot be said.
     """
 
     model: str
@@ -51,12 +54,23 @@ class Line:
     differences: tuple[Difference | None, ...]
 
 
+class Comparison(NamedTuple):
+    """Two conditions whose difference is `treated - reference`."""
+
+    treated: str
+    reference: str
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The table: conditions in column order, lines per model with the headline last, notes for the reader."""
+    """The table: conditions in column order, the comparisons of them, lines per model with the headline last, notes.
+
+    Every condition is compared with `no_skill`, and somebody's own skills with the curated ones besides.
+    """
 
     profile: Profile
     conditions: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
 
@@ -83,6 +97,7 @@ def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED) -> S
     excluded = {subtask.name for subtask in subtasks() if not subtask.headline}
     names = sorted(_distinct(rows, "sub_task"), key=_place_in(order))
     conditions = tuple(sorted(_distinct(rows, "condition"), key=_place_in([each.value for each in Condition])))
+    comparisons = _comparisons(conditions)
     profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in names}
     headline = "+".join(dict.fromkeys(profiles[name].value for name in names if name not in excluded))
     shown = _with_shown_score(rows, profiles)
@@ -91,8 +106,14 @@ def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED) -> S
         of_model = shown.filter(pl.col("model") == model)
         parts = [(name, profiles[name].value, of_model.filter(pl.col("sub_task") == name)) for name in names]
         parts.append((HEADLINE, headline, of_model.filter(~pl.col("sub_task").is_in(list(excluded)))))
-        lines += [_line(part, model, name, label, conditions) for name, label, part in parts if not part.is_empty()]
-    return Summary(profile, conditions, tuple(lines), _notes(rows, profile, profiles, excluded))
+        lines += [
+            _line(part, model, name, label, conditions, comparisons)
+            for name, label, part in parts
+            if not part.is_empty()
+        ]
+    return Summary(
+        profile, conditions, comparisons, tuple(lines), _notes(rows, profile, profiles, excluded, comparisons)
+    )
 
 
 def _distinct(rows: pl.DataFrame, column: str) -> list[str]:
@@ -121,7 +142,25 @@ def _with_shown_score(rows: pl.DataFrame, profiles: dict[str, Profile]) -> pl.Da
     return rows.with_columns(pl.when(failed).then(None).otherwise(shown).alias("shown"), failed.alias("failed"))
 
 
-def _line(part: pl.DataFrame, model: str, name: str, profile: str, conditions: Sequence[str]) -> Line:
+def _comparisons(conditions: Sequence[str]) -> tuple[Comparison, ...]:
+    against = {REFERENCE: [name for name in conditions if name != REFERENCE]}
+    against[CURATED] = [name for name in conditions if name.startswith(GIVEN_ARM)]
+    return tuple(
+        Comparison(treated, reference)
+        for reference, names in against.items()
+        if reference in conditions
+        for treated in names
+    )
+
+
+def _line(
+    part: pl.DataFrame,
+    model: str,
+    name: str,
+    profile: str,
+    conditions: Sequence[str],
+    comparisons: Sequence[Comparison],
+) -> Line:
     cluster_of = dict(zip(part["task_id"].to_list(), part["cluster"].to_list(), strict=True))
     means = {condition: _episode_means(part, condition) for condition in conditions}
     cells: list[Cell] = []
@@ -129,12 +168,7 @@ def _line(part: pl.DataFrame, model: str, name: str, profile: str, conditions: S
         scores = list(means[condition].values())
         errors = part.filter((pl.col("condition") == condition) & pl.col("failed")).height
         cells.append(Cell(float(np.mean(scores)) if scores else None, len(scores), errors))
-    differences: list[Difference | None] = []
-    for condition in conditions:
-        if condition == REFERENCE or REFERENCE not in means:
-            differences.append(None)
-            continue
-        differences.append(paired_difference(means[condition], means[REFERENCE], cluster_of))
+    differences = [paired_difference(means[treated], means[given], cluster_of) for treated, given in comparisons]
     return Line(model, is_program(model), name, profile, tuple(cells), tuple(differences))
 
 
@@ -150,7 +184,13 @@ def is_program(model: str) -> bool:
     return model.startswith("baseline/")
 
 
-def _notes(rows: pl.DataFrame, wanted: Profile, profiles: dict[str, Profile], excluded: set[str]) -> tuple[str, ...]:
+def _notes(
+    rows: pl.DataFrame,
+    wanted: Profile,
+    profiles: dict[str, Profile],
+    excluded: set[str],
+    comparisons: Sequence[Comparison],
+) -> tuple[str, ...]:
     notes: list[str] = []
     if any(is_program(model) for model in _distinct(rows, "model")):
         notes.append("baseline/... are programs, not language models.")
@@ -162,8 +202,9 @@ def _notes(rows: pl.DataFrame, wanted: Profile, profiles: dict[str, Profile], ex
     failed = rows.filter(pl.col("status") == Status.ERROR.value).height
     if failed:
         notes.append(f"{failed} of {rows.height} rows ended in an error and are in no mean; run again to repeat them.")
+    against = " and ".join(dict.fromkeys(each.reference for each in comparisons)) or REFERENCE
     notes.append(
-        f"Differences are against {REFERENCE}, paired by episode, with 95 % intervals that count what episodes share "
+        f"Differences are against {against}, paired by episode, with 95 % intervals that count what episodes share "
         "(market date, mandate, scenario, company) once; no interval where fewer than three such clusters were run or "
         "nothing varies."
     )

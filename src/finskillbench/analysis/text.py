@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from finskillbench.analysis.intervals import Difference
-from finskillbench.analysis.summary import ABSENT, REFERENCE, Cell, Line, Summary
+from finskillbench.analysis.summary import ABSENT, Cell, Line, Summary
 
 
 def header(summary: Summary, *, differences: bool = True) -> list[str]:
     """Titles of the columns; the profile is a column only where subtasks differ in it."""
-    changes = [f"{name} - {REFERENCE}" for name in _treatments(summary)] if differences else []
+    changes = [f"{each.treated} - {each.reference}" for each in summary.comparisons] if differences else []
     return ["model", "subtask", *_profile_column(summary, "profile"), "episodes", *summary.conditions, *changes]
 
 
 def cells(summary: Summary, line: Line, *, differences: bool = True) -> list[str]:
     """One line's texts, in the order of `header`."""
-    changes = [
-        format_difference(difference)
-        for name, difference in zip(summary.conditions, line.differences, strict=True)
-        if differences and name in _treatments(summary)
-    ]
+    changes = [format_difference(each) for each in line.differences] if differences else []
     model = f"{line.model} (program)" if line.program else line.model
     most = max(cell.episodes for cell in line.cells)
     profile = _profile_column(summary, line.profile)
@@ -60,9 +56,3 @@ def render_text(summary: Summary, *, differences: bool = True) -> str:
 
 def _profile_column(summary: Summary, text: str) -> list[str]:
     return [] if all(line.profile == summary.profile for line in summary.lines) else [text]
-
-
-def _treatments(summary: Summary) -> list[str]:
-    if REFERENCE not in summary.conditions:
-        return []
-    return [name for name in summary.conditions if name != REFERENCE]

@@ -16,6 +16,7 @@ from finskillbench.cli.display import console
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
     from finskillbench.harness.models import ModelOptions
+    from finskillbench.harness.skills.given import Given, SkillFolder
     from finskillbench.runs.plan.streams import Shard
 
 Subtasks = Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")]
@@ -49,6 +50,22 @@ class RunOptions:
         typer.Option(
             help="no_skill, curated, self_generated, docs_only, scripts_only, inline, placebo or "
             "self_generated_persistent; repeatable. Default: the first three.",
+        ),
+    ] = None
+    skills: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=DIR",
+            help="A folder of skills of yours as the condition skill:NAME, in place of the curated ones, or with "
+            "NAME+=DIR beside them; repeatable.",
+        ),
+    ] = None
+    skill_python: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PATH",
+            help="Interpreter of the scripts of --skills NAME, which needs nothing of ours; repeatable. Default: this "
+            "one.",
         ),
     ] = None
     subtask: Subtasks = None
@@ -119,10 +136,25 @@ class RunOptions:
 
     @property
     def conditions(self) -> list[str]:
-        """The names of the conditions, or of the default ones."""
+        """The names of the conditions, or of the default ones, and those of the skills that were brought."""
         from finskillbench.runs.execute.run import DEFAULT_CONDITIONS
 
-        return self.condition or [condition.value for condition in DEFAULT_CONDITIONS]
+        named = self.condition or [condition.value for condition in DEFAULT_CONDITIONS]
+        return [*named, *(arm for arm in self.given if arm not in named)]
+
+    @cached_property
+    def folders(self) -> dict[str, SkillFolder]:
+        """Where the skills are that were brought, by name."""
+        from finskillbench.harness.skills.given import parse_skills
+
+        return parse_skills(self.skills or (), self.skill_python or ())
+
+    @cached_property
+    def given(self) -> dict[str, Given]:
+        """What their arms mount."""
+        from finskillbench.harness.skills.given import read_given
+
+        return read_given(self.folders)
 
     @property
     def part(self) -> Shard | None:
@@ -170,8 +202,9 @@ class RunOptions:
         from finskillbench.runs.plan.defaults import run_folder
 
         what = (self.models, self.conditions, self.subtask, self.limit, self.epochs)
+        brought = {arm: [each.digest for each in given.packages.values()] for arm, given in self.given.items()}
         how = (self.seed, self.base_url, self.max_tokens, self.reasoning_effort)
-        return self.out or run_folder(edition, *what, *how, self.shard)
+        return self.out or run_folder(edition, *what, *how, self.shard, brought)
 
 
 Options = TypeVar("Options", bound=RunOptions)

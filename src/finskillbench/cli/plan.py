@@ -64,6 +64,7 @@ def plan(options: PlanOptions) -> None:
             prices=prices,
             max_tokens=max_tokens,
             output_tokens_per_call=written,
+            given=options.given,
             allow_unconfined=options.allow_unconfined,
             progress=lambda done, total: progress("Playing a sample", done, total),
         )

@@ -34,6 +34,7 @@ def run(options: RunOptions) -> None:
             list(models.values()),
             options.conditions,
             options.subtask or None,
+            skills=options.folders,
             limit=options.limit,
             epochs=options.epochs,
             seed=options.seed,

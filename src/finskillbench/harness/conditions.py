@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
@@ -24,8 +25,10 @@ import orjson
 from finskillbench.domains import domain as registered
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.model import ToolSpec
-from finskillbench.harness.skills.loader import SkillPackage, script_notes
+from finskillbench.harness.skills.given import GIVEN_ARM, NOTHING_GIVEN, Given
+from finskillbench.harness.skills.loader import SkillPackage, curated, placebo, script_notes
 from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.sandbox.process import THIS_PYTHON
 
 
 class Condition(StrEnum):
@@ -41,10 +44,8 @@ class Condition(StrEnum):
     SELF_GENERATED_PERSISTENT = "self_generated_persistent"
 
 
-GIVEN = "skill:"
-"""What the name of an arm begins with whose packages somebody brings."""
 _GIVEN_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
-ArmName = Annotated[str, msgspec.Meta(pattern=rf"^({'|'.join(Condition)}|{GIVEN}{_GIVEN_NAME})\Z")]
+ArmName = Annotated[str, msgspec.Meta(pattern=rf"^({'|'.join(Condition)}|{GIVEN_ARM}{_GIVEN_NAME})\Z")]
 """The name of an arm, as records and rows are checked for it when they are read."""
 
 
@@ -100,13 +101,15 @@ ALWAYS = ("submit_answer", "load_skill", "load_references", "get_task_data")
 class Mount:
     """An arm with the packages that were really mounted; `digest` identifies both.
 
-    `script_index` lists the scripts with their own notes, where no document does: ("package/scripts/x.py", notes).
+    `script_index` lists the scripts with their own notes, where no document does: ("package/scripts/x.py", notes);
+    `python` runs the scripts of packages that were given.
     What an agent meets of the packages - tools, toolbox and prompt - is decided by the methods here and nowhere else.
     """
 
     arm: Arm
     packages: Mapping[str, SkillPackage] = field(default_factory=dict[str, SkillPackage])
     script_index: tuple[tuple[str, str], ...] = ()
+    python: Path = THIS_PYTHON
 
     @property
     def digest(self) -> str:
@@ -159,12 +162,12 @@ def arm_of(name: str) -> Arm:
     """Return the arm called `name`; raise `InputError` listing the known ones otherwise."""
     if name in ARMS:
         return ARMS[name]
-    if re.fullmatch(GIVEN + _GIVEN_NAME, name):
+    if re.fullmatch(GIVEN_ARM + _GIVEN_NAME, name):
         return Arm(name, documents=True, scripts=True, given=True)
-    if name.startswith(GIVEN):
+    if name.startswith(GIVEN_ARM):
         raise InputError(
-            f"{name.removeprefix(GIVEN)!r} is no name for skills; take lower-case letters, digits, dots, hyphens and "
-            "underscores, at most 64, the first a letter or digit"
+            f"{name.removeprefix(GIVEN_ARM)!r} is no name for skills; take lower-case letters, digits, dots, hyphens "
+            "and underscores, at most 64, the first a letter or digit"
         )
     raise InputError(f"condition {name!r} is unknown; choose from: {', '.join(Condition)}")
 
@@ -178,7 +181,7 @@ def mount(
     condition: str,
     packages: Mapping[str, SkillPackage],
     placebos: Mapping[str, SkillPackage],
-    given: Mapping[str, Mapping[str, SkillPackage]] = MappingProxyType({}),
+    given: Mapping[str, Given] = NOTHING_GIVEN,
 ) -> Mount:
     """Mount what the arm of `condition` grants.
 
@@ -186,7 +189,7 @@ def mount(
     ----------
     condition : the name of the arm.
     packages, placebos : the curated packages and the irrelevant ones, by name.
-    given : the packages that each arm of somebody's own mounts, by its name.
+    given : what each arm of somebody's own mounts, by its name.
 
     Raises
     ------
@@ -195,13 +198,22 @@ def mount(
     arm = arm_of(condition)
     if not arm.mounts_packages:
         return Mount(arm)
-    mounted = given.get(condition, {}) if arm.given else placebos if arm.placebo else packages
-    if not mounted and arm.given:
-        raise InputError(f"condition '{arm.condition}' has no folder; name it: --skills {condition[len(GIVEN) :]}=DIR")
+    if arm.given:
+        if condition not in given:
+            name = condition.removeprefix(GIVEN_ARM)
+            raise InputError(f"condition {condition!r} has no folder of skills; name it: --skills {name}=DIR")
+        return Mount(arm, given[condition].packages, python=given[condition].python)
+    mounted = placebos if arm.placebo else packages
     if not mounted:
         kind = "placebo" if arm.placebo else "curated"
         raise InputError(f"condition '{arm.condition}' mounts {kind} skills, but no package was found")
     return Mount(arm, MappingProxyType(dict(mounted)), script_index(mounted) if arm.indexes_scripts else ())
+
+
+def mount_all(conditions: Iterable[str], given: Mapping[str, Given] = NOTHING_GIVEN) -> dict[str, Mount]:
+    """Mount every arm of some `conditions` over the packages that ship and those that were `given`, as `mount`."""
+    packages, placebos = curated(), placebo()
+    return {condition: mount(condition, packages, placebos, given) for condition in conditions}
 
 
 def script_index(packages: Mapping[str, SkillPackage]) -> tuple[tuple[str, str], ...]:

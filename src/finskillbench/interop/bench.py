@@ -11,9 +11,8 @@ from finskillbench.domains import by_name
 from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import Episode, JsonObject, Submission, Verdict
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Mount, mount, parse_condition
+from finskillbench.harness.conditions import Mount, mount_all
 from finskillbench.harness.seat import Surroundings
-from finskillbench.harness.skills.loader import curated, placebo
 from finskillbench.harness.skills.runner import check_guards, script_runner
 from finskillbench.harness.words.prompts import arm_prompt, task_prompt
 from finskillbench.runs.plan.items import choose_episodes
@@ -81,7 +80,7 @@ def mounted_arm(condition: str) -> Mount:
     InputError : no such arm, the one that carries skills from episode to episode, as Inspect's samples are independent,
         or one with scripts of others that cannot be confined here.
     """
-    mounted = mount(parse_condition(condition), curated(), placebo())
+    mounted = mount_all([condition])[condition]
     if mounted.arm.kept:
         raise InputError(
             f"condition {condition!r} runs its episodes one after the other, which Inspect does not; "

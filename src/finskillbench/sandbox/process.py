@@ -18,6 +18,8 @@ from finskillbench.sandbox.limits import Limits
 _LOG = logger(__name__)
 _STOP_SECONDS = 2.0
 _NO_REASON = "no reason given"
+THIS_PYTHON = Path(sys.executable)
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 class ServerProcess:
@@ -25,9 +27,13 @@ class ServerProcess:
 
     `connection` is the socket to it, `frames` what has come through it in part; `scratch` is the folder below which its
     scripts work, to be removed by the owner after `stop`.
+
+    `python` runs it: this interpreter, or another, which is shown this package whether it has one installed or not.
     """
 
-    def __init__(self, limits: Limits, workers: int, preload: Sequence[str], warm_up: Sequence[str]) -> None:
+    def __init__(
+        self, limits: Limits, workers: int, preload: Sequence[str], warm_up: Sequence[str], python: Path
+    ) -> None:
         self.ready = False
         self.frames = frames.FrameReader()
         self.connection, there = socket.socketpair()
@@ -43,17 +49,19 @@ class ServerProcess:
             "workers": workers,
             "owner": os.getpid(),
         }
-        # An empty part means the current folder, and nobody who leaves one means to open that to scripts.
-        search = [str(Path(part).absolute()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-        extra = {"PYTHONPATH": os.pathsep.join(search)} if search else {}
+        # No name that a script's folder may have: its folders are made beside it.
+        shown = self.scratch / "search-path"
+        if python != THIS_PYTHON:
+            shown.mkdir()
+            (shown / _PACKAGE.name).symlink_to(_PACKAGE)
         with there:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "finskillbench.sandbox.server", str(there.fileno()), json.dumps(config)],
+                [str(python), "-P", "-m", "finskillbench.sandbox.server", str(there.fileno()), json.dumps(config)],
                 pass_fds=[there.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
-                env=child.environment(extra),
+                env=environment(python, shown),
                 cwd=self.scratch,
                 start_new_session=True,
             )
@@ -77,6 +85,15 @@ class ServerProcess:
         self.process.kill()
         self.process.wait()
         self._errors.close()
+
+
+def environment(python: Path, *folders: Path) -> dict[str, str]:
+    """The environment of an interpreter that runs scripts: this one searches what we search, another `folders`."""
+    search = list(map(str, folders))
+    if python == THIS_PYTHON:
+        # An empty part means the current folder, and nobody who leaves one means to open that to scripts.
+        search = [str(Path(part).absolute()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    return child.environment({"PYTHONPATH": os.pathsep.join(search)} if search else {})
 
 
 def printable(text: str) -> str:

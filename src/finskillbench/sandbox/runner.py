@@ -22,7 +22,7 @@ from finskillbench.redaction import logger
 from finskillbench.sandbox import child, frames, scratch
 from finskillbench.sandbox.channel import Channel
 from finskillbench.sandbox.limits import JsonObject, Limits, ScriptResult, size
-from finskillbench.sandbox.process import ServerProcess, printable
+from finskillbench.sandbox.process import THIS_PYTHON, ServerProcess, printable
 
 _LOG = logger(__name__)
 
@@ -70,6 +70,7 @@ class ScriptRunner:
     warm_up : "module:function" of each function that it calls once, and each child again while it waits for its
         call, to touch the memory that a call needs. They return what the `main` of a script returns.
     trusted : folders whose scripts run even where a guard is missing; any other is refused there.
+    python : the interpreter; another than this one needs no package of ours.
 
     Raises SkillError on entering if the warm process cannot start. One runner serves one event loop at a time.
     """
@@ -82,6 +83,7 @@ class ScriptRunner:
         preload: Sequence[str] = (),
         warm_up: Sequence[str] = (),
         trusted: Sequence[Path] = (),
+        python: Path = THIS_PYTHON,
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers is {workers}: give at least 1")
@@ -89,6 +91,7 @@ class ScriptRunner:
         self.workers = workers
         self._preload, self._warm_up = tuple(preload), tuple(warm_up)
         self._trusted = tuple(trusted)
+        self._python = python
         self._guards: Mapping[str, bool] = {}
         self._server: ServerProcess | None = None
         self._bin = scratch.Bin()
@@ -159,7 +162,7 @@ class ScriptRunner:
     # Server process
 
     def _start(self) -> ServerProcess:
-        self._server = ServerProcess(self.limits, self.workers, self._preload, self._warm_up)
+        self._server = ServerProcess(self.limits, self.workers, self._preload, self._warm_up, self._python)
         return self._server
 
     def _await_ready(self) -> None:

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from finskillbench.errors import Cause, EditionError, InputError, ProviderError
+from finskillbench.harness import conditions as conditions_module
 from finskillbench.harness.model import Turn
 from finskillbench.runs.execute import run as run_module
 from finskillbench.runs.execute.run import run
@@ -271,10 +272,10 @@ def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monk
     from finskillbench.harness.skills.loader import SkillPackage
 
     package = SkillPackage("portfolio-construction", "Builds.", tmp_path, "body", {}, (), "d" * 64)
-    monkeypatch.setattr(run_module, "curated", lambda: {package.name: package})
+    monkeypatch.setattr(conditions_module, "curated", lambda: {package.name: package})
 
     class NoRunner:
-        def __init__(self, **_):
+        def __init__(self, *_, **__):
             pass
 
         def __enter__(self):
@@ -283,7 +284,7 @@ def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monk
         def __exit__(self, *_):
             return None
 
-    monkeypatch.setattr("finskillbench.runs.execute.work.script_runner", NoRunner)
+    monkeypatch.setattr("finskillbench.runs.execute.work.MountedScripts", NoRunner)
     out = tmp_path / "run"
     result = run(edition, [oracle()], ["no_skill", "curated"], limit=1, out=out)
     assert result.rows["condition"].to_list() == ["no_skill", "no_skill", "curated", "curated"]

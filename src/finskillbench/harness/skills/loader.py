@@ -8,7 +8,7 @@ import ast
 import difflib
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -78,8 +78,13 @@ def curated() -> dict[str, SkillPackage]:
     ------
     InputError : two packages have the same name.
     """
+    return by_name(load_package(folder) for one in domains() for folder in one.skills)
+
+
+def by_name(packages: Iterable[SkillPackage]) -> dict[str, SkillPackage]:
+    """Packages by name in sorted order; raise `InputError` where two have the same."""
     found: dict[str, SkillPackage] = {}
-    for package in (load_package(folder) for one in domains() for folder in one.skills):
+    for package in packages:
         other = found.setdefault(package.name, package)
         if other is not package:
             raise InputError(f"{other.root} and {package.root} are both named {package.name}; rename one")
@@ -88,15 +93,7 @@ def curated() -> dict[str, SkillPackage]:
 
 def placebo() -> dict[str, SkillPackage]:
     """Irrelevant packages of like size, by name in sorted order; they have no scripts."""
-    return _packages(PLACEBO)
-
-
-def _packages(shelf: Path) -> dict[str, SkillPackage]:
-    if not shelf.is_dir():
-        return {}
-    folders = sorted(folder for folder in shelf.iterdir() if (folder / SKILL_FILE).is_file())
-    packages = [load_package(folder) for folder in folders]
-    return {package.name: package for package in packages}
+    return by_name(load_package(found.parent) for found in PLACEBO.glob(f"*/{SKILL_FILE}"))
 
 
 def script_notes(package: SkillPackage) -> dict[str, str]:

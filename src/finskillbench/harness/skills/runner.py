@@ -1,18 +1,20 @@
-"""The runner of the scripts of skill packages, warm for those that ship, and what it takes to let others in."""
+"""Who runs the scripts of skill packages: warm those that ship, cold those of others; and what lets others in."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 
 from finskillbench.domains import domains
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.skills.loader import SkillPackage, curated, script_text
 from finskillbench.redaction import logger
+from finskillbench.sandbox.limits import ScriptResult
 from finskillbench.sandbox.runner import ScriptRunner
 
 _PURE = ("finskillbench.engines.", "finskillbench.sandbox.")
@@ -32,6 +34,50 @@ def script_runner(*, allow_unconfined: bool = False) -> ScriptRunner:
     warm_up = [one.warm_up for one in domains() if one.warm_up is not None]
     trusted = [Path("/") if allow_unconfined else _OURS]
     return ScriptRunner(preload=imports_of(curated().values()), warm_up=warm_up, trusted=trusted)
+
+
+class MountedScripts:
+    """Context manager that runs the scripts of some mounts: curated ones warm, those that were given cold.
+
+    A curated package is warm in every arm. Cold is a process that has imported nothing but the sandbox, one for each
+    interpreter: what a script of others imports, it pays for, and nothing of ours stands ready for it.
+    """
+
+    def __init__(self, mounts: Iterable[Mount], *, allow_unconfined: bool = False) -> None:
+        ours = {package.root for package in curated().values()}
+        roots = {
+            package.root: None if package.root in ours else each.python
+            for each in mounts
+            if each.arm.scripts
+            for package in each.packages.values()
+            if package.scripts
+        }
+        trusted = [Path("/")] if allow_unconfined else []
+        runners: dict[Path | None, ScriptRunner] = {
+            python: script_runner(allow_unconfined=allow_unconfined)
+            if python is None
+            else ScriptRunner(python=python, trusted=trusted)
+            for python in dict.fromkeys(roots.values())
+        }
+        self._runners = {root: runners[python] for root, python in roots.items()}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> MountedScripts:
+        with ExitStack() as stack:
+            for runner in dict.fromkeys(self._runners.values()):
+                stack.enter_context(runner)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    async def run(self, script: Path, payload: bytes) -> ScriptResult:
+        """Run a script of a mounted package, as `ScriptRunner.run` does."""
+        root = next(folder for folder in script.parents if folder in self._runners)
+        return await self._runners[root].run(script, payload)
 
 
 @cache

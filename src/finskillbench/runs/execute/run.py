@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -24,12 +25,12 @@ from finskillbench.edition.store import LARGEST, refuse_inside_edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
-from finskillbench.harness.conditions import Condition, arm_of, mount, parse_condition
+from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
 from finskillbench.harness.models import Entrant, ModelOptions, get_entrant
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS
-from finskillbench.harness.skills.loader import curated, placebo
+from finskillbench.harness.skills.given import SkillFolder, read_given
 from finskillbench.harness.skills.runner import check_guards
 from finskillbench.redaction import named_like_a_secret
 from finskillbench.runs.execute.board import Progress, silent
@@ -79,6 +80,7 @@ async def arun(
     subtasks: Sequence[str] | None = None,
     *,
     agents: Sequence[Agent | Solve] = (),
+    skills: Mapping[str, SkillFolder | Path | str] = MappingProxyType({}),
     limit: int | None = None,
     tasks: Sequence[str] | None = None,
     epochs: int = 1,
@@ -103,6 +105,8 @@ async def arun(
     edition : what to run on, with its truth.
     models : names of `finskillbench.harness.models`, or model objects; None takes the baselines, or only the agents.
     conditions : names of arms.
+    skills : folders of skills by NAME, each an arm `skill:NAME` after `conditions`: see
+        `finskillbench.harness.skills.given`.
     agents : async functions of `(task, tools)`, or `Agent` objects: see `finskillbench.harness.agents`.
     subtasks : names; None takes every subtask of the edition.
     limit : first episodes of each subtask; None takes the number of the full-run protocol.
@@ -134,13 +138,13 @@ async def arun(
     options = options or ModelOptions(seed=seed)
     wanted_models = list(DEFAULT_MODELS if models is None and not agents else models or ())
     models_by_name = make_models([*wanted_models, *map(as_agent, agents)], options, max_cost)
-    arms = [parse_condition(name) for name in conditions]
+    given = read_given(skills)
+    arms = [parse_condition(name) for name in (*conditions, *(arm for arm in given if arm not in conditions))]
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
     plan = make_plan(edition.episodes(wanted), list(models_by_name), arms, limit=limit, epochs=epochs)
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
     _check_tasks(tasks, plan, arms)
-    packages, placebos = curated(), placebo()
-    mounts = {condition: mount(condition, packages, placebos) for condition in arms}
+    mounts = mount_all(arms, given)
     guards = check_guards(mounts.values(), allow_unconfined=allow_unconfined)
     proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
     record = RunRecord(
@@ -161,6 +165,7 @@ async def arun(
         plan=record_plan(plan),
         mounts=proof,
         sandbox=guards,
+        interpreters={name: str(each.python) for name, each in given.items()},
     )
     streams = [stream for stream in make_streams(plan) if shard is None or shard.holds(stream)]
     now = None if tasks is None else frozenset(tasks)

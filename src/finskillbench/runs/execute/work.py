@@ -28,7 +28,7 @@ from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import Entrant
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.memory import EMPTY, Memory
-from finskillbench.harness.skills.runner import script_runner
+from finskillbench.harness.skills.runner import MountedScripts
 from finskillbench.harness.toolbox import Runner
 from finskillbench.harness.trace import Trace
 from finskillbench.redaction import logger
@@ -138,8 +138,10 @@ class Work:
             for arm in {item.arm for item in self._pending}:
                 make_folder(self.out / "trajectories" / arm)
             runner: Runner | None = None
-            if any(self.mounts[item.condition].arm.scripts for item in self._pending):
-                runner = stack.enter_context(script_runner(allow_unconfined=self.limits.allow_unconfined))
+            mounts = [self.mounts[name] for name in {item.condition for item in self._pending}]
+            if any(mounted.arm.scripts for mounted in mounts):
+                scripts = MountedScripts(mounts, allow_unconfined=self.limits.allow_unconfined)
+                runner = stack.enter_context(scripts)
             self._around = Surroundings(
                 runner=runner,
                 filings=self.edition.filings,

@@ -18,8 +18,8 @@ from finskillbench.edition.publish import CANARY_TEXT
 from finskillbench.edition.store import CANARY_FILE, new_folder
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Condition, Mount, mount, parse_condition
-from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage, curated, placebo
+from finskillbench.harness.conditions import Condition, Mount, mount_all
+from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.runs.handout import Layout, harbor
@@ -128,7 +128,7 @@ def hand_out(
 
 
 def _mounted(condition: str) -> Mount:
-    mounted = mount(parse_condition(condition), curated(), placebo())
+    mounted = mount_all([condition])[condition]
     if mounted.arm.own or mounted.arm.inline or mounted.arm.indexes_scripts:
         raise InputError(
             f"condition {condition!r} takes tools of our loop, which a folder does not have; hand out no_skill, "

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, variance
@@ -23,6 +23,7 @@ from finskillbench.harness.conditions import MAX_TURNS
 from finskillbench.harness.model import Usage
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.providers.prices import Price, PriceTable
+from finskillbench.harness.skills.given import NOTHING_GIVEN, Given
 from finskillbench.harness.words.prompts import VERDICTS_SHOWN
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.rehearsal import Play, Rehearsal
@@ -90,6 +91,7 @@ def estimate(
     prices: PriceTable,
     max_tokens: int,
     output_tokens_per_call: int = OUTPUT_TOKENS_PER_CALL,
+    given: Mapping[str, Given] = NOTHING_GIVEN,
     allow_unconfined: bool = False,
     progress: Progress | None = None,
 ) -> list[Estimate]:
@@ -102,6 +104,7 @@ def estimate(
     prices : price by model.
     max_tokens : the longest answer of a hosted model.
     output_tokens_per_call : allowance for a hosted model, in tokens per call.
+    given : what arms of somebody's own mount.
     allow_unconfined : as in a run.
     progress : called after each model and condition.
 
@@ -139,7 +142,7 @@ def estimate(
         return found
 
     conditions = {item.condition for item in wanted}
-    with Rehearsal(edition, plan, conditions, allow_unconfined=allow_unconfined) as rehearsal:
+    with Rehearsal(edition, plan, conditions, given, allow_unconfined=allow_unconfined) as rehearsal:
         return asyncio.run(work())
 
 

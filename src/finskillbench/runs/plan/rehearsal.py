@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -16,13 +16,13 @@ from types import TracebackType
 
 from finskillbench.edition import Edition
 from finskillbench.errors import EditionError
-from finskillbench.harness.conditions import mount
+from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import get_model
 from finskillbench.harness.seat import Surroundings
-from finskillbench.harness.skills.loader import curated, placebo
+from finskillbench.harness.skills.given import NOTHING_GIVEN, Given
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
-from finskillbench.harness.skills.runner import check_guards, script_runner
+from finskillbench.harness.skills.runner import MountedScripts, check_guards
 from finskillbench.harness.trace import Trace
 from finskillbench.harness.words.prompts import LAST_TURN, REMINDER
 from finskillbench.harness.words.tokens import CHARACTERS_PER_TOKEN, MESSAGE_CHARACTERS
@@ -56,18 +56,24 @@ class Rehearsal:
     ----------
     edition, plan : where the episodes come from.
     conditions : the arms that will be played.
+    given : what arms of somebody's own mount.
     allow_unconfined : whether scripts of packages that are not ours run also where the sandbox lacks a guard.
 
     Raises InputError where an arm mounts packages and there are none. Serves one event loop.
     """
 
     def __init__(
-        self, edition: Edition, plan: Plan, conditions: Collection[str], *, allow_unconfined: bool = False
+        self,
+        edition: Edition,
+        plan: Plan,
+        conditions: Collection[str],
+        given: Mapping[str, Given] = NOTHING_GIVEN,
+        *,
+        allow_unconfined: bool = False,
     ) -> None:
         self._edition = edition
         self._episodes = {episode.task_id: episode for episode in plan.episodes}
-        packages, placebos = curated(), placebo()
-        self._mounts = {condition: mount(condition, packages, placebos) for condition in conditions}
+        self._mounts = mount_all(conditions, given)
         self._material = lru_cache(maxsize=_CACHED_EPISODES)(self._prepare)
         self._model = cache(get_model)
         self._turns = asyncio.Semaphore(_AT_ONCE)
@@ -82,7 +88,9 @@ class Rehearsal:
             runner = None
             if any(mounted.arm.scripts for mounted in self._mounts.values()):
                 check_guards(self._mounts.values(), allow_unconfined=self._allow_unconfined)
-                runner = stack.enter_context(script_runner(allow_unconfined=self._allow_unconfined))
+                runner = stack.enter_context(
+                    MountedScripts(self._mounts.values(), allow_unconfined=self._allow_unconfined)
+                )
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plan-")))
             self._around = Surroundings(runner=runner, filings=self._edition.filings, scratch_root=scratch)
             self._stack = stack.pop_all()

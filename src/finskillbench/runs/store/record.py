@@ -20,7 +20,7 @@ from finskillbench.runs.store.files import write_beside
 from finskillbench.runs.store.version import code_version, scorer_version
 
 FILE = "run.json"
-_INFORMATION = ("versions", "edition_path", "sandbox")
+_INFORMATION = ("versions", "edition_path", "sandbox", "interpreters")
 """Parts of the record that may differ between the start of a run and its resumption."""
 
 
@@ -59,7 +59,8 @@ class RunRecord:
     """Everything that decides the outcome of a run.
 
     `mounts` is the proof of `finskillbench.harness.proof.prove_arms`; `shard` the part of the plan that this run takes,
-    as "i/n"; `sandbox` the guards that scripts run under, where any are mounted.
+    as "i/n"; `sandbox` the guards that scripts run under, where any are mounted; `interpreters` who runs the scripts of
+    skills that were given, by arm.
     """
 
     arguments: Arguments
@@ -73,6 +74,7 @@ class RunRecord:
     mounts: Mapping[str, Any]
     versions: Mapping[str, str] = field(default_factory=_versions)
     sandbox: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    interpreters: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def items(self) -> tuple[Item, ...]:
         """The items of the whole plan, in its order.
