@@ -52,7 +52,13 @@ def _flatten(value: object, path: str, flat: Flat) -> None:
         for key, item in cast("dict[str, object]", value).items():
             here = f"{path}.{key}" if path else key
             flat.keys[here] = key
-            _flatten(item, here, flat)
+            # Most of what a tool returns are rows of these; a call for each takes longer than noting it.
+            if type(item) is str:
+                flat.texts.append((here, item))
+            elif type(item) is float:
+                flat.numbers.append((here, item))
+            else:
+                _flatten(item, here, flat)
     elif isinstance(value, list):
         here = f"{path}[*]"
         for item in cast("list[object]", value):

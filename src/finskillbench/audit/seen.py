@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -292,8 +292,13 @@ class Seen:
 
 def parsed(answer: object) -> JsonObject | None:
     """An answer, given as JSON text or as a JSON value, as the judge parses it; None where it is no submission."""
+    return _parsed(answer if isinstance(answer, str) else orjson.dumps(answer).decode())
+
+
+@lru_cache(maxsize=64)  # many cheats are the same in every episode, some of them a thousand entries long
+def _parsed(answer: str) -> JsonObject | None:
     try:
-        return parse_submission(answer if isinstance(answer, str) else orjson.dumps(answer).decode())
+        return parse_submission(answer)
     except InvalidSubmission:
         return None
 

@@ -137,9 +137,9 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
     ratios = _by_name(_drivers(expected, "margin_drivers"))
     if ratios:
-        given = _drivers(answer, "margin_drivers")
-        found = [(driver, ratios[name]) for driver in given if (name := _name(driver)) in ratios]
-        recall = share(len({_name(driver) for driver, _ in found}), len(ratios))
+        named = [(_name(driver), driver) for driver in _drivers(answer, "margin_drivers")]
+        found = [(driver, ratios[name]) for name, driver in named if name in ratios]
+        recall = share(len(ratios.keys() & {name for name, _ in named}), len(ratios))
         terms["margin_drivers"] = 0.5 * recall + 0.5 * _direction_accuracy(found)
         changes = _ramps(found, "delta_pp", truth)
         if changes and sized:
@@ -199,11 +199,18 @@ def _listed(given: Sequence[_Driver], wanted: Sequence[_Driver], sizes: Mapping[
     for driver in given:
         if (name := _name(driver)) in entries:
             entries[name].append(driver)
-    earned = sum(
-        min((_driver_credit(driver, label, sizes) for driver in entries[_name(label)]), default=0.0) for label in wanted
-    )
+    earned = sum(_least_credit(entries[_name(label)], label, sizes) for label in wanted)
     longest = max(len(given), len(wanted))
     return earned / longest if longest else 0.0
+
+
+def _least_credit(entries: Sequence[_Driver], wanted: _Driver, sizes: Mapping[str, Unit]) -> float:
+    least = 1.0 if entries else 0.0
+    for driver in entries:
+        if not least:
+            break  # of a thousand entries the first is wrong
+        least = min(least, _driver_credit(driver, wanted, sizes))
+    return least
 
 
 def _driver_credit(given: _Driver, wanted: _Driver, sizes: Mapping[str, Unit]) -> float:

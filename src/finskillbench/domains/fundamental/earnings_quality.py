@@ -250,10 +250,7 @@ def _same_signal(given: object, wanted: object) -> bool:
 
 
 def _binary(value: object) -> int | None:
-    if isinstance(value, bool):
-        return int(value)
-    amount = number(value)
-    return int(amount) if amount in (0.0, 1.0) else None
+    return int(value) if isinstance(value, int | float) and value in (0, 1) else None
 
 
 def _flags(source: JsonObject) -> set[str]:
