@@ -150,10 +150,28 @@ def misbehave(behaviour: str, client: Client) -> None:
             client.call(*answer)
         case "submits":
             client.call(*answer)
+        case "in turn":
+            client.call(*read)
+            tickets = Path(sys.argv[4])
+            mine = 0
+            while (tickets / str(mine)).exists() or not _took(tickets / str(mine)):
+                mine += 1
+            if mine >= int((tickets / "most").read_text()):
+                (tickets / str(mine)).write_text(str(os.getpid()))
+                time.sleep(3600)
+            client.call(*answer)
         case "spends":
             client.call(*answer)
             spent = json.dumps({"input_tokens": 100, "output_tokens": 10, "cost_usd": 0.25, "model": "theirs"})
             Path(sys.argv[4]).write_text(f"{spent}\n{spent}\n")
+
+
+def _took(ticket: Path) -> bool:
+    try:
+        ticket.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ NAME = "agent/small"
 
 def over_stdio(behaviour: str) -> str:
     """The command line of a behaviour, its tools reached by the program that its file names."""
-    return f"{AGENT} {behaviour} {{mcp_config}} {{prompt_file}} {{usage_file}}"
+    return f"{AGENT} {shlex.quote(behaviour)} {{mcp_config}} {{prompt_file}} {{usage_file}}"
 
 
 def traces(result: RunResult) -> list[Trace]:

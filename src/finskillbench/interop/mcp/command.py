@@ -110,8 +110,8 @@ class Command:
         output = Output()
         try:
             async with AsyncExitStack() as stack:
-                stack.push_async_callback(desk.close)
                 words = await self._prepare(folder, desk, task, stack)
+                stack.push_async_callback(desk.close)
                 code = await self._run(words, folder, desk, output)
             return code, output.last_line
         finally:
