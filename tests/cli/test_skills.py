@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -59,5 +60,10 @@ def test_a_new_package_lints_clean_and_its_script_runs(tmp_path: Path, capsys: p
     program: dict[str, Any] = {}
     exec((folder / "scripts" / "total.py").read_text(), program)
     assert program["main"]({"values": {"a": 1, "b": 2.5}}) == {"total": 3.5}
+    with pytest.raises(ValueError, match="b is no number"):
+        program["main"]({"values": {"a": 1, "b": "2"}})
+    cases = json.loads((folder / "evals" / "evals.json").read_text())
+    assert cases["skill_name"] == "portfolio-notes"
+    assert [case["expected_skill"] for case in cases["evals"]] == ["portfolio-notes", None]
     assert cli.main(["skills", "new", str(folder)]) == 2
     assert "is there already" in capsys.readouterr().err

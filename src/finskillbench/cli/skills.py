@@ -68,7 +68,7 @@ def show(package: Annotated[str, typer.Argument(help="Name of a curated package,
 
 @app.command("new", epilog="Example: finskillbench skills new my-skills/portfolio-notes")
 def new(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; the skill is called after it.")]):
-    """Write a package to start from, with a document, a reference and a script; it lints clean."""
+    """Write a package to start from, with a document, a reference, a script and cases to try; it lints clean."""
     from finskillbench.edition.store import new_folder
     from finskillbench.errors import InputError
     from finskillbench.harness.skills.template import package_files

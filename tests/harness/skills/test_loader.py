@@ -47,6 +47,15 @@ def test_a_package_is_read_as_written(package: SkillPackage) -> None:
     assert package.scripts == ("scripts/build.py", "scripts/roll.py")
 
 
+def test_cases_for_evaluators_are_no_part_of_a_package(package: SkillPackage, tmp_path: Path) -> None:
+    root = make(tmp_path, **{"evals/evals.json": "{}", "evals/results/.hidden": "", "references/evals/case.md": "kept"})
+    (root / "evals" / "latest").symlink_to("/etc")
+    read = load_package(root)
+    assert set(read.references) == {"references/rungs.md", "references/evals/case.md"}
+    (root / "references" / "evals" / "case.md").unlink()
+    assert load_package(root).digest == package.digest
+
+
 def test_the_digest_is_of_names_and_bytes_only(package: SkillPackage, tmp_path: Path) -> None:
     root = make(tmp_path)
     (root / "scripts" / "__pycache__").mkdir()

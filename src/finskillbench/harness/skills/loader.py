@@ -2,6 +2,7 @@
 
 A package is `SKILL.md` (front matter and instructions), `references/` and `scripts/`, after the Agent Skills
 specification. Names are looked up in the listing made when the package was read and never joined to a path before.
+Its `evals/`, cases with expected outputs for whoever evaluates the package, are no part of what an agent is given.
 """
 
 import ast
@@ -21,6 +22,7 @@ from finskillbench.errors import InputError, SkillError
 PLACEBO = Path(__file__).parent / "placebo"
 SKILL_FILE = "SKILL.md"
 REFERENCES, SCRIPTS = "references/", "scripts/"
+EVALS = "evals"
 _CACHES = frozenset({"__pycache__"})
 _MAX_FILES, _MAX_FILE_BYTES = 200, 1024 * 1024
 
@@ -150,7 +152,10 @@ def _no_such_script(package: SkillPackage, asked: object) -> str:
 
 
 def read_files(root: Path) -> dict[str, bytes]:
-    """Every file of a package by its "/"-separated name below `root`, sorted; caches of byte code are left out."""
+    """Every file of a package by its "/"-separated name below `root`, sorted.
+
+    Caches of byte code are left out, and `evals/` at the top: it changes no digest and reaches no agent.
+    """
     if not root.is_dir():
         raise SkillError(f"{root}: no such folder")
     files: dict[str, bytes] = {}
@@ -163,7 +168,8 @@ def read_files(root: Path) -> dict[str, bytes]:
         except OSError as error:
             raise SkillError(f"{folder}: cannot be listed: {error.strerror}") from None
         for entry in entries:
-            if entry.name in _CACHES and entry.is_dir(follow_symlinks=False):
+            left_out = entry.name in _CACHES or (entry.name == EVALS and folder == root)
+            if left_out and entry.is_dir(follow_symlinks=False):
                 continue
             name = Path(entry.path).relative_to(root).as_posix()
             _refuse(entry, root, name)

@@ -1,4 +1,4 @@
-"""A new skill package to start from: it lints clean as it is written."""
+"""A new skill package to start from: it lints clean as it is written, and has the sections that readers look for."""
 
 from __future__ import annotations
 
@@ -13,17 +13,47 @@ _DOCUMENT = """\
 ---
 name: {name}
 description: Says in one sentence what the skill does. Use when the task asks for what it does.
+metadata:
+  author: Who wrote it
+  version: "0.1.0"
+  tags: words, that, describe, it
 ---
 
 # {title}
+
+## Purpose
 
 What to look at first, what to compute, and what to hand in. Write what an expert would tell a colleague who has the
 tools but not the experience: the order of steps, the definitions that differ from the usual ones, the checks before the
 answer is submitted.
 
+## Prerequisites
+
+What must be there before the first step, such as fields or packages.
+
+## Available Scripts
+
+| Script | Purpose | Arguments |
+|---|---|---|
+| `scripts/total.py` | adds up | `values`, a map from name to number |
+
+## Instructions
+
 1. Read the fields that decide with `get_task_data`.
-2. Run `scripts/total.py` on them: it takes `values`, a map from name to number, and returns their `total`.
+2. Run `scripts/total.py` on them with `run_skill_script` (elsewhere `run_script`, or a shell): it returns a `total`.
 3. Compare with `references/conventions.md` before you submit.
+
+## Examples
+
+`{{"values": {{"a": 1, "b": 2}}}}` gives `{{"total": 3}}`.
+
+## Limitations
+
+What it is not for.
+
+## Troubleshooting
+
+An error says which value is no number: pass the field as it stands.
 """
 _REFERENCE = """\
 # Conventions
@@ -36,12 +66,40 @@ _SCRIPT = '''\
 
 def main(payload: dict) -> dict:
     """Return the sum of `values`."""
+    for name, value in payload["values"].items():
+        if not isinstance(value, int | float):
+            raise ValueError(f"values: {name} is no number")
     return {"total": sum(payload["values"].values())}
 '''
+_EVALS = """\
+{{
+  "skill_name": "{name}",
+  "evals": [
+    {{
+      "id": "{name}-001",
+      "prompt": "What do 1 and 2 add up to?",
+      "expected_output": "The agent ran scripts/total.py and reported a total of 3.",
+      "assertions": ["Ran scripts/total.py", "Reported 3"],
+      "expected_skill": "{name}",
+      "expected_script": "total.py",
+      "acceptable_skills": []
+    }},
+    {{
+      "id": "{name}-002-negative",
+      "prompt": "Translate this sentence into French: the market was calm.",
+      "expected_output": "The agent did without {name}.",
+      "assertions": ["Did not load {name}"],
+      "expected_skill": null,
+      "expected_script": null,
+      "acceptable_skills": []
+    }}
+  ]
+}}
+"""
 
 
 def package_files(name: str) -> dict[str, str]:
-    """The files of a package called `name`, by path within its folder: a document, a reference and a script.
+    """The files of a package called `name`, by path within its folder: document, reference, script and cases to try.
 
     Raises
     ------
@@ -56,4 +114,5 @@ def package_files(name: str) -> dict[str, str]:
         "SKILL.md": _DOCUMENT.format(name=name, title=name.replace("-", " ").capitalize()),
         "references/conventions.md": _REFERENCE,
         "scripts/total.py": _SCRIPT,
+        "evals/evals.json": _EVALS.format(name=name),
     }
