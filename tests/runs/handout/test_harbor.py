@@ -18,6 +18,7 @@ from finskillbench.edition import Edition
 from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import CANARY
 from finskillbench.errors import InputError
+from finskillbench.harness.skills.loader import curated
 from finskillbench.runs.handout import Layout
 from finskillbench.runs.handout.harbor import PLACE
 from finskillbench.runs.handout.take_back import take_back
@@ -54,6 +55,17 @@ def test_a_task_has_what_harbor_reads(tasks: Path) -> None:
         assert "canary" not in words
         assert f"The working directory `{PLACE}` is one task" in words
         assert files["environment/Dockerfile"].startswith(b"FROM house/finskillbench:1\n")
+
+
+def test_tools_around_harbor_find_the_tasks(tasks: Path) -> None:
+    names = set(orjson.loads((tasks / "handout.json").read_bytes())["tasks"])
+    dataset = tomllib.loads((tasks / "dataset.toml").read_text())
+    assert {task["name"] for task in dataset["tasks"]} == {f"finskillbench/{name}" for name in names}
+    evals = orjson.loads((tasks / "evals.json").read_bytes())
+    assert {case["id"] for case in evals["evals"]} == names
+    assert {case["expected_skill"] for case in evals["evals"]} == set(curated())
+    for case in evals["evals"]:
+        assert case["prompt"] in (tasks / case["id"] / "instruction.md").read_text()
 
 
 def test_no_truth_is_in_it(synthetic_edition: Edition, tasks: Path, tmp_path: Path) -> None:

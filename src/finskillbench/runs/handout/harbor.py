@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from finskillbench.edition.store import CANARY
@@ -48,6 +48,8 @@ FROM {image}
 WORKDIR {place}
 COPY workspace/ {place}/
 """
+_EXPECTED = "answer.json in the working directory holds one JSON object that follows schema.json."
+"""All that an outside evaluator of skills is told: the answer itself is judged by `finskillbench score`."""
 _VERIFIER = """\
 #!/bin/sh
 # Says whether there is an answer, and no more: no truth is here. `finskillbench score --jobs` judges it.
@@ -105,3 +107,23 @@ def write_task(
     verifier.parent.mkdir()
     verifier.write_text(_VERIFIER.format(answer=place), encoding="utf-8")
     verifier.chmod(0o755)
+
+
+def write_dataset(folder: Path, cases: Sequence[Mapping[str, str]]) -> None:
+    """Write what names the tasks of a folder for tools around Harbor: `dataset.toml`, and `evals.json`.
+
+    Parameters
+    ----------
+    folder : of the hand-out.
+    cases : of each task its `id`, which is its folder, the `prompt` and the `expected_skill` of its domain.
+    """
+    tasks = "".join(f"\n[[tasks]]\nname = {json.dumps('finskillbench/' + case['id'])}\n" for case in cases)
+    text = f'[dataset]\nname = "finskillbench/handout"\ndescription = "{CANARY}"\n{tasks}'
+    (folder / "dataset.toml").write_text(text, encoding="utf-8")
+    skills = {case["expected_skill"] for case in cases}
+    told = {"expected_output": _EXPECTED, "assertions": [_EXPECTED]}
+    data = {
+        "skill_name": skills.pop() if len(skills) == 1 else "finskillbench",
+        "evals": [{**case, **told} for case in cases],
+    }
+    (folder / "evals.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")

@@ -18,7 +18,7 @@ from finskillbench.edition.publish import CANARY_TEXT
 from finskillbench.edition.store import CANARY_FILE, new_folder
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Condition, Mount, mount_all
+from finskillbench.harness.conditions import Condition, Mount, mount_all, package_names
 from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import task_prompt
@@ -117,11 +117,15 @@ def hand_out(
         shared = folder / _SKILLS
         for name, package in mounted.packages.items():
             _copy(package, mounted, shared / name)
+        cases: list[dict[str, str]] = []
         for done, episode in enumerate(episodes, 1):
             name = names[episode.task_id]
             record.tasks[name] = episode.task_id
-            _write(folder / name, edition, episode, mounted, shared, image)
+            words = _write(folder / name, edition, episode, mounted, shared, image)
+            cases.append({"id": name, "prompt": words, "expected_skill": _skill_of(episode)})
             progress(done, len(episodes))
+        if layout is Layout.HARBOR:
+            harbor.write_dataset(folder, cases)
         shutil.rmtree(shared, ignore_errors=True)
         (folder / RECORD).write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2))
     return record
@@ -137,8 +141,8 @@ def _mounted(condition: str) -> Mount:
     return mounted
 
 
-def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, skills: Path, image: str | None) -> None:
-    """One folder; with an `image` a task of Harbor."""
+def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, skills: Path, image: str | None) -> str:
+    """One folder; with an `image` a task of Harbor. Returns the words of the task."""
     place = folder if image is None else folder / harbor.MATERIAL
     answer = _answer(episode)
     (place / _DATA).mkdir(parents=True)
@@ -163,6 +167,12 @@ def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, ski
         shown = _SKILLS if mounted.packages else None
         harbor.write_task(folder, words, told, image=image, answer=ANSWER, skills=shown)
     (folder / CANARY_FILE).write_text(CANARY_TEXT, encoding="utf-8")
+    return words
+
+
+def _skill_of(episode: Episode) -> str:
+    """The package that is of use for an episode; where its domain has none, the name of the domain."""
+    return next(iter(package_names(episode.skill)), episode.skill)
 
 
 def readable(edition: Edition, episode: Episode) -> dict[str, Any]:
