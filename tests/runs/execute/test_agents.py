@@ -7,10 +7,12 @@ import polars as pl
 import pytest
 
 from finskillbench import arun
-from finskillbench.errors import InputError
+from finskillbench.errors import Cause, InputError, ProviderError, RunStoppedError
 from finskillbench.harness.agents import HARNESS, Agent
+from finskillbench.harness.model import Usage
 from finskillbench.harness.models import check_model, get_entrant
-from finskillbench.runs.execute.run import run
+from finskillbench.runs.execute.run import RunResult, run
+from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import TIMINGS
 from finskillbench.runs.store.trajectories import read_trajectory
 
@@ -52,6 +54,78 @@ def test_a_limit_on_cost_refuses_an_agent_whose_price_nobody_knows(edition, tmp_
     with pytest.raises(InputError, match="given twice"):
         run(edition, conditions=["no_skill"], agents=[right, right], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def telling(*costs: float | None) -> Agent:
+    """An agent that tells these prices one after the other, and the last one from then on."""
+    left = list(costs)
+
+    async def solve(task, tools):
+        await tools.call("get_task_data", field="number")
+        if (cost := left.pop(0) if len(left) > 1 else left[0]) is not None:
+            tools.spent(Usage(cost_usd=cost))
+        return ANSWER
+
+    return Agent("agent/telling", solve, tells_cost=True)
+
+
+def test_a_limit_on_cost_begins_nothing_that_the_dearest_so_far_would_not_fit(edition, tmp_path) -> None:
+    def go(agent: Agent, most: float, name: str = "run") -> RunResult:
+        return run(
+            edition, conditions=["no_skill"], agents=[agent], max_cost=most, max_concurrency=1, out=tmp_path / name
+        )
+
+    first = go(telling(1.0), 3.5)
+    assert (first.ran, first.not_run, first.dropped) == (3, 9, 0)
+    assert "--max-cost 3.5 is reached: 3.00 USD are spent" in first.stopped["run"]
+    assert go(telling(1.0), 3.9).ran == 0
+    assert go(telling(1.0), 12.0).not_run == 0
+    # What an episode does not tell counts as the dearest; where none has told anything, there is no limit to keep.
+    assert go(telling(0.5, 2.0, None), 6.9, "partly").ran == 4
+    again = go(telling(0.0), 6.9, "partly")
+    assert (again.ran, again.kept) == (0, 4)
+    silent = go(telling(None), 100.0, "silent")
+    assert silent.ran == 1
+    assert "has not said what pc_uncon_000 cost" in silent.stopped["run"]
+
+
+def test_what_a_dropped_episode_may_have_cost_is_spent(edition, tmp_path) -> None:
+    played = []
+
+    async def solve(task, tools):
+        await tools.call("get_task_data", field="number")
+        played.append(task.task_id)
+        if len(played) > 1:
+            raise RunStoppedError("enough")
+        tools.spent(Usage(cost_usd=2.0))
+        return ANSWER
+
+    agent = Agent("agent/stopped", solve, tells_cost=True)
+    out = tmp_path / "run"
+    result = run(edition, conditions=["no_skill"], agents=[agent], max_cost=9.0, max_concurrency=1, out=out)
+    assert (result.ran, result.dropped) == (1, 1)
+    assert read_history(out).spent({}) == 4.0
+
+
+def test_a_failure_that_an_agent_names_is_its_cause(edition, tmp_path) -> None:
+    async def refused(task, tools):
+        tools.said("I have no key.")
+        raise ProviderError("no key", Cause.AUTH)
+
+    result = run(edition, conditions=["no_skill"], agents=[refused], max_concurrency=1, out=tmp_path / "run")
+    assert (result.ran, result.errors, result.not_run) == (1, 1, 11)
+    assert result.rows["error_cause"].to_list() == ["auth"]
+    (path,) = (tmp_path / "run" / "trajectories").rglob("*.json.gz")
+    assert read_trajectory(path).trace.messages[-1].content == "I have no key."
+
+
+def test_single_tasks_of_a_plan_are_run_now_and_the_others_later(edition, oracle, tmp_path) -> None:
+    out = tmp_path / "run"
+    first = run(edition, [oracle()], ["no_skill"], tasks=["pc_infeas_002"], out=out)
+    assert first.rows["task_id"].to_list() == ["pc_infeas_002"]
+    second = run(edition, [oracle()], ["no_skill"], tasks=["pc_uncon_001", "pc_infeas_002"], out=out)
+    assert (second.ran, second.kept, second.rows["task_id"].to_list()) == (1, 1, ["pc_uncon_001", "pc_infeas_002"])
+    assert run(edition, [oracle()], ["no_skill"], out=out).ran == 10
 
 
 def test_a_run_where_a_loop_is_running_is_the_same_run(edition, oracle, tmp_path) -> None:

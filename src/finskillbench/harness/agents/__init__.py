@@ -72,6 +72,7 @@ class Agent:
     solve : plays one episode; several run at once, in one event loop.
     seconds, calls : an episode that takes longer, or calls more tools, ends without an answer.
     harness : whose loop it is, as rows say it.
+    tells_cost : whether it tells what it spends, so that a run may have a limit on that.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Agent:
     seconds: float = SECONDS
     calls: int = CALLS
     harness: str = HARNESS
+    tells_cost: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

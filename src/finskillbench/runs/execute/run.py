@@ -289,7 +289,7 @@ def make_models(
         raise InputError(f"a model was given twice: {', '.join(model.name for model in objects)}")
     if max_cost is not None:
         for name, model in models_by_name.items():
-            if price_of(model) is None:
+            if price_of(model) is None and not (isinstance(model, Agent) and model.tells_cost):
                 raise InputError(
                     f"--max-cost needs the price of {name}, which is not known; name it in a --prices file"
                 )

@@ -38,9 +38,10 @@ from finskillbench.runs.execute.interrupts import interrupts
 from finskillbench.runs.execute.limiter import Limiter
 from finskillbench.runs.execute.material import Material, prepare
 from finskillbench.runs.execute.metered import Metered, price_of, provider_of
+from finskillbench.runs.execute.tab import Tab
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.streams import Stream, feedback, missing, planned, remembered
-from finskillbench.runs.store.events import NOTHING, Call, Dropped, Expense, Finished
+from finskillbench.runs.store.events import Call, Dropped, Expense, Finished
 from finskillbench.runs.store.files import make_folder
 from finskillbench.runs.store.journal import Journal, read_history
 from finskillbench.runs.store.rows import ROWS, Row, make_row
@@ -117,6 +118,8 @@ class Work:
         if limits.max_cost is not None:
             prices = {name: price_of(model) for name, model in models.items()}
             self.budget = Budget(limits.max_cost, self._history.spent(prices))
+        played = (row for row in found.values() if isinstance(models.get(row.model), Agent))
+        self._dearest = max((row.cost_usd or 0.0 for row in played), default=0.0)
         self._in_flight = 0
         self._why_dropped = "stopped"
         self._tasks: list[asyncio.Task[None]] = []
@@ -211,27 +214,33 @@ class Work:
                 memory = Memory(skills, (*memory.verdicts, feedback(row)))
             await asyncio.sleep(0)  # models that never wait must not starve the others or an interrupt
 
-    def _metered(self, item: Item, limiter: Limiter | None) -> Metered | None:
-        """The model of an episode behind its meter; None for an agent, whose calls do not pass through here."""
-        entrant = self.models[item.model]
-        if isinstance(entrant, Agent):
-            return None
+    def _metered(self, item: Item, limiter: Limiter | None) -> Metered | Tab:
+        """The model of an episode behind its meter, or the tab of an agent, whose calls do not pass through here."""
 
         def note(expense: Expense) -> None:
             self._journal.append(Call(item, expense))
 
-        return Metered(entrant, limiter, self.budget, self.limits.max_tokens, note)
-
-    async def _trace(self, item: Item, material: Material, metered: Metered | None, memory: Memory) -> Trace:
-        given = material.episode, material.prompt, lambda: material.full_input, self.mounts[item.condition]
         entrant = self.models[item.model]
         if isinstance(entrant, Agent):
-            return await play_episode(entrant, *given, self._around, memory)
-        assert metered is not None
-        return await run_episode(metered, *given, self._around, memory)
+            return Tab(self.budget, self._dearest, note)
+        return Metered(entrant, limiter, self.budget, self.limits.max_tokens, note)
+
+    async def _trace(self, item: Item, material: Material, metered: Metered | Tab, memory: Memory) -> Trace:
+        given = material.episode, material.prompt, lambda: material.full_input, self.mounts[item.condition]
+        entrant = self.models[item.model]
+        if isinstance(metered, Metered):
+            return await run_episode(metered, *given, self._around, memory)
+        assert isinstance(entrant, Agent)
+        await metered.begin()
+        trace = await play_episode(entrant, *given, self._around, memory)
+        metered.end(trace.usage)
+        self._dearest = max(self._dearest, trace.usage.cost_usd or 0.0)
+        if self.budget is not None and trace.usage.cost_usd is None and not self._dearest:
+            self._stop(RUN, f"--max-cost cannot be kept: {entrant.name} has not said what {item.task_id} cost")
+        return trace
 
     async def _episode(
-        self, item: Item, metered: Metered | None, memory: Memory = EMPTY
+        self, item: Item, metered: Metered | Tab, memory: Memory = EMPTY
     ) -> tuple[Row, Mapping[str, str]]:
         """Run, judge and write one episode; returns its row and the skills that it left."""
         material = self.material(item.task_id)
@@ -243,7 +252,7 @@ class Work:
         write_trajectory(self.out, item, material.episode, trace, edition_digest=digest)
         method = by_name(verdict.sub_task).method
         row = make_row(item, material.episode, trace, verdict, method=method, edition_digest=digest)
-        self._journal.append(Finished(row, 0.0 if metered is None else metered.lost_usd))
+        self._journal.append(Finished(row, metered.lost_usd))
         self.rows[item] = row
         self.ran += 1
         self.board.models[item.model].ran += 1
@@ -285,11 +294,11 @@ class Work:
         for task in self._tasks:
             task.cancel()
 
-    def _drop(self, item: Item, why: str, metered: Metered | None) -> None:
-        if metered is not None and not metered.asked:
+    def _drop(self, item: Item, why: str, metered: Metered | Tab) -> None:
+        if not metered.asked:
             return  # the budget stood before its first call: the episode was not begun
         self.dropped += 1
-        self._journal.append(Dropped(item, why, NOTHING if metered is None else metered.expense()))
+        self._journal.append(Dropped(item, why, metered.expense()))
 
     def _material(self, task_id: str) -> Material:
         return prepare(self.edition, self.by_id[task_id])
