@@ -10,6 +10,7 @@ import typer
 
 from finskillbench.cli.display import console
 from finskillbench.cli.display.results import print_result
+from finskillbench.cli.options import AllowUnconfined, Limit, SkillPython, Skills, Subtasks
 
 DRIVE_EXAMPLE = """\b
 Examples:
@@ -44,19 +45,24 @@ def drive(
     condition: Annotated[
         list[str] | None, typer.Option(help="As of run; repeatable. Default: no_skill, curated, self_generated.")
     ] = None,
-    subtask: Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=console.LARGEST,
-            help="First episodes of each subtask. Default: as many as the full-run protocol takes of its domain.",
-        ),
-    ] = None,
+    skills: Skills = None,
+    skill_python: SkillPython = None,
+    subtask: Subtasks = None,
+    limit: Limit = None,
     epochs: Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")] = 1,
     seconds: _Seconds = 1800.0,
     calls: _Calls = 200,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="USD",
+            help="What the run folder may cost, as {usage_file} tells it: nothing is begun that would not fit if it "
+            "cost as much as the dearest episode so far.",
+        ),
+    ] = None,
     max_concurrency: Annotated[int, typer.Option(min=1, help="Commands at a time.")] = 4,
+    allow_unconfined: AllowUnconfined = False,
 ) -> None:
     """Start a command-line agent once for each episode, give it the tools over MCP, and print the table.
 
@@ -65,6 +71,7 @@ def drive(
     """
     from finskillbench.cli.display.board import Display
     from finskillbench.edition import load_edition
+    from finskillbench.harness.skills.given import parse_skills, read_given
     from finskillbench.interop.mcp import need_extra
 
     need_extra()
@@ -73,6 +80,8 @@ def drive(
     from finskillbench.runs.execute.run import DEFAULT_CONDITIONS
 
     parse_command(agent_command)
+    folders = parse_skills(skills or (), skill_python or ())
+    arms = condition or [arm.value for arm in DEFAULT_CONDITIONS]
     with console.Progress() as progress:
         progress("reading the edition")
         loaded = load_edition(edition)
@@ -81,13 +90,16 @@ def drive(
             loaded,
             agent_command,
             name,
-            condition or DEFAULT_CONDITIONS,
+            [*arms, *(arm for arm in read_given(folders) if arm not in arms)],
             subtask or None,
+            skills=folders,
             limit=limit,
             epochs=epochs,
             seconds=seconds,
             calls=calls,
+            max_cost=max_cost,
             max_concurrency=max_concurrency,
+            allow_unconfined=allow_unconfined,
             out=out,
             progress=display,
         )

@@ -29,6 +29,29 @@ Limit = Annotated[
     ),
 ]
 
+Skills = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=DIR",
+        help="A folder of skills of yours as the condition skill:NAME, in place of the curated ones, or with "
+        "NAME+=DIR beside them; repeatable.",
+    ),
+]
+SkillPython = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=PATH",
+        help="Interpreter of the scripts of --skills NAME, which needs nothing of ours; repeatable. Default: this one.",
+    ),
+]
+AllowUnconfined = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unconfined",
+        help="Run scripts of packages that are not ours even where guards are missing; see finskillbench doctor.",
+    ),
+]
+
 
 @dataclass(kw_only=True)
 class RunOptions:
@@ -52,22 +75,8 @@ class RunOptions:
             "self_generated_persistent; repeatable. Default: the first three.",
         ),
     ] = None
-    skills: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=DIR",
-            help="A folder of skills of yours as the condition skill:NAME, in place of the curated ones, or with "
-            "NAME+=DIR beside them; repeatable.",
-        ),
-    ] = None
-    skill_python: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=PATH",
-            help="Interpreter of the scripts of --skills NAME, which needs nothing of ours; repeatable. Default: this "
-            "one.",
-        ),
-    ] = None
+    skills: Skills = None
+    skill_python: SkillPython = None
     subtask: Subtasks = None
     limit: Limit = None
     epochs: Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")] = 1
@@ -118,13 +127,7 @@ class RunOptions:
         str | None,
         typer.Option(metavar="I/N", help="Run the I-th of N parts, into a folder of its own; see finskillbench merge."),
     ] = None
-    allow_unconfined: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unconfined",
-            help="Run scripts of packages that are not ours even where guards are missing; see finskillbench doctor.",
-        ),
-    ] = False
+    allow_unconfined: AllowUnconfined = False
     retry_errors: Annotated[bool, typer.Option(help="Run episodes that ended in an error again.")] = True
 
     @property

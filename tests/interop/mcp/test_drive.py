@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
@@ -42,6 +43,29 @@ def test_the_command_line_drives_and_prints_a_table(small_edition, tmp_path, cap
     assert "Episodes:     3 run\n" in capsys.readouterr().out
     assert cli.main(arguments) == 0
     assert "Episodes:     0 run, 3 kept from before\n" in capsys.readouterr().out
+
+
+def test_a_limit_on_cost_is_kept_as_the_agent_tells_it(small_edition, tmp_path, capsys) -> None:
+    arguments = ["drive", str(small_edition.path), "--name", NAME, "--out", str(tmp_path / "run"), "--max-cost", "1.2"]
+    arguments += ["--condition", "no_skill", "--max-concurrency", "1"]
+    assert cli.main([*arguments, "--agent-command", f"{AGENT} submits {{mcp_config}}"]) == 2
+    assert "--max-cost needs {usage_file} in --agent-command" in capsys.readouterr().err
+    assert cli.main([*arguments, "--agent-command", over_stdio("spends")]) == 1
+    printed = capsys.readouterr().out
+    assert "Episodes:     2 run, 4 not run" in printed
+    assert "--max-cost 1.2 is reached: 1.00 USD are spent" in printed
+
+
+def test_skills_of_ones_own_are_an_arm(small_edition, tmp_path, capsys) -> None:
+    skill = tmp_path / "mine" / "my-skill"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: my-skill\ndescription: Says what to do.\n---\nDo it.\n")
+    arguments = ["drive", str(small_edition.path), "--name", NAME, "--out", str(tmp_path / "run"), "--limit", "1"]
+    arguments += ["--agent-command", over_stdio("solve"), "--condition", "no_skill", "--skills", f"mine={skill}"]
+    assert cli.main(arguments) == 0
+    rows = pl.read_parquet(tmp_path / "run" / "rows.parquet").sort("condition")
+    assert rows["condition"].to_list() == ["no_skill"] * 3 + ["skill:mine"] * 3
+    assert rows["skills_loaded"].to_list() == [[]] * 3 + [["my-skill"]] * 3
 
 
 @pytest.mark.enable_socket

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from finskillbench.edition import Edition
+from finskillbench.errors import InputError
 from finskillbench.harness.agents import CALLS, SECONDS, Agent
+from finskillbench.harness.skills.given import SkillFolder
 from finskillbench.interop.mcp import HARNESS
-from finskillbench.interop.mcp.command import Command, parse_command, watching
+from finskillbench.interop.mcp.command import USAGE_FILE, Command, parse_command, watching
 from finskillbench.runs.execute.board import Progress, silent
 from finskillbench.runs.execute.run import DEFAULT_CONDITIONS, RunResult, run
 
@@ -23,11 +26,14 @@ def drive(
     conditions: Sequence[str] = DEFAULT_CONDITIONS,
     subtasks: Sequence[str] | None = None,
     *,
+    skills: Mapping[str, SkillFolder | Path | str] = MappingProxyType({}),
     limit: int | None = None,
     epochs: int = 1,
     seconds: float = SECONDS,
     calls: int = CALLS,
+    max_cost: float | None = None,
     max_concurrency: int = MAX_CONCURRENCY,
+    allow_unconfined: bool = False,
     out: Path,
     progress: Progress = silent,
 ) -> RunResult:
@@ -35,28 +41,36 @@ def drive(
 
     Parameters
     ----------
-    edition, conditions, subtasks, limit, epochs, max_concurrency, out, progress : as of
+    edition, conditions, subtasks, skills, limit, epochs, max_concurrency, allow_unconfined, out, progress : as of
         `finskillbench.runs.execute.run.run`.
     command : the command line, with the places of `finskillbench.interop.mcp.command`.
     name : under which rows file the agent.
     seconds, calls : an episode that takes longer, or calls more tools, ends without an answer.
+    max_cost : US dollars that the run folder may cost, as the agent tells it: nothing is begun that would not fit if it
+        cost as much as the dearest episode so far.
 
     Raises
     ------
-    InputError : the command cannot be started, or as of `run`.
+    InputError : the command cannot be started, or has no place to tell its cost under `max_cost`, or as of `run`.
     EditionError : as of `run`.
     """
     words = parse_command(command)
+    tells_cost = USAGE_FILE in command
+    if max_cost is not None and not tells_cost:
+        raise InputError(f"--max-cost needs {USAGE_FILE} in --agent-command, where the agent tells what it has spent")
     with watching() as watch:
-        agent = Agent(name, Command(words, watch), seconds, calls, HARNESS)
+        agent = Agent(name, Command(words, watch), seconds, calls, HARNESS, tells_cost)
         return run(
             edition,
             conditions=conditions,
             subtasks=subtasks,
             agents=[agent],
+            skills=skills,
             limit=limit,
             epochs=epochs,
             max_concurrency=max_concurrency,
+            max_cost=max_cost,
+            allow_unconfined=allow_unconfined,
             out=out,
             progress=progress,
         )
