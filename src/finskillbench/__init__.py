@@ -20,7 +20,9 @@ What is done with an edition:
   where it stopped.
 - `arun(...)`: the same to be awaited, by those who have an event loop.
 - `score(edition, submissions)`: verdicts on answers (`Submission`) that come from elsewhere.
-- `report(rows)`: mean per subtask and condition, difference and 95 % paired interval.
+- `report(rows)`: mean per subtask and condition, difference and 95 % paired interval; `print` shows it.
+
+Each of these is shown in a line, in a notebook as a table, and gives its numbers as a table by `to_polars()`.
 
 What can be handed in:
 

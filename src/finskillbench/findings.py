@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import polars as pl
 from msgspec import Struct
 
 
@@ -38,6 +39,17 @@ class Check(Struct, frozen=True, rename={"name": "check"}):
     figures: Mapping[str, Any]
     findings: tuple[Finding, ...] = ()
     reason: str = ""
+
+
+def findings_table(checks: Iterable[Check]) -> pl.DataFrame:
+    """One row per finding or warning of some checks."""
+    columns = ("check", "domain", "severity", "episode", "field", "evidence")
+    records = [
+        (check.name, check.domain, found.state.value, found.where, found.field, found.message)
+        for check in checks
+        for found in check.findings
+    ]
+    return pl.DataFrame(records, schema=dict.fromkeys(columns, pl.String), orient="row")
 
 
 @dataclass

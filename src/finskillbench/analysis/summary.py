@@ -25,6 +25,11 @@ CURATED = Condition.CURATED.value
 HEADLINE = "headline"
 ABSENT = "-"
 _FALLBACK = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
+_TIDY = {
+    **dict.fromkeys(("model", "sub_task", "profile", "condition", "reference"), pl.String),
+    **dict.fromkeys(("mean", "low", "high"), pl.Float64),
+    **dict.fromkeys(("episodes", "errors"), pl.Int64),
+}
 _NEEDED = ("model", "condition", "task_id", "sub_task", "cluster", "status", "scores")
 
 
@@ -61,11 +66,12 @@ class Comparison(NamedTuple):
     reference: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Summary:
     """The table: conditions in column order, the comparisons of them, lines per model with the headline last, notes.
 
-    Every condition is compared with `no_skill`, and somebody's own skills with the curated ones besides.
+    Every condition is compared with `no_skill`, and somebody's own skills with the curated ones besides. `print` shows
+    it as text, a notebook as a table with drawn intervals.
     """
 
     profile: Profile
@@ -73,6 +79,37 @@ class Summary:
     comparisons: tuple[Comparison, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        models = len({line.model for line in self.lines})
+        return f"Summary({self.profile}: {len(self.lines)} lines, {models} models, {', '.join(self.conditions)})"
+
+    def __str__(self) -> str:
+        from finskillbench.analysis.text import render_text  # it reads summaries
+
+        return render_text(self)
+
+    def _repr_html_(self) -> str:
+        from finskillbench.analysis.html import render_html  # it reads summaries
+
+        return render_html(self)
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row per line and condition, with its mean, and per line and comparison, with the mean difference.
+
+        `reference` is null in the rows of conditions; in those of comparisons `low` and `high` are the 95 % interval,
+        null where there is none, and `episodes` the pairs behind it.
+        """
+        records: list[tuple[object, ...]] = []
+        for line in self.lines:
+            key = (line.model, line.sub_task, line.profile)
+            for condition, cell in zip(self.conditions, line.cells, strict=True):
+                records.append((*key, condition, None, cell.mean, None, None, cell.episodes, cell.errors))
+            for (treated, reference), each in zip(self.comparisons, line.differences, strict=True):
+                if each is not None:
+                    low, high = each.interval or (None, None)
+                    records.append((*key, treated, reference, each.mean, low, high, each.pairs, 0))
+        return pl.DataFrame(records, schema=_TIDY, orient="row")
 
 
 def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED) -> Summary:

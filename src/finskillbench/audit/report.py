@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import polars as pl
 
-from finskillbench.findings import Check, Finding, State
+from finskillbench import notebook
+from finskillbench.findings import Check, Finding, State, findings_table
 
 ALL = "all"
 """The domain of a check that is asked of every one."""
+COLUMNS = ("check", "domain", "episodes", "findings", "warnings", "worst example")
+"""Titles of the columns of `AuditReport.rows`."""
 _WORST = 90
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AuditReport:
     """All checks of one edition; each names its domain, or `all`."""
 
@@ -23,6 +27,16 @@ class AuditReport:
     episodes: int
     seconds: float
     checks: tuple[Check, ...]
+
+    def __repr__(self) -> str:
+        return f"AuditReport({self.digest[:12]}: {self.count} findings in {self.episodes} episodes)"
+
+    def _repr_html_(self) -> str:
+        return notebook.table(COLUMNS, self.rows(), caption=repr(self))
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row per finding or warning: check, domain, severity, episode, field and evidence."""
+        return findings_table(self.checks)
 
     @property
     def clean(self) -> bool:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: finskillbench audit editions/seven --json audit.json"
 _SHOWN = 5
-_HEADER = ("check", "domain", "episodes", "findings", "warnings", "worst example")
 
 
 def audit(
@@ -58,13 +57,14 @@ def audit(
 
 
 def _show(report: AuditReport) -> None:
+    from finskillbench.audit.report import COLUMNS
     from finskillbench.cli.display.tables import render_table
 
     rows = [
         (check, domain.replace("_", " "), str(episodes), str(found), str(warned), worst)
         for check, domain, episodes, found, warned, worst in report.rows()
     ]
-    typer.echo(render_table(_HEADER, rows, words=len(_HEADER)))
+    typer.echo(render_table(COLUMNS, rows, words=len(COLUMNS)))
     for one in report.checks:
         for finding in one.findings[:_SHOWN]:
             field = f"{finding.field}: " if finding.field else ""

@@ -10,6 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from finskillbench import notebook
 from finskillbench.edition.manifest import Manifest, read_manifest
 from finskillbench.edition.references import FACTS, References
 from finskillbench.edition.store import (
@@ -27,12 +30,27 @@ from finskillbench.scoring.values import is_object
 _LARGEST_FILE = 2**32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Edition:
     """An edition on disk; `manifest` tells how it was built and lists the digest of every file."""
 
     path: Path
     manifest: Manifest
+
+    def __repr__(self) -> str:
+        counts = self.manifest["counts"]
+        return f"Edition({str(self.path)!r}: {sum(counts.values())} episodes of {len(counts)} subtasks)"
+
+    def _repr_html_(self) -> str:
+        return notebook.table(("subtask", "episodes"), self.manifest["counts"].items(), caption=repr(self))
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row per episode, in file order, of what is known of it without its input."""
+        records = [
+            (each.task_id, each.skill, each.sub_task, each.as_of_date, each.difficulty) for each in self.episodes()
+        ]
+        types = {**dict.fromkeys(("task_id", "domain", "sub_task"), pl.String), "as_of_date": pl.Date}
+        return pl.DataFrame(records, schema={**types, "difficulty": pl.String}, orient="row")
 
     @property
     def digest(self) -> str:

@@ -6,16 +6,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import polars as pl
 
-from finskillbench.findings import Check, State
+from finskillbench import notebook
+from finskillbench.findings import Check, State, findings_table
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ValidationReport:
     """All checks of one edition, in their order."""
 
     digest: str
     checks: tuple[Check, ...]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {state}" for state, count in self.counts.items() if count)
+        return f"ValidationReport({self.digest[:12]}: {counts})"
+
+    def _repr_html_(self) -> str:
+        columns = ("check", "domain", "state", "findings", "skipped because")
+        rows = [(each.name, each.domain, each.state, len(each.findings), each.reason) for each in self.checks]
+        return notebook.table(columns, rows, caption=repr(self))
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row per finding or warning: check, domain, severity, episode, field and evidence."""
+        return findings_table(self.checks)
 
     @property
     def passed(self) -> bool:

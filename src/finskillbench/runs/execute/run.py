@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import polars as pl
 
+from finskillbench import notebook
 from finskillbench.domains import by_name
 from finskillbench.edition import Edition
 from finskillbench.edition.store import LARGEST, refuse_inside_edition
@@ -48,7 +49,7 @@ DEFAULT_CONDITIONS = (Condition.NO_SKILL, Condition.CURATED, Condition.SELF_GENE
 DEFAULT_CONCURRENCY = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RunResult:
     """What a run has come to: its folder, its rows in plan order, and every planned episode in one of four numbers.
 
@@ -65,6 +66,19 @@ class RunResult:
     dropped: int = 0
     not_run: int = 0
     stopped: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __repr__(self) -> str:
+        counts = {"ran": self.ran, "kept": self.kept, "errors": self.errors, "dropped": self.dropped}
+        told = ", ".join(f"{name} {count}" for name, count in {**counts, "not run": self.not_run}.items() if count)
+        return f"RunResult({str(self.folder)!r}: {self.rows.height} rows; {told or 'nothing planned'})"
+
+    def _repr_html_(self) -> str:
+        counts = self.rows.group_by("model", "condition", "status", maintain_order=True).len("rows")
+        return notebook.table(counts.columns, counts.iter_rows(), caption=repr(self))
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows, one per episode, model, condition and repeat."""
+        return self.rows
 
     @property
     def interrupted(self) -> bool:

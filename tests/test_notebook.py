@@ -1,0 +1,102 @@
+"""What a notebook shows: short reprs, HTML that nothing can break out of, and tables that hold the same numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from tests.analysis.test_summary import line_of, simple, table
+
+from finskillbench.analysis.html import render_html
+from finskillbench.analysis.summary import summary_table
+from finskillbench.analysis.text import render_text
+from finskillbench.audit.report import AuditReport
+from finskillbench.edition import Edition
+from finskillbench.edition.validation.report import ValidationReport
+from finskillbench.findings import Check, Finding, State
+from finskillbench.notebook import drawn_interval
+from finskillbench.notebook import table as html_table
+from finskillbench.runs.execute.run import run
+
+
+def _texts(html: str) -> list[list[str]]:
+    """The cells of a table, row by row; what is no well-formed tree fails."""
+    tree = ElementTree.fromstring(f"<div>{html}</div>")
+    assert not list(tree.iter("script"))
+    return [["".join(cell.itertext()).strip() for cell in row] for row in tree.iter("tr")]
+
+
+def test_a_table_escapes_what_it_is_given() -> None:
+    html = html_table(["<a>"], [["<script>alert(1)</script>"]], caption="x & <b>", notes=["1 < 2"])
+    assert _texts(html) == [["<a>"], ["<script>alert(1)</script>"]]
+
+
+def _noisy() -> list[tuple[Any, ...]]:
+    rows = simple(model="mine/<m>", count=12)
+    return [(*row[:4], row[4] + 0.01 * (place * place % 7), row[5]) for place, row in enumerate(rows)]
+
+
+def test_a_summary_shows_one_table_everywhere() -> None:
+    summary = summary_table(table(*_noisy()))
+    assert repr(summary) == "Summary(certified: 2 lines, 1 models, no_skill, curated)"
+    assert str(summary) == render_text(summary)
+    head, first, _ = _texts(summary._repr_html_())
+    assert head == ["model", "subtask", "episodes", "no_skill", "curated", "curated - no_skill"]
+    assert first[0] == "mine/<m>"
+    assert " ".join(first[1:]) in " ".join(render_text(summary).split())
+    line = line_of(summary, "rebalancing", "mine/<m>")
+    assert line.differences[0].interval is not None
+    frame = summary.to_polars().filter(sub_task="rebalancing")
+    assert frame["condition"].to_list() == ["no_skill", "curated", "curated"]
+    assert frame["reference"].to_list() == [None, None, "no_skill"]
+    (change,) = line.differences
+    assert frame["mean"].to_list() == [cell.mean for cell in line.cells] + [change.mean]
+    assert (frame["low"][2], frame["high"][2]) == change.interval
+
+
+def test_an_interval_is_drawn_where_it_is() -> None:
+    tree = ElementTree.fromstring(drawn_interval(0.5, (0.25, 1.0), 1.0))
+    zero, spread = tree.iter("line")
+    (dot,) = tree.iter("circle")
+    assert (zero.get("x1"), spread.get("x1"), spread.get("x2"), dot.get("cx")) == ("80.0", "100.0", "160.0", "120.0")
+    assert "line" not in drawn_interval(0.0, None, 1.0).replace("<line", "", 1)
+
+
+def test_a_difference_of_nothing_looks_like_nothing() -> None:
+    summary = summary_table(table(*simple(gain=0.0)))
+    assert set(re.findall(r'cx="([\d.]+)"', render_html(summary))) == {"80.0"}
+
+
+def test_a_run_and_an_edition_are_told_in_a_line(synthetic_edition: Edition, tmp_path: Path) -> None:
+    counts = synthetic_edition.manifest["counts"]
+    assert repr(synthetic_edition).endswith(f": {sum(counts.values())} episodes of {len(counts)} subtasks)")
+    assert _texts(synthetic_edition._repr_html_())[1:] == [[name, str(count)] for name, count in counts.items()]
+    frame = synthetic_edition.to_polars()
+    assert frame["task_id"].to_list() == [episode.task_id for episode in synthetic_edition.episodes()]
+    assert dict(frame.group_by("sub_task").len().iter_rows()) == counts
+    out = tmp_path / "mine"
+    result = run(synthetic_edition, ["baseline/nop"], ["no_skill"], ["rebalancing"], limit=2, out=out)
+    assert repr(result) == f"RunResult({str(out)!r}: 2 rows; ran 2)"
+    assert _texts(result._repr_html_())[1][:2] == ["baseline/nop", "no_skill"]
+    assert result.to_polars().equals(result.rows)
+    assert repr(replace(result, ran=0, kept=2, errors=1)).endswith("2 rows; kept 2, errors 1)")
+
+
+@pytest.mark.parametrize("kind", [AuditReport, ValidationReport])
+def test_reports_list_their_findings(kind: type) -> None:
+    found = (Finding(State.FAIL, "pc_1", "weights <sum> to 2", "weights"), Finding(State.WARN, "pc_2", "odd"))
+    checks = (Check("risk", "units", State.FAIL, {"episodes": 7}, found), Check("risk", "spec", State.PASS, {}))
+    report = kind("d" * 64, 7, 1.0, checks) if kind is AuditReport else kind("d" * 64, checks)
+    assert repr(report) in (
+        "AuditReport(dddddddddddd: 1 findings in 7 episodes)",
+        "ValidationReport(dddddddddddd: 1 PASS, 1 FAIL)",
+    )
+    head, first, second = _texts(report._repr_html_())
+    assert len(head) == len(first) == len(second)
+    assert first[0] == "units"
+    assert report.to_polars()["episode"].to_list() == ["pc_1", "pc_2"]
+    assert report.to_polars()["evidence"][0] == "weights <sum> to 2"
