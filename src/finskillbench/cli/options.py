@@ -28,6 +28,36 @@ Limit = Annotated[
         help="First episodes of each subtask. Default: as many as the full-run protocol takes of its domain.",
     ),
 ]
+EditionFolder = Annotated[
+    Path | None,
+    typer.Option("--edition", help="Folder of the edition; the default one is built into the user's cache."),
+]
+Epochs = Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")]
+MaxConcurrency = Annotated[
+    int | None,
+    typer.Option(min=1, help="Episodes in flight for each provider; fewer under rate limits. Default: 64."),
+]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option(
+        parser=console.out_path,
+        metavar="PATH",
+        help="Run folder. Default: a folder in runs/ named after what is run.",
+    ),
+]
+BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Where an OpenAI-compatible server listens.")]
+Prices = Annotated[Path | None, typer.Option(metavar="FILE", help="JSON prices that go before the built-in ones.")]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="USD", help="Hard limit on what the run folder costs in all."),
+]
+AllowUnconfined = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unconfined",
+        help="Run scripts of packages that are not ours even where guards are missing; see finskillbench doctor.",
+    ),
+]
 
 Skills = Annotated[
     list[str] | None,
@@ -57,10 +87,7 @@ AllowUnconfined = Annotated[
 class RunOptions:
     """One field for each option; a command takes them by `command`."""
 
-    edition: Annotated[
-        Path | None,
-        typer.Option("--edition", help="Folder of the edition; the default one is built into the user's cache."),
-    ] = None
+    edition: EditionFolder = None
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,25 +106,13 @@ class RunOptions:
     skill_python: SkillPython = None
     subtask: Subtasks = None
     limit: Limit = None
-    epochs: Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")] = 1
+    epochs: Epochs = 1
     seed: Annotated[
         int, typer.Option(min=0, max=console.LARGEST, help="Seed handed to whatever draws, providers included.")
     ] = 0
-    max_concurrency: Annotated[
-        int | None,
-        typer.Option(min=1, help="Episodes in flight for each provider; fewer under rate limits. Default: 64."),
-    ] = None
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            parser=console.out_path,
-            metavar="PATH",
-            help="Run folder. Default: a folder in runs/ named after what is run.",
-        ),
-    ] = None
-    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Where an OpenAI-compatible server listens.")] = (
-        None
-    )
+    max_concurrency: MaxConcurrency = None
+    out: RunFolder = None
+    base_url: BaseUrl = None
     max_tokens: Annotated[int, typer.Option(min=1, max=10**9, help="Most tokens that one call generates.")] = 8_192
     request_timeout: Annotated[
         float,
@@ -116,13 +131,8 @@ class RunOptions:
         str | None,
         typer.Option(metavar="EFFORT", help="For models that reason, such as low, medium or high."),
     ] = None
-    prices: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="JSON prices that go before the built-in ones.")
-    ] = None
-    max_cost: Annotated[
-        float | None,
-        typer.Option(min=0, metavar="USD", help="Hard limit on what the run folder costs in all."),
-    ] = None
+    prices: Prices = None
+    max_cost: MaxCost = None
     shard: Annotated[
         str | None,
         typer.Option(metavar="I/N", help="Run the I-th of N parts, into a folder of its own; see finskillbench merge."),

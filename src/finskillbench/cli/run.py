@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from finskillbench.cli.display.console import Progress
 from finskillbench.cli.display.results import print_result
 from finskillbench.cli.options import RunOptions
+
+if TYPE_CHECKING:
+    from finskillbench.edition import Edition
+    from finskillbench.runs.execute.run import RunResult
 
 EXAMPLE = """\b
 Examples:
@@ -19,6 +25,11 @@ def run(options: RunOptions) -> None:
     Ctrl-C lets the episodes in flight finish, a second one drops them. Exit code 1 if an episode ended in an error, was
     dropped or was not run: the same command runs it again.
     """
+    print_result(*perform(options))
+
+
+def perform(options: RunOptions) -> tuple[RunResult, Edition]:
+    """Do what the options say, and return what came of it with the edition."""
     from finskillbench.cli.display.board import Display
     from finskillbench.runs.execute import run as runs
 
@@ -47,4 +58,4 @@ def run(options: RunOptions) -> None:
             out=options.folder(loaded),
             progress=display,
         )
-    print_result(result, loaded)
+    return result, loaded

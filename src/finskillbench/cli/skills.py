@@ -1,4 +1,4 @@
-"""`finskillbench skills`: list, lint, show and begin the packages that an agent can load."""
+"""`finskillbench skills`: list, lint, show, begin and evaluate the packages that an agent can load."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from finskillbench.cli import evaluate
 from finskillbench.cli.display import console
 
-app = typer.Typer(help="List, lint, show and begin skill packages.")
+app = typer.Typer(help="List, lint, show, begin and evaluate skill packages.")
+app.command("eval", epilog=evaluate.EXAMPLE)(evaluate.evaluate)
 
 
 @app.callback(invoke_without_command=True)
@@ -82,6 +84,7 @@ def new(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to ma
             (staged / path).write_text(text, encoding="utf-8")
     typer.echo(f"{folder}: {', '.join(files)}")
     typer.echo(f"Edit them, then: finskillbench skills lint {folder}")
+    typer.echo(f"What they are worth: finskillbench skills eval {folder} --model MODEL")
 
 
 def _folder(name: str) -> Path:

@@ -14,16 +14,22 @@ INTERRUPTED = 130
 
 
 def print_result(result: RunResult, edition: Edition) -> None:
-    """Print the tables of a run, where it lies and what became of its episodes; leave with its exit code."""
+    """Print the tables of a run, then its end."""
     from finskillbench.analysis.summary import summary_table
     from finskillbench.analysis.text import render_text
     from finskillbench.episode import Profile
-    from finskillbench.runs.store.rows import ROWS
 
     if result.rows.height:
         typer.echo(render_text(summary_table(result.rows)))
         # The published scorers pay trivial answers: their floors belong beside every score read under them.
         typer.echo(render_text(summary_table(result.rows, Profile.PAPER), differences=False))
+    print_end(result, edition)
+
+
+def print_end(result: RunResult, edition: Edition) -> None:
+    """Print where a run lies and what became of its episodes; leave with its exit code."""
+    from finskillbench.runs.store.rows import ROWS
+
     typer.echo(f"Edition:      {edition.path}")
     typer.echo(f"Rows:         {result.folder / ROWS}")
     typer.echo(f"Trajectories: {result.folder / 'trajectories'}")

@@ -1,0 +1,236 @@
+"""`finskillbench skills eval`: what skills of somebody's own are worth, in one command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from finskillbench.cli import options
+from finskillbench.cli.display import console
+from finskillbench.cli.display.results import print_end
+from finskillbench.cli.run import perform
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from finskillbench.analysis.skills import Evaluation, Flip, Loads
+    from finskillbench.harness.skills.loader import SkillPackage
+
+EXAMPLE = """\b
+Examples:
+  finskillbench skills eval my-skills/my-package --model openai/gpt-5 --max-cost 5
+  finskillbench skills eval my-skills/new --against my-skills/old --domain risk_management --model mymodel:make"""
+PER_SUBTASK = 3
+"""Episodes of each subtask where no number is given: some forty of an edition, most of which are controls."""
+SHOWN = 10
+"""Flips of each kind that are printed; the JSON has all."""
+
+
+# As long as its options are many, each of which is named and explained once, here.
+def evaluate(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Your skills: one package, or a folder of several.")],
+    model: Annotated[str, typer.Option(help="As of run: baseline/..., provider/name, or package.module:name.")],
+    against: Annotated[
+        str, typer.Option(metavar="CONDITION|DIR", help="no_skill, curated, or a folder of other skills.")
+    ] = "no_skill",
+    domain: Annotated[
+        list[str] | None,
+        typer.Option(help="Domain that the skills are for; repeatable. Default: those that their documents name."),
+    ] = None,
+    beside: Annotated[bool, typer.Option("--beside", help="Mount them beside the curated packages.")] = False,
+    python: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Interpreter of their scripts. Default: this one.")
+    ] = None,
+    edition: options.EditionFolder = None,
+    subtask: options.Subtasks = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=console.LARGEST, help="First episodes of each subtask.")
+    ] = PER_SUBTASK,
+    epochs: options.Epochs = 1,
+    max_concurrency: options.MaxConcurrency = None,
+    base_url: options.BaseUrl = None,
+    prices: options.Prices = None,
+    max_cost: options.MaxCost = None,
+    allow_unconfined: options.AllowUnconfined = False,
+    out: options.RunFolder = None,
+    as_json: Annotated[
+        Path | None,
+        typer.Option("--json", parser=console.out_path, metavar="FILE", help="Write the figures, with every flip."),
+    ] = None,
+) -> None:
+    """Run the same episodes with your skills and without, and print what they changed, and what they cost.
+
+    Episodes of every domain are run: those that the skills are not for are their negative controls. The same command
+    again resumes. Exit code 1 if an episode ended in an error, was dropped or was not run.
+    """
+    from finskillbench.analysis.skills import domains_of, evaluate_skills
+    from finskillbench.domains import domain as registered
+    from finskillbench.harness.conditions import ARMS
+    from finskillbench.harness.skills.given import GIVEN_ARM
+    from finskillbench.harness.skills.loader import curated
+
+    name = _name(folder)
+    skills = [f"{name}{'+' if beside else ''}={folder}"]
+    treated, reference = f"{GIVEN_ARM}{name}", against
+    if against not in ARMS:
+        other = _name(Path(against))
+        other = f"{other}-2" if other == name else other
+        skills.append(f"{other}={against}")
+        reference = f"{GIVEN_ARM}{other}"
+    wanted = options.RunOptions(
+        edition=edition,
+        model=[model],
+        condition=[reference, treated],
+        skills=skills,
+        skill_python=None if python is None else [f"{name}={python}"],
+        subtask=subtask,
+        limit=limit,
+        epochs=epochs,
+        max_concurrency=max_concurrency,
+        base_url=base_url,
+        prices=prices,
+        max_cost=max_cost,
+        allow_unconfined=allow_unconfined,
+        out=out,
+    )
+    ours = curated() if beside else {}
+    packages = {key: package for key, package in wanted.given[treated].packages.items() if key not in ours}
+    meant_for = [registered(each).name for each in domain] if domain else domains_of(packages.values())
+    result, loaded = perform(wanted)
+    found = evaluate_skills(result.rows, treated, reference, packages, meant_for)
+    for line in _report(found, packages, result.folder, named=bool(domain)):
+        typer.echo(line)
+    if as_json is not None:
+        import orjson
+
+        as_json.write_bytes(orjson.dumps(_to_json(found, result.folder), option=orjson.OPT_INDENT_2) + b"\n")
+        typer.echo(f"Figures:      {as_json}")
+    print_end(result, loaded)
+
+
+def _name(folder: Path) -> str:
+    """A name for the arm of a folder, made of the folder's own."""
+    return re.sub(r"[^a-z0-9._-]+", "-", folder.absolute().name.lower()).lstrip("._-")[:60] or "mine"
+
+
+def _report(found: Evaluation, packages: dict[str, SkillPackage], run: Path, *, named: bool) -> list[str]:
+    """The evaluation in words and tables."""
+    treated, reference = found.sides
+    model = f"{found.model} (program)" if found.model.startswith("baseline/") else found.model
+    return [
+        f"{', '.join(packages)}: {treated.condition} against {reference.condition}, {model}",
+        "",
+        *_gains(found),
+        "",
+        *_costs(found),
+        "",
+        *_triggers(found, named=named),
+        "",
+        *_flips(found, run),
+        "",
+    ]
+
+
+def _gains(found: Evaluation) -> list[str]:
+    from finskillbench.analysis.text import format_difference
+    from finskillbench.cli.display.tables import render_table
+
+    treated, reference = (side.condition for side in found.sides)
+    rows = [
+        (
+            part.name,
+            str(part.episodes),
+            _score(part.reference),
+            _score(part.treated),
+            format_difference(part.difference),
+        )
+        for part in found.parts
+    ]
+    header = ("episodes of", "number", reference, treated, "difference, 95 % interval")
+    return render_table(header, rows, words=1).splitlines()
+
+
+def _costs(found: Evaluation) -> list[str]:
+    from finskillbench.cli.display.tables import render_table
+
+    rows = [
+        (
+            side.condition,
+            f"{side.rows}{f' ({side.errors} err)' if side.errors else ''}",
+            f"{side.turns:.1f}",
+            f"{side.tool_calls:.1f}",
+            f"{side.input_tokens:,.0f}",
+            f"{side.output_tokens:,.0f}",
+            "unknown" if side.cost_usd is None else f"{side.cost_usd:,.2f}",
+        )
+        for side in reversed(found.sides)
+    ]
+    header = ("mean of an episode", "episodes", "turns", "tool calls", "input tokens", "output tokens", "USD in all")
+    return render_table(header, rows, words=1).splitlines()
+
+
+def _triggers(found: Evaluation, *, named: bool) -> list[str]:
+    by_domain = ", ".join(f"{loads.loaded} of {loads.episodes} in {name}" for name, loads in found.loads.items())
+    lines = [f"Loaded:        {by_domain}"]
+    if found.meant_for:
+        whence = "as --domain says" if named else "by its documents; --domain says otherwise"
+        lines.append(f"Meant for:     {', '.join(found.meant_for)} ({whence})")
+        lines.append(f"Trigger:       {_rate(found.trigger)} of the episodes of its domain")
+        lines.append(f"False trigger: {_rate(found.false_trigger)} of the others")
+    else:
+        lines.append("Meant for:     not known, so no trigger rate: name its domain with --domain")
+    if found.model == "baseline/reference":
+        lines.append(
+            "               (this program loads what is listed until a document has its task, whatever it says)"
+        )
+    return lines
+
+
+def _rate(loads: Loads) -> str:
+    return "none was run" if loads.rate is None else f"{loads.rate:.2f} ({loads.loaded} of {loads.episodes})"
+
+
+def _flips(found: Evaluation, run: Path) -> list[str]:
+    up = [flip for flip in found.flips if flip.change > 0]
+    down = [flip for flip in reversed(found.flips) if flip.change < 0]
+    lines: list[str] = []
+    for title, flips in (("up", up), ("down", down)):
+        lines.append(f"Scores that went {title}: {len(flips)}")
+        lines += _lines(flips[:SHOWN], found, run)
+        if len(flips) > SHOWN:
+            lines.append(f"  and {len(flips) - SHOWN} more; --json FILE has all")
+    if found.flips:
+        lines.append(f"The other side of each: the same with --condition {found.sides[1].condition}")
+    return lines
+
+
+def _lines(flips: Sequence[Flip], found: Evaluation, run: Path) -> list[str]:
+    return [
+        f"  {flip.reference:.3f} -> {flip.treated:.3f}  {_command(run, flip, found.sides[0].condition)}"
+        for flip in flips
+    ]
+
+
+def _command(run: Path, flip: Flip, condition: str) -> str:
+    """The command that shows an episode, of repeats the first."""
+    words = ("finskillbench", "show", str(run), flip.task_id, "--condition", condition, "--run-idx", "0")
+    return shlex.join(words)
+
+
+def _score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _to_json(found: Evaluation, run: Path) -> dict[str, Any]:
+    figures: dict[str, Any] = asdict(found)
+    for name in ("trigger", "false_trigger"):
+        figures[name]["rate"] = getattr(found, name).rate
+    commands = ([_command(run, flip, side.condition) for side in found.sides] for flip in found.flips)
+    for flip, shown in zip(figures["flips"], commands, strict=True):
+        flip["show"] = shown
+    return {"run": str(run), **figures}
