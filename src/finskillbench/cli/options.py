@@ -51,14 +51,6 @@ MaxCost = Annotated[
     float | None,
     typer.Option(min=0, metavar="USD", help="Hard limit on what the run folder costs in all."),
 ]
-AllowUnconfined = Annotated[
-    bool,
-    typer.Option(
-        "--allow-unconfined",
-        help="Run scripts of packages that are not ours even where guards are missing; see finskillbench doctor.",
-    ),
-]
-
 Skills = Annotated[
     list[str] | None,
     typer.Option(
