@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
@@ -284,6 +284,14 @@ class Seen:
         if submission is None:
             return 0.0
         return self.subtask.scorers[profile](submission, self.label.truth, self.full_input).value
+
+    def scores(self, submission: JsonObject | None, profiles: Iterable[Profile]) -> dict[Profile, float]:
+        """The same under several profiles; what two of them judge alike is judged once."""
+        assert self.subtask is not None
+        scorers = {profile: self.subtask.scorers[profile] for profile in profiles}
+        one_of = {scorer: profile for profile, scorer in scorers.items()}
+        found = {scorer: self.score_parsed(submission, profile) for scorer, profile in one_of.items()}
+        return {profile: found[scorer] for profile, scorer in scorers.items()}
 
     def answered(self, program: str, condition: str = Condition.NO_SKILL) -> str:
         """What a program submitted; an empty text where it submitted nothing."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from finskillbench.domains import Subtask, by_method, by_name
@@ -49,15 +52,31 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
         status = Status.MAX_TURNS_EXHAUSTED if exhausted else Status.INCOMPLETE_SUBMISSION
         return verdict(status, True, zeros, {"reason": f"no submission: {submission.ended}"})
     try:
-        answer = parse_submission(submission.answer)
+        with _no_garbage_sought():
+            answer = parse_submission(submission.answer)
+            scored = _scored(subtask, profiles, answer, truth, task_input)
     except InvalidSubmission as failure:
         return verdict(Status.INVALID_SUBMISSION, False, zeros, {"reason": failure.reason})
-    scored = {profile: _score(subtask, profile, answer, truth, task_input) for profile in profiles}
     scores = {profile: score.value for profile, score in scored.items()}
     details = {profile.value: dict(score.details) for profile, score in scored.items()}
     for profile in subtask.scorers.keys() - scored.keys():
         details[profile.value] = {"not_judged": "the label carries no proof"}
     return verdict(Status.SCORED, True, scores, details)
+
+
+@contextmanager
+def _no_garbage_sought() -> Generator[None]:
+    """Put off the search for cyclic garbage: there is none in JSON, and 300,000 empty lists would start it 500 times.
+
+    Each time all that the process holds may be looked at, an edition among it.
+    """
+    sought = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if sought:
+            gc.enable()
 
 
 def _subtask(truth: Truth) -> Subtask:
@@ -69,6 +88,18 @@ def _subtask(truth: Truth) -> Subtask:
         if not isinstance(method, str):
             raise
         return by_method(method)
+
+
+def _scored(
+    subtask: Subtask, profiles: Sequence[Profile], answer: JsonObject, truth: Truth, task_input: JsonObject
+) -> dict[Profile, Score]:
+    """The score under each profile; what two profiles judge alike is judged once."""
+    found: dict[object, Score] = {}
+    for profile in profiles:
+        scorer = subtask.scorers[profile]
+        if scorer not in found:
+            found[scorer] = _score(subtask, profile, answer, truth, task_input)
+    return {profile: found[subtask.scorers[profile]] for profile in profiles}
 
 
 def _score(subtask: Subtask, profile: Profile, answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:

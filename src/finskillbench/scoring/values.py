@@ -10,13 +10,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-_NO_OBJECTS = (str, float, int, list, type(None))
-"""Told at once; whether something is a `Mapping` takes a while to find out."""
+_NO_OBJECTS = frozenset({str, float, int, bool, list, type(None)})
+"""Types told at once; whether something is a `Mapping` takes a while to find out."""
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether a JSON value is an object."""
-    return isinstance(value, dict) or (not isinstance(value, _NO_OBJECTS) and isinstance(value, Mapping))
+    return type(value) not in _NO_OBJECTS and isinstance(value, (dict, Mapping))
 
 
 def is_array(value: object) -> TypeGuard[list[Any]]:
@@ -59,7 +59,7 @@ def array(value: object) -> list[Any]:
 
 def objects(value: object) -> list[Mapping[str, Any]]:
     """Return the objects of a JSON array in order; entries that are no objects count as absent."""
-    return [item for item in array(value) if is_object(item)]
+    return [item for item in array(value) if type(item) not in _NO_OBJECTS and is_object(item)]
 
 
 def numbers(value: object) -> dict[str, float]:

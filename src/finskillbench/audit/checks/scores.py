@@ -42,8 +42,7 @@ def exploits(seen: Seen, findings: Findings) -> None:
     recipes = ((name, parsed(answer)) for name, answer in brought.items())
     for kind, answers in (("", _cheats(seen.subtask.answer)), (_RECIPE, recipes)):
         for name, answer in answers:
-            for profile in profiles:
-                score = seen.score_parsed(answer, profile)
+            for profile, score in seen.scores(answer, profiles).items():
                 _refuse_outside(seen, findings, score, name, profile)
                 found.setdefault(f"{profile}: {kind}{name}", {})[seen.task_id] = score
     truth = seen.label.truth.expected_output
