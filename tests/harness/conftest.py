@@ -152,6 +152,7 @@ def play(
         base_prompt: str = "Subtask: unconstrained_optimization\nSolve it.",
         episode: Episode = episode,
         memory: Memory = EMPTY,
+        **around: Any,
     ) -> Trace:
         ticks = iter(range(1_000_000))
 
@@ -159,11 +160,10 @@ def play(
             if sleeps is not None:
                 sleeps.append(seconds)
 
-        around = Surroundings(runner=runner, scratch_root=tmp_path, clock=lambda: float(next(ticks)), sleep=sleep)
-        return asyncio.run(
-            run_episode(
-                model, episode, base_prompt, lambda: {**episode.input, **full_input}, mounts[condition], around, memory
-            )
+        surroundings = Surroundings(
+            runner=runner, scratch_root=tmp_path, clock=lambda: float(next(ticks)), sleep=sleep, **around
         )
+        mounted, data = mounts[condition], {**episode.input, **full_input}
+        return asyncio.run(run_episode(model, episode, base_prompt, lambda: data, mounted, surroundings, memory))
 
     return go

@@ -34,6 +34,8 @@ EXTRA = {
     Condition.INLINE: ("run_skill_script",),
     Condition.PLACEBO: (),
     Condition.SELF_GENERATED_PERSISTENT: ("save_skill",),
+    Condition.CODE: ("run_python",),
+    Condition.CODE_CURATED: ("run_skill_script", "run_python"),
 }
 """Tools that each arm has beside those of all arms."""
 LOAD = ToolCall("load", "load_skill", '{"skill_name": "portfolio-construction"}')
@@ -79,6 +81,7 @@ def test_tools_are_the_same_in_every_arm_but_for_the_indexes(mounts) -> None:
     nothing = f"{bare} No skills available."
     documents = {
         Condition.CURATED: f"{index}portfolio-construction: Builds portfolios.",
+        Condition.CODE_CURATED: f"{index}portfolio-construction: Builds portfolios.",
         Condition.DOCS_ONLY: f"{index}portfolio-construction: Builds portfolios.",
         Condition.PLACEBO: f"{index}bee-keeping: Keeps bees.",
         Condition.SELF_GENERATED_PERSISTENT: bare,
@@ -86,7 +89,7 @@ def test_tools_are_the_same_in_every_arm_but_for_the_indexes(mounts) -> None:
     }
     assert load == {c: documents.get(c, nothing) for c in Condition}
     run = {c: table["run_skill_script"].description for c, table in tables.items() if "run_skill_script" in table}
-    assert run[Condition.CURATED] == run[Condition.INLINE]
+    assert run[Condition.CURATED] == run[Condition.CODE_CURATED] == run[Condition.INLINE]
     assert run[Condition.SCRIPTS_ONLY] == (
         f"{run[Condition.CURATED]} Available scripts:\n"
         "- portfolio-construction/scripts/optimize.py: Optimises a portfolio; give it returns and a covariance."

@@ -52,7 +52,11 @@ def test_every_arm_over_the_real_packages_is_proved_and_recorded(shipped) -> Non
             specs = tool_specs(mounted, domain)
             wire = orjson.dumps([{f.name: getattr(s, f.name) for f in dataclasses.fields(s)} for s in specs])
             assert seen["wire_digest"][domain] == sha256(wire).hexdigest()
-            appends = condition in (*BARE[1:], Condition.INLINE)
+            appends = condition in (
+                Condition.SELF_GENERATED,
+                Condition.SELF_GENERATED_PERSISTENT,
+                Condition.INLINE,
+            )
             assert (seen["prompt_appended_digest"][domain] != NOTHING) is appends
     inline = record["inline"]["prompt_appended_digest"]
     assert len({inline[domain] for domain in DOMAINS}) == len(DOMAINS)
@@ -65,7 +69,7 @@ def test_a_record_is_the_same_again_and_tells_what_it_was_made_of(shipped, mount
     other = prove_arms(mounts, (DOMAIN,))
     record = prove_arms(shipped, (DOMAIN,))
     assert {arm for arm in record if record[arm]["wire_digest"] != other[arm]["wire_digest"]} == {
-        *("curated", "docs_only", "scripts_only")
+        *("curated", "docs_only", "scripts_only", "code_curated")
     }
 
 
@@ -87,7 +91,7 @@ def test_a_package_smuggled_into_a_bare_arm_is_refused(mounts, package, conditio
     refused(mounts, condition, "mounted packages: portfolio-construction")
 
 
-@pytest.mark.parametrize("switch", ["documents", "scripts", "inline", "placebo", "given", "own", "kept"])
+@pytest.mark.parametrize("switch", ["documents", "scripts", "inline", "placebo", "given", "own", "kept", "code"])
 @pytest.mark.parametrize("condition", list(Condition))
 def test_an_arm_with_another_switch_is_refused(mounts, condition: Condition, switch: str) -> None:
     arm = dataclasses.replace(ARMS[condition], **{switch: not getattr(ARMS[condition], switch)})

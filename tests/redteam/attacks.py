@@ -1,4 +1,5 @@
-"""Forty-two ways out of the sandbox: each the body of a script's `main(t)`, true if it got anywhere.
+"""Forty-two ways out of the sandbox, and ten to the library from code that may not have it: each the body of a
+function of `t`, true if it got anywhere.
 
 `t` names the targets that `driver` has set up. Every attack is called twice in a row, so what one call leaves for the
 next counts as well, and `driver` looks at its targets after each: what an attack has changed counts, whatever it says.
@@ -198,3 +199,50 @@ KERNEL = {
 }
 
 ATTACKS = {**FILES, **SHARED, **NETWORK, **PROCESSES, **KERNEL}
+
+LIBRARY = {
+    "import it": "import finskillbench; return True",
+    "import an engine": "import importlib; return importlib.import_module('finskillbench.engines.fields')",
+    "import by the search path": (
+        "import importlib\n"
+        "sys.path[:0] = [os.path.dirname(t['library_folder']), t['library_folder']]\n"
+        "sys.path_importer_cache.clear(); importlib.invalidate_caches()\n"
+        "with contextlib.suppress(ImportError): return importlib.import_module('engines.fields')\n"
+        "return importlib.import_module('finskillbench.engines.fields')"
+    ),
+    "import through a link in the working folder": (
+        "os.symlink(t['library_folder'], 'finskillbench')\nimport finskillbench.engines.fields; return True"
+    ),
+    "load a module by its path": (
+        "import importlib.util\n"
+        "spec = importlib.util.spec_from_file_location('found', t['library_folder'] + '/engines/fields.py')\n"
+        "module = importlib.util.module_from_spec(spec); spec.loader.exec_module(module); return module.__doc__"
+    ),
+    "run a file by its path": "import runpy; return runpy.run_path(t['library_folder'] + '/engines/fields.py')",
+    "read sources and byte code": (
+        "return readable(*glob.glob(t['library_folder'] + '/**/*.py*', recursive=True),"
+        " t['library_folder'] + '/engines/fields.py', t['library_folder'] + '/sandbox/child.py',"
+        " t['library_folder'] + f'/engines/__pycache__/fields.{sys.implementation.cache_tag}.pyc')"
+    ),
+    "ask the installer's records": (
+        "import importlib.metadata\n"
+        "sys.path.append(t['installed'])\n"
+        "with contextlib.suppress(importlib.metadata.PackageNotFoundError):\n"
+        "    return importlib.metadata.distribution('finskillbench').read_text('RECORD')"
+    ),
+    "find its modules in memory": (
+        "seen, pending = set(), [sys.modules, sys._getframe(), *gc.get_objects()]\n"
+        "while pending:\n"
+        "    each = pending.pop()\n"
+        "    if id(each) in seen: continue\n"
+        "    seen.add(id(each))\n"
+        "    if isinstance(each, type(sys)) and each.__name__.startswith('finskillbench'): return each.__name__\n"
+        "    if str(getattr(each, '__module__', '')).startswith('finskillbench'): return repr(each)\n"
+        "    pending += gc.get_referents(each)\n"
+    ),
+    "find its folder on the search path": (
+        "return [name for name in sys.path if name and os.path.exists(name + '/finskillbench/__init__.py')]"
+        " or [each for each in sys.meta_path if 'finskillbench' in repr(each)]"
+    ),
+}
+"""What reaches the library where code has it, and may not where it has not."""

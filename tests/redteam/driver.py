@@ -1,7 +1,8 @@
 """Sets up targets as the user it is started as, lets every attack loose on them, and prints what each reached.
 
-`python driver.py FOLDER [open]`: FOLDER is made for it; `open` takes the guards away, to show that the attacks are
-real. Prints the guards, and for each attack "" or how it got through.
+`python driver.py FOLDER WAY [open]`: FOLDER is made for it; WAY is how the attacks come in: as the `script` of a
+package, as the `code` of an agent, or as that of one who has the library (`code_curated`); `open` takes the guards
+away, to show that the attacks are real. Prints the guards, and for each attack "" or how it got through.
 """
 
 import asyncio
@@ -15,17 +16,21 @@ import secrets
 import socket
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from attacks import ATTACKS, PRELUDE
+from attacks import ATTACKS, LIBRARY, PRELUDE
 
+import finskillbench
+from finskillbench.harness.interpreters import Interpreter, code_runner
 from finskillbench.sandbox.limits import Limits
 from finskillbench.sandbox.runner import ScriptRunner
 
 OPEN = """
 import os
-from finskillbench.sandbox import calls, child, confine
+from script_server import calls, child, confine
 def none(*arguments): raise confine.ConfineError("taken away")
 confine.landlock_version = lambda: 0
 calls.restrict = none
@@ -37,10 +42,11 @@ child.send_order = reading
 """
 HOLDER = """
 import ctypes, time
-def main(t):
+def attack(t):
     ctypes.CDLL(None).prctl(15, b"holder", 0, 0, 0)
     time.sleep(600)
 """
+MAIN = "\ndef main(t):\n    return {'reached': attack(t)}\n"
 
 
 class Targets:
@@ -91,6 +97,8 @@ class Targets:
             "key": self.key,
             "owner": os.getpid(),
             "victim": self.victim.pid,
+            "library_folder": str(Path(finskillbench.__file__).parent),
+            "installed": sysconfig.get_path("purelib"),
             "digest": hashlib.sha256(self.secret.encode()).hexdigest(),
         }
 
@@ -129,27 +137,47 @@ class Targets:
         libc.semctl(self.ids[2], 0, 0)
 
 
-async def attack(runner: ScriptRunner, targets: Targets, holder: Path) -> dict[str, str]:
+Call = Callable[[Path, dict[str, Any]], Awaitable[tuple[Any, str]]]
+"""Runs the function `attack` in a file on an object: what it returned, and its error."""
+
+
+def way_in(way: str, runner: ScriptRunner) -> Call:
+    """How a piece of code gets in."""
+
+    async def script(file: Path, payload: dict[str, Any]) -> tuple[Any, str]:
+        result = await runner.run(file, json.dumps(payload).encode())
+        return result.output and result.output["reached"], result.error or ""
+
+    async def code(file: Path, payload: dict[str, Any]) -> tuple[Any, str]:
+        ran = await Interpreter(runner).run(f"{file.read_text()}\nattack(t)\n", {"t": payload}, {})
+        return ran.value, ran.error or ""
+
+    return script if way == "script" else code
+
+
+async def attack(runner: ScriptRunner, way: str, targets: Targets) -> dict[str, str]:
     """What each attack reached, "" for nothing."""
-    waiting = asyncio.ensure_future(runner.run(holder, json.dumps({"secret": [targets.secret] * 20}).encode()))
+    call = way_in(way, runner)
+    holder = targets.package / "holder.py"
+    holder.write_text(HOLDER + MAIN)
+    waiting = asyncio.ensure_future(call(holder, {"secret": [targets.secret] * 20}))
     while not (others := _children(runner, "holder")):
         await asyncio.sleep(0.01)
     found: dict[str, str] = {}
-    for number, (name, body) in enumerate(ATTACKS.items()):
-        script = targets.package / f"attack{number}.py"
-        script.write_text(
-            PRELUDE + "def main(t):\n    return {'reached': attack(t)}\ndef attack(t):\n" + _indented(body)
-        )
+    attacks = ATTACKS if way == "script" else LIBRARY if way == "code_curated" else {**ATTACKS, **LIBRARY}
+    for number, (name, body) in enumerate(attacks.items()):
+        file = targets.package / f"attack{number}.py"
+        file.write_text(f"{PRELUDE}def attack(t):\n{_indented(body)}{MAIN}")
         targets.restore()
         server, before = runner.server_pid, targets.state()
-        payload = json.dumps({**targets.named, "server": server, "other": others[0]}).encode()
-        results = [await runner.run(script, payload) for _ in range(2)]
-        said = next((str(each.output["reached"]) for each in results if each.output and each.output["reached"]), "")
+        payload = {**targets.named, "server": server, "other": others[0]}
+        results = [await call(file, payload) for _ in range(2)]
+        said = next((str(reached) for reached, _ in results if reached), "")
         if targets.state() != before or targets.heard():
             said = said or "its target is not as it was"
         if runner.server_pid != server or waiting.done():
             raise SystemExit(f"{name}: took down what the others need")
-        if any("exit code 77" in (each.error or "") for each in results):
+        if any("exit code 77" in error for _, error in results):
             said = "ran another program"
         found[name] = said
     waiting.cancel()
@@ -172,12 +200,14 @@ def main() -> None:
     # An empty part, as `PYTHONPATH=$PYTHONPATH:folder` makes it.
     os.environ["PYTHONPATH"] = os.pathsep.join((os.environ.get("PYTHONPATH", ""), "", str(targets.search)))
     os.environ["PLANTED_API_KEY"] = "planted-key"
-    holder = targets.package / "holder.py"
-    holder.write_text(HOLDER)
-    limits = Limits(wall_seconds=60.0)
+    way, limits, trusted = sys.argv[2], Limits(wall_seconds=60.0), [Path("/")]
+    if way == "script":
+        runner = ScriptRunner(limits, 2, preload=("opened",) * ("open" in sys.argv), trusted=trusted)
+    else:
+        runner = code_runner(with_library=way == "code_curated", limits=limits, trusted=trusted)
     try:
-        with ScriptRunner(limits, 2, preload=("opened",) * ("open" in sys.argv), trusted=[Path("/")]) as runner:
-            reached = asyncio.run(attack(runner, targets, holder))
+        with runner:
+            reached = asyncio.run(attack(runner, way, targets))
             print(json.dumps({"guards": dict(runner.guards), "user": os.getuid(), "reached": reached}))
     finally:
         targets.close()

@@ -1,7 +1,9 @@
 """Forty-two escape attempts as superuser, ordinary user and in a container without privileges: none reaches anything.
 
+They come in as the script of a package and as the code of an agent, which tries ten ways to the library besides.
 `driver` is the program that attacks; here it is started as somebody, once for each mode. In one more mode the two
-guards of the kernel are taken away, to show that the attempts are real: a list of what never worked proves nothing.
+guards of the kernel are taken away, and in another the code has the library, to show that the attempts are real: a list
+of what never worked proves nothing.
 """
 
 import json
@@ -16,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from tests.redteam.attacks import ATTACKS
+from tests.redteam.attacks import ATTACKS, LIBRARY
 
 SUPERUSER = os.geteuid() == 0
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,11 +76,11 @@ def campaign() -> Iterator[Callable[..., dict[str, Any]]]:
     """Attacks in a mode, once: the guards that held, and what each attempt reached."""
 
     @cache
-    def attack(mode: str, *how: str) -> dict[str, Any]:
+    def attack(mode: str, way: str, *how: str) -> dict[str, Any]:
         # Not pytest's own folder, which nobody else may enter.
         folder = Path(folders.enter_context(TemporaryDirectory(prefix="redteam-")))
         folder.chmod(0o777)
-        driver = [sys.executable, str(Path(__file__).parent / "driver.py"), str(folder / "targets"), *how]
+        driver = [sys.executable, str(Path(__file__).parent / "driver.py"), str(folder / "targets"), way, *how]
         try:
             done = subprocess.run([*command(mode, folder), *driver], capture_output=True, text=True, check=False)
         except FileNotFoundError as error:
@@ -92,10 +94,17 @@ def campaign() -> Iterator[Callable[..., dict[str, Any]]]:
         yield attack
 
 
+WAYS = {"script": ATTACKS, "code": {**ATTACKS, **LIBRARY}}
+OF_ITS_OWN = {"code": "start a thread"}
+"""What is granted: polars does nothing without."""
+
+
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", ATTACKS)
-def test_nothing_is_reached(name: str, mode: str, campaign: Callable[..., dict[str, Any]]) -> None:
-    outcome = campaign(mode)
+@pytest.mark.parametrize(
+    ("way", "name"), [(way, name) for way in WAYS for name in WAYS[way] if name != OF_ITS_OWN.get(way)]
+)
+def test_nothing_is_reached(way: str, name: str, mode: str, campaign: Callable[..., dict[str, Any]]) -> None:
+    outcome = campaign(mode, way)
     if not all(outcome["guards"].values()):
         pytest.skip(f"this machine lacks guards, and says so: {outcome['guards']}")
     assert outcome["reached"][name] == ""
@@ -103,9 +112,15 @@ def test_nothing_is_reached(name: str, mode: str, campaign: Callable[..., dict[s
 
 def test_the_attempts_are_real(campaign: Callable[..., dict[str, Any]]) -> None:
     """As an ordinary user: without the guards the superuser's would harm the machine that the tests run on."""
-    outcome = campaign("user", "open")
+    outcome = campaign("user", "script", "open")
     assert (outcome["guards"]["files"], outcome["guards"]["calls"]) == (False, False)
     assert {name for name, reached in outcome["reached"].items() if not reached} <= STOPPED_ANYWAY
+
+
+def test_the_ways_to_the_library_are_real(campaign: Callable[..., dict[str, Any]]) -> None:
+    reached = campaign("user", "code_curated")["reached"]
+    assert reached.keys() == LIBRARY.keys()
+    assert {name for name in reached if not reached[name]} <= {"ask the installer's records"}  # a checkout has none
 
 
 def test_there_are_as_many_as_the_audit_made() -> None:

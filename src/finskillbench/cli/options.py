@@ -90,8 +90,8 @@ class RunOptions:
     condition: Annotated[
         list[str] | None,
         typer.Option(
-            help="no_skill, curated, self_generated, docs_only, scripts_only, inline, placebo or "
-            "self_generated_persistent; repeatable. Default: the first three.",
+            help="no_skill, curated, self_generated, docs_only, scripts_only, inline, placebo, "
+            "self_generated_persistent, code or code_curated; repeatable. Default: the first three.",
         ),
     ] = None
     skills: Skills = None

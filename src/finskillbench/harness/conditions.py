@@ -2,7 +2,7 @@
 
 An arm is a few switches, so that a new one is a line in `ARMS`: whether documents can be loaded, whether scripts can be
 run, whether the documents stand in the prompt, whether irrelevant packages take the place of the curated ones, whether
-the agent writes its own, and whether it keeps them from one episode to the next.
+the agent writes its own, whether it keeps them from one episode to the next, and whether it can run code of its own.
 
 Beside the arms that are always there, any folder of packages that somebody brings is an arm `skill:NAME`. So an arm is
 known by its name, a text, and `arm_of` says what it grants.
@@ -42,6 +42,8 @@ class Condition(StrEnum):
     INLINE = "inline"
     PLACEBO = "placebo"
     SELF_GENERATED_PERSISTENT = "self_generated_persistent"
+    CODE = "code"
+    CODE_CURATED = "code_curated"
 
 
 _GIVEN_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
@@ -54,8 +56,8 @@ class Arm:
     """What one condition grants; everything else is the same in every condition.
 
     `documents` can be loaded, `scripts` can be run, `inline` documents stand in the prompt, `placebo` packages take the
-    place of the curated ones, or packages that were `given`, the agent writes its `own` skills, and they are `kept`
-    from one episode to the next. The names enter the digest of a mount.
+    place of the curated ones, or packages that were `given`, the agent writes its `own` skills, they are `kept` from
+    one episode to the next, and it runs `code` of its own. The names enter the digest of a mount.
     """
 
     condition: str
@@ -66,6 +68,7 @@ class Arm:
     given: bool = False
     own: bool = False
     kept: bool = False
+    code: bool = False
 
     @property
     def mounts_packages(self) -> bool:
@@ -88,6 +91,8 @@ ARMS: Mapping[str, Arm] = MappingProxyType(
         Condition.INLINE: Arm(Condition.INLINE, scripts=True, inline=True),
         Condition.PLACEBO: Arm(Condition.PLACEBO, documents=True, placebo=True),
         Condition.SELF_GENERATED_PERSISTENT: Arm(Condition.SELF_GENERATED_PERSISTENT, own=True, kept=True),
+        Condition.CODE: Arm(Condition.CODE, code=True),
+        Condition.CODE_CURATED: Arm(Condition.CODE_CURATED, documents=True, scripts=True, code=True),
     }
 )
 
@@ -233,6 +238,8 @@ def expected_tools(arm: Arm, domain: str) -> tuple[str, ...]:
         names.append("run_skill_script")
     if arm.own:
         names.append("save_skill")
+    if arm.code:
+        names.append("run_python")
     return tuple(names)
 
 

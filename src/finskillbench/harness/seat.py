@@ -12,6 +12,7 @@ from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError, ProviderError
 from finskillbench.harness.cleaning import clean_text
 from finskillbench.harness.conditions import Mount, prove_mount
+from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
@@ -26,6 +27,7 @@ class Surroundings:
     """What an episode needs from outside; the defaults are the real clock and sleep, and the secrets of the process."""
 
     runner: Runner | None = None
+    interpreters: Interpreters = field(default_factory=lambda: Interpreters(()))
     filings: Filings | None = None
     scratch_root: Path | None = None
     clock: Callable[[], float] = time.perf_counter
@@ -46,7 +48,7 @@ class Seat:
     base_prompt : the task prompt of `finskillbench.harness.words.prompts.task_prompt`, the same in every condition.
     task_data : gives the input at full precision, called only when a tool needs it.
     mounted : the arm and its packages.
-    around : script runner, filings, scratch folder, clock and sleep.
+    around : script runner, interpreters, filings, scratch folder, clock and sleep.
     memory : what the persistent arm remembers of its stream.
 
     Raises
@@ -78,6 +80,7 @@ class Seat:
             task_data,
             mounted,
             runner=around.runner,
+            interpreter=around.interpreters.of(mounted.arm),
             filings=around.filings,
             scratch_root=around.scratch_root,
             memory=memory,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from json import JSONDecoder
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +13,7 @@ import orjson
 from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.harness.conditions import Mount
+from finskillbench.harness.interpreters import Ran
 from finskillbench.harness.model import ToolCall, ToolSpec
 from finskillbench.harness.skills.loader import SkillPackage, script_path
 from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, Memory, skill_problem
@@ -53,6 +55,14 @@ class Runner(Protocol):
     async def run(self, script: Path, payload: bytes) -> ScriptOutcome: ...
 
 
+class Interpreter(Protocol):
+    """Runs code of an agent; `finskillbench.harness.interpreters.Interpreter` is one."""
+
+    async def run(
+        self, code: str, names: Mapping[str, Any], files: Mapping[str, str], packages: Iterable[SkillPackage]
+    ) -> Ran: ...
+
+
 class Filings(Protocol):
     """Serves `query_xbrl`: facts public by `as_of_date`; and what an input's reference to facts names, as filed."""
 
@@ -68,6 +78,7 @@ class Toolbox:
     episode, task_data : the episode and its input at full precision.
     mounted : the arm and its packages.
     runner : runs skill scripts; needed where the arm grants scripts.
+    interpreter : runs the agent's own code; needed where the arm grants that.
     filings : serves `query_xbrl`; None says that the episode carries no filings.
     scratch_root : folder under which the episode's scratch space is made when a skill is saved; None: the system's.
     memory : skills saved in earlier episodes, for the arm that keeps them.
@@ -80,6 +91,7 @@ class Toolbox:
         mounted: Mount,
         *,
         runner: Runner | None = None,
+        interpreter: Interpreter | None = None,
         filings: Filings | None = None,
         scratch_root: Path | None = None,
         memory: Memory = EMPTY,
@@ -88,6 +100,8 @@ class Toolbox:
         self._task_data = task_data
         self._mounted = mounted
         self._runner = runner
+        self._interpreter = interpreter
+        self._files: Mapping[str, str] = {}
         self._filings = filings
         self._own = OwnSkills(scratch_root, memory.skills)
         self._loaded = mounted.preloaded(episode.skill)
@@ -162,6 +176,8 @@ class Toolbox:
                 return self._filings.query(arguments, episode=self._episode)
             case "run_skill_script":
                 return await self._run_script(**arguments)
+            case "run_python":
+                return await self._run_python(arguments["code"])
             case "save_skill":
                 return self._save_skill(**arguments)
             case _:
@@ -214,6 +230,11 @@ class Toolbox:
             return self._task_data()
         return {**self._episode.input, field: self._filings.as_filed(reference)}
 
+    @cached_property
+    def _visible(self) -> dict[str, Any]:
+        """Every field of the task's data as an agent reads it."""
+        return {field: self._readable(field)[field] for field in self._task_data()}
+
     async def _run_script(
         self,
         script_path: str,
@@ -237,6 +258,16 @@ class Toolbox:
         if not outcome.ok:
             raise ToolError(outcome.error or "the script failed without a message", script=script_path)
         return {"script": script_path, "output": outcome.output}
+
+    async def _run_python(self, code: str) -> dict[str, Any]:
+        if self._interpreter is None:
+            raise ToolError("code cannot be run here")
+        ran = await self._interpreter.run(code, {"task": self._visible}, self._files, reversed(self._loaded.values()))
+        self._files = ran.files
+        result = {"printed": ran.printed, "files": sorted(ran.files), **({"note": ran.note} if ran.note else {})}
+        if ran.error is not None:
+            raise ToolError(ran.error, **result)
+        return {"value": ran.value, **result}
 
     def _resolve(self, relative: str) -> tuple[SkillPackage, Path]:
         """The script in the loaded skill; of several loaded, the one named before it or loaded last that has it."""

@@ -15,9 +15,12 @@ import orjson
 from finskillbench.domains import domain as registered
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Arm, Mount, expected_tools
+from finskillbench.harness.interpreters import LIBRARIES, LIMITS
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.skills.memory import MAX_NAME_CHARS, MAX_SAVED_SKILLS
 from finskillbench.harness.trace import CallOutcome
+from finskillbench.sandbox import snippet
+from finskillbench.sandbox.limits import size
 from finskillbench.scoring.values import is_array, is_object
 
 MAX_RESULT_CHARS = 262_144
@@ -126,9 +129,20 @@ SAVE_SKILL = ToolSpec(
         content=_text("The text of SKILL.md."),
     ),
 )
+RUN_PYTHON = ToolSpec(
+    "run_python",
+    "Run Python code and return what it prints and the value of its last expression. It finds the fields of the task's "
+    f"input in the dict `task`, as get_task_data returns them, and {', '.join(LIBRARIES)} beside the standard library; "
+    "scripts of a loaded skill can be imported by name (`import name` for scripts/name.py). Each call starts afresh: "
+    f"no variable is kept, but files in the working folder are, {snippet.MOST_FILES} of {size(snippet.MOST_BYTES)} in "
+    f"all. No network, no processes; {LIMITS.wall_seconds:g} s and {size(LIMITS.memory_bytes)} of memory a call.",
+    _object(["code"], code=_text("Python code.")),
+)
 _OF_DOMAINS = {QUERY_XBRL.name: QUERY_XBRL}
 """The tools that a domain may name."""
-_FIXED = {spec.name: spec for spec in (SUBMIT_ANSWER, LOAD_REFERENCES, GET_TASK_DATA, SAVE_SKILL)} | _OF_DOMAINS
+_FIXED = {
+    spec.name: spec for spec in (SUBMIT_ANSWER, LOAD_REFERENCES, GET_TASK_DATA, SAVE_SKILL, RUN_PYTHON)
+} | _OF_DOMAINS
 
 
 def tool_specs(mounted: Mount, domain: str) -> tuple[ToolSpec, ...]:

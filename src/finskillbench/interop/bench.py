@@ -11,7 +11,8 @@ from finskillbench.domains import by_name
 from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import Episode, JsonObject, Submission, Verdict
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Mount, mount_all
+from finskillbench.harness.conditions import Arm, Mount, mount_all
+from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.runner import check_guards, script_runner
 from finskillbench.harness.words.prompts import arm_prompt, task_prompt
@@ -62,7 +63,11 @@ class Bench:
 
     def surroundings(self, mounted: Mount) -> Surroundings:
         """What an episode needs from outside; scripts run where the arm grants them."""
-        return Surroundings(runner=_runner() if mounted.arm.scripts else None, filings=self.edition.filings)
+        return Surroundings(
+            runner=_runner() if mounted.arm.scripts else None,
+            interpreters=_interpreters(mounted.arm),
+            filings=self.edition.filings,
+        )
 
 
 @cache
@@ -97,3 +102,12 @@ def _runner() -> ScriptRunner:
     runner.__enter__()
     atexit.register(runner.close)
     return runner
+
+
+@cache
+def _interpreters(arm: Arm) -> Interpreters:
+    """The process's interpreters for an arm, which end as the script runner does."""
+    interpreters = Interpreters([arm])
+    interpreters.__enter__()
+    atexit.register(interpreters.__exit__, None, None, None)
+    return interpreters

@@ -2,8 +2,8 @@
 
 A list of what is allowed, because a list of what is forbidden is never complete: computing, reading and writing files
 that are open to it, looking at the clock. Everything else is refused: sockets, processes and threads, signals to
-anyone but itself, memory and queues shared by name, tracing, mounts, keys, changing the rights of files. Standard
-library only.
+anyone but itself, memory and queues shared by name, tracing, mounts, keys, changing the rights of files. Where a
+library needs them, threads of one's own and waiting for their events besides. Standard library only.
 
 Source: seccomp(2); the numbers are those of the kernel's syscall_64.tbl and asm-generic/unistd.h.
 """
@@ -15,7 +15,7 @@ import os
 import platform
 import struct
 
-from finskillbench.sandbox import confine
+from . import confine
 
 # Column of _ALLOWED and the kernel's name for the architecture, EM_* with the bits for 64 bits and little-endian.
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
@@ -50,6 +50,14 @@ prlimit64 302 261    getcpu 309 168       renameat2 316 276    getrandom 318 278
 rseq 334 293         close_range 436 436  faccessat2 439 439
 recvmsg 47 212       landlock_add_rule 445 445                 landlock_restrict_self 446 446
 """
+_FOR_THREADS = """
+clone 56 220         epoll_create1 291 20 epoll_ctl 233 21     epoll_wait 232 -     epoll_pwait 281 22
+eventfd2 290 19
+"""
+# What glibc and musl ask for when they start a thread, bit for bit; a process is asked for otherwise.
+_THREAD_FLAGS = (0x003D0F00, 0x007D0F00)
+# Its flags lie in memory, where a filter cannot see them: libraries told that it is unknown ask by `clone`.
+_CLONE3 = 435
 
 _OPENING = os.O_ACCMODE | os.O_TRUNC
 # Truncating is writing, also where the file is opened for reading; older Landlock does not see that.
@@ -65,24 +73,26 @@ _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 
 
-def restrict() -> None:
-    """Allow this process the calls of this list and no other, for good. Call after `confine.drop_privileges`.
+def restrict(*, threads: bool) -> None:
+    """Allow this process the calls of this list and no other, for good; with `threads` also to start threads.
+
+    Call after `confine.drop_privileges`.
 
     Raises
     ------
     ConfineError : neither this kernel nor this machine has such filters.
     """
-    code = _program(platform.machine(), os.getpid())
+    code = _program(platform.machine(), os.getpid(), threads=threads)
     held = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HP", len(code) // 8, ctypes.addressof(held))
     confine.call("prctl", _PR_SET_SECCOMP, ctypes.c_ulong(_MODE_FILTER), program, 0, 0)
 
 
-def _program(machine: str, me: int) -> bytes:
+def _program(machine: str, me: int, *, threads: bool) -> bytes:
     """The filter, in the kernel's own small language, for process `me`."""
     if machine not in _MACHINES:
         raise confine.ConfineError(errno.ENOSYS, f"no list of kernel calls for {machine}")
-    numbers, architecture = _numbers(machine), _MACHINES[machine][1]
+    numbers, architecture = _numbers(machine, threads), _MACHINES[machine][1]
     # Argument, the bits of it that count, and the values that these may have.
     conditions = {
         "open": (1, _OPENING, _HONEST),
@@ -93,6 +103,7 @@ def _program(machine: str, me: int) -> bytes:
         "prlimit64": (0, _ANY_BIT, (0,)),
         "kill": (0, _ANY_BIT, (me,)),
         "tgkill": (0, _ANY_BIT, (me,)),
+        "clone": (0, _ANY_BIT, _THREAD_FLAGS),
     }
     refuse, unknown = _REFUSE | errno.EPERM, _REFUSE | errno.ENOSYS
     steps = [(_LOAD, 0, 0, _MACHINE_AT), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, refuse)]
@@ -103,6 +114,7 @@ def _program(machine: str, me: int) -> bytes:
             steps += [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument), (_AND, 0, 0, bits)]
             steps += [(_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
             steps += [(_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
+    steps += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, unknown)]
     plain = [number for name, number in numbers.items() if name not in conditions]
     steps += [(_EQUAL, len(plain) - at + 2, 0, number) for at, number in enumerate(plain)]
     steps += [(_AT_LEAST, 1, 0, _NEWER), (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, unknown), (_RETURN, 0, 0, _ALLOW)]
@@ -110,7 +122,7 @@ def _program(machine: str, me: int) -> bytes:
 
 
 @functools.cache
-def _numbers(machine: str) -> dict[str, int]:
-    words = _ALLOWED.split()
+def _numbers(machine: str, threads: bool) -> dict[str, int]:
+    words = (_ALLOWED + _FOR_THREADS * threads).split()
     column = words[1 + _MACHINES[machine][0] :: 3]
     return {name: int(number) for name, number in zip(words[::3], column, strict=True) if number != "-"}

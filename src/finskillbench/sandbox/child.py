@@ -13,16 +13,15 @@ import math
 import os
 import socket
 import sys
-import sysconfig
 import traceback
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from finskillbench.sandbox import calls, confine, frames
-from finskillbench.sandbox.limits import Limits, size
+from . import calls, confine, frames
+from .limits import Limits, size
 
 try:
     from orjson import loads
@@ -33,7 +32,7 @@ TOKEN_BYTES = 16
 # What follows the token.
 RESULT, FAILURE, NOTHING = b"R", b"E", b"N"
 
-MODULE = "finskillbench_script"
+MODULE = "called_script"
 _RESULT_FD, _ORDER_FD = 3, 4
 _CHUNK = 1024 * 1024
 _ERROR_CHARS, _TRACEBACK_CHARS = 600, 8_000
@@ -50,13 +49,15 @@ class Setting:
     """What the warm parent tells every child at its fork.
 
     `guards` says which hold here, `readable` what a script may read besides its own package and with which rights,
-    `base_memory` the address space of the parent in bytes, `server` the parent's process id, `codes` the scripts it
-    has compiled, by digest, `warm_up` the work that a child does before its order comes.
+    `threads` whether it may start threads, `base_memory` the address space of the parent in bytes, `server` the
+    parent's process id, `codes` the scripts it has compiled, by digest, `warm_up` the work that a child does before its
+    order comes.
     """
 
     limits: Limits
     guards: Mapping[str, bool]
     readable: Sequence[tuple[Path, int]]
+    threads: bool
     base_memory: int
     keep_reading: bool
     server: int
@@ -66,16 +67,18 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One call: the script's path and text, and the digest of both."""
+    """One call: the script's path and text, the digest of both, and folders that are open to this call alone."""
 
     script: Path
     digest: str
     source: bytes
+    folders: tuple[Path, ...]
 
 
 def send_order(channel: socket.socket, order: Order, descriptors: Sequence[int]) -> None:
     """Hand `order` to a waiting child, with the descriptors of its memory file and of the pipe for what it prints."""
-    header = {"script": str(order.script), "digest": order.digest}
+    folders = [str(folder) for folder in order.folders]
+    header = {"script": str(order.script), "digest": order.digest, "folders": folders}
     data = memoryview(frames.encode(header, order.source))
     sent = socket.send_fds(channel, [data], descriptors)
     if sent < len(data):  # a child that has all of it may have hung up by now
@@ -98,7 +101,8 @@ def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result:
         task, memory = _await_order(channel)
         script = task.script
         if rules is not None:
-            confine.add_rule(rules, _package(script), confine.FS_READ)
+            for folder in (_package(script), *task.folders):
+                confine.add_rule(rules, folder, confine.FS_READ)
             confine.landlock(rules)
         _send(token, memory, *_outcome(task, memory, setting.codes.get(task.digest), limits))
         status = 0
@@ -139,10 +143,11 @@ def _confine(setting: Setting, scratch: Path) -> int | None:
         cpu_seconds=math.ceil(limits.cpu_seconds),
         memory_bytes=setting.base_memory + limits.memory_bytes,
         file_bytes=limits.file_bytes,
+        threads=setting.threads,
     )
     rules = confine.rules(setting.readable, scratch)
     if setting.guards["calls"]:
-        calls.restrict()
+        calls.restrict(threads=setting.threads)
     return rules
 
 
@@ -161,7 +166,8 @@ def _await_order(channel: socket.socket) -> tuple[Order, int]:
                 for stream in (1, 2):
                     os.dup2(printed, stream)
                 os.close(printed)
-                return Order(Path(header["script"]), header["digest"], source), memory
+                folders = tuple(map(Path, header["folders"]))
+                return Order(Path(header["script"]), header["digest"], source, folders), memory
 
 
 def _outcome(order: Order, memory: int, code: types.CodeType | None, limits: Limits) -> tuple[bytes, bytes]:
@@ -276,50 +282,3 @@ def _send(token: bytes, memory: int, kind: bytes, body: bytes) -> None:
     os.ftruncate(memory, 0)
     os.pwrite(memory, body, 0)
     os.write(_RESULT_FD, token + kind)
-
-
-def readable() -> list[tuple[Path, int]]:
-    """What a script may read besides its own package: the interpreter, the libraries and little of the system."""
-    system = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/random")
-    prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix)
-    parts = [Path(prefix, part) for prefix in prefixes for part in ("lib", "lib64", "share/zoneinfo")]
-    installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    paths = (*installed, *system, "/proc/cpuinfo", "/proc/meminfo")
-    # Each costs every child an opening: neither those that are absent nor those that lie within another.
-    libraries = {path for path in (*map(Path, paths), *parts) if os.access(path, os.R_OK)}
-    libraries = {path for path in libraries if libraries.isdisjoint(path.parents)}
-    searched = [Path(name) for name in dict.fromkeys(sys.path) if name]
-    folders = [path for path in searched if os.access(path, os.R_OK | os.X_OK) and path.is_dir()]
-    others = [path for path in folders if libraries.isdisjoint((path, *path.parents))]
-    return [
-        *((path, confine.FS_READ) for path in libraries),
-        *((path, confine.FS_LIST) for path in others),
-        *((path, confine.FS_READ) for folder in others for path in _importable(folder)),
-    ]
-
-
-def _importable(folder: Path) -> Iterator[Path]:
-    """What an import finds in a folder of the search path: it may hold other things, which are nobody's business."""
-    for entry in folder.iterdir():
-        if entry.suffix in (".py", ".so") or os.access(entry / "__init__.py", os.R_OK):
-            yield entry
-
-
-def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment of a process that runs scripts: no key or address of the caller's gets in.
-
-    One thread for every numeric library, since a process with threads cannot be forked safely, and a fixed hash
-    seed, so that a script that walks a set gives the same result twice.
-    """
-    libraries = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "RAYON")
-    return {
-        "PATH": os.defpath,
-        "LANG": "C.UTF-8",
-        "PYTHONUTF8": "1",
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "VECLIB_MAXIMUM_THREADS": "1",
-        "POLARS_MAX_THREADS": "1",
-        **{f"{name}_NUM_THREADS": "1" for name in libraries},
-        **extra,
-    }

@@ -34,6 +34,7 @@ _LANDLOCK_CREATE, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT = 444, 445, 446
 _NOBODY = 65534
 # One user per call, so that scripts running side by side cannot signal or trace each other: this plus the process id.
 _FIRST_USER = 1_000_000_000
+_MOST_TASKS = 4096
 
 # Landlock rights by ABI version; execute, read file and read folder are bits 0, 2 and 3.
 _FS_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
@@ -144,17 +145,18 @@ def drop_privileges(*, keep_reading: bool) -> None:
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def limit_resources(*, cpu_seconds: int, memory_bytes: int, file_bytes: int) -> None:
+def limit_resources(*, cpu_seconds: int, memory_bytes: int, file_bytes: int, threads: bool) -> None:
     """Set the resource limits of this process; `memory_bytes` is the whole address space it may have."""
+    # No process, no thread where nothing needs one: it is the one bound on forking that also holds for an ordinary user
+    # with thousands of processes of their own. Where threads are needed, it bounds what this user runs in all.
+    tasks = _MOST_TASKS if threads else 0
     wanted = {
         resource.RLIMIT_CPU: (cpu_seconds, cpu_seconds + 1),
         resource.RLIMIT_AS: (memory_bytes, memory_bytes),
         resource.RLIMIT_FSIZE: (file_bytes, file_bytes),
         resource.RLIMIT_CORE: (0, 0),
         resource.RLIMIT_NOFILE: (64, 64),
-        # No process, no thread: nothing a script computes needs one, and it is the one bound on forking that
-        # also holds for an ordinary user with thousands of processes of their own.
-        resource.RLIMIT_NPROC: (0, 0),
+        resource.RLIMIT_NPROC: (tasks, tasks),
     }
     for kind, (soft, hard) in wanted.items():
         # macOS refuses RLIMIT_AS; a lower hard limit set from outside stands.

@@ -12,27 +12,32 @@ from dataclasses import asdict
 from pathlib import Path
 
 from finskillbench.redaction import logger
-from finskillbench.sandbox import child, frames
+from finskillbench.sandbox import access, frames, start
 from finskillbench.sandbox.limits import Limits
 
 _LOG = logger(__name__)
 _STOP_SECONDS = 2.0
 _NO_REASON = "no reason given"
 THIS_PYTHON = Path(sys.executable)
-_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 class ServerProcess:
     """One server, started by exec: `ready` once it has said so.
 
     `connection` is the socket to it, `frames` what has come through it in part; `scratch` is the folder below which its
-    scripts work, to be removed by the owner after `stop`.
-
-    `python` runs it: this interpreter, or another, which is shown this package whether it has one installed or not.
+    scripts work, to be removed by the owner after `stop`. Parameters as in `finskillbench.sandbox.runner.ScriptRunner`.
     """
 
     def __init__(
-        self, limits: Limits, workers: int, preload: Sequence[str], warm_up: Sequence[str], python: Path
+        self,
+        limits: Limits,
+        workers: int,
+        preload: Sequence[str],
+        warm_up: Sequence[str],
+        *,
+        python: Path,
+        threads: bool,
+        libraries: Sequence[str] | None,
     ) -> None:
         self.ready = False
         self.frames = frames.FrameReader()
@@ -45,23 +50,22 @@ class ServerProcess:
             "limits": asdict(limits),
             "preload": preload,
             "warm_up": warm_up,
+            "threads": threads,
+            "libraries": None if libraries is None else list(map(str, access.installed(libraries))),
             "scratch": str(self.scratch),
             "workers": workers,
             "owner": os.getpid(),
         }
-        # No name that a script's folder may have: its folders are made beside it.
-        shown = self.scratch / "search-path"
-        if python != THIS_PYTHON:
-            shown.mkdir()
-            (shown / _PACKAGE.name).symlink_to(_PACKAGE)
+        # Without the site module only the standard library is on the search path.
+        options = ["-P"] if libraries is None else ["-P", "-S"]
         with there:
             self.process = subprocess.Popen(
-                [str(python), "-P", "-m", "finskillbench.sandbox.server", str(there.fileno()), json.dumps(config)],
+                [str(python), *options, start.__file__, str(there.fileno()), json.dumps(config)],
                 pass_fds=[there.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
-                env=environment(python, shown),
+                env=environment(python) if libraries is None else access.environment({}),
                 cwd=self.scratch,
                 start_new_session=True,
             )
@@ -87,13 +91,13 @@ class ServerProcess:
         self._errors.close()
 
 
-def environment(python: Path, *folders: Path) -> dict[str, str]:
-    """The environment of an interpreter that runs scripts: this one searches what we search, another `folders`."""
-    search = list(map(str, folders))
-    if python == THIS_PYTHON:
-        # An empty part means the current folder, and nobody who leaves one means to open that to scripts.
-        search = [str(Path(part).absolute()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    return child.environment({"PYTHONPATH": os.pathsep.join(search)} if search else {})
+def environment(python: Path) -> dict[str, str]:
+    """The environment of an interpreter that runs scripts: this one searches what we search, another what it has."""
+    if python != THIS_PYTHON:
+        return access.environment({})
+    # An empty part means the current folder, and nobody who leaves one means to open that to scripts.
+    search = [str(Path(part).absolute()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    return access.environment({"PYTHONPATH": os.pathsep.join(search)} if search else {})
 
 
 def printable(text: str) -> str:

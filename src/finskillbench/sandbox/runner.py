@@ -41,6 +41,7 @@ class _Call:
     number: int
     script: Path
     payload: bytes
+    folders: Sequence[Path]
     answer: asyncio.Future[ScriptResult]
     # In flight when the server died: runs once more, alone, to learn whether that was its doing.
     suspect: bool = False
@@ -71,6 +72,10 @@ class ScriptRunner:
         call, to touch the memory that a call needs. They return what the `main` of a script returns.
     trusted : folders whose scripts run even where a guard is missing; any other is refused there.
     python : the interpreter; another than this one needs no package of ours.
+    threads : whether a script may start threads, as some libraries must; then a preloaded module may as well, one
+        that sleeps while this process does not use it.
+    libraries : distributions that a script has, with what these need, besides the standard library: of all others,
+        this one included, it can neither import nor read anything. None: all that the interpreter has.
 
     Raises SkillError on entering if the warm process cannot start. One runner serves one event loop at a time.
     """
@@ -84,6 +89,8 @@ class ScriptRunner:
         warm_up: Sequence[str] = (),
         trusted: Sequence[Path] = (),
         python: Path = THIS_PYTHON,
+        threads: bool = False,
+        libraries: Sequence[str] | None = None,
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers is {workers}: give at least 1")
@@ -91,7 +98,7 @@ class ScriptRunner:
         self.workers = workers
         self._preload, self._warm_up = tuple(preload), tuple(warm_up)
         self._trusted = tuple(trusted)
-        self._python = python
+        self._python, self._threads, self._libraries = python, threads, libraries
         self._guards: Mapping[str, bool] = {}
         self._server: ServerProcess | None = None
         self._bin = scratch.Bin()
@@ -125,8 +132,8 @@ class ScriptRunner:
     ) -> None:
         self.close()
 
-    async def run(self, script: Path, payload: bytes) -> ScriptResult:
-        """Run `main` of `script` on `payload`, the UTF-8 JSON of an object.
+    async def run(self, script: Path, payload: bytes, folders: Sequence[Path] = ()) -> ScriptResult:
+        """Run `main` of `script` on `payload`, the UTF-8 JSON of an object; it may read `folders` besides.
 
         Never raises for what the script or the payload does. Cancelling stops the script.
         """
@@ -136,10 +143,10 @@ class ScriptRunner:
         loop = asyncio.get_running_loop()
         self._attach(loop)
         missing = [name for name, held in self._guards.items() if not held]
-        if missing and not any(script.resolve().is_relative_to(folder) for folder in self._trusted):
+        if missing and not all(self._trusts(path) for path in (script, *folders)):
             return _failure(f"refused: its package is not trusted, and guards are missing here: {', '.join(missing)}")
         self._numbers += 1
-        call = _Call(self._numbers, script.absolute(), payload, loop.create_future())
+        call = _Call(self._numbers, script.absolute(), payload, folders, loop.create_future())
         self._pending.append(call)
         self._pump()
         try:
@@ -147,6 +154,9 @@ class ScriptRunner:
         except asyncio.CancelledError:
             self._abandon(call)
             raise
+
+    def _trusts(self, path: Path) -> bool:
+        return any(path.resolve().is_relative_to(folder) for folder in self._trusted)
 
     def close(self) -> None:
         """Stop the server and every script, remove all scratch folders, answer what still waits with an error."""
@@ -162,7 +172,15 @@ class ScriptRunner:
     # Server process
 
     def _start(self) -> ServerProcess:
-        self._server = ServerProcess(self.limits, self.workers, self._preload, self._warm_up, self._python)
+        self._server = ServerProcess(
+            self.limits,
+            self.workers,
+            self._preload,
+            self._warm_up,
+            python=self._python,
+            threads=self._threads,
+            libraries=self._libraries,
+        )
         return self._server
 
     def _await_ready(self) -> None:
@@ -258,7 +276,8 @@ class ScriptRunner:
         self._running[call.number] = call
         call.watchdog = loop.call_later(self.limits.wall_seconds + _HANG_SECONDS, self._hung, call)
         loop.add_reader(channel.printed_fd, self._printed, loop, channel)
-        self._write({"call": call.number, "script": str(call.script)}, channel.descriptors)
+        folders = [str(folder.absolute()) for folder in call.folders]
+        self._write({"call": call.number, "script": str(call.script), "folders": folders}, channel.descriptors)
         channel.handed_over()
 
     def _write(self, header: frames.Header, descriptors: Sequence[int] = ()) -> None:

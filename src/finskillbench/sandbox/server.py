@@ -1,7 +1,7 @@
 """The warm parent: imports what scripts need once, then hands each call to a confined child forked ahead of time.
 
-Started by `runner.ScriptRunner` as `python -m finskillbench.sandbox.server FD CONFIG`, never forked from it. Has one
-thread and one loop over the runner's socket and the pipes of the running children. Ends when the socket closes or
+Started by `process.ServerProcess` as `python start.py FD CONFIG`, never forked from it. Has one loop over the runner's
+socket and the pipes of the running children, in the one thread that ever does anything. Ends when the socket closes or
 its owner is gone, and takes every child along.
 """
 
@@ -17,15 +17,16 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from finskillbench.sandbox import calls, child, confine, frames, scratch
-from finskillbench.sandbox.limits import Limits, size
-from finskillbench.sandbox.worker import GarbageError, Worker
+from . import access, calls, child, confine, frames, scratch
+from .limits import Limits, size
+from .worker import GarbageError, Worker
 
 # How often an idle server looks whether its owner still lives, for the case that the socket is held open elsewhere.
 _OWNER_CHECK_SECONDS = 2.0
@@ -37,6 +38,8 @@ _MAX_SOURCE_BYTES = 1024 * 1024
 _MAX_COMPILED = 256
 _CHUNK = 1024 * 1024
 _MAX_DESCRIPTORS = 64
+# How long threads that a module has started may take to settle.
+_SETTLE_SECONDS = 2.0
 
 
 class Server:
@@ -122,7 +125,8 @@ class Server:
         try:
             source = _read_source(script)
             digest = hashlib.sha256(os.fsencode(script) + b"\0" + source).hexdigest()
-            worker = self._hand_over(call, child.Order(script, digest, source), descriptors)
+            folders = tuple(map(Path, header["folders"]))
+            worker = self._hand_over(call, child.Order(script, digest, source, folders), descriptors)
         except OSError as error:
             self._reply(call, error=f"the script cannot be started: {error}")
             return
@@ -222,49 +226,49 @@ def _read_source(script: Path) -> bytes:
         return file.read(_MAX_SOURCE_BYTES)
 
 
-def _probe(question: Callable[[], bool]) -> bool:
+def _probe(question: Callable[[], bool], *, threads: bool) -> bool:
     """Whether `question()` is true in a process with a script's privileges and limits."""
     pid = os.fork()
     if pid == 0:
         try:
             confine.drop_privileges(keep_reading=False)
             generous = 1 << 44
-            confine.limit_resources(cpu_seconds=5, memory_bytes=generous, file_bytes=generous)
+            confine.limit_resources(cpu_seconds=5, memory_bytes=generous, file_bytes=generous, threads=threads)
             os._exit(0 if question() else 1)
         except BaseException:  # noqa: BLE001 - a forked child must end here, not in the server's code
             os._exit(2)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def _can_read_libraries() -> bool:
-    return all(_listable(name) for name in (*sys.path, str(Path(__file__).parent), sys.prefix) if name)
+def _can_read(paths: Iterable[Path]) -> bool:
+    return all(_listable(path) for path in (*map(Path, filter(None, sys.path)), Path(sys.prefix), *paths))
 
 
-def _listable(name: str) -> bool:
+def _listable(path: Path) -> bool:
     """Whether this folder or file can be read; one that is not there need not be."""
     try:
-        Path(name).stat()
+        path.stat()
     except FileNotFoundError:
         return True
     except OSError:
         return False
-    return os.access(name, os.R_OK)
+    return os.access(path, os.R_OK)
 
 
-def _guards(*, offline: bool) -> dict[str, bool]:
+def _guards(*, offline: bool, threads: bool) -> dict[str, bool]:
     """Which guards hold here, each of them tried: files and kernel calls that are not open, network, processes."""
-    calls_held = _probe(_calls_restricted)
+
+    def calls_restricted() -> bool:
+        calls.restrict(threads=threads)
+        return _cannot_fork()
+
+    calls_held = _probe(calls_restricted, threads=threads)
     return {
         "files": confine.landlock_version() > 0,
         "calls": calls_held,
         "network": offline or calls_held,
-        "processes": calls_held or _probe(_cannot_fork),
+        "processes": calls_held or _probe(_cannot_fork, threads=threads),
     }
-
-
-def _calls_restricted() -> bool:
-    calls.restrict()
-    return _cannot_fork()
 
 
 def _cannot_fork() -> bool:
@@ -276,8 +280,12 @@ def _cannot_fork() -> bool:
     return False
 
 
-def _warm(preload: list[str], warm_up: list[str]) -> Callable[[], None]:
-    """Import, do the warm-up once and give it back; RuntimeError if anything has started a thread."""
+def _warm(preload: list[str], warm_up: list[str], *, threads: bool) -> Callable[[], None]:
+    """Import, do the warm-up once and give it back; RuntimeError if this process cannot be forked safely after that.
+
+    A thread is gone in a child, and with it whatever lock it held: only where `threads` says so may there be others,
+    and those must sleep, as they do for ever in a process that never uses the library that has started them.
+    """
     for name in preload:
         importlib.import_module(name)
     functions: list[Callable[[], object]] = []
@@ -290,10 +298,26 @@ def _warm(preload: list[str], warm_up: list[str]) -> Callable[[], None]:
             child.encode_result(function())
 
     work()
-    threads = Path("/proc/self/task")
-    if threads.is_dir() and len(list(threads.iterdir())) > 1:
+    if not threads and len(_others()) > 0:
         raise RuntimeError("a preloaded module started a thread, so this process cannot be forked safely")
+    end = time.monotonic() + _SETTLE_SECONDS
+    while not all(_asleep(thread) for thread in _others()):
+        if time.monotonic() > end:
+            raise RuntimeError("a preloaded module keeps a thread at work, so this process cannot be forked safely")
+        time.sleep(_REAP_SECONDS)
+    # Newer interpreters say at each fork what has just been looked at.
+    warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
     return work
+
+
+def _others() -> list[Path]:
+    """What the system says of each thread but this one; nothing where it does not say."""
+    tasks = Path("/proc/self/task")
+    return [task for task in tasks.iterdir() if task.name != str(os.getpid())] if tasks.is_dir() else []
+
+
+def _asleep(thread: Path) -> bool:
+    return thread.joinpath("stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 def main() -> None:
@@ -312,13 +336,19 @@ def main() -> None:
 def _serve(connection: socket.socket, config: dict[str, Any], scratch_root: Path) -> None:
     """Warm up, say so, and serve until the end."""
     offline = confine.network_off()
-    warm_up = _warm(config["preload"], config["warm_up"])
+    threads, libraries = config["threads"], config["libraries"]
+    linked = scratch_root / "libraries"  # no name that a script's folder may have: its folders are made beside it
+    if libraries is not None:
+        access.link(libraries, linked)
+    warm_up = _warm(config["preload"], config["warm_up"], threads=threads)
+    readable = access.readable() if libraries is None else access.readable_of(linked)
     setting = child.Setting(
         limits=Limits(**config["limits"]),
-        guards=_guards(offline=offline),
-        readable=child.readable(),
+        guards=_guards(offline=offline, threads=threads),
+        readable=readable,
+        threads=threads,
         base_memory=confine.address_space(),
-        keep_reading=not _probe(_can_read_libraries),
+        keep_reading=not _probe(lambda: _can_read(path for path, _ in readable), threads=threads),
         server=os.getpid(),
         codes={},
         warm_up=warm_up,
@@ -329,7 +359,3 @@ def _serve(connection: socket.socket, config: dict[str, Any], scratch_root: Path
     gc.freeze()
     connection.sendall(frames.encode({"ready": setting.guards}))
     server.serve()
-
-
-if __name__ == "__main__":
-    main()

@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from finskillbench.sandbox import child, confine
-from finskillbench.sandbox.limits import size
+from . import child, confine
+from .limits import size
 
 _CHUNK = 1024
 # A child closes its pipes a moment before its exit status can be read.

@@ -19,9 +19,10 @@ from finskillbench.sandbox.runner import ScriptRunner
 PACKAGES = curated()
 SUB_TASK = "unconstrained_optimization"
 PERSISTENT = Condition.SELF_GENERATED_PERSISTENT
-SCRIPTED = (Condition.CURATED, Condition.INLINE)
+SCRIPTED = (Condition.CURATED, Condition.INLINE, Condition.CODE_CURATED)
 DOCUMENTS = {
     Condition.CURATED: ("portfolio-construction",),
+    Condition.CODE_CURATED: ("portfolio-construction",),
     Condition.DOCS_ONLY: ("portfolio-construction",),
     Condition.PLACEBO: ("bee-keeping",),
     Condition.SELF_GENERATED: ("working-notes",),

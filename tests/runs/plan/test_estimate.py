@@ -75,7 +75,7 @@ def test_baselines_use_what_the_plan_said(synthetic_edition: Edition, tmp_path: 
         worst = max(worst, *map(abs, off))
         assert max(map(abs, off)) < 0.15, (each.model, each.condition, off)
     print(f"worst deviation {worst:.1%}")
-    assert sum(each.sampled for each in estimates if each.model == REFERENCE) < 8 * limit * len(subtasks())
+    assert sum(each.sampled for each in estimates if each.model == REFERENCE) < len(Condition) * limit * len(subtasks())
 
 
 def test_a_hosted_model_is_played_by_the_reference_with_an_allowance(edition, tmp_path: Path) -> None:

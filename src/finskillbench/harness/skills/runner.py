@@ -88,24 +88,27 @@ def sandbox_guards() -> Mapping[str, bool]:
 
 
 def check_guards(mounts: Iterable[Mount], *, allow_unconfined: bool) -> Mapping[str, bool]:
-    """Say in one line which guards the scripts that are mounted must do without; all guards, if there are scripts.
+    """Say in one line which guards must be done without by what is run here; all guards, if anything is.
 
     Raises
     ------
-    InputError : guards are missing, a package with scripts is not ours, and `allow_unconfined` is not given.
+    InputError : guards are missing, a package with scripts is not ours or an agent runs code of its own, and
+        `allow_unconfined` is not given.
     """
+    mounts = list(mounts)
     packages = [package for each in mounts if each.arm.scripts for package in each.packages.values()]
     roots = {package.name: package.root for package in packages if package.scripts}
-    if not roots:
+    code = ["code of an agent"] if any(each.arm.code for each in mounts) else []
+    if not roots and not code:
         return {}
     guards = sandbox_guards()
     missing = ", ".join(name for name, held in guards.items() if not held)
     if missing:
-        others = sorted(name for name, root in roots.items() if not root.is_relative_to(_OURS))
+        others = [*sorted(name for name, root in roots.items() if not root.is_relative_to(_OURS)), *code]
         if others and not allow_unconfined:
             raise InputError(
-                f"{', '.join(others)}: not ours, and this machine cannot confine its scripts (missing: {missing}; see "
-                "finskillbench doctor); --allow-unconfined runs them all the same"
+                f"{', '.join(others)}: not ours, and this machine cannot confine it (missing: {missing}; see "
+                "finskillbench doctor); --allow-unconfined runs it all the same"
             )
         _log.warning("scripts run without these guards of the sandbox: %s (see finskillbench doctor)", missing)
     return guards

@@ -24,6 +24,7 @@ from finskillbench.harness.agents import Agent
 from finskillbench.harness.agents.play import play_episode
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.failures import PROVIDER
+from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import Entrant
 from finskillbench.harness.seat import Surroundings
@@ -145,8 +146,10 @@ class Work:
             if any(mounted.arm.scripts for mounted in mounts):
                 scripts = MountedScripts(mounts, allow_unconfined=self.limits.allow_unconfined)
                 runner = stack.enter_context(scripts)
+            arms = [mounted.arm for mounted in mounts]
             self._around = Surroundings(
                 runner=runner,
+                interpreters=stack.enter_context(Interpreters(arms, allow_unconfined=self.limits.allow_unconfined)),
                 filings=self.edition.filings,
                 scratch_root=scratch,
                 clock=time.perf_counter,

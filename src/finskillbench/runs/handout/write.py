@@ -133,7 +133,7 @@ def hand_out(
 
 def _mounted(condition: str) -> Mount:
     mounted = mount_all([condition])[condition]
-    if mounted.arm.own or mounted.arm.inline or mounted.arm.indexes_scripts:
+    if mounted.arm.own or mounted.arm.inline or mounted.arm.indexes_scripts or mounted.arm.code:
         raise InputError(
             f"condition {condition!r} takes tools of our loop, which a folder does not have; hand out no_skill, "
             "curated, docs_only or placebo"

@@ -17,6 +17,7 @@ from types import TracebackType
 from finskillbench.edition import Edition
 from finskillbench.errors import EditionError
 from finskillbench.harness.conditions import mount_all
+from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import get_model
 from finskillbench.harness.seat import Surroundings
@@ -86,13 +87,19 @@ class Rehearsal:
     def __enter__(self) -> Rehearsal:
         with ExitStack() as stack:
             runner = None
+            check_guards(self._mounts.values(), allow_unconfined=self._allow_unconfined)
             if any(mounted.arm.scripts for mounted in self._mounts.values()):
-                check_guards(self._mounts.values(), allow_unconfined=self._allow_unconfined)
                 runner = stack.enter_context(
                     MountedScripts(self._mounts.values(), allow_unconfined=self._allow_unconfined)
                 )
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plan-")))
-            self._around = Surroundings(runner=runner, filings=self._edition.filings, scratch_root=scratch)
+            arms = [mounted.arm for mounted in self._mounts.values()]
+            self._around = Surroundings(
+                runner=runner,
+                interpreters=stack.enter_context(Interpreters(arms, allow_unconfined=self._allow_unconfined)),
+                filings=self._edition.filings,
+                scratch_root=scratch,
+            )
             self._stack = stack.pop_all()
         return self
 

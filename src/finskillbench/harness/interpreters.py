@@ -1,0 +1,164 @@
+"""The confined interpreters that `run_python` uses: one that has this library, as skills need it, and one without.
+
+An arm that grants scripts gets the first. The second is tried before it serves: where an agent's code could find the
+library by whatever way, the arm would not measure what it says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Arm
+from finskillbench.harness.skills.loader import SCRIPTS, SkillPackage, curated
+from finskillbench.harness.skills.runner import imports_of
+from finskillbench.sandbox import snippet
+from finskillbench.sandbox.limits import KIB, MIB, Limits
+from finskillbench.sandbox.runner import ScriptRunner
+
+LIBRARIES = ("numpy", "scipy", "polars")
+"""The distributions that an agent's code has besides the standard library."""
+LIMITS = Limits(result_bytes=2 * snippet.MOST_BYTES, file_bytes=16 * MIB, printed_bytes=16 * KIB)
+
+_PRELOAD = ("numpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats", "polars")
+_DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+_SCRIPT = Path(snippet.__file__)
+_LIBRARY = Path(__file__).resolve().parents[1]
+_TRIAL = """
+import gc, importlib, importlib.util, os, sys
+from pathlib import Path
+import numpy, polars, scipy.optimize
+
+def attempts(root):
+    module = root / "engines" / "fields.py"
+    yield "import", lambda: importlib.import_module("finskillbench")
+    yield "import of an engine", lambda: importlib.import_module("finskillbench.engines.fields")
+    yield "source", lambda: module.read_text()
+    yield "folder", lambda: os.listdir(root)
+    caches = importlib.util.cache_from_source(str(module)), importlib.util.cache_from_source(str(root / "__init__.py"))
+    for cache in caches:
+        yield "byte code", lambda: open(cache, "rb").read()
+    def load():
+        spec = importlib.util.spec_from_file_location("found", module)
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    yield "loading by path", load
+    def search():
+        sys.path.insert(0, str(root.parent))
+        sys.path_importer_cache.clear()
+        importlib.invalidate_caches()
+        return importlib.import_module("finskillbench.engines.fields")
+    yield "import by the search path", search
+
+def found():
+    for name, attempt in attempts(Path(library)):
+        try:
+            attempt()
+        except (ImportError, OSError):
+            continue
+        yield name
+    for each in (*sys.modules.values(), *gc.get_objects()):
+        if isinstance(each, type(sys)) and each.__name__.partition(".")[0] == "finskillbench":
+            yield "modules in memory"
+            break
+
+assert polars.DataFrame({"a": [1, 2]}).filter(polars.col("a") > 1).height == 1
+list(found())
+"""
+"""Every way to the library that we know, in the code of an agent; its value names those that are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of a piece of code: `value` and `printed` as they are shown, `error` where it failed, and its files.
+
+    `files` are what the next piece finds (name to base64), `note` says why they are not those that the code left.
+    """
+
+    value: Any
+    printed: str
+    error: str | None
+    files: Mapping[str, str]
+    note: str | None
+
+
+class Interpreter:
+    """Runs code of agents in children of one warm process, which `runner` keeps."""
+
+    def __init__(self, runner: ScriptRunner) -> None:
+        self._runner = runner
+
+    async def run(
+        self, code: str, names: Mapping[str, Any], files: Mapping[str, str], packages: Iterable[SkillPackage] = ()
+    ) -> Ran:
+        """Run `code`, which finds variables by their `names`, `files` of earlier pieces and scripts of `packages`."""
+        roots = [package.root for package in packages]
+        payload = {"code": code, "names": names, "files": files, "search": [str(root / SCRIPTS) for root in roots]}
+        result = await self._runner.run(_SCRIPT, orjson.dumps(payload, option=_DUMP), roots)
+        printed = result.printed
+        if len(printed.encode()) >= LIMITS.printed_bytes:
+            printed += f"... (cut after {LIMITS.printed_bytes} bytes)"
+        if result.output is None:
+            return Ran(None, printed, result.error, files, "the files are as they were before this call")
+        out = result.output
+        return Ran(out.get("value"), printed, out.get("error"), out.get("files", files), out.get("note"))
+
+
+def code_runner(*, with_library: bool, limits: Limits = LIMITS, trusted: Sequence[Path] = ()) -> ScriptRunner:
+    """A runner, to be entered, in which an agent's code has this library and all others, or `LIBRARIES` alone."""
+    ours = imports_of(curated().values()) if with_library else []
+    libraries = None if with_library else LIBRARIES
+    return ScriptRunner(limits, preload=(*_PRELOAD, *ours), trusted=trusted, threads=True, libraries=libraries)
+
+
+class Interpreters:
+    """Context manager that keeps the interpreters that some arms need, and starts none where none does.
+
+    Raises InputError on entering if an arm's code is to be kept from this library, and this machine cannot.
+    """
+
+    def __init__(self, arms: Iterable[Arm], *, allow_unconfined: bool = False) -> None:
+        self._wanted = sorted({arm.scripts for arm in arms if arm.code})
+        self._trusted = [Path("/")] if allow_unconfined else []
+        self._interpreters: dict[bool, Interpreter] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            for with_library in self._wanted:
+                runner = code_runner(with_library=with_library, trusted=self._trusted)
+                interpreter = Interpreter(stack.enter_context(runner))
+                if not with_library:
+                    _prove(interpreter)
+                self._interpreters[with_library] = interpreter
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def of(self, arm: Arm) -> Interpreter | None:
+        """The one that an arm's agents use; None where they have none."""
+        return self._interpreters.get(arm.scripts) if arm.code else None
+
+
+def _prove(interpreter: Interpreter) -> None:
+    """Try every way to the library that we know; InputError if one is open, or the libraries granted do not work."""
+    with ThreadPoolExecutor(1, "trial") as pool:  # the caller's thread may run an event loop
+        ran = pool.submit(asyncio.run, interpreter.run(_TRIAL, {"library": str(_LIBRARY)}, {})).result()
+    if ran.error is not None or ran.value:
+        what = ran.error or f"it finds this library by {', '.join(ran.value)}"
+        raise InputError(
+            f"condition code: an agent's code cannot be run as the arm promises: {' '.join(what.split())}; see "
+            "finskillbench doctor"
+        )
