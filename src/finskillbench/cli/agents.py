@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.display.results import print_result
+from finskillbench.cli.display.results import INTERRUPTED, print_result
 from finskillbench.cli.options import AllowUnconfined, Limit, SkillPython, Skills, Subtasks
 
 DRIVE_EXAMPLE = """\b
@@ -131,7 +131,6 @@ def serve(
     need_extra()
     from finskillbench.interop.mcp.serve import serve as serve_episode
 
-    # Standard output is the wire: all that is said goes to standard error.
     result = serve_episode(
         load_edition(edition),
         task_id,
@@ -141,9 +140,18 @@ def serve(
         seconds=seconds,
         calls=calls,
         out=out,
-        announce=lambda url: print(url, file=sys.stderr, flush=True),
+        announce=_say,
+        progress=lambda board, row: _say(board.notice),
     )
+    if result.interrupted:
+        raise typer.Exit(INTERRUPTED)
     mine = result.rows.filter(task_id=task_id).row(0, named=True) if result.rows.height else {}
-    print(f"{task_id}: {mine.get('status', 'not run')}, score {mine.get('score')}; {out}", file=sys.stderr)
+    _say(f"{task_id}: {mine.get('status', 'not run')}, score {mine.get('score')}; {out}")
     if mine.get("status") in (None, "error"):
         raise typer.Exit(1)
+
+
+def _say(text: str) -> None:
+    """Standard output is the wire: all that is said goes to standard error."""
+    if text:
+        print(text, file=sys.stderr, flush=True)

@@ -81,6 +81,16 @@ def test_output_is_kept_bounded_and_without_secrets(driven, monkeypatch) -> None
     assert not any("a-secret" in message.content for message in trace.messages)
 
 
+def test_nothing_that_it_is_given_names_the_edition(driven, small_edition) -> None:
+    result = driven("looks")
+    (trace,) = traces(result)
+    seen = trace.messages[-1].content
+    assert "prompt.md" in seen
+    assert "PATH=" in seen
+    assert str(small_edition.path) not in seen
+    assert str(result.folder) not in seen
+
+
 def test_what_it_says_it_has_spent_is_in_its_row(driven) -> None:
     (row,) = driven("spends").rows.to_dicts()
     assert (row["total_input_tokens"], row["total_output_tokens"], row["cost_usd"]) == (200, 20, 0.5)

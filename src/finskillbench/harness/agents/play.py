@@ -86,6 +86,7 @@ class _Sitting:
             done, _ = await asyncio.wait({self._solving}, timeout=self._agent.seconds)
         except asyncio.CancelledError:
             self._solving.cancel()
+            await asyncio.wait({self._solving}, timeout=_GRACE_SECONDS)
             raise
         if not done or self._over:
             self._over = True

@@ -60,21 +60,20 @@ def parse_command(text: str) -> tuple[str, ...]:
 class Watch:
     """The process of `finskillbench.interop.mcp.watch`, told of every agent that is started and has ended."""
 
-    def __init__(self, notes: IO[str]) -> None:
+    def __init__(self, notes: IO[bytes]) -> None:
         self._notes = notes
 
     def note(self, sign: str, pid: int, folder: Path) -> None:
         """Tell it; where it is gone, nothing is lost but what it is there for."""
         with suppress(OSError):
-            self._notes.write(f"{sign} {pid} {folder}\n")
-            self._notes.flush()
+            self._notes.write(f"{sign} {pid} {folder}\n".encode())
 
 
 @contextmanager
 def watching() -> Generator[Watch]:
     """Have agents killed should this process be killed."""
     program = [sys.executable, "-I", str(Path(watch.__file__))]
-    with subprocess.Popen(program, stdin=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(program, stdin=subprocess.PIPE, bufsize=0, start_new_session=True) as process:
         assert process.stdin is not None
         yield Watch(process.stdin)
 

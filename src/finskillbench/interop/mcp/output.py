@@ -75,10 +75,10 @@ class Output:
     @property
     def text(self) -> str:
         """The last words, without the secrets of this process."""
-        text = redactor_of_process()(self._kept.decode("utf-8", "replace"))
-        if self._cut:
-            text = text[_MARGIN:]
-        return text if len(text) <= KEPT_CHARS else f"[...]{text[-KEPT_CHARS:]}"
+        kept = self._kept[-_KEPT_BYTES:]
+        cut = self._cut or len(self._kept) > len(kept)
+        text = redactor_of_process()(kept.decode("utf-8", "replace"))[_MARGIN if cut else 0 :]
+        return f"[...]{text[-KEPT_CHARS:]}" if cut or len(text) > KEPT_CHARS else text
 
     @property
     def last_line(self) -> str:

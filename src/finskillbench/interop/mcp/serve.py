@@ -17,6 +17,7 @@ from finskillbench.harness.agents import CALLS, SECONDS, Agent, Task, Tools
 from finskillbench.interop.mcp import HARNESS
 from finskillbench.interop.mcp.desk import Desk
 from finskillbench.interop.mcp.transports import MAX_MESSAGE, listening, on_loopback, serve_lines
+from finskillbench.runs.execute.board import Progress, silent
 from finskillbench.runs.execute.run import RunResult, run
 
 NAME = "mcp/client"
@@ -92,6 +93,7 @@ def serve(
     calls: int = CALLS,
     out: Path,
     announce: Callable[[str], None] = print,
+    progress: Progress = silent,
 ) -> RunResult:
     """Serve one episode until its answer is in, its client has gone or its limits are reached; it is a row of the run.
 
@@ -104,6 +106,7 @@ def serve(
     seconds, calls : an episode that takes longer, or calls more tools, ends without an answer.
     out : the run folder, of one name and one condition; each call adds an episode.
     announce : called with the address, under HTTP.
+    progress : as of `finskillbench.runs.execute.run.run`.
 
     Raises
     ------
@@ -122,6 +125,7 @@ def serve(
             limit=LARGEST,
             tasks=[task_id],
             out=out,
+            progress=progress,
         )
     if not result.ran and not result.stopped:
         raise InputError(f"{task_id} is finished in {out}; choose another --out")

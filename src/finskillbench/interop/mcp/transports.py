@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import socket
 from collections.abc import AsyncGenerator, Generator
@@ -17,6 +18,9 @@ from mcp.shared.message import SessionMessage
 
 from finskillbench.errors import InputError
 from finskillbench.interop.mcp.desk import Desk
+from finskillbench.redaction import logger
+
+_log = logger(__name__)
 
 MAX_MESSAGE = 4 * 1024 * 1024
 """Bytes of one message, four times the longest answer; a longer one is refused over HTTP, else it ends a connection."""
@@ -26,24 +30,30 @@ _MOST_REQUESTS = 128
 _PENDING_SECONDS = 0.01
 _LOOPBACK = "127.0.0.1"
 
+for _name in ("mcp", "uvicorn"):
+    # What clients do wrong is theirs: without a handler here each bad message would be a traceback on the screen.
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
 
 async def serve_lines(desk: Desk, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Serve one client, a line for each message as over stdio, until it goes; `reader` is limited to `MAX_MESSAGE`."""
     incoming, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     replies, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-    with suppress(OSError):
+    try:
         async with anyio.create_task_group() as group:
             group.start_soon(_read, desk, reader, incoming)
             group.start_soon(_write, outgoing, writer)
             await desk.server.run(messages, replies, desk.server.create_initialization_options())
             group.cancel_scope.cancel()
+    except* (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        _log.debug("a client has gone in the middle", exc_info=True)
 
 
 async def _read(
     desk: Desk, reader: asyncio.StreamReader, incoming: MemoryObjectSendStream[SessionMessage | Exception]
 ) -> None:
     async with incoming:
-        with suppress(ValueError, OSError):  # a message beyond the limit, or a connection that broke
+        with suppress(ValueError):  # a message beyond the limit
             while line := await reader.readline():
                 while desk.pending >= _MOST_PENDING:
                     await asyncio.sleep(_PENDING_SECONDS)
@@ -73,7 +83,8 @@ async def on_socket(desk: Desk, path: Path) -> AsyncGenerator[None]:
         assert connection is not None
         connections.add(connection)
         try:
-            await serve_lines(desk, reader, writer)
+            with suppress(asyncio.CancelledError):  # by us, below; asyncio would report it as nobody's
+                await serve_lines(desk, reader, writer)
         finally:
             connections.discard(connection)
             writer.close()
