@@ -50,12 +50,13 @@ def prove_arms(mounts: Mapping[str, Mount], domains: Sequence[str]) -> dict[str,
     InputError : the inline arm has no package of one of the domains.
     """
     shipped = (curated(), placebo())
-    known = {
-        package.digest: package
-        for group in (*shipped, *(mounted.packages for mounted in mounts.values()))
-        for package in group.values()
-    }
+    groups = (*shipped, *(mounted.packages for mounted in mounts.values() if not mounted.arm.given))
+    known = {package.digest: package for group in groups for package in group.values()}
     marks = frozenset(mark for package in known.values() for mark in _marks(package))
+    # Somebody's own package may quote our words; no text of ours can have been taken from it.
+    given = [package for mounted in mounts.values() if mounted.arm.given for package in mounted.packages.values()]
+    ours = _fixed_words(mounts.values(), domains)
+    marks |= {mark for package in given for mark in _marks(package) if mark not in ours}
     record: dict[str, dict[str, Any]] = {}
     for condition, mounted in mounts.items():
         _prove_packages(condition, mounted, *shipped)
@@ -91,6 +92,12 @@ def _look(mounted: Mount, domain: str) -> _View:
     episode = Episode("proof", domain, "", date.min, "", {}, Prompt("", ""))
     toolbox = Toolbox(episode, dict, mounted)
     return _View(tool_specs(mounted, domain), arm_prompt("", mounted, domain), toolbox.loadable, toolbox.runnable)
+
+
+def _fixed_words(mounts: Iterable[Mount], domains: Sequence[str]) -> str:
+    """What every agent of these arms reads of tools and rules, whatever is mounted."""
+    tools = [asdict(tool) for each in mounts for domain in domains for tool in tool_specs(Mount(each.arm), domain)]
+    return "\n".join((SYSTEM_PROMPT, REMINDER, LAST_TURN, *_strings(tools)))
 
 
 def _prove_packages(

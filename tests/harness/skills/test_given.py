@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from finskillbench.errors import FinSkillBenchError, InputError
+from finskillbench.errors import FinSkillBenchError, InputError, InternalError
+from finskillbench.harness import proof
 from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.skills.given import SkillFolder, parse_skills, read_given
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.skills.runner import MountedScripts
 from finskillbench.harness.skills.template import package_files
+from finskillbench.harness.tools import LOAD_REFERENCES
 from finskillbench.sandbox.process import THIS_PYTHON
 
 DOMAIN = "risk_management"
@@ -100,6 +102,19 @@ def test_arms_of_somebodys_own_are_proved_beside_the_others(tmp_path: Path) -> N
     (tmp_path / "references" / "conventions.md").write_text("Other words.")
     given = read_given({"mine": tmp_path})
     assert mount_all(given, given)["skill:mine"].digest != before
+
+
+def test_a_package_that_quotes_our_words_is_no_leak_and_one_that_leaks_is_found(tmp_path: Path, monkeypatch) -> None:
+    folder = write(tmp_path)
+    (folder / "scripts/total.py").rename(folder / "scripts/name.py")
+    (folder / "SKILL.md").write_text(f"{(folder / 'SKILL.md').read_text()}\n{LOAD_REFERENCES.description}\n")
+    given = read_given({"mine": folder})
+    mounts = mount_all(["scripts_only", *given], given)
+    assert prove_arms(mounts, (DOMAIN,))
+    mounts |= mount_all(["self_generated"])
+    monkeypatch.setattr(proof, "arm_prompt", lambda base, mounted, _: "Try my-notes." if mounted.arm.own else base)
+    with pytest.raises(InternalError, match=r"condition self_generated: .* the words 'my-notes'"):
+        prove_arms(mounts, (DOMAIN,))
 
 
 HOSTILE = '''"""Look around."""
