@@ -18,9 +18,11 @@ from finskillbench.harness.conditions import (
     prove_mount,
 )
 from finskillbench.harness.model import ToolCall, Turn
+from finskillbench.harness.skills.given import Given
 from finskillbench.harness.skills.memory import Feedback, Memory
 from finskillbench.harness.tools import tool_specs
 from finskillbench.harness.words.prompts import LAST_TURN, SYSTEM_PROMPT, arm_prompt
+from finskillbench.sandbox.process import THIS_PYTHON
 
 ALWAYS = ("submit_answer", "load_skill", "load_references", "get_task_data")
 DOMAIN = "portfolio_construction"
@@ -300,12 +302,12 @@ def test_an_unknown_condition_is_named_with_the_known_ones() -> None:
 
 
 def test_an_arm_of_somebodys_own_mounts_what_it_was_given(package) -> None:
-    given = {"skill:mine": {package.name: package}}
+    given = {"skill:mine": Given({package.name: package}, THIS_PYTHON)}
     mounted = mount("skill:mine", {"curated": package}, {}, given)
-    assert mounted.packages == given["skill:mine"]
+    assert mounted.packages == given["skill:mine"].packages
     assert mounted.arm == dataclasses.replace(ARMS[Condition.CURATED], condition="skill:mine", given=True)
     assert mounted.digest != mount(Condition.CURATED, mounted.packages, {}).digest
-    with pytest.raises(InputError, match="'skill:other' has no folder; name it: --skills other=DIR"):
+    with pytest.raises(InputError, match="'skill:other' has no folder of skills; name it: --skills other=DIR"):
         mount("skill:other", mounted.packages, {}, given)
 
 
