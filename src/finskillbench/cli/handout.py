@@ -16,6 +16,7 @@ Examples:
   finskillbench handout editions/seven out/plain --limit 5
   finskillbench handout editions/seven out/skills --limit 5 --condition curated
   finskillbench score editions/seven out/plain --model mine --out rows.parquet
+  finskillbench handout editions/seven out/own --limit 5 --skills mine=my-skills
   finskillbench handout editions/seven out/tasks --limit 5 --format harbor"""
 
 
@@ -23,8 +24,19 @@ def handout(
     edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to make, with one folder for each episode.")],
     condition: Annotated[
-        str, typer.Option(metavar="NAME", help="no_skill, curated, docs_only or placebo: the skills that go along.")
-    ] = "no_skill",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="no_skill, curated, docs_only or placebo: what goes along. Default: the --skills, or no_skill.",
+        ),
+    ] = None,
+    skills: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=DIR",
+            help="A folder of skills of yours as the condition skill:NAME, or with NAME+=DIR beside the curated ones.",
+        ),
+    ] = None,
     subtask: Subtasks = None,
     limit: Limit = None,
     layout: Annotated[
@@ -34,7 +46,7 @@ def handout(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What the images of Harbor's tasks start from; with scripts one that has finskillbench.",
+            help="What the images of Harbor's tasks start from; with scripts of ours one that has finskillbench.",
         ),
     ] = None,
 ) -> None:
@@ -44,22 +56,29 @@ def handout(
     that Harbor kept.
     """
     from finskillbench.edition import load_edition
+    from finskillbench.errors import InputError
+    from finskillbench.harness.skills.given import GIVEN_ARM, parse_skills
     from finskillbench.runs.handout.write import ANSWER, hand_out
 
+    own = parse_skills([] if skills is None else [skills])
+    if own and condition is not None:
+        raise InputError("--skills is a condition of its own; leave out --condition")
+    arm = next((f"{GIVEN_ARM}{name}" for name in own), condition or "no_skill")
     with console.Progress() as progress:
         progress("reading the edition")
         loaded = load_edition(edition)
         record = hand_out(
             loaded,
             out,
-            condition,
+            arm,
             subtask or None,
+            skills=own,
             limit=limit,
             layout=layout,
             image=image,
             progress=lambda done, total: progress("writing episodes", done, total),
         )
-    count = f"{len(record.tasks)} episodes under {condition}"
+    count = f"{len(record.tasks)} episodes under {arm}"
     score = f"finskillbench score {edition} {out}"
     if layout is Layout.HARBOR:
         typer.echo(f"{count}: harbor run -p {out} --jobs-dir JOBS --agent AGENT --model MODEL")

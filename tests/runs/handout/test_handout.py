@@ -18,7 +18,9 @@ from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import CANARY
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.skills.template import package_files
 from finskillbench.runs.execute.run import run
+from finskillbench.runs.handout import Layout
 from finskillbench.runs.handout.take_back import HARNESS, take_back
 from finskillbench.runs.handout.write import ANSWER, RECORD, hand_out
 from finskillbench.runs.plan.items import Item
@@ -58,17 +60,20 @@ def test_a_folder_holds_what_an_agent_would_be_served(synthetic_edition: Edition
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", ["synthetic", "real"])
-def test_nothing_in_it_is_later_than_its_day(which: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("which", "layout"), [("synthetic", Layout.HARBOR), ("real", Layout.FOLDERS)])
+def test_nothing_in_it_is_later_than_its_day(
+    which: str, layout: Layout, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     """Every byte of every episode, written from a copy without truth and certificates: there is none to hand out."""
     edition = export_public(request.getfixturevalue(f"{which}_edition"), tmp_path / "public")
-    record = hand_out(edition, tmp_path / "out", limit=10_000)
+    record = hand_out(edition, tmp_path / "out", limit=10_000, layout=layout)
     days = {episode.task_id: episode.as_of_date.isoformat().encode() for episode in edition.episodes()}
     assert len(record.tasks) == len(days)
     for name, task_id in record.tasks.items():
         for path in (tmp_path / "out" / name).rglob("*"):
             if path.is_file():
-                later = [day for day in DAY.findall(path.read_bytes()) if day > days[task_id]]
+                said = path.relative_to(tmp_path / "out").as_posix().encode() + b"\n" + path.read_bytes()
+                later = [day for day in DAY.findall(said) if day > days[task_id]]
                 assert not later, (path, later[:3])
 
 
@@ -150,6 +155,29 @@ def test_an_arm_that_no_folder_can_give_is_refused(synthetic_edition: Edition, t
     with pytest.raises(InputError, match="condition"):
         hand_out(synthetic_edition, tmp_path / "out", condition)
     assert not (tmp_path / "out").exists()
+
+
+def test_skills_of_somebodys_own_go_along(
+    synthetic_edition: Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    skill = tmp_path / "notes"
+    for name, text in package_files("notes").items():
+        (skill / name).parent.mkdir(parents=True, exist_ok=True)
+        (skill / name).write_text(text)
+    script = (skill / "scripts" / "total.py").read_text()
+    # Needs of a script are met where it is to run, which is not here.
+    (skill / "scripts" / "total.py").write_text(f'# /// script\n# dependencies = ["no-such-thing"]\n# ///\n{script}')
+    out = tmp_path / "out"
+    handed_out = ["handout", str(synthetic_edition.path), str(out), "--subtask", "rebalancing", "--limit", "1"]
+    assert cli.main([*handed_out, "--skills", f"mine={skill}"]) == 0
+    assert "1 episodes under skill:mine" in capsys.readouterr().out
+    files = {path.relative_to(out).as_posix().partition("/")[2] for path in out.rglob("*") if path.is_file()}
+    skills = {name for name in files if name.startswith("skills/")}
+    assert skills == {f"skills/notes/{name}" for name in package_files("notes") if not name.startswith("evals")}
+    (row,) = take_back(synthetic_edition, out, "mine")
+    assert (row.condition, row.mount) == ("skill:mine", _record(out)["mount"])
+    assert cli.main([*handed_out, "--skills", f"mine={skill}", "--condition", "curated"]) == 2
+    assert "leave out --condition" in capsys.readouterr().err
 
 
 def test_the_arms_differ_in_their_skills_alone(synthetic_edition: Edition, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_what_does_not_fit_is_refused(synthetic_edition: Edition, handed: tuple[
     with pytest.raises(InputError, match="leave out --jobs"):
         list(take_back(synthetic_edition, plain, jobs=job))
     for layout, condition, image, words in (
-        (Layout.HARBOR, "curated", None, "name an image that has it"),
+        (Layout.HARBOR, "curated", None, "an image that can run them"),
         (Layout.HARBOR, "no_skill", "a b", "no name of an image"),
         (Layout.FOLDERS, "no_skill", "house", "add --format harbor"),
     ):

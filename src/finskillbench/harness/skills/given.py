@@ -67,12 +67,13 @@ def parse_skills(skills: Sequence[str], pythons: Sequence[str] = ()) -> dict[str
     return found
 
 
-def read_given(skills: Mapping[str, SkillFolder | Path | str]) -> dict[str, Given]:
+def read_given(skills: Mapping[str, SkillFolder | Path | str], *, run_here: bool = True) -> dict[str, Given]:
     """Read the folders of skills, by NAME, into what each arm `skill:NAME` mounts.
 
     Parameters
     ----------
     skills : folders by NAME; a path alone stands for a folder in place of the curated packages.
+    run_here : whether their scripts are to run on this machine, which must then have what they need.
 
     Raises
     ------
@@ -87,7 +88,8 @@ def read_given(skills: Mapping[str, SkillFolder | Path | str]) -> dict[str, Give
         # Not resolved: the interpreter of a virtual environment is a link to one that knows nothing of it.
         python = Path(shutil.which(str(chosen.python)) or chosen.python).absolute()
         own = _packages(chosen.folder)
-        check_needs(own.values(), python, remedy=f"--skill-python {name}=PATH")
+        if run_here:
+            check_needs(own.values(), python, remedy=f"--skill-python {name}=PATH")
         for package in own.values():
             if pythons.setdefault(package.root, python) != python:
                 raise InputError(f"{package.root}: was given two interpreters; run them one after the other")

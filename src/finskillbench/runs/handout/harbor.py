@@ -64,11 +64,13 @@ def check_image(image: str | None, *, scripts: bool) -> str:
 
     Raises
     ------
-    InputError : the name is none, or there is none although scripts of skills are to run in it.
+    InputError : the name is no name, or there is none although scripts of skills are to run in it.
     """
     if image is None:
         if scripts:
-            raise InputError("scripts of skills need finskillbench where they run; name an image that has it: --image")
+            raise InputError(
+                "scripts of skills need an image that can run them, ours one with finskillbench; name it: --image"
+            )
         return IMAGE
     if not _IMAGE_NAME.fullmatch(image):
         raise InputError(f"--image {image!r} is no name of an image")

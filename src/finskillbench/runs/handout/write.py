@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ from finskillbench.edition.store import CANARY_FILE, new_folder
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, Mount, mount_all, package_names
+from finskillbench.harness.skills.given import Given, SkillFolder, read_given
 from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import task_prompt
@@ -71,6 +73,7 @@ def hand_out(
     condition: str = Condition.NO_SKILL.value,
     subtasks: Sequence[str] | None = None,
     *,
+    skills: Mapping[str, SkillFolder | Path | str] = MappingProxyType({}),
     limit: int | None = None,
     layout: Layout = Layout.FOLDERS,
     image: str | None = None,
@@ -86,6 +89,7 @@ def hand_out(
     out : a new folder.
     condition : an arm that gives an agent documents or scripts, or nothing.
     subtasks : names; None takes every subtask of the edition.
+    skills : folders of skills by NAME, for a `condition` of `skill:NAME`.
     limit : first episodes of each subtask; None takes the number of the full-run protocol.
     layout : the shape of a folder.
     image : what the images of Harbor's tasks start from; with scripts of skills one that has finskillbench.
@@ -99,9 +103,10 @@ def hand_out(
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}; it must be at least 1")
-    mounted = _mounted(condition)
+    mounted = _mounted(condition, read_given(skills, run_here=False))
     if layout is Layout.HARBOR:
-        image = harbor.check_image(image, scripts=mounted.arm.scripts)
+        run = mounted.arm.scripts and any(package.scripts for package in mounted.packages.values())
+        image = harbor.check_image(image, scripts=run)
     elif image is not None:
         raise InputError("--image is of Harbor's tasks; add --format harbor")
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
@@ -131,12 +136,12 @@ def hand_out(
     return record
 
 
-def _mounted(condition: str) -> Mount:
-    mounted = mount_all([condition])[condition]
+def _mounted(condition: str, given: Mapping[str, Given]) -> Mount:
+    mounted = mount_all([condition], given)[condition]
     if mounted.arm.own or mounted.arm.inline or mounted.arm.indexes_scripts or mounted.arm.code:
         raise InputError(
             f"condition {condition!r} takes tools of our loop, which a folder does not have; hand out no_skill, "
-            "curated, docs_only or placebo"
+            "curated, docs_only, placebo or skills of your own"
         )
     return mounted
 
