@@ -21,7 +21,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Arm
 from finskillbench.harness.skills.loader import SCRIPTS, SkillPackage, curated
 from finskillbench.harness.skills.runner import imports_of
-from finskillbench.sandbox import snippet
+from finskillbench.sandbox import snippet, start
 from finskillbench.sandbox.limits import KIB, MIB, Limits
 from finskillbench.sandbox.runner import ScriptRunner
 
@@ -116,7 +116,14 @@ def code_runner(*, with_library: bool, limits: Limits = LIMITS, trusted: Sequenc
     """A runner, to be entered, in which an agent's code has this library and all others, or `LIBRARIES` alone."""
     ours = imports_of(curated().values()) if with_library else []
     libraries = None if with_library else LIBRARIES
-    return ScriptRunner(limits, preload=(*_PRELOAD, *ours), trusted=trusted, threads=True, libraries=libraries)
+    return ScriptRunner(
+        limits,
+        preload=(*_PRELOAD, *ours),
+        warm_up=[f"{start.NAME}.snippet:warm_up"],
+        trusted=trusted,
+        threads=True,
+        libraries=libraries,
+    )
 
 
 class Interpreters:

@@ -112,6 +112,7 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "VECLIB_MAXIMUM_THREADS": "1",
         "POLARS_MAX_THREADS": "1",
+        "POLARS_ASYNC_THREAD_COUNT": "1",
         # The allocator of polars, which would otherwise give memory back in a thread.
         "_RJEM_MALLOC_CONF": "background_thread:false",
         **{f"{name}_NUM_THREADS": "1" for name in libraries},
