@@ -59,6 +59,18 @@ def test_means_and_a_constant_difference() -> None:
     assert change.interval is None  # every pair differs by the same amount: nothing says how far that may be off
 
 
+def test_skills_for_an_agent_that_programs_are_compared_with_that_agent() -> None:
+    gains = {"no_skill": 0.0, "code": 0.1, "code_curated": 0.4}
+    rows = [("m", arm, "rebalancing", f"r{i}", 0.1 * i + gain, 0.9) for arm, gain in gains.items() for i in range(4)]
+    summary = summary_table(table(*rows))
+    assert summary.comparisons == (("code", "no_skill"), ("code_curated", "no_skill"), ("code_curated", "code"))
+    changes = [each.mean for each in line_of(summary, "rebalancing").differences if each is not None]
+    assert changes == pytest.approx([0.1, 0.4, 0.3])
+    assert "code_curated - code" in render_text(summary)
+    only = summary_table(table(*(row for row in rows if row[1] != "code")))
+    assert only.comparisons == (("code_curated", "no_skill"),)
+
+
 def test_the_interval_is_the_usual_one_where_every_episode_stands_alone() -> None:
     gaps = np.random.default_rng(1).normal(0.3, 0.2, size=40)
     tasks = [f"t{i}" for i in range(gaps.size)]

@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.sandbox.conftest import SMALL
+from tests.sandbox.test_hostile_scripts import HOSTILE, planted
 
 from finskillbench.errors import InputError
 from finskillbench.harness import interpreters as module
@@ -251,6 +253,26 @@ def test_an_interpreter_that_finds_the_library_is_refused(monkeypatch) -> None:
         Interpreters([ARMS[Condition.CODE]]).__enter__()
     for way in ("byte code", "loading by path", "import by the search path", "modules in memory"):
         assert way in str(told.value)
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[Callable[[str], Ran]]:
+    """One piece of code in an interpreter of small limits: a piece that breaks it breaks the next."""
+    with code_runner(with_library=False, limits=SMALL) as runner:
+        yield lambda code: asyncio.run(Interpreter(runner).run(code, {}, {}))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_misbehaviour_is_told_and_the_next_call_works(name: str, small: Callable[[str], Ran]) -> None:
+    """What is planted in the scripts of packages, as code: what ends a process is told in the same words."""
+    body, error = HOSTILE[name]
+    ran = small(f"{planted(body)}\nmain({{}})")
+    if error.startswith(("exceeded", "ended", "closed", "wrote")):
+        assert any(part in (ran.error or "") for part in error.split("|")), ran.error
+    elif "raised" in error:
+        assert ran.error
+    after = small("1 + 1")
+    assert (after.value, after.error) == (2, None)
 
 
 TOKENS = (

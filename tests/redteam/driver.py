@@ -200,7 +200,7 @@ def main() -> None:
     # An empty part, as `PYTHONPATH=$PYTHONPATH:folder` makes it.
     os.environ["PYTHONPATH"] = os.pathsep.join((os.environ.get("PYTHONPATH", ""), "", str(targets.search)))
     os.environ["PLANTED_API_KEY"] = "planted-key"
-    way, limits, trusted = sys.argv[2], Limits(wall_seconds=60.0), [Path("/")]
+    way, limits, trusted = sys.argv[2], Limits(wall_seconds=300.0), [Path("/")]
     if way == "script":
         runner = ScriptRunner(limits, 2, preload=("opened",) * ("open" in sys.argv), trusted=trusted)
     else:

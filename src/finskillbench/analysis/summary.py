@@ -70,8 +70,8 @@ class Comparison(NamedTuple):
 class Summary:
     """The table: conditions in column order, the comparisons of them, lines per model with the headline last, notes.
 
-    Every condition is compared with `no_skill`, and somebody's own skills with the curated ones besides. `print` shows
-    it as text, a notebook as a table with drawn intervals.
+    Every condition is compared with `no_skill`, somebody's own skills with the curated ones besides, and skills for an
+    agent that programs with that agent alone. `print` shows it as text, a notebook as a table with drawn intervals.
     """
 
     profile: Profile
@@ -182,6 +182,7 @@ def _with_shown_score(rows: pl.DataFrame, profiles: dict[str, Profile]) -> pl.Da
 def _comparisons(conditions: Sequence[str]) -> tuple[Comparison, ...]:
     against = {REFERENCE: [name for name in conditions if name != REFERENCE]}
     against[CURATED] = [name for name in conditions if name.startswith(GIVEN_ARM)]
+    against[Condition.CODE.value] = [name for name in conditions if name == Condition.CODE_CURATED]
     return tuple(
         Comparison(treated, reference)
         for reference, names in against.items()

@@ -67,6 +67,8 @@ def test_scripts_of_others_are_refused_where_they_cannot_be_confined(
     assert check_guards([ours], allow_unconfined=False) == guards
     assert check_guards([ours, stranger], allow_unconfined=True) == guards
     assert ["files" in line for line in caplog.messages] == [True, True]
+    with pytest.raises(InputError, match=r"^code of an agent: not ours.*missing: files.*--allow-unconfined"):
+        check_guards([Mount(ARMS[Condition.CODE])], allow_unconfined=False)
 
 
 def test_nothing_is_asked_or_said_where_no_script_is_mounted(

@@ -150,7 +150,7 @@ def test_what_comes_back_spoiled_is_told(synthetic_edition: Edition, tmp_path: P
         list(take_back(synthetic_edition, out, "mine"))
 
 
-@pytest.mark.parametrize("condition", ["self_generated", "self_generated_persistent", "inline", "scripts_only", "none"])
+@pytest.mark.parametrize("condition", ["self_generated", "inline", "scripts_only", "code", "code_curated", "none"])
 def test_an_arm_that_no_folder_can_give_is_refused(synthetic_edition: Edition, tmp_path: Path, condition: str) -> None:
     with pytest.raises(InputError, match="condition"):
         hand_out(synthetic_edition, tmp_path / "out", condition)
