@@ -115,6 +115,7 @@ def test_one_that_fails_at_once_is_tried_again_and_passes_over_nothing(driven) -
         assert (result.ran, result.not_run) == (1, 5)
         assert "not_started" in result.stopped[NAME]
     (trace,) = traces(result)
+    assert trace.incidents == ("not_started",)
     assert [message.content for message in trace.messages[2:]] == ["no key for my provider\n"] * 4
     done = driven("solve", subtasks=None, limit=2)
     assert (done.ran, done.not_run, done.errors) == (6, 0, 0)

@@ -44,6 +44,15 @@ def test_a_secret_that_the_bound_has_halved_is_not_kept(before: int, monkeypatch
     assert KEPT_CHARS - len(SECRET) <= len(said) <= KEPT_CHARS
 
 
+@pytest.mark.parametrize("before", [1, 150, 299])
+def test_nor_is_one_that_stands_where_the_front_is_cut_off(before: int, monkeypatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", SECRET)
+    bound = KEPT_CHARS + _MARGIN
+    monkeypatch.setattr("finskillbench.interop.mcp.output._KEPT_BYTES", bound)
+    output = kept(b"x" * (bound + _MARGIN - before) + SECRET.encode() + b"y" * (KEPT_CHARS + before - len(SECRET)))
+    assert not any(SECRET[at : at + 9] in output.text for at in range(len(SECRET) - 8))
+
+
 def test_short_output_is_kept_whole() -> None:
     output = kept("one\n\n zwei ü \n\n".encode() + b"\xff\n \n")
     assert output.text == "one\n\n zwei ü \n\n�\n \n"

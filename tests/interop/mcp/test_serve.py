@@ -115,7 +115,16 @@ def _stdio(edition: Edition, out: Path) -> StdioServerParameters:
 
 
 def test_over_stdio_a_client_starts_it_and_its_leaving_ends_it(small_edition, tmp_path) -> None:
+    """One that only looks at the tools, as clients do when they start, has not played."""
     out = tmp_path / "run"
+
+    async def look() -> None:
+        async with Client(_stdio(small_edition, out)) as client:
+            await client.list_tools()
+
+    asyncio.run(look())
+    (row,) = pl.read_parquet(out / "rows.parquet").to_dicts()
+    assert (row["status"], row["score"], row["error_cause"]) == ("error", None, "not_started")
 
     async def play() -> None:
         async with Client(_stdio(small_edition, out)) as client:
