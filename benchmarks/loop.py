@@ -27,7 +27,7 @@ from finskillbench.episode import Episode, Prompt, Status, Verdict
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
-from finskillbench.harness.seat import Surroundings
+from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.events import Finished
@@ -90,7 +90,9 @@ def measure(episodes: int, folder: Path) -> float:
     async def work(queue) -> None:
         for item in queue:
             prompt = task_prompt(episode, answer)
-            trace = await run_episode(model, episode, prompt, lambda: full, mounted, Surroundings(scratch_root=folder))
+            trace = await run_episode(
+                model, Assignment(episode, prompt, lambda: full, mounted), Surroundings(scratch_root=folder)
+            )
             if (trace.ended, trace.turns) != ("submitted", TURNS):
                 raise SystemExit(f"the episode went wrong: {trace.ended} after {trace.turns} turns")
             write_trajectory(folder, item, episode, trace, edition_digest="")

@@ -21,7 +21,7 @@ from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import get_model
 from finskillbench.harness.programs.reference import Recipe, find_recipe
-from finskillbench.harness.seat import Surroundings
+from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.skills.loader import curated, load_package, placebo
 from finskillbench.sandbox.runner import ScriptRunner
 from finskillbench.sandbox.script import cli
@@ -92,10 +92,7 @@ def solved(sub_task: str, task: JsonObject, condition: Condition, warm: ScriptRu
     trace = asyncio.run(
         run_episode(
             get_model("baseline/reference"),
-            episode,
-            f"Subtask: {sub_task}\nDo it.",
-            lambda: task,
-            mount(condition, curated(), placebo()),
+            Assignment(episode, f"Subtask: {sub_task}\nDo it.", lambda: task, mount(condition, curated(), placebo())),
             Surroundings(runner=warm, scratch_root=scratch),
         )
     )

@@ -15,7 +15,7 @@ from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, Turn
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.providers.hosted import Hosted
-from finskillbench.harness.seat import Surroundings
+from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.tools import GET_TASK_DATA, QUERY_XBRL, SUBMIT_ANSWER
 from finskillbench.harness.trace import Trace
 
@@ -110,7 +110,7 @@ def play(model: Hosted, sleeps: list[float] | None = None, prompt: str = "Task 0
         around = Surroundings(sleep=sleep)
         arm = mount(Condition.NO_SKILL, {}, {})
         try:
-            return await run_episode(model, episode, prompt, lambda: dict(episode.input), arm, around)
+            return await run_episode(model, Assignment(episode, prompt, lambda: dict(episode.input), arm), around)
         finally:
             await model.close()
 

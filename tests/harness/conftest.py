@@ -13,7 +13,7 @@ from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.conditions import Condition, Mount, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
-from finskillbench.harness.seat import Surroundings
+from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.skills.loader import SkillPackage
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.trace import Trace
@@ -163,7 +163,8 @@ def play(
         surroundings = Surroundings(
             runner=runner, scratch_root=tmp_path, clock=lambda: float(next(ticks)), sleep=sleep, **around
         )
-        mounted, data = mounts[condition], {**episode.input, **full_input}
-        return asyncio.run(run_episode(model, episode, base_prompt, lambda: data, mounted, surroundings, memory))
+        data = {**episode.input, **full_input}
+        given = Assignment(episode, base_prompt, lambda: data, mounts[condition], memory)
+        return asyncio.run(run_episode(model, given, surroundings))
 
     return go

@@ -26,7 +26,7 @@ from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import ToolCall, ToolSpec
 from finskillbench.harness.models import get_model
 from finskillbench.harness.programs.reference import find_recipe
-from finskillbench.harness.seat import Surroundings
+from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import tool_specs
@@ -245,8 +245,8 @@ class Seen:
         """A program playing the episode through the real loop."""
         key = program, condition
         if key not in self._traces:
-            mounted, around = self.bench.mounts[condition], self.bench.surroundings
-            play = run_episode(get_model(program), self.episode, self.prompt, lambda: self.full_input, mounted, around)
+            given = Assignment(self.episode, self.prompt, lambda: self.full_input, self.bench.mounts[condition])
+            play = run_episode(get_model(program), given, self.bench.surroundings)
             self._traces[key] = self.bench.loop.run_until_complete(play)
         return self._traces[key]
 

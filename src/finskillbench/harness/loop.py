@@ -9,15 +9,12 @@ submission. Clock and sleep are passed in.
 
 from __future__ import annotations
 
-from finskillbench.episode import Episode
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN, clean_turn
-from finskillbench.harness.conditions import MAX_TURNS, Mount
+from finskillbench.harness.conditions import MAX_TURNS
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Turn
-from finskillbench.harness.seat import Seat, Surroundings
-from finskillbench.harness.skills.memory import EMPTY, Memory
-from finskillbench.harness.toolbox import TaskData
+from finskillbench.harness.seat import Assignment, Seat, Surroundings
 from finskillbench.harness.tools import SUBMIT_ANSWER
 from finskillbench.harness.trace import OURS, CallRecord, Ended, Trace
 from finskillbench.harness.words.prompts import LAST_TURN, REMINDER
@@ -31,26 +28,14 @@ LONGEST_WAIT_SECONDS = 120.0
 """A provider that asks for a longer wait is asked again after this one."""
 
 
-async def run_episode(
-    model: Model,
-    episode: Episode,
-    base_prompt: str,
-    task_data: TaskData,
-    mounted: Mount,
-    surroundings: Surroundings | None = None,
-    memory: Memory = EMPTY,
-) -> Trace:
+async def run_episode(model: Model, given: Assignment, surroundings: Surroundings | None = None) -> Trace:
     """Let a model solve one episode under one arm; never raises for what the model or its provider does.
 
     Parameters
     ----------
     model : who answers.
-    episode : what it may see.
-    base_prompt : the task prompt of `finskillbench.harness.words.prompts.task_prompt`, the same in every condition.
-    task_data : gives the input at full precision, called only when a tool needs it.
-    mounted : the arm and its packages.
+    given : the episode and the arm.
     surroundings : script runner, filings, scratch folder, clock and sleep.
-    memory : what the persistent arm remembers of its stream.
 
     Returns
     -------
@@ -63,9 +48,7 @@ async def run_episode(
     SkillError : somebody altered the scratch space, so that what the agent saved is lost.
     RunStoppedError : the model takes no further call, by order of whoever runs it; the episode counts as not begun.
     """
-    around = surroundings or Surroundings()
-    seat = Seat(model.name, OURS, episode, base_prompt, task_data, mounted, around, memory)
-    return await _Session(model, seat).play()
+    return await _Session(model, Seat(model.name, OURS, given, surroundings or Surroundings())).play()
 
 
 class _Session:

@@ -35,6 +35,24 @@ class Surroundings:
     redact: Callable[[str], str] = field(default_factory=redactor_of_process)
 
 
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What is to be played: one episode under one arm.
+
+    episode : what may be seen.
+    prompt : the task prompt of `finskillbench.harness.words.prompts.task_prompt`, the same in every condition.
+    task_data : gives the input at full precision, called only when a tool needs it.
+    mounted : the arm and its packages.
+    memory : what the persistent arm remembers of its stream.
+    """
+
+    episode: Episode
+    prompt: str
+    task_data: TaskData
+    mounted: Mount
+    memory: Memory = EMPTY
+
+
 class Seat:
     """The place at which an episode is played: by a model in our loop, or by an agent with a loop of its own.
 
@@ -43,13 +61,10 @@ class Seat:
 
     Parameters
     ----------
-    name : of whoever plays; `harness` : whose loop it is, as rows say it.
-    episode : what may be seen.
-    base_prompt : the task prompt of `finskillbench.harness.words.prompts.task_prompt`, the same in every condition.
-    task_data : gives the input at full precision, called only when a tool needs it.
-    mounted : the arm and its packages.
+    name : of whoever plays.
+    harness : whose loop it is, as rows say it.
+    given : the episode and the arm.
     around : script runner, interpreters, filings, scratch folder, clock and sleep.
-    memory : what the persistent arm remembers of its stream.
 
     Raises
     ------
@@ -57,27 +72,18 @@ class Seat:
     InputError : the arm shows documents in the prompt, and none of the packages of the episode's domain is mounted.
     """
 
-    def __init__(
-        self,
-        name: str,
-        harness: str,
-        episode: Episode,
-        base_prompt: str,
-        task_data: TaskData,
-        mounted: Mount,
-        around: Surroundings,
-        memory: Memory = EMPTY,
-    ) -> None:
+    def __init__(self, name: str, harness: str, given: Assignment, around: Surroundings) -> None:
         self.name, self.harness = name, harness
+        episode, mounted, memory = given.episode, given.mounted, given.memory
         self.episode, self.mounted, self.around = episode, mounted, around
         self.tools = tool_specs(mounted, episode.skill)
         prove_mount(mounted, self.tools, episode.skill, memory)
-        self.prompt = arm_prompt(base_prompt, mounted, episode.skill, memory)
+        self.prompt = arm_prompt(given.prompt, mounted, episode.skill, memory)
         self.messages = [Message("system", SYSTEM_PROMPT), Message("user", self.prompt)]
         self.records: list[ToolRecord] = []
         self.toolbox = Toolbox(
             episode,
-            task_data,
+            given.task_data,
             mounted,
             runner=around.runner,
             interpreter=around.interpreters.of(mounted.arm),

@@ -21,6 +21,7 @@ from finskillbench.episode import Submission
 from finskillbench.errors import RunStoppedError
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.providers.inspect_words import to_chat
+from finskillbench.harness.seat import Assignment
 from finskillbench.interop.active import Active
 from finskillbench.interop.verdict_scores import PROFILES, SCORER, to_score
 
@@ -43,14 +44,9 @@ def episode_loop(edition: str, condition: str) -> Solver:
         episode = bench.episodes[str(state.sample_id)]
         model = Active(get_model())
         try:
-            trace = await run_episode(
-                model,
-                episode,
-                bench.base_prompt(episode),
-                lambda: bench.edition.full_input(episode),
-                mounted,
-                bench.surroundings(mounted),
-            )
+            prompt = bench.base_prompt(episode)
+            given = Assignment(episode, prompt, lambda: bench.edition.full_input(episode), mounted)
+            trace = await run_episode(model, given, bench.surroundings(mounted))
         except RunStoppedError as stopped:
             state.messages = to_chat(model.sent)
             raise stopped.__cause__ or stopped from None  # a limit of Inspect, which ends the sample its own way

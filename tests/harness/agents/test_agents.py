@@ -12,6 +12,7 @@ from finskillbench.harness.agents.play import play_episode
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.failures import OTHERS
 from finskillbench.harness.model import Usage
+from finskillbench.harness.seat import Assignment
 from finskillbench.harness.trace import Trace
 from finskillbench.harness.words.prompts import SYSTEM_PROMPT
 from finskillbench.runs.verdicts import judge
@@ -25,7 +26,8 @@ def seated(episode, mounts):
 
     def go(solve, condition=Condition.NO_SKILL, **limits) -> Trace:
         agent = solve if isinstance(solve, Agent) else Agent("agent/test", solve, **limits)
-        return asyncio.run(play_episode(agent, episode, "The prompt.", lambda: episode.input, mounts[condition]))
+        given = Assignment(episode, "The prompt.", lambda: episode.input, mounts[condition])
+        return asyncio.run(play_episode(agent, given))
 
     return go
 
@@ -161,7 +163,7 @@ def test_a_cancelled_run_ends_its_agents(episode, mounts) -> None:
 
     async def cancelled() -> None:
         playing = asyncio.ensure_future(
-            play_episode(Agent("agent/x", solve), episode, "The prompt.", dict, mounts[Condition.NO_SKILL])
+            play_episode(Agent("agent/x", solve), Assignment(episode, "The prompt.", dict, mounts[Condition.NO_SKILL]))
         )
         await asyncio.sleep(0.05)
         playing.cancel()

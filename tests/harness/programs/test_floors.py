@@ -15,7 +15,7 @@ from finskillbench.episode import Profile
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.programs.floors import Heuristic, heuristic_answer
-from finskillbench.harness.seat import Surroundings
+from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.words.prompts import task_prompt
 
 FITTED = [subtask for subtask in subtasks() if subtask.heuristic]
@@ -45,7 +45,7 @@ def test_the_program_answers_from_what_tools_hand_out(subtask, edition: Edition)
     prompt = task_prompt(episode, subtask.answer)
     arm = mount(Condition.NO_SKILL, {}, {})
     around = Surroundings(filings=edition.filings)
-    trace = asyncio.run(run_episode(Heuristic(), episode, prompt, lambda: task_input, arm, around))
+    trace = asyncio.run(run_episode(Heuristic(), Assignment(episode, prompt, lambda: task_input, arm), around))
     assert trace.ended == "submitted"
     assert trace.answer is not None
     wanted = orjson.loads(orjson.dumps(heuristic_answer(subtask, task_input)))

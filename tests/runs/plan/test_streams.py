@@ -45,9 +45,9 @@ def test_a_stream_is_one_model_repeat_and_subtask_in_plan_order(edition) -> None
 def test_each_episode_of_a_stream_knows_the_ones_before_it(edition, learner, tmp_path, monkeypatch) -> None:
     known = {}
 
-    async def spy(model, episode, prompt, data, mounted, around, memory):
-        known[episode.task_id] = memory
-        return await run_episode(model, episode, prompt, data, mounted, around, memory)
+    async def spy(model, given, around):
+        known[given.episode.task_id] = given.memory
+        return await run_episode(model, given, around)
 
     monkeypatch.setattr("finskillbench.runs.execute.work.run_episode", spy)
     rows = run(edition, [learner()], [KEPT], out=tmp_path, max_concurrency=8).rows

@@ -8,15 +8,11 @@ from typing import Any
 
 import orjson
 
-from finskillbench.episode import Episode
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.agents import Agent, Task
 from finskillbench.harness.cleaning import clean_text, clean_turn
-from finskillbench.harness.conditions import Mount
 from finskillbench.harness.model import Message, ToolCall, Turn, Usage
-from finskillbench.harness.seat import Seat, Surroundings
-from finskillbench.harness.skills.memory import EMPTY, Memory
-from finskillbench.harness.toolbox import TaskData
+from finskillbench.harness.seat import Assignment, Seat, Surroundings
 from finskillbench.harness.tools import SUBMIT_ANSWER
 from finskillbench.harness.trace import CallRecord, Ended, Trace
 from finskillbench.harness.words.prompts import SYSTEM_PROMPT
@@ -31,24 +27,14 @@ _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 _log = logger(__name__)
 
 
-async def play_episode(
-    agent: Agent,
-    episode: Episode,
-    base_prompt: str,
-    task_data: TaskData,
-    mounted: Mount,
-    surroundings: Surroundings | None = None,
-    memory: Memory = EMPTY,
-) -> Trace:
+async def play_episode(agent: Agent, given: Assignment, surroundings: Surroundings | None = None) -> Trace:
     """Let an agent solve one episode under one arm; never raises for what the agent does.
 
     Arguments and errors as those of `finskillbench.harness.loop.run_episode`. What an agent returns is its submission,
     unless it has called `submit_answer` before. One that fails before it has called a tool ends in an error, which is
     run again; one that fails later, takes too long or calls too many tools has given no answer.
     """
-    around = surroundings or Surroundings()
-    seat = Seat(agent.name, agent.harness, episode, base_prompt, task_data, mounted, around, memory)
-    return await _Sitting(agent, seat).play()
+    return await _Sitting(agent, Seat(agent.name, agent.harness, given, surroundings or Surroundings())).play()
 
 
 class _Sitting:

@@ -11,6 +11,9 @@ from finskillbench.domains.base import Subtask
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Mount
+from finskillbench.harness.seat import Assignment
+from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.words.prompts import task_prompt
 
 
@@ -21,6 +24,10 @@ class Material:
     episode: Episode
     prompt: str
     full_input: Mapping[str, Any]
+
+    def under(self, mounted: Mount, memory: Memory = EMPTY) -> Assignment:
+        """What is played under an arm."""
+        return Assignment(self.episode, self.prompt, lambda: self.full_input, mounted, memory)
 
 
 def prepare(edition: Edition, episode: Episode) -> Material:

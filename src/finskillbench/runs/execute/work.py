@@ -229,13 +229,13 @@ class Work:
         return Metered(entrant, limiter, self.budget, self.limits.max_tokens, note)
 
     async def _trace(self, item: Item, material: Material, metered: Metered | Tab, memory: Memory) -> Trace:
-        given = material.episode, material.prompt, lambda: material.full_input, self.mounts[item.condition]
+        given = material.under(self.mounts[item.condition], memory)
         entrant = self.models[item.model]
         if isinstance(metered, Metered):
-            return await run_episode(metered, *given, self._around, memory)
+            return await run_episode(metered, given, self._around)
         assert isinstance(entrant, Agent)
         await metered.begin()
-        trace = await play_episode(entrant, *given, self._around, memory)
+        trace = await play_episode(entrant, given, self._around)
         metered.end(trace.usage)
         self._dearest = max(self._dearest, trace.usage.cost_usd or 0.0)
         if self.budget is not None and trace.usage.cost_usd is None and not self._dearest:

@@ -143,15 +143,7 @@ class Rehearsal:
     async def _trace(self, player: str, condition: str, task_id: str, memory: Memory) -> Trace:
         async with self._turns:
             material = self._material(task_id)
-            return await run_episode(
-                self._model(player),
-                material.episode,
-                material.prompt,
-                lambda: material.full_input,
-                self._mounts[condition],
-                self._around,
-                memory,
-            )
+            return await run_episode(self._model(player), material.under(self._mounts[condition], memory), self._around)
 
     def _prepare(self, task_id: str) -> Material:
         return prepare(self._edition, self._episodes[task_id])
