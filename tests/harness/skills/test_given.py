@@ -148,6 +148,21 @@ def test_scripts_of_others_run_cold_and_confined(tmp_path: Path) -> None:
         assert result.output == {"refused": [*secrets, "fork"], "warm": [], "prefix": str(prefix)}, result.error
 
 
+def test_who_writes_on_while_a_run_goes_on_does_not_change_it(tmp_path: Path) -> None:
+    own = write(tmp_path)
+    script = own / "scripts/total.py"
+    (own / "scripts/helper.py").write_text("FACTOR = 10\n")
+    script.write_text('"""."""\nfrom helper import FACTOR\n\n\ndef main(payload):\n    return {"factor": FACTOR}\n')
+    given = read_given({"mine": own})
+    with MountedScripts(mount_all(given, given).values()) as runner:
+        (own / "scripts/helper.py").write_text("FACTOR = 11\n")
+        script.write_text("def main(payload):\n    return {}\n")
+        result = asyncio.run(runner.run(script, b"{}"))
+    assert result.output == {"factor": 10}, result.error
+    with pytest.raises(InputError, match="changed while the run was being prepared"):
+        call(given, script)
+
+
 def test_curated_scripts_stay_warm_beside_them(tmp_path: Path) -> None:
     given = read_given({"both": SkillFolder(write(tmp_path), beside=True)})
     runners = MountedScripts(mount_all(given, given).values())._runners

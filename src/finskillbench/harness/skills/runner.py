@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 
 from finskillbench.domains import domains
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Mount
-from finskillbench.harness.skills.loader import SkillPackage, curated, script_text
+from finskillbench.harness.skills.loader import SkillPackage, curated, digest, read_files, script_text
 from finskillbench.redaction import logger
 from finskillbench.sandbox.limits import ScriptResult
 from finskillbench.sandbox.runner import ScriptRunner
@@ -40,30 +41,37 @@ class MountedScripts:
     """Context manager that runs the scripts of some mounts: curated ones warm, those that were given cold.
 
     A curated package is warm in every arm. Cold is a process that has imported nothing but the sandbox, one for each
-    interpreter: what a script of others imports, it pays for, and nothing of ours stands ready for it.
+    interpreter: what a script of others imports, it pays for, and nothing of ours stands ready for it. Theirs are run
+    from a copy that is made on entering, so that whoever goes on writing meanwhile does not change what is measured.
     """
 
     def __init__(self, mounts: Iterable[Mount], *, allow_unconfined: bool = False) -> None:
         ours = {package.root for package in curated().values()}
-        roots = {
-            package.root: None if package.root in ours else each.python
-            for each in mounts
-            if each.arm.scripts
-            for package in each.packages.values()
-            if package.scripts
-        }
         trusted = [Path("/")] if allow_unconfined else []
-        runners: dict[Path | None, ScriptRunner] = {
-            python: script_runner(allow_unconfined=allow_unconfined)
-            if python is None
-            else ScriptRunner(python=python, trusted=trusted)
-            for python in dict.fromkeys(roots.values())
-        }
-        self._runners = {root: runners[python] for root, python in roots.items()}
+        cold: dict[Path, ScriptRunner] = {}
+        warm: ScriptRunner | None = None
+        self._runners: dict[Path, ScriptRunner] = {}
+        self._others: list[SkillPackage] = []
+        for mounted in mounts:
+            for package in mounted.packages.values() if mounted.arm.scripts else ():
+                if not package.scripts or package.root in self._runners:
+                    continue
+                if package.root in ours:
+                    warm = warm or script_runner(allow_unconfined=allow_unconfined)
+                    self._runners[package.root] = warm
+                else:
+                    runner = cold.setdefault(mounted.python, ScriptRunner(python=mounted.python, trusted=trusted))
+                    self._runners[package.root] = runner
+                    self._others.append(package)
+        self._copies: dict[Path, Path] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> MountedScripts:
         with ExitStack() as stack:
+            copies = Path(stack.enter_context(TemporaryDirectory(prefix="finskillbench-skills-")))
+            copies.chmod(0o755)  # a superuser's scripts run as users of their own
+            for number, package in enumerate(self._others):
+                self._copies[package.root] = _copied(package, copies / str(number))
             for runner in dict.fromkeys(self._runners.values()):
                 stack.enter_context(runner)
             self._stack = stack.pop_all()
@@ -77,7 +85,19 @@ class MountedScripts:
     async def run(self, script: Path, payload: bytes) -> ScriptResult:
         """Run a script of a mounted package, as `ScriptRunner.run` does."""
         root = next(folder for folder in script.parents if folder in self._runners)
-        return await self._runners[root].run(script, payload)
+        return await self._runners[root].run(self._copies.get(root, root) / script.relative_to(root), payload)
+
+
+def _copied(package: SkillPackage, folder: Path) -> Path:
+    """Write the files of a package below `folder`; `InputError` if they are no longer those that were read."""
+    files = read_files(package.root)
+    if digest(files) != package.digest:
+        raise InputError(f"{package.root}: changed while the run was being prepared; run it again")
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder
 
 
 @cache
