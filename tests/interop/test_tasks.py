@@ -81,6 +81,7 @@ def test_a_sample_is_what_the_agent_sees(small_edition: Edition) -> None:
         ({"edition": "nowhere"}, EditionError, "nowhere is no edition"),
         ({"condition": "none"}, InputError, "condition 'none' is unknown"),
         ({"condition": "self_generated_persistent"}, InputError, "use: finskillbench run --condition"),
+        ({"condition": "skill:mine"}, InputError, "use: finskillbench run --skills mine=DIR"),
         ({"limit": 0}, InputError, "limit is 0"),
     ],
 )

@@ -11,9 +11,10 @@ from finskillbench.domains import by_name
 from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import Episode, JsonObject, Submission, Verdict
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Arm, Mount, mount_all
+from finskillbench.harness.conditions import Arm, Mount, arm_of, mount_all
 from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.seat import Surroundings
+from finskillbench.harness.skills.given import GIVEN_ARM
 from finskillbench.harness.skills.runner import check_guards, script_runner
 from finskillbench.harness.words.prompts import arm_prompt, task_prompt
 from finskillbench.runs.plan.items import choose_episodes
@@ -83,8 +84,11 @@ def mounted_arm(condition: str) -> Mount:
     Raises
     ------
     InputError : no such arm, the one that carries skills from episode to episode, as Inspect's samples are independent,
-        or one with scripts of others that cannot be confined here.
+        one of somebody's own skills, or one with scripts of others that cannot be confined here.
     """
+    if arm_of(condition).given:
+        name = condition.removeprefix(GIVEN_ARM)
+        raise InputError(f"Inspect is given no folders of skills; use: finskillbench run --skills {name}=DIR")
     mounted = mount_all([condition])[condition]
     if mounted.arm.kept:
         raise InputError(
