@@ -16,6 +16,8 @@ from finskillbench.errors import Cause
 from finskillbench.harness.failures import OTHERS, PROVIDER
 from finskillbench.interop.mcp import HARNESS, command
 from finskillbench.interop.mcp.output import KEPT_CHARS
+from finskillbench.runs.afterwards.show import conversation, find_trajectory
+from finskillbench.runs.store.trajectories import read_trajectory
 
 
 @pytest.mark.parametrize(
@@ -60,6 +62,15 @@ def test_calls_after_the_submission_change_nothing(driven) -> None:
     assert (trace.ended, trace.answer) == ("submitted", '{"weights": {"T00": 1.0}}')
     assert [call.fate for call in trace.tool_calls] == ["ok", "not_run", "not_run"]
     assert trace.incidents == ("adapter_failed",)
+
+
+def test_an_episode_is_shown_with_its_calls_and_its_words(driven) -> None:
+    result = driven("late")
+    path = find_trajectory(result.folder, "pc_rebal_0")
+    shown = [line.text for line in conversation(read_trajectory(path), None)]
+    assert "-> submit_answer" in "\n".join(shown)
+    assert "   not run, after the submission: get_task_data, submit_answer" in shown
+    assert any("after the answer" in line for line in shown)
 
 
 def test_one_that_stays_after_its_submission_is_ended(driven, monkeypatch) -> None:

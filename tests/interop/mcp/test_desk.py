@@ -87,7 +87,7 @@ def connected(tmp_path: Path) -> Callable[..., None]:
                 raw.send(method="notifications/initialized")
                 return raw
 
-            async with on_socket(desk, path), asyncio.timeout(60):
+            async with on_socket(desk, path), asyncio.timeout(600):
                 await scene(desk, tools, connect)
                 await desk.close()
 

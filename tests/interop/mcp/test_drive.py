@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
+
 import polars as pl
 import pytest
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
-from tests.interop.mcp.small import AGENT, NAME, over_stdio
+from tests.interop.mcp.small import AGENT, NAME, over_stdio, traces
+from tests.sampling import thorough
 
 from finskillbench import cli
 from finskillbench.errors import InputError
@@ -68,6 +73,16 @@ def test_skills_of_ones_own_are_an_arm(small_edition, tmp_path, capsys) -> None:
     assert rows["skills_loaded"].to_list() == [[]] * 3 + [["my-skill"]] * 3
 
 
+@thorough
+def test_an_agent_of_the_official_kit_reads_the_file_that_names_its_tools(small_edition, tmp_path) -> None:
+    program = Path(__file__).with_name("kit_agent.py")
+    command = f"{sys.executable} {program} {{mcp_config}} {{prompt_file}}"
+    result = drive(small_edition, command, NAME, ["no_skill"], ["rebalancing"], limit=1, out=tmp_path / "run")
+    (trace,) = traces(result)
+    assert json.loads(trace.answer) == {"tools": ["submit_answer", "load_skill", "load_references", "get_task_data"]}
+    assert (trace.ended, trace.incidents) == ("submitted", ())
+
+
 @pytest.mark.enable_socket
 def test_two_episodes_are_served_at_once_over_http(small_edition, tmp_path) -> None:
     """Each agent waits for the other to have made a call before it submits."""
@@ -80,7 +95,7 @@ def test_two_episodes_are_served_at_once_over_http(small_edition, tmp_path) -> N
         NAME,
         ["no_skill"],
         ["rebalancing"],
-        seconds=120,
+        seconds=600,
         max_concurrency=2,
         out=tmp_path / "run",
     )

@@ -21,7 +21,7 @@ from finskillbench.interop.mcp.drive import drive
 from finskillbench.runs.store.journal import JOURNAL, read_history
 from finskillbench.runs.store.rows import TIMINGS
 
-AT_ONCE, BETWEEN, DEADLINE = 2, 3, 120.0
+AT_ONCE, BETWEEN, DEADLINE = 2, 3, 600.0
 EPOCHS = 4
 KILLS = 4 if THOROUGH else 1
 EPISODES = 6 * EPOCHS

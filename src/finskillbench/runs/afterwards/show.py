@@ -16,7 +16,7 @@ from finskillbench.edition import load_edition
 from finskillbench.edition.store import MANIFEST
 from finskillbench.episode import Truth
 from finskillbench.errors import InputError
-from finskillbench.harness.trace import ToolRecord, Trace
+from finskillbench.harness.trace import OURS, CallRecord, ToolRecord, Trace
 from finskillbench.runs.store.files import file_name
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.record import FILE as RECORD
@@ -158,6 +158,7 @@ def conversation(
 def _messages(trace: Trace, width: int, most: int | None) -> Iterator[Line]:
     served = {record.message: record for record in trace.tool_calls if record.message is not None}
     dropped = [record for record in trace.tool_calls if record.message is None]
+    ours = trace.harness == OURS  # else nobody knows which model calls are behind which words
     calls = iter(trace.model_calls)
     for place, message in enumerate(trace.messages):
         if message.role == "tool":
@@ -165,18 +166,25 @@ def _messages(trace: Trace, width: int, most: int | None) -> Iterator[Line]:
             yield from _block(f"result of {record.name} ({record.fate}, {record.seconds:.3f} s)")
             yield from _text(message.content, width, most)
         elif message.role == "assistant":
-            call = next(calls)
-            tokens = f"{call.usage.input_tokens:,} tokens in, {call.usage.output_tokens:,} out"
-            by = f", {call.served_model}" if call.served_model else ""
-            stop = "" if call.stop == "done" else f", {call.stop}"
-            yield from _block(f"assistant, turn {call.turn} ({tokens}, {call.seconds:.1f} s{by}{stop})")
-            yield from _text(message.content, width, None)
+            call = next(calls) if ours else None
+            yield from _block("agent" if call is None else _turn(call))
+            yield from _text(message.content, width, None if ours else most)
             for wish in message.tool_calls:
                 yield from _text(f"-> {wish.name} {wish.arguments}", width, most)
-            yield from _not_run([record for record in dropped if record.turn == call.turn])
+            if call is not None:
+                yield from _not_run([record for record in dropped if record.turn == call.turn])
         else:
             yield from _block(message.role)
             yield from _text(message.content, width, most)
+    if not ours:
+        yield from _not_run(dropped)
+
+
+def _turn(call: CallRecord) -> str:
+    tokens = f"{call.usage.input_tokens:,} tokens in, {call.usage.output_tokens:,} out"
+    by = f", {call.served_model}" if call.served_model else ""
+    stop = "" if call.stop == "done" else f", {call.stop}"
+    return f"assistant, turn {call.turn} ({tokens}, {call.seconds:.1f} s{by}{stop})"
 
 
 def _not_run(records: Sequence[ToolRecord]) -> Iterator[Line]:
