@@ -10,6 +10,7 @@ Sources: unshare(2), prctl(2), capabilities(7), landlock(7), getrlimit(2).
 
 import contextlib
 import ctypes
+import errno
 import functools
 import os
 import resource
@@ -224,6 +225,9 @@ def add_rule(rules: int, path: Path, allowed: int) -> None:
 
 
 def landlock(rules: int) -> None:
-    """Put this process under `rules` for good, and close their descriptor."""
+    """Put this process under `rules` for good, and close their descriptor; ConfineError if it has another thread."""
+    tasks = Path("/proc/self/task")
+    if tasks.is_dir() and len(os.listdir(tasks)) > 1:  # noqa: PTH208 - every call waits for this
+        raise ConfineError(errno.EBUSY, "a thread runs already, which the rules for files would not hold for")
     call("syscall", _LANDLOCK_RESTRICT, ctypes.c_int(rules), ctypes.c_uint(0))
     os.close(rules)
