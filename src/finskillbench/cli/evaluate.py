@@ -70,23 +70,16 @@ def evaluate(
     """
     from finskillbench.analysis.skills import domains_of, evaluate_skills
     from finskillbench.domains import domain as registered
-    from finskillbench.harness.conditions import ARMS
     from finskillbench.harness.skills.given import GIVEN_ARM
     from finskillbench.harness.skills.loader import curated
 
     name = _name(folder)
-    skills = [f"{name}{'+' if beside else ''}={folder}"]
-    treated, reference = f"{GIVEN_ARM}{name}", against
-    if against not in ARMS:
-        other = _name(Path(against))
-        other = f"{other}-2" if other == name else other
-        skills.append(f"{other}={against}")
-        reference = f"{GIVEN_ARM}{other}"
+    treated, reference, other = f"{GIVEN_ARM}{name}", *_reference(against, name)
     wanted = options.RunOptions(
         edition=edition,
         model=[model],
         condition=[reference, treated],
-        skills=skills,
+        skills=[f"{name}{'+' if beside else ''}={folder}", *other],
         skill_python=None if python is None else [f"{name}={python}"],
         subtask=subtask,
         limit=limit,
@@ -116,6 +109,18 @@ def evaluate(
 def _name(folder: Path) -> str:
     """A name for the arm of a folder, made of the folder's own."""
     return re.sub(r"[^a-z0-9._-]+", "-", folder.absolute().name.lower()).lstrip("._-")[:60] or "mine"
+
+
+def _reference(against: str, name: str) -> tuple[str, list[str]]:
+    """The arm that skills called `name` are compared with, and where its own skills are if it is somebody's too."""
+    from finskillbench.harness.conditions import ARMS
+    from finskillbench.harness.skills.given import GIVEN_ARM
+
+    if against in ARMS:
+        return against, []
+    other = _name(Path(against))
+    other = f"{other}-2" if other == name else other
+    return f"{GIVEN_ARM}{other}", [f"{other}={against}"]
 
 
 def _report(found: Evaluation, packages: dict[str, SkillPackage], run: Path, *, named: bool) -> list[str]:
