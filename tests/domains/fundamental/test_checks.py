@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.sampling import sampled
 
 from finskillbench.domains import domains
 from finskillbench.domains.fundamental.checks.tables import FLOWS, INSTANTS, PERIODIC, UNITS
@@ -362,7 +363,7 @@ FIRST = {check: name for name, (check, _) in reversed(DEFECTS.items())}
 """The first defect of each check; what it leaves of the other domains is looked at too."""
 
 
-@pytest.mark.parametrize("name", DEFECTS)
+@pytest.mark.parametrize("name", sampled(DEFECTS, 3))
 def test_a_planted_defect_fails_its_check_alone(name: str, workshop: Any) -> None:
     check, plant = DEFECTS[name]
     plant(workshop)

@@ -22,6 +22,7 @@ from tests.domains.risk.defects import (
     put_its_weights_last,
 )
 from tests.edition.conftest import Workshop
+from tests.sampling import sampled
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains import domain
@@ -79,7 +80,7 @@ FIRST = {check: name for name, (check, _) in reversed(DEFECTS.items())}
 """The first defect of each check; what it leaves of the other domains is looked at too."""
 
 
-@pytest.mark.parametrize("name", DEFECTS)
+@pytest.mark.parametrize("name", sampled(DEFECTS, 3))
 def test_a_planted_defect_fails_its_check_alone(name: str, workshop: Workshop) -> None:
     check, plant = DEFECTS[name]
     plant(workshop)

@@ -1,4 +1,4 @@
-"""A thousand episodes against a server that fails one time in five: nothing is lost, nothing is counted twice.
+"""Hundreds of episodes against a server that fails one time in five: nothing is lost, nothing is counted twice.
 
 What the server answers depends only on the seed, the episode, its turn and the attempt, so the fate of every episode is
 known beforehand, whatever the order in which requests arrive.
@@ -26,6 +26,7 @@ from tests.faults.server import (
     Reply,
     Request,
 )
+from tests.sampling import THOROUGH
 
 from finskillbench.harness.conditions import MAX_TURNS
 from finskillbench.harness.loop import MAX_RETRIES
@@ -37,7 +38,7 @@ pytestmark = [
     pytest.mark.enable_socket,
     pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed"),
 ]
-EPISODES = 1_000
+EPISODES = 1_000 if THOROUGH else 400
 CONCURRENCY = 64
 SHARE = 0.2
 SEED = 5
@@ -121,7 +122,7 @@ async def no_wait(_: float) -> None:
     await asyncio.sleep(0)
 
 
-def test_a_thousand_episodes_with_a_fifth_of_the_answers_faulty(memory_edition, episodes_of, tmp_path: Path):
+def test_many_episodes_with_a_fifth_of_the_answers_faulty(memory_edition, episodes_of, tmp_path: Path):
     edition = memory_edition(episodes_of("unconstrained_optimization", "pc_uncon", EPISODES))
     fates = {number: fate(number) for number in range(EPISODES)}
     warm("openai/gpt-4.1")
