@@ -31,7 +31,7 @@ from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import closeness, mean, share
-from finskillbench.scoring.values import boolean, number, objects, text
+from finskillbench.scoring.values import array, boolean, number, objects, text
 
 NAME = "constraint_monitoring"
 METHOD = "exact_match"
@@ -40,7 +40,7 @@ MODEL_WEIGHT = 5.0
 MISSED, FALSE_ALARM, CONTRADICTION = 0.4, 0.4, 0.5
 """Most that is left where a breach is missed; what crying wolf at every limit, and contradicting oneself, costs."""
 FLOOD = 10
-"""Distinct entries per constraint from which on a list is no report but a search."""
+"""Entries per constraint beyond which a list is no report but a search."""
 TIE = 1e-9
 """Names, or sectors, whose weights differ by no more are equally the worst."""
 MONITORING = {
@@ -142,8 +142,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> 
     A constraint earns its status times the ramp of its value (full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on);
     those that take betas or a covariance count as five. What is optional costs nothing where it is absent, and half of
     the constraint where it contradicts the portfolio: a violation_magnitude, a worst name; a limit that the mandate
-    does not have forfeits it. Entries beyond one per constraint divide the whole, and more than ten of them per
-    constraint are no report; of entries of one type that contradict each other the worst counts.
+    does not have forfeits it. Distinct entries beyond one per constraint divide the whole, and more than ten
+    per constraint, distinct or not, are no report; of entries of one type that contradict each other the worst counts.
 
     A breach is found where it is flagged beside a value that shows it: within 0.5 %, and not at all from 2.5 % on. The
     sum is multiplied by 0.4 x the mean of how far breaches are found + 0.6 x the least of it, so that a missed one
@@ -151,11 +151,10 @@ def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> 
     0.8 + 0.2 [overall_compliant and violations_count both right].
     """
     expected = {kind: items[0] for kind, items in _entries(truth.expected_output).items()}
-    most = FLOOD * len(expected)
-    given = _entries(answer, most)
+    if len(array(answer.get("constraints"))) > FLOOD * len(expected):
+        return Score(0.0, {"constraints": f"more than {FLOOD * len(expected)} entries"})
+    given = _entries(answer)
     entries = sum(map(len, given.values()))
-    if entries > most:
-        return Score(0.0, {"entries": f"more than {most}"})
     limits = {normal_type(limit.kind): limit for limit in mandate_from(task_input["mandate"]).constraints}
     worst = _worst(task_input)
     credit: dict[str, float] = {}
@@ -192,14 +191,9 @@ _NOTHING = frozenset({"", "-", "--", "n/a", "na", "nil", "none", "null", "not ap
 """Texts that name nothing: as good as a field that is left out."""
 
 
-def _entries(source: JsonObject, most: int | None = None) -> dict[str, list[_Entry]]:
-    """The distinct entries of each normalised type, up to the first beyond `most`.
-
-    Saying the same twice is no contradiction.
-    """
-    # By what they say and not one against another: a megabyte holds ten thousand entries.
+def _entries(source: JsonObject) -> dict[str, list[_Entry]]:
+    """The distinct entries of each normalised type; saying the same twice is no contradiction."""
     found: dict[str, dict[tuple[object, ...], _Entry]] = {}
-    distinct = 0
     for item in objects(source.get("constraints")):
         kind = text(item.get("type"))
         if kind is not None:
@@ -207,11 +201,7 @@ def _entries(source: JsonObject, most: int | None = None) -> dict[str, list[_Ent
             stated = {name: item[name] for name in _STATED if not _absent(item.get(name))}
             entry = _Entry(status, value, number(item.get("violation_magnitude")), stated)
             said = (status, value, entry.beyond, *((name, _plain(one)) for name, one in stated.items()))
-            of_kind = found.setdefault(normal_type(kind), {})
-            distinct += said not in of_kind
-            of_kind.setdefault(said, entry)
-            if most is not None and distinct > most:
-                break
+            found.setdefault(normal_type(kind), {}).setdefault(said, entry)
     return {kind: list(entries.values()) for kind, entries in found.items()}
 
 
