@@ -20,8 +20,8 @@ Examples:
     --agent-command 'sh /full/path/agent.sh {mcp_url} {prompt_file} {usage_file}'"""
 SERVE_EXAMPLE = """\b
 Examples:
-  finskillbench serve editions/seven pc_uncon_2017-01-31_max_sharpe_l0 --condition curated --out runs/by-hand
-  finskillbench serve editions/seven pc_uncon_2017-01-31_max_sharpe_l0 --http 8765 --out runs/by-hand"""
+  finskillbench serve editions/seven TASK_ID --condition curated --out runs/by-hand
+  finskillbench serve editions/seven TASK_ID --http 8765 --out runs/by-hand"""
 
 _Edition = Annotated[Path, typer.Argument(help="Folder of the edition.")]
 _Seconds = Annotated[float, typer.Option(min=1, max=10**6, help="An episode that takes longer ends without an answer.")]

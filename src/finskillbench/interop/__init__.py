@@ -1,5 +1,7 @@
 """Inspect for people who live in it: runs as `.eval` logs, and the same episodes under `inspect eval`.
 
+In `mcp/` agents that speak the Model Context Protocol, another extra.
+
 The loop, the tools and the verdicts stay ours; only this room and the adapter of hosted models know Inspect, which is
 an extra. Its import takes seconds, so nothing outside imports this room before it is asked for.
 """

@@ -23,6 +23,7 @@ from finskillbench.runs.store.trajectories import read_trajectory
 @pytest.mark.parametrize(
     ("behaviour", "limits", "entry", "calls"),
     [
+        ("leaves", {}, "no_answer", []),
         ("quits", {}, "no_answer", ["get_task_data"]),
         ("fails", {}, "adapter_failed", ["get_task_data"]),
         ("giant", {}, "adapter_failed", ["get_task_data"]),
