@@ -19,7 +19,7 @@ from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import MAX_RESULT_CHARS, tool_specs
-from finskillbench.sandbox import snippet
+from finskillbench.sandbox import access, snippet
 
 CODE = (Condition.CODE, Condition.CODE_CURATED)
 PACKAGES = curated()
@@ -273,6 +273,22 @@ def test_misbehaviour_is_told_and_the_next_call_works(name: str, small: Callable
         assert ran.error
     after = small("1 + 1")
     assert (after.value, after.error) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("allow_unconfined", "reason"),
+    [(False, "guards are missing here: files"), (True, "finds this library by source, ")],
+)
+def test_code_is_refused_where_files_cannot_be_guarded(
+    tmp_path, monkeypatch, allow_unconfined: bool, reason: str
+) -> None:
+    """Whatever is allowed: an arm that could read the library would not be the arm."""
+    (tmp_path / "open.py").write_text("from script_server import confine\nconfine.landlock_version = lambda: 0\n")
+    honest = access.environment
+    monkeypatch.setattr(access, "environment", lambda extra: honest({**extra, "PYTHONPATH": str(tmp_path)}))
+    monkeypatch.setattr(module, "_PRELOAD", ("open", *module._PRELOAD))
+    with pytest.raises(InputError, match=f"^condition code: .*{reason}"):
+        Interpreters([ARMS[Condition.CODE]], allow_unconfined=allow_unconfined).__enter__()
 
 
 TOKENS = (
