@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from finskillbench.cli.display import console
 from finskillbench.cli.display.results import INTERRUPTED, print_result
-from finskillbench.cli.options import AllowUnconfined, Limit, SkillPython, Skills, Subtasks
+from finskillbench.cli.options import ArmOptions
 
 DRIVE_EXAMPLE = """\b
 Examples:
@@ -29,8 +30,11 @@ _Calls = Annotated[int, typer.Option(min=1, max=10**6, help="An episode with mor
 _Out = Annotated[Path, typer.Option(parser=console.out_path, metavar="PATH", help="Run folder.")]
 
 
-def drive(
-    edition: _Edition,
+@dataclass(kw_only=True)
+class DriveOptions(ArmOptions):
+    """The options of `drive`."""
+
+    edition: _Edition
     agent_command: Annotated[
         str,
         typer.Option(
@@ -39,19 +43,11 @@ def drive(
             "{mcp_url} an address for those that take one, {prompt_file} the task, {usage_file} where it may tell its "
             "tokens and price.",
         ),
-    ],
-    name: Annotated[str, typer.Option(help="Under which rows file the agent.")],
-    out: _Out,
-    condition: Annotated[
-        list[str] | None, typer.Option(help="As of run; repeatable. Default: no_skill, curated, self_generated.")
-    ] = None,
-    skills: Skills = None,
-    skill_python: SkillPython = None,
-    subtask: Subtasks = None,
-    limit: Limit = None,
-    epochs: Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")] = 1,
-    seconds: _Seconds = 1800.0,
-    calls: _Calls = 200,
+    ]
+    name: Annotated[str, typer.Option(help="Under which rows file the agent.")]
+    out: _Out
+    seconds: _Seconds = 1800.0
+    calls: _Calls = 200
     max_cost: Annotated[
         float | None,
         typer.Option(
@@ -60,10 +56,11 @@ def drive(
             help="What the run folder may cost, as {usage_file} tells it: nothing is begun that would not fit if it "
             "cost as much as the dearest episode so far.",
         ),
-    ] = None,
-    max_concurrency: Annotated[int, typer.Option(min=1, help="Commands at a time.")] = 4,
-    allow_unconfined: AllowUnconfined = False,
-) -> None:
+    ] = None
+    max_concurrency: Annotated[int, typer.Option(min=1, help="Commands at a time.")] = 4
+
+
+def drive(options: DriveOptions) -> None:
     """Start a command-line agent once for each episode, give it the tools over MCP, and print the table.
 
     The same command again resumes. Exit code 1 if an episode ended in an error, was dropped or was not run. The agent
@@ -71,36 +68,32 @@ def drive(
     """
     from finskillbench.cli.display.board import Display
     from finskillbench.edition import load_edition
-    from finskillbench.harness.skills.given import parse_skills, read_given
     from finskillbench.interop.mcp import need_extra
 
     need_extra()
     from finskillbench.interop.mcp.command import parse_command
     from finskillbench.interop.mcp.drive import drive as drive_agent
-    from finskillbench.runs.execute.run import DEFAULT_CONDITIONS
 
-    parse_command(agent_command)
-    folders = parse_skills(skills or (), skill_python or ())
-    arms = condition or [arm.value for arm in DEFAULT_CONDITIONS]
+    parse_command(options.agent_command)
     with console.Progress() as progress:
         progress("reading the edition")
-        loaded = load_edition(edition)
+        loaded = load_edition(options.edition)
     with Display() as display:
         result = drive_agent(
             loaded,
-            agent_command,
-            name,
-            [*arms, *(arm for arm in read_given(folders) if arm not in arms)],
-            subtask or None,
-            skills=folders,
-            limit=limit,
-            epochs=epochs,
-            seconds=seconds,
-            calls=calls,
-            max_cost=max_cost,
-            max_concurrency=max_concurrency,
-            allow_unconfined=allow_unconfined,
-            out=out,
+            options.agent_command,
+            options.name,
+            options.conditions,
+            options.subtask or None,
+            skills=options.folders,
+            limit=options.limit,
+            epochs=options.epochs,
+            seconds=options.seconds,
+            calls=options.calls,
+            max_cost=options.max_cost,
+            max_concurrency=options.max_concurrency,
+            allow_unconfined=options.allow_unconfined,
+            out=options.out,
             progress=display,
         )
     print_result(result, loaded)

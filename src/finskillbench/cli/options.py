@@ -1,4 +1,4 @@
-"""The options that say what is run: the same for `run`, which does it, and `plan`, which says what it would cost."""
+"""The options that say what is run: of `run` and `drive`, which do it, and of `plan`, which says what it would cost."""
 
 from __future__ import annotations
 
@@ -76,17 +76,9 @@ AllowUnconfined = Annotated[
 
 
 @dataclass(kw_only=True)
-class RunOptions:
-    """One field for each option; a command takes them by `command`."""
+class ArmOptions:
+    """What is run under which arms, whoever plays: one field for each option; a command takes them by `command`."""
 
-    edition: EditionFolder = None
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="baseline/..., provider/name as in openai/gpt-4o, or package.module:name of a model or an agent of "
-            "yours; repeatable. Default: the four baselines.",
-        ),
-    ] = None
     condition: Annotated[
         list[str] | None,
         typer.Option(
@@ -99,6 +91,43 @@ class RunOptions:
     subtask: Subtasks = None
     limit: Limit = None
     epochs: Epochs = 1
+    allow_unconfined: AllowUnconfined = False
+
+    @property
+    def conditions(self) -> list[str]:
+        """The names of the conditions, or of the default ones, and those of the skills that were brought."""
+        from finskillbench.runs.execute.run import DEFAULT_CONDITIONS
+
+        named = self.condition or [condition.value for condition in DEFAULT_CONDITIONS]
+        return [*named, *(arm for arm in self.given if arm not in named)]
+
+    @cached_property
+    def folders(self) -> dict[str, SkillFolder]:
+        """Where the skills are that were brought, by name."""
+        from finskillbench.harness.skills.given import parse_skills
+
+        return parse_skills(self.skills or (), self.skill_python or ())
+
+    @cached_property
+    def given(self) -> dict[str, Given]:
+        """What their arms mount."""
+        from finskillbench.harness.skills.given import read_given
+
+        return read_given(self.folders)
+
+
+@dataclass(kw_only=True)
+class RunOptions(ArmOptions):
+    """The options of a run of models."""
+
+    edition: EditionFolder = None
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="baseline/..., provider/name as in openai/gpt-4o, or package.module:name of a model or an agent of "
+            "yours; repeatable. Default: the four baselines.",
+        ),
+    ] = None
     seed: Annotated[
         int, typer.Option(min=0, max=console.LARGEST, help="Seed handed to whatever draws, providers included.")
     ] = 0
@@ -129,7 +158,6 @@ class RunOptions:
         str | None,
         typer.Option(metavar="I/N", help="Run the I-th of N parts, into a folder of its own; see finskillbench merge."),
     ] = None
-    allow_unconfined: AllowUnconfined = False
     retry_errors: Annotated[bool, typer.Option(help="Run episodes that ended in an error again.")] = True
 
     @property
@@ -138,28 +166,6 @@ class RunOptions:
         from finskillbench.runs.execute.run import DEFAULT_MODELS
 
         return self.model or list(DEFAULT_MODELS)
-
-    @property
-    def conditions(self) -> list[str]:
-        """The names of the conditions, or of the default ones, and those of the skills that were brought."""
-        from finskillbench.runs.execute.run import DEFAULT_CONDITIONS
-
-        named = self.condition or [condition.value for condition in DEFAULT_CONDITIONS]
-        return [*named, *(arm for arm in self.given if arm not in named)]
-
-    @cached_property
-    def folders(self) -> dict[str, SkillFolder]:
-        """Where the skills are that were brought, by name."""
-        from finskillbench.harness.skills.given import parse_skills
-
-        return parse_skills(self.skills or (), self.skill_python or ())
-
-    @cached_property
-    def given(self) -> dict[str, Given]:
-        """What their arms mount."""
-        from finskillbench.harness.skills.given import read_given
-
-        return read_given(self.folders)
 
     @property
     def part(self) -> Shard | None:
@@ -212,7 +218,7 @@ class RunOptions:
         return self.out or run_folder(edition, *what, *how, self.shard, brought)
 
 
-Options = TypeVar("Options", bound=RunOptions)
+Options = TypeVar("Options", bound=ArmOptions)
 
 
 def command(function: Callable[[Options], None], kind: type[Options]) -> Callable[..., None]:
