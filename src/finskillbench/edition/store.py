@@ -79,7 +79,7 @@ def new_folder(out: Path) -> Generator[Path]:
     if not out.name:
         raise InputError(f"--out {out} is no new folder; name one")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} exists and is not an empty folder; choose another --out or remove it")
+        raise InputError(f"{out} exists and is not an empty folder; choose another folder or remove it")
     refuse_inside_edition(out)
     made = [parent for parent in out.parents if not parent.exists()]
     try:
