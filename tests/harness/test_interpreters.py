@@ -166,9 +166,9 @@ def test_the_task_is_what_get_task_data_returns(toolbox, full_input, episode) ->
             raise NotImplementedError
 
         def as_filed(self, reference: Any) -> list[str]:
-            return ["as filed", *reference["tickers"]]
+            return ["as filed", reference["symbol"]]
 
-    reference = {"ref": "panels/facts.parquet", "tickers": ["AAA"], "periods": []}
+    reference = {"ref": "panels/facts.parquet", "symbol": "AAA", "as_of": "2025-01-31", "since": "2020-01-01"}
     filed = dataclasses.replace(episode, input={**episode.input, "filing_facts": reference})
     box = toolbox(Condition.CODE, filings=AsFiled())
     box._episode = filed
@@ -177,6 +177,7 @@ def test_the_task_is_what_get_task_data_returns(toolbox, full_input, episode) ->
     async def compare() -> None:
         seen = (await serve(box, "run_python", code="task"))["value"]
         assert sorted(seen) == sorted([*full_input, "filing_facts"])
+        assert seen["filing_facts"] == ["as filed", "AAA"]
         for field in seen:
             assert (await serve(box, "get_task_data", field=field))["value"] == seen[field]
         assert seen["covariance_matrix"]["matrix"][0][0] == 0.040000001
