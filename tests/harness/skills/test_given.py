@@ -12,9 +12,10 @@ from finskillbench.errors import FinSkillBenchError, InputError, InternalError
 from finskillbench.harness import proof
 from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.proof import prove_arms
+from finskillbench.harness.skills import runner
 from finskillbench.harness.skills.given import SkillFolder, parse_skills, read_given
 from finskillbench.harness.skills.loader import curated
-from finskillbench.harness.skills.runner import MountedScripts
+from finskillbench.harness.skills.runner import MountedScripts, check_guards
 from finskillbench.harness.skills.template import package_files
 from finskillbench.harness.tools import LOAD_REFERENCES
 from finskillbench.sandbox.process import THIS_PYTHON
@@ -31,8 +32,8 @@ def write(folder: Path, name: str = "my-notes", *, script: str | None = None) ->
 
 def call(given, script: Path, **payload):
     """What a script of the arms' mounts gives."""
-    with MountedScripts(mount_all(given, given).values()) as runner:
-        return asyncio.run(runner.run(script, json.dumps(payload).encode()))
+    with MountedScripts(mount_all(given, given).values()) as scripts:
+        return asyncio.run(scripts.run(script, json.dumps(payload).encode()))
 
 
 def test_a_folder_is_one_package_or_several(tmp_path: Path) -> None:
@@ -148,16 +149,25 @@ def test_scripts_of_others_run_cold_and_confined(tmp_path: Path) -> None:
         assert result.output == {"refused": [*secrets, "fork"], "warm": [], "prefix": str(prefix)}, result.error
 
 
+def test_where_a_guard_is_missing_they_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "sandbox_guards", lambda: {"files": False, "calls": True})
+    given = read_given({"both": SkillFolder(write(tmp_path), beside=True)})
+    mounts = mount_all(["curated", *given], given).values()
+    with pytest.raises(InputError, match=r"^my-notes: not ours, and this machine cannot confine .*--allow-unconfined"):
+        check_guards(mounts, allow_unconfined=False)
+    assert check_guards(mounts, allow_unconfined=True)
+
+
 def test_who_writes_on_while_a_run_goes_on_does_not_change_it(tmp_path: Path) -> None:
     own = write(tmp_path)
     script = own / "scripts/total.py"
     (own / "scripts/helper.py").write_text("FACTOR = 10\n")
     script.write_text('"""."""\nfrom helper import FACTOR\n\n\ndef main(payload):\n    return {"factor": FACTOR}\n')
     given = read_given({"mine": own})
-    with MountedScripts(mount_all(given, given).values()) as runner:
+    with MountedScripts(mount_all(given, given).values()) as scripts:
         (own / "scripts/helper.py").write_text("FACTOR = 11\n")
         script.write_text("def main(payload):\n    return {}\n")
-        result = asyncio.run(runner.run(script, b"{}"))
+        result = asyncio.run(scripts.run(script, b"{}"))
     assert result.output == {"factor": 10}, result.error
     with pytest.raises(InputError, match="changed while the run was being prepared"):
         call(given, script)
