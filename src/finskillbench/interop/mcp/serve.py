@@ -61,6 +61,8 @@ async def _until_answered(desk: Desk, serving: asyncio.Future[None]) -> None:
         submitted.cancel()
         serving.cancel()
         await asyncio.wait({serving})
+    if not serving.cancelled():
+        serving.result()  # whatever else than the client's leaving ended it is no secret
 
 
 @asynccontextmanager
