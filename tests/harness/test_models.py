@@ -1,6 +1,5 @@
 """Names of models, what each needs, and what making one leaves alone."""
 
-import logging
 import os
 import subprocess
 import sys
@@ -134,7 +133,3 @@ def test_making_a_model_touches_neither_logging_nor_environment_nor_disk_nor_net
     """
     assert _alone(code, tmp_path) == "[] WARNING [] True"
     assert sorted(path.name for path in tmp_path.iterdir()) == [".env"]
-
-
-def test_this_process_too_has_its_own_logging():
-    assert not [each for each in logging.getLogger().handlers if type(each).__module__.startswith("inspect_ai")]
