@@ -113,7 +113,12 @@ class Turn:
 
 @runtime_checkable
 class Model(Protocol):
-    """Whoever answers. Implementations keep no state between calls: the conversation is all they know."""
+    """Whoever answers. Implementations keep no state between calls: the conversation is all they know.
+
+    Two more attributes are read where a model has them. `provider` : a name; models of the same one share
+    `max_concurrency` and its rate limits, and one without it is taken to run in this process. `price` : a
+    `finskillbench.harness.providers.prices.Price`, by which an upper bound is set aside under `max_cost`.
+    """
 
     @property
     def name(self) -> str:
