@@ -15,17 +15,14 @@ from finskillbench.cli import (
     audit,
     data,
     doctor,
-    export,
     handout,
-    merge,
     options,
     plan,
-    rescore,
     run,
     score,
-    show,
     skills,
 )
+from finskillbench.cli.afterwards import export, merge, rescore, show
 from finskillbench.cli.display import console
 from finskillbench.errors import FinSkillBenchError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
