@@ -19,7 +19,8 @@ from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.toolbox import Toolbox
 from finskillbench.harness.tools import MAX_RESULT_CHARS, tool_specs
-from finskillbench.sandbox import access, snippet
+from finskillbench.sandbox import snippet
+from finskillbench.sandbox.guards import access
 
 CODE = (Condition.CODE, Condition.CODE_CURATED)
 PACKAGES = curated()
@@ -284,7 +285,9 @@ def test_code_is_refused_where_files_cannot_be_guarded(
     tmp_path, monkeypatch, allow_unconfined: bool, reason: str
 ) -> None:
     """Whatever is allowed: an arm that could read the library would not be the arm."""
-    (tmp_path / "open.py").write_text("from script_server import confine\nconfine.landlock_version = lambda: 0\n")
+    (tmp_path / "open.py").write_text(
+        "from script_server.guards import confine\nconfine.landlock_version = lambda: 0\n"
+    )
     honest = access.environment
     monkeypatch.setattr(access, "environment", lambda extra: honest({**extra, "PYTHONPATH": str(tmp_path)}))
     monkeypatch.setattr(module, "_PRELOAD", ("open", *module._PRELOAD))

@@ -30,7 +30,8 @@ from finskillbench.sandbox.runner import ScriptRunner
 
 OPEN = """
 import os
-from script_server import calls, child, confine
+from script_server import child
+from script_server.guards import calls, confine
 def none(*arguments): raise confine.ConfineError("taken away")
 confine.landlock_version = lambda: 0
 calls.restrict = none

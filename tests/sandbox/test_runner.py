@@ -322,7 +322,7 @@ def test_the_log_has_the_traceback_of_a_script_and_nothing_that_a_terminal_obeys
 def test_where_a_guard_is_missing_only_trusted_packages_run(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write("from script_server import confine\nconfine.landlock_version = lambda: 0\n", "no_landlock.py")
+    write("from script_server.guards import confine\nconfine.landlock_version = lambda: 0\n", "no_landlock.py")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     who = write(WHO, "who.py")
     answers: list[ScriptResult] = []

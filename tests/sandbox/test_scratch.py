@@ -71,7 +71,7 @@ def test_a_call_does_not_wait_for_the_litter_of_the_last(
     monkeypatch.setattr(runner_module, "_HANG_SECONDS", 2.0)
     (tmp_path / "unbounded.py").write_text(
         "import math, time\n"
-        "from script_server import confine, scratch\n"
+        "from script_server import scratch\nfrom script_server.guards import confine\n"
         "confine.bound_folder = lambda *arguments: False\n"
         "def for_ever(folder, seconds=math.inf):\n"
         "    time.sleep(min(seconds, 20.0))\n"

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from . import calls, confine, frames
+from . import frames
+from .guards import calls, confine
 from .limits import Limits, size
 
 try:

@@ -12,7 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from finskillbench.redaction import logger
-from finskillbench.sandbox import access, frames, start
+from finskillbench.sandbox import frames, start
+from finskillbench.sandbox.guards import access
 from finskillbench.sandbox.limits import Limits
 
 _LOG = logger(__name__)

@@ -24,7 +24,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from . import access, calls, child, confine, frames, scratch
+from . import child, frames, scratch
+from .guards import access, calls, confine
 from .limits import Limits, size
 from .worker import GarbageError, Worker
 

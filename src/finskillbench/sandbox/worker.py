@@ -9,7 +9,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import child, confine
+from . import child
+from .guards import confine
 from .limits import size
 
 _CHUNK = 1024
