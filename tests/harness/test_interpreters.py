@@ -22,6 +22,8 @@ from finskillbench.harness.tools import MAX_RESULT_CHARS, tool_specs
 from finskillbench.sandbox import snippet
 from finskillbench.sandbox.guards import access
 
+pytestmark = pytest.mark.slow
+
 CODE = (Condition.CODE, Condition.CODE_CURATED)
 PACKAGES = curated()
 

@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 from tests.redteam.attacks import ATTACKS, LIBRARY
 
+pytestmark = pytest.mark.slow
+
 SUPERUSER = os.geteuid() == 0
 ROOT = Path(__file__).resolve().parents[2]
 MODES = ("superuser", "user", "container")

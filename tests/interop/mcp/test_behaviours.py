@@ -19,6 +19,8 @@ from finskillbench.interop.mcp.output import KEPT_CHARS
 from finskillbench.runs.afterwards.show import conversation, find_trajectory
 from finskillbench.runs.store.trajectories import read_trajectory
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("behaviour", "limits", "entry", "calls"),

@@ -19,6 +19,8 @@ from finskillbench.errors import InputError
 from finskillbench.interop.mcp.command import parse_command
 from finskillbench.interop.mcp.drive import drive
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("command", "message"),

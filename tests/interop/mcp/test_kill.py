@@ -30,6 +30,8 @@ import sys
 from pathlib import Path
 from finskillbench.edition import load_edition
 from finskillbench.interop.mcp.drive import drive
+
+pytestmark = pytest.mark.slow
 edition, command, name, out = sys.argv[1:5]
 drive(load_edition(Path(edition)), command, name, ["no_skill"], epochs=int(sys.argv[5]),
     max_concurrency=int(sys.argv[6]), out=Path(out))

@@ -26,6 +26,8 @@ from finskillbench.interop.mcp import HARNESS, serve
 from finskillbench.interop.mcp.desk import PROMPT
 from finskillbench.runs.execute.run import RunResult
 
+pytestmark = pytest.mark.slow
+
 TASK, OTHER = "pc_rebal_0", "pc_rebal_1"
 ANSWER = '{"weights": {"AAA": 1.0}}'
 
