@@ -1,5 +1,6 @@
 """Statuses, and the joining of a submission with its truth."""
 
+import gc
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,6 +38,18 @@ def test_hostile_texts_are_invalid_and_earn_nothing(name: str) -> None:
         assert (verdict.status, verdict.valid_json) == (Status.INVALID_SUBMISSION, False)
         assert verdict.scores == dict.fromkeys(unproved(name), 0.0)
         assert verdict.details["reason"]
+
+
+@pytest.mark.parametrize("text", [json.dumps(EXPECTED["earnings_quality"]), "[1]"])
+def test_the_search_for_garbage_is_as_it_was_before(text: str) -> None:
+    verdicts.judge(Submission("t1", text), truth("earnings_quality"), {})
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        verdicts.judge(Submission("t1", text), truth("earnings_quality"), {})
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)
