@@ -21,6 +21,8 @@ from finskillbench.interop.mcp.drive import drive
 from finskillbench.runs.store.journal import JOURNAL, read_history
 from finskillbench.runs.store.rows import TIMINGS
 
+pytestmark = pytest.mark.slow
+
 AT_ONCE, BETWEEN, DEADLINE = 2, 3, 600.0
 EPOCHS = 4
 KILLS = 4 if THOROUGH else 1
@@ -31,7 +33,6 @@ from pathlib import Path
 from finskillbench.edition import load_edition
 from finskillbench.interop.mcp.drive import drive
 
-pytestmark = pytest.mark.slow
 edition, command, name, out = sys.argv[1:5]
 drive(load_edition(Path(edition)), command, name, ["no_skill"], epochs=int(sys.argv[5]),
     max_concurrency=int(sys.argv[6]), out=Path(out))
@@ -61,7 +62,10 @@ def test_killed_and_run_again(small_edition, tmp_path, monkeypatch) -> None:
     for kill in range(1, KILLS + 1):
         (tickets / "most").write_text(str(kill * BETWEEN + (kill - 1) * AT_ONCE))
         process = subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments])
-        _until(lambda kill=kill: len(_waiting(tickets)) == kill * AT_ONCE)
+        _until(
+            lambda kill=kill, process=process: process.poll() is not None or len(_waiting(tickets)) == kill * AT_ONCE
+        )
+        assert process.poll() is None, "the drive ended before it was killed"
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in _waiting(tickets)))
