@@ -1,0 +1,21 @@
+"""`finskillbench data`: build, describe, validate, compare, import and hand out editions. One file per command."""
+
+from __future__ import annotations
+
+import typer
+
+from finskillbench.cli.data import build, diff, export, info, release, validate
+from finskillbench.cli.display import console
+
+app = typer.Typer(help="Build, describe, validate, compare, import and hand out editions of the benchmark.")
+app.command("build", epilog=build.EXAMPLE)(build.build)
+app.command("info", epilog=info.EXAMPLE)(info.info)
+app.command("validate", epilog=validate.EXAMPLE)(validate.validate)
+app.command("import", epilog=release.EXAMPLE)(release.import_release)
+app.command("diff", epilog=diff.EXAMPLE)(diff.diff)
+app.command("export", epilog=export.EXAMPLE)(export.export)
+
+
+@app.callback(invoke_without_command=True)
+def _group(context: typer.Context) -> None:
+    console.help_when_alone(context)

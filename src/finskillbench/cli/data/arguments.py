@@ -1,0 +1,18 @@
+"""What several commands of `finskillbench data` take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from finskillbench.cli.display import console
+
+EditionArgument = Annotated[Path, typer.Argument(metavar="EDITION", help="Folder of the edition.")]
+NewFolder = Annotated[
+    Path,
+    typer.Option(
+        "--out", parser=console.out_path, metavar="PATH", help="Folder to make; it must not exist or be empty."
+    ),
+]
