@@ -35,7 +35,7 @@ EditionFolder = Annotated[
 Epochs = Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")]
 MaxConcurrency = Annotated[
     int | None,
-    typer.Option(min=1, help="Episodes in flight for each provider; fewer under rate limits. Default: 64."),
+    typer.Option(min=1, help="Episodes in flight for each model; fewer under its rate limits. Default: 64."),
 ]
 RunFolder = Annotated[
     Path | None,

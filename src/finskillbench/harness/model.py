@@ -115,8 +115,7 @@ class Turn:
 class Model(Protocol):
     """Whoever answers. Implementations keep no state between calls: the conversation is all they know.
 
-    Two more attributes are read where a model has them. `provider` : a name; models of the same one share
-    `max_concurrency` and its rate limits, and one without it is taken to run in this process. `price` : a
+    Two more attributes are read where a model has them. `provider` : the name of whoever serves it. `price` : a
     `finskillbench.harness.providers.prices.Price`, by which an upper bound is set aside under `max_cost`.
     """
 

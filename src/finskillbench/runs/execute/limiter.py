@@ -1,4 +1,4 @@
-"""How many calls a provider gets at once: as many as allowed until it says "too many", then adaptively.
+"""How many calls a model gets at once: as many as allowed until its provider says "too many", then adaptively.
 
 Additive increase, multiplicative decrease: a rate limit halves the limit, at most once per round (calls that were on
 their way when it was halved say nothing new), and a window of answers, one limit long, raises it by one. After
@@ -19,7 +19,7 @@ Outcome = Literal["answered", "limited", "failed"]
 
 
 class Limiter:
-    """The calls of one provider; first come, first served.
+    """The calls of one model; first come, first served.
 
     Parameters
     ----------

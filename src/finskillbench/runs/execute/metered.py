@@ -1,4 +1,4 @@
-"""A model as one episode meets it: behind its provider's limiter and the budget of the run, with everything counted.
+"""A model as one episode meets it: behind its own limiter and the budget of the run, with everything counted.
 
 The loop's own retries pass through here too, so each try waits for a slot and is paid for.
 """
@@ -35,11 +35,6 @@ _UNPAID = frozenset(
 """Failures in which no answer was generated; after any other one the provider may bill what never arrived."""
 
 
-def provider_of(model: Entrant) -> str | None:
-    """The provider behind a model; None for what runs in this process and needs no limiter."""
-    return getattr(model, "provider", None)
-
-
 def price_of(model: Entrant) -> Price | None:
     """The price of a model, or None where it is not known, as for every agent; a program costs nothing."""
     return NO_CHARGE if isinstance(model, Program) else getattr(model, "price", None)
@@ -55,7 +50,7 @@ class Metered:
     Parameters
     ----------
     model : who answers.
-    limiter : of its provider; None where it has none.
+    limiter : of all episodes of the model; None where it has none.
     budget : of the run; None where nothing limits it. A model that costs nothing never asks it.
     max_tokens : the most that one call may generate.
     note : called under a budget before and after each call with what the episode has cost so far; before the call, the

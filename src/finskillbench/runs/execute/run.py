@@ -127,7 +127,7 @@ async def arun(
     tasks : task ids of the plan to run now, leaving the others to later calls; None: all of them.
     epochs : repeats of each episode.
     seed : part of the run's identity; handed to providers that take one.
-    max_concurrency : episodes in flight for each provider; may differ when resuming, as may the next four.
+    max_concurrency : episodes in flight for each model; may differ when resuming, as may the next four.
     max_cost : US dollars that the run folder may cost in all, earlier calls included; None: no limit.
     retry_errors : whether episodes that ended in an error are run again.
     allow_unconfined : whether scripts of packages that are not ours run also where the sandbox lacks a guard.

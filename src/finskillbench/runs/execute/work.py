@@ -27,6 +27,8 @@ from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import Entrant
+from finskillbench.harness.programs.program import Program
+from finskillbench.harness.providers.prices import PROGRAMS
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.skills.runner import MountedScripts
@@ -38,7 +40,7 @@ from finskillbench.runs.execute.budget import Budget
 from finskillbench.runs.execute.interrupts import interrupts
 from finskillbench.runs.execute.limiter import Limiter
 from finskillbench.runs.execute.material import Material, prepare
-from finskillbench.runs.execute.metered import Metered, price_of, provider_of
+from finskillbench.runs.execute.metered import Metered, price_of
 from finskillbench.runs.execute.tab import Tab
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.streams import Stream, feedback, missing, planned, remembered
@@ -64,8 +66,8 @@ _CACHED_EPISODES = 512
 class Limits:
     """What decides how far and how fast a run goes, and what it may do on this machine, but no result.
 
-    `max_concurrency` counts episodes in flight for each provider (programs together count as one); `max_cost` is in
-    US dollars, for the whole run folder; `max_tokens` is the most that one call may generate; `tasks` are those to run
+    `max_concurrency` counts episodes in flight for each model (programs together count as one); `max_cost` is in US
+    dollars, for the whole run folder; `max_tokens` is the most that one call may generate; `tasks` are those to run
     now, None: all.
     """
 
@@ -163,13 +165,17 @@ class Work:
             await self._work_off()
 
     async def _work_off(self) -> None:
-        """Run the streams, those of each provider beside those of the others."""
-        queues: dict[str | None, list[Stream]] = {}
+        """Run the streams, those of each model beside those of the others: none waits for a slower one.
+
+        Programs share a queue, since they share the processor: episode by episode, whose material is then made once.
+        """
+        queues: dict[str, list[Stream]] = {}
         for stream in self.to_run:
-            queues.setdefault(provider_of(self.models[stream.items[0].model]), []).append(stream)
-        for provider, streams in queues.items():
-            most = self.limits.max_concurrency
-            limiter = None if provider is None else Limiter(most, self.sleep)
+            name = stream.items[0].model
+            queues.setdefault(PROGRAMS if isinstance(self.models[name], Program) else name, []).append(stream)
+        most = self.limits.max_concurrency
+        for name, streams in queues.items():
+            limiter = None if name == PROGRAMS else Limiter(most, self.sleep)
             queue = iter(streams)
             for _ in range(min(most, len(streams))):
                 self._tasks.append(asyncio.create_task(self._worker(queue, limiter)))
