@@ -9,6 +9,8 @@ submission. Clock and sleep are passed in.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN, clean_turn
 from finskillbench.harness.conditions import MAX_TURNS
@@ -48,27 +50,34 @@ async def run_episode(model: Model, given: Assignment, surroundings: Surrounding
     SkillError : somebody altered the scratch space, so that what the agent saved is lost.
     RunStoppedError : the model takes no further call, by order of whoever runs it; the episode counts as not begun.
     """
-    return await _Session(model, Seat(model.name, OURS, given, surroundings or Surroundings())).play()
+    return await Conversation(model, Seat(model.name, OURS, given, surroundings or Surroundings())).play()
 
 
-class _Session:
-    """The conversation of one episode while it runs."""
+class Conversation:
+    """One episode while it runs, turn after turn; another loop than this one may take the turns.
+
+    `turn` is the model's newest, `offered` are the tools that it was offered in it.
+    """
 
     def __init__(self, model: Model, seat: Seat) -> None:
         self.model, self.seat = model, seat
+        self.turn = Turn()
+        self.offered: tuple[ToolSpec, ...] = ()
 
     async def play(self) -> Trace:
+        """Play the episode to its end."""
         seat = self.seat
         started = seat.around.clock()
         try:
-            ended, failure = await self._outcome()
+            ended, failure = await self.outcome(self._converse())
             return seat.trace(ended, failure, seat.around.clock() - started, turns=len(seat.calls))
         finally:
             seat.toolbox.close()
 
-    async def _outcome(self) -> tuple[Ended, FinSkillBenchError | None]:
+    async def outcome(self, playing: Awaitable[Ended]) -> tuple[Ended, FinSkillBenchError | None]:
+        """How the episode ended, and what failed if something did."""
         try:
-            return await self._converse(), None
+            return await playing, None
         except RunStoppedError:
             raise
         except ProviderError as error:
@@ -81,31 +90,38 @@ class _Session:
             return "error", error
 
     async def _converse(self) -> Ended:
-        for number in range(1, MAX_TURNS + 1):
-            last = number == MAX_TURNS
-            offered = (SUBMIT_ANSWER,) if last else self.seat.tools
-            if last:
-                self.seat.messages.append(Message("user", LAST_TURN))
-            started = self.seat.around.clock()
-            turn = await self._generate(offered, SUBMIT_ANSWER.name if last else AUTO)
-            seconds = self.seat.around.clock() - started
-            self.seat.calls.append(CallRecord(number, seconds, turn.stop, turn.served_model, turn.usage))
-            self.seat.usage += turn.usage
-            if turn.stop != "done":
-                self.seat.incidents.append(turn.stop)
-            if turn.stop == "context_overflow":
-                return "context_overflow"
-            self.seat.messages.append(Message("assistant", turn.text, turn.tool_calls, None, turn.replay))
-            if not turn.tool_calls:
-                if turn.stop == "done":
-                    self.seat.incidents.append("text_only")
-                if not last:
+        while (ended := await self.take_turn()) is None:
+            if not self.turn.tool_calls:
+                if len(self.seat.calls) < MAX_TURNS:
                     self.seat.messages.append(Message("user", REMINDER))
                 continue
-            await self._serve(turn, offered, number)
+            await self._serve(self.turn, self.offered, len(self.seat.calls))
             if self.seat.toolbox.answer is not None:
                 return "submitted"
-        return "max_turns"
+        return ended
+
+    async def take_turn(self) -> Ended | None:
+        """Let the model answer the conversation so far; how the episode ended, if that was it."""
+        if len(self.seat.calls) == MAX_TURNS:
+            return "max_turns"
+        number = len(self.seat.calls) + 1
+        last = number == MAX_TURNS
+        self.offered = (SUBMIT_ANSWER,) if last else self.seat.tools
+        if last:
+            self.seat.messages.append(Message("user", LAST_TURN))
+        started = self.seat.around.clock()
+        turn = self.turn = await self._generate(self.offered, SUBMIT_ANSWER.name if last else AUTO)
+        seconds = self.seat.around.clock() - started
+        self.seat.calls.append(CallRecord(number, seconds, turn.stop, turn.served_model, turn.usage))
+        self.seat.usage += turn.usage
+        if turn.stop != "done":
+            self.seat.incidents.append(turn.stop)
+        elif not turn.tool_calls:
+            self.seat.incidents.append("text_only")
+        if turn.stop == "context_overflow":
+            return "context_overflow"
+        self.seat.messages.append(Message("assistant", turn.text, turn.tool_calls, None, turn.replay))
+        return None
 
     async def _generate(self, offered: tuple[ToolSpec, ...], choice: str) -> Turn:
         """One model call with its retries; whatever still fails is raised as a `FinSkillBenchError`."""
