@@ -4,6 +4,7 @@ A message is one line that names the file, row or field and the remedy. The comm
 only `InternalError` is ours to explain.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 
@@ -21,6 +22,14 @@ class SourceError(FinSkillBenchError):
 
 class InputError(FinSkillBenchError):
     """The user's input is wrong: an argument, a path, a field of a file they wrote."""
+
+
+class CatalogError(InputError):
+    """Mistakes in the files of a user's own catalog, all that were found, each in one line of its own."""
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        super().__init__("; ".join(mistakes))
+        self.mistakes = tuple(mistakes)
 
 
 class EditionError(FinSkillBenchError):
@@ -56,15 +65,13 @@ class Cause(StrEnum):
 class ProviderError(FinSkillBenchError):
     """A model provider failed.
 
-    `retry_after` is the wait in seconds that the provider asked for, None where it asked for none. `seconds` is what
-    the failed call took, set by whoever knows that apart from what it had waited for before.
+    `retry_after` is the wait in seconds that the provider asked for, None where it asked for none.
     """
 
     def __init__(self, message: str, cause: Cause, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.cause = cause
         self.retry_after = retry_after
-        self.seconds: float | None = None
 
 
 class RunStoppedError(FinSkillBenchError):

@@ -135,10 +135,35 @@ def test_build_says_what_it_made(
 
     monkeypatch.setattr("finskillbench.edition.build.build_edition", build_edition)
     assert cli.main(["data", "build", "--names", "30", "--out", "editions/new"]) == 0
-    assert asked == {"source": "synthetic", "raw_dir": None, "seed": 1, "names": 30, "out": Path("editions/new")}
+    assert asked == {
+        "source": "synthetic",
+        "raw_dir": None,
+        "seed": 1,
+        "names": 30,
+        "catalog": None,
+        "out": Path("editions/new"),
+    }
     told = capsys.readouterr()
     assert "proving rebalancing" in told.err
     assert "kind synthetic, names 30, seed 1" in told.out
+
+
+def test_mistakes_of_a_catalog_are_a_line_each_and_leave_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine, out = tmp_path / "mine", tmp_path / "edition"
+    assert cli.main(["data", "catalog", "--out", str(mine)]) == 0
+    written = capsys.readouterr().out.splitlines()
+    assert {str(mine / "mandates.json"), str(mine / "scenarios.json")} <= set(written)
+    mandates = mine / "mandates.json"
+    mandates.write_text(mandates.read_text().replace("0.08}", "8}").replace('"hard"', '"heavy"'))
+    assert cli.main(["data", "build", "--catalog", str(mine), "--out", str(out)]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) > 2
+    assert all(line.startswith("error: mandates.json, line ") for line in told)
+    assert not out.exists()
+    assert cli.main(["data", "build", "--catalog", str(tmp_path / "none"), "--out", str(out)]) == 2
+    assert capsys.readouterr().err.startswith("error: --catalog must name a folder of catalog files, not ")
 
 
 @thorough

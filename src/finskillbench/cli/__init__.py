@@ -18,14 +18,13 @@ from finskillbench.cli import (
     handout,
     options,
     plan,
-    read,
     run,
     score,
     skills,
 )
 from finskillbench.cli.afterwards import export, merge, rescore, show
 from finskillbench.cli.display import console
-from finskillbench.errors import FinSkillBenchError, InternalError
+from finskillbench.errors import CatalogError, FinSkillBenchError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
 
 FAILED = 2
@@ -44,7 +43,6 @@ app.add_typer(data.app, name="data")
 app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.command("plan", epilog=plan.EXAMPLE)(options.command(plan.plan, plan.PlanOptions))
 app.command("run", epilog=run.EXAMPLE)(options.command(run.run, options.RunOptions))
-app.command("read", epilog=read.EXAMPLE)(read.read)
 app.command("drive", epilog=agents.DRIVE_EXAMPLE)(options.command(agents.drive, agents.DriveOptions))
 app.command("serve", epilog=agents.SERVE_EXAMPLE)(agents.serve)
 app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
@@ -81,13 +79,16 @@ def _root(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    0: done; 1: a check found something; 2: an error, in one line on standard error; 130: interrupted.
+    0: done; 1: a check found something; 2: an error, in one line on standard error, or each mistake of a catalog in a
+    line of its own; 130: interrupted.
     An exception that nobody foresaw keeps its traceback, since it is our bug; that of an error is logged under -vv.
     """
     try:
         code = app(arguments, prog_name="finskillbench", standalone_mode=False)
     except InternalError as error:
         return _fail(f"{error} (a bug in finskillbench: please report it)")
+    except CatalogError as error:
+        return _fail(*error.mistakes)
     except FinSkillBenchError as error:
         return _fail(str(error))
     except TyperException as error:
@@ -104,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _fail(message: str) -> int:
+def _fail(*messages: str) -> int:
     logger(__name__).debug("the command failed", exc_info=True)
-    print("error: " + redactor_of_process()(" ".join(message.split())), file=sys.stderr)
+    for message in messages:
+        print("error: " + redactor_of_process()(" ".join(message.split())), file=sys.stderr)
     return FAILED

@@ -10,8 +10,10 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from finskillbench.domains.base import Answer, Domain, Extension, Label, Naive, Rung, Scorer, Subtask, by_date
+from finskillbench.domains.catalog import CatalogFile
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 
@@ -27,6 +29,7 @@ __all__ = [
     "Subtask",
     "by_method",
     "by_name",
+    "catalog_files",
     "cluster_of",
     "domain",
     "domain_of",
@@ -103,6 +106,11 @@ def _refuse_twice(known: dict[str, Domain]) -> None:
                         f"subtasks {seen[value]} and {subtask.name} have the same {attribute} {value!r}; rename one"
                     )
                 seen[value] = subtask.name
+
+
+def catalog_files() -> tuple[CatalogFile[Any], ...]:
+    """Every file that a user's catalog may hold, by the domains that read them."""
+    return tuple(file for one in domains() for file in one.catalog)
 
 
 @cache

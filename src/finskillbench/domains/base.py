@@ -40,6 +40,7 @@ from typing_extensions import TypeVar
 
 from finskillbench.domains.agreement import Leaf, leaf_by_leaf
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.catalog import CatalogFile
 from finskillbench.domains.examination import Subject
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InputError
@@ -261,6 +262,7 @@ class Domain(Generic[O]):
     protocol_episodes : how many episodes of each subtask the full-run protocol takes.
     parameters : what the manifest records of a build, from the prepared objects after all subtasks were built.
     released : how the published release carries each subtask that it has.
+    catalog : the files that a user may bring in place of what is built in; `prepare` finds them in its context.
     warm_up : "module:function" of a script's usual work, done by the process that runs the scripts before its first
         call; the module starts no thread, and the function returns what a script's `main` might.
     """
@@ -276,6 +278,7 @@ class Domain(Generic[O]):
     warm_up: str | None = None
     released: Mapping[str, Released] = field(default_factory=dict[str, Released], repr=False)
     audits: Mapping[str, DomainCheck] = field(default_factory=dict[str, DomainCheck], repr=False)
+    catalog: tuple[CatalogFile[Any], ...] = field(default=(), repr=False)
 
     @property
     def title(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.domains.catalog import Catalog
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import InternalError
 from finskillbench.panels import Panels
@@ -28,12 +29,14 @@ class Task:
 
 @dataclass(frozen=True)
 class BuildContext:
-    """What every domain is built from: the panels, the seed, and the notes that the manifest will hold."""
+    """What every domain is built from: the panels, the seed, what a user brought, the notes for the manifest."""
 
     panels: Panels
     seed: int
     filings: FilingsData | None = None
     """The raw EDGAR files, for the second derivation of the fundamental labels; None where a collection has none."""
+    catalog: Catalog = field(default_factory=Catalog)
+    """What a user brought in place of what is built in, or beside it."""
     notes: list[str] = field(default_factory=list[str])
     """What the build could not take as configured, one sentence each; kept in the manifest."""
 

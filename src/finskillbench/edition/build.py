@@ -12,14 +12,16 @@ from typing import Any, Literal
 import orjson
 from threadpoolctl import threadpool_limits
 
-from finskillbench.domains import domain_of, domains, subtasks
+from finskillbench.domains import catalog_files, domain_of, domains, subtasks
 from finskillbench.domains.base import Subtask
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.catalog import Catalog, read_catalog_folder
 from finskillbench.domains.proofs import rederived
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.references import References
 from finskillbench.edition.store import (
     CANARY,
+    CATALOG,
     LARGEST,
     digest_files,
     digest_of,
@@ -60,6 +62,7 @@ def build_edition(
     raw_dir: Path | None = None,
     seed: int = DEFAULT_SEED,
     names: int | None = None,
+    catalog: Path | None = None,
     out: Path,
     progress: Progress = lambda step: None,
 ) -> Edition:
@@ -70,11 +73,13 @@ def build_edition(
     source : where raw files come from: written from `seed`, or read from `raw_dir`.
     seed : drives the synthetic market and every draw of episodes; another seed is another benchmark.
     names : size of the universe, 30 to 3,000; default 30, or what the raw-dir's own universe file says.
+    catalog : folder of own mandates, books, scenarios, tiers or texts, in place of what is built in or beside it.
     progress : called with the name of each step as it starts.
 
     Raises
     ------
     SourceError : raw data that cannot be trusted, with file and line.
+    CatalogError : every mistake in the files of `catalog`, with file, line and remedy.
     InputError : unusable arguments; an `out` that is not empty or cannot be written. Nothing is left half-written.
     """
     if names is not None and not _SMALLEST <= names <= _LARGEST:
@@ -83,17 +88,18 @@ def build_edition(
         raise InputError(f"--seed must not be negative, not {seed}")
     if seed > LARGEST:
         raise InputError(f"--seed must not be above {LARGEST}")
+    own = Catalog() if catalog is None else read_catalog_folder(catalog, catalog_files())
     if source == "raw-dir":
         if raw_dir is None or not raw_dir.is_dir():
             raise InputError(f"--raw-dir must name a folder of raw files, not {raw_dir}")
         with new_folder(out) as folder:
-            _build(raw_dir, folder, {"kind": source}, seed, names, progress)
+            _build(raw_dir, folder, {"kind": source}, seed, names, own, progress)
     else:
         with new_folder(out) as folder, _raw_beside(folder) as raw:
             size = names or DEFAULT_NAMES
             progress("writing synthetic raw files")
             write_collection(Path(raw), seed=seed, names=size)
-            _build(Path(raw), folder, {"kind": source, "names": size}, seed, size, progress)
+            _build(Path(raw), folder, {"kind": source, "names": size}, seed, size, own, progress)
     return load_edition(out)
 
 
@@ -102,14 +108,30 @@ def _raw_beside(folder: Path) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.raw.")
 
 
-def _build(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: int | None, progress: Progress) -> None:
+def _build(
+    raw: Path,
+    folder: Path,
+    source: dict[str, Any],
+    seed: int,
+    names: int | None,
+    catalog: Catalog,
+    progress: Progress,
+) -> None:
     domains()  # loads every numerical library: the limit below holds only for those that are loaded by then
     # Thousands of small dense systems: BLAS threads would only wait for each other.
     with threadpool_limits(1):
-        _write(raw, folder, source, seed, names, progress)
+        _write(raw, folder, source, seed, names, catalog, progress)
 
 
-def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: int | None, progress: Progress) -> None:
+def _write(
+    raw: Path,
+    folder: Path,
+    source: dict[str, Any],
+    seed: int,
+    names: int | None,
+    catalog: Catalog,
+    progress: Progress,
+) -> None:
     progress("reading raw files")
     market = load_market(raw, names=names)
     filings = load_filings(raw)
@@ -117,7 +139,7 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
     panels = build_panels(market, filings)
     write_panels(panels, folder / "panels")
     references = References(folder, digest_files(folder))
-    context = BuildContext(panels, seed, filings)
+    context = BuildContext(panels, seed, filings, catalog)
     counts: dict[str, int] = {}
     work: dict[str, dict[str, dict[str, float]]] = {}
     prepared: dict[str, Any] = {}
@@ -142,6 +164,7 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
         {
             "source": source | {"raw_digest": _raw_digest(raw)},
             "seed": seed,
+            **_kept(catalog, folder),
             "universe": list(panels.symbols),
             "as_of_dates": [day.isoformat() for day in panels.month_ends],
             "counts": counts,
@@ -152,6 +175,18 @@ def _write(raw: Path, folder: Path, source: dict[str, Any], seed: int, names: in
             "versions": versions(),
         },
     )
+
+
+def _kept(catalog: Catalog, folder: Path) -> dict[str, Any]:
+    """What the manifest tells of a catalog, whose files the edition keeps: it can be built again from itself."""
+    if not catalog.files:
+        return {}
+    for name, data in catalog.files.items():
+        path = folder / CATALOG / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    files = digest_files(folder / CATALOG)
+    return {"catalog": {"digest": digest_of(files), "files": files}}
 
 
 def _write_tasks(

@@ -40,6 +40,15 @@ class Source(TypedDict):
     kind: str
 
 
+class BroughtCatalog(TypedDict):
+    """What a user brought to the build: the digest of every file, by its name in the edition's folder `catalog`."""
+
+    __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
+
+    digest: str
+    files: dict[str, str]
+
+
 class Manifest(TypedDict):
     """The fields that readers rely on; others (`import`) may be there.
 
@@ -53,6 +62,7 @@ class Manifest(TypedDict):
     files: dict[Annotated[str, AfterValidator(_inside)], str]
     source: Source
     seed: _Whole | None
+    catalog: NotRequired[BroughtCatalog]
     universe: list[str]
     as_of_dates: list[Annotated[str, AfterValidator(_day)]]
     counts: Annotated[dict[Annotated[str, Field(pattern=_NAME)], _Whole], Field(min_length=1)]

@@ -1,8 +1,9 @@
 """The edition on disk: one line of JSON for each episode, truth and certificate, and a manifest of digests.
 
     manifest.json   panels/   episodes/<sub_task>.jsonl   truth/<sub_task>.jsonl   certificates/<sub_task>.jsonl
+    catalog/        what somebody brought of his own: mandates, books, scenarios; the files as they were
 
-Episodes and panels are what may be handed out; `truth/` and `certificates/` may be withheld.
+Episodes and panels are what may be handed out; `truth/`, `certificates/` and `catalog/` may be withheld.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ MANIFEST = "manifest.json"
 CANARY_FILE = "CANARY.txt"
 CANARY = "finskillbench:canary:8d1f2c57-3f0e-4b1c-9a46-2f7c0be1d9a4"
 """Marks episodes for filters of training data: the same in every edition, so that one string finds them all."""
-WITHHELD = ("truth", "certificates")
+CATALOG = "catalog"
+"""The folder of the files that a user brought to the build."""
+WITHHELD = ("truth", "certificates", CATALOG)
 """Folders that an edition may be handed out without."""
 LARGEST_TEXT = 2**24
 """Bytes of a manifest, or of one line, at most: some 300 MB once they are read, at worst."""

@@ -35,6 +35,10 @@ def build(
     names: Annotated[
         int | None, typer.Option(help="Companies, 30 to 3,000; by default 30, or what the raw files name.")
     ] = None,
+    catalog: Annotated[
+        Path | None,
+        typer.Option(help="Folder of your own mandates, books, scenarios; `data catalog` writes an example."),
+    ] = None,
 ) -> None:
     """Build an edition: panels, episodes, truth and the proof of every label."""
     if source is Source.RAW_DIR and raw_dir is None:
@@ -50,6 +54,7 @@ def build(
             raw_dir=raw_dir,
             seed=DEFAULT_SEED if seed is None else seed,
             names=names,
+            catalog=catalog,
             out=out,
             progress=progress,
         )

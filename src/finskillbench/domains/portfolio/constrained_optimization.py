@@ -162,7 +162,7 @@ def _case(
     raise SourceError(
         f"panels at {month.as_of}",
         f"no current portfolio drawn can be brought into the {tier.name} tier",
-        remedy="loosen the tier in domains/portfolio/catalog/portfolio.json or use a larger universe",
+        remedy="use a larger universe, or own tiers by --catalog",
     )
 
 

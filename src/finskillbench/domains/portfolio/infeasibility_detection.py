@@ -136,7 +136,7 @@ def _case(
     raise SourceError(
         "panels",
         "at no month-end a current portfolio comes near the turnovers that infeasibility detection asks for",
-        remedy="loosen `infeasibility` in domains/portfolio/catalog/portfolio.json or use a larger universe",
+        remedy="use a larger universe",
     )
 
 

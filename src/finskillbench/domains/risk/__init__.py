@@ -10,10 +10,12 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.examination import Subject
 from finskillbench.domains.risk import constraint_monitoring, risk_identification, risk_remediation, stress_testing
 from finskillbench.domains.risk.audits import labels, recheck, scenarios, statuses
-from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings, scenario_catalog
+from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.checks import data
 from finskillbench.domains.risk.checks import objects as object_checks
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
+from finskillbench.domains.risk.own.mandates import MANDATES
+from finskillbench.domains.risk.own.scenarios import SCENARIOS
 from finskillbench.domains.risk.released import RELEASED
 from finskillbench.findings import Findings
 
@@ -25,8 +27,8 @@ def _prepare(context: BuildContext) -> RiskObjects:
 def _parameters(prepared: RiskObjects) -> dict[str, Any]:
     return {
         "risk": risk_settings(),
-        "mandates": mandate_catalog(),
-        "scenarios": scenario_catalog(),
+        "mandates": prepared.mandates,
+        "scenarios": prepared.scenario_catalog,
         "risk_pools": prepared.pool_sizes,
     }
 
@@ -69,5 +71,6 @@ DOMAIN: Domain[RiskObjects] = Domain(
         "economics": _economics,
     },
     parameters=_parameters,
+    catalog=(MANDATES, SCENARIOS),
     released=RELEASED,
 )

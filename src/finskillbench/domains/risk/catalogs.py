@@ -69,12 +69,17 @@ class RiskSettings(TypedDict):
 
 
 class MandateEntry(TypedDict):
-    """A mandate as the catalog states it; `room` by kind of limit, where it is not that of the other mandates."""
+    """A mandate as the catalog states it.
+
+    `room` by kind of limit, where it is not that of the other mandates; one that is held `as_stated` has none, and none
+    of its limits is widened.
+    """
 
     mandate_id: str
     name: str
     tier: str
     room: NotRequired[dict[str, float]]
+    as_stated: NotRequired[bool]
     constraints: list[ConstraintInput]
 
 

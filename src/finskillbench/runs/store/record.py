@@ -32,7 +32,6 @@ class Arguments:
     conditions: tuple[ArmName, ...]
     subtasks: tuple[str, ...] | None
     limit: int | None
-    sample: int | None
     epochs: int
     seed: int
     base_url: str | None

@@ -9,6 +9,7 @@ from typing import cast
 
 from finskillbench.domains.examination import Subject, examining
 from finskillbench.domains.risk.inputs import ConstraintInput, MonitoringInput
+from finskillbench.domains.risk.own.mandates import own_mandates
 from finskillbench.domains.risk.second import measured
 from finskillbench.findings import Findings
 
@@ -34,8 +35,11 @@ def economics(subject: Subject, findings: Findings) -> None:
 
 
 def _mandates(subject: Subject, findings: Findings) -> None:
-    """Nobody gives out a mandate that its benchmark breaks, or an index mandate that may leave its index."""
-    seen: set[tuple[str, date]] = set()
+    """Nobody gives out a mandate that its benchmark breaks, or an index mandate that may leave its index.
+
+    Of a mandate that a user brought this is only said: it is not ours to choose.
+    """
+    seen, own = set[tuple[str, date]](), own_mandates(subject.edition.manifest)
     for episode in subject.episodes:
         if "mandate" not in episode.input or "benchmark_weights" not in episode.input:
             continue
@@ -45,7 +49,10 @@ def _mandates(subject: Subject, findings: Findings) -> None:
             key = str(mandate["mandate_id"]), episode.as_of_date
             if key not in seen:
                 seen.add(key)
-                _check_mandate(episode.task_id, task_input, findings)
+                if mandate["mandate_id"] in own:
+                    _warn_of_mandate(episode.task_id, task_input, findings)
+                else:
+                    _check_mandate(episode.task_id, task_input, findings)
     findings.figures["mandates_held_against_their_benchmark"] = len(seen)
 
 
@@ -70,6 +77,13 @@ def _check_mandate(where: str, task_input: MonitoringInput, findings: Findings) 
             findings.expect(
                 allowed <= most, where, f"{mandate['name']} may run a tracking error of {allowed:.1%}, over {most:.0%}"
             )
+
+
+def _warn_of_mandate(where: str, task_input: MonitoringInput, findings: Findings) -> None:
+    found = Findings()
+    _check_mandate(where, task_input, found)
+    for one in found.found:
+        findings.warn(one.where, one.message)
 
 
 def _statuses(subject: Subject, findings: Findings) -> None:

@@ -17,6 +17,7 @@ from finskillbench.domains.risk.checks.data import capped, planted, replay_windo
 from finskillbench.domains.risk.inputs import MonitoringInput, PortfolioInput, ScenarioInput, StressInput
 from finskillbench.domains.risk.objects.recipes import LEAST
 from finskillbench.domains.risk.objects.scenarios import FEW, HYPOTHETICAL, REPLAY, SEVERE, economics
+from finskillbench.domains.risk.own.scenarios import own_scenarios
 from finskillbench.domains.risk.second import (
     FACTORS,
     days_to_sell,
@@ -33,7 +34,7 @@ from finskillbench.engines.risk.task import market_from
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
-from finskillbench.scoring.values import mapping
+from finskillbench.scoring.values import mapping, objects
 
 _EXACT = 1e-9
 _SLOWEST = 3
@@ -92,8 +93,11 @@ def _check_mandate(subject: Subject, episode: Episode, findings: Findings) -> No
 
 
 def scenarios(subject: Subject, findings: Findings) -> None:
-    """Each scenario has the six factors and known sectors, the right signs, and replays what the panels say."""
-    panels = subject.panels(Findings())
+    """Each scenario has the six factors and known sectors, the right signs, and replays what the panels say.
+
+    A user's scenario may have another economics than ours: this is only said.
+    """
+    panels, brought = subject.panels(Findings()), own_scenarios(subject.edition.manifest)
     seen: dict[tuple[str, date | None], tuple[str, Any]] = {}
     for episode in subject.of("stress_testing"):
         with examining(episode.task_id, findings, fatal=subject.built):
@@ -112,11 +116,14 @@ def scenarios(subject: Subject, findings: Findings) -> None:
                 continue
             seen[key] = (episode.task_id, scenario)
             findings.add(str(scenario["type"]))
-            _check_scenario(episode.task_id, scenario, panels, findings)
+            own = identity.removesuffix(SEVERE) in brought
+            _check_scenario(episode.task_id, scenario, panels, findings, own=own)
     findings.figures["scenarios"] = len({identity for identity, _ in seen})
 
 
-def _check_scenario(where: str, scenario: ScenarioInput, panels: Panels | None, findings: Findings) -> None:
+def _check_scenario(
+    where: str, scenario: ScenarioInput, panels: Panels | None, findings: Findings, *, own: bool
+) -> None:
     factors = set(scenario["factor_shocks"]) ^ set(FACTORS)
     findings.expect(not factors, where, f"its factors are not the six: {', '.join(sorted(factors))}")
     unknown = sorted(set(scenario["sector_sensitivities"]) - set(SECTORS))
@@ -124,7 +131,7 @@ def _check_scenario(where: str, scenario: ScenarioInput, panels: Panels | None, 
     if factors or unknown:
         return
     for broken in economics(scenario):
-        findings.fail(where, f"{scenario['scenario_id']}: {broken}")
+        (findings.warn if own else findings.fail)(where, f"{scenario['scenario_id']}: {broken}")
     if scenario["type"] == REPLAY and panels is not None:
         window = replay_window(scenario)
         if window is None:
@@ -209,6 +216,8 @@ class _Evidence:
         self.subject = subject
         self.panels = subject.panels(Findings())
         self.under: dict[date, dict[str, Episode]] = {}
+        parameters = mapping(subject.edition.manifest["parameters"].get("scenarios", scenario_catalog()))
+        self.stated = len(objects(parameters.get("hypothetical")))
         self.hypothetical: dict[str, ScenarioInput] = {}
         """One date's version of each; those of other dates differ from it by a number that all sectors share."""
         for episode in subject.episodes:
@@ -269,7 +278,7 @@ class _Evidence:
             shift = scenario["market_shocks"]["equity_change_pct"] / 100 - of_benchmark
             if of_benchmark - own + shift * (1 - math.fsum(weights(task_input).values())) >= LEAST["worse"]:
                 return True
-        return False if len(self.hypothetical) >= len(scenario_catalog()["hypothetical"]) else None
+        return False if len(self.hypothetical) >= self.stated else None
 
 
 _SHOWN: Mapping[str, Callable[[_Evidence, Episode], bool | None]] = {

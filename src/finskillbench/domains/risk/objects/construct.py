@@ -13,7 +13,7 @@ import polars as pl
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
-from finskillbench.domains.risk.catalogs import RiskSettings, mandate_catalog, scenario_catalog
+from finskillbench.domains.risk.catalogs import MandateCatalog, RiskSettings, ScenarioCatalog, scenario_catalog
 from finskillbench.domains.risk.objects.mandates import capped_benchmark, fit, notes_on
 from finskillbench.domains.risk.objects.monitoring import (
     MonitoringPair,
@@ -24,8 +24,16 @@ from finskillbench.domains.risk.objects.monitoring import (
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, draw, planned_portfolios
 from finskillbench.domains.risk.objects.recipes import RiskDate
 from finskillbench.domains.risk.objects.remediation import RemediationPair, remediation_pairs
-from finskillbench.domains.risk.objects.scenarios import ScenarioSet, build_scenarios
+from finskillbench.domains.risk.objects.scenarios import (
+    ScenarioSet,
+    build_scenarios,
+    economics,
+    is_history,
+    refuse_other_moves,
+)
 from finskillbench.domains.risk.objects.stress import StressPair, stress_pairs
+from finskillbench.domains.risk.own.mandates import mandates_in, stated_at
+from finskillbench.domains.risk.own.scenarios import SCENARIOS, scenarios_in
 from finskillbench.engines.risk.exposures import Exposure, ranked
 from finskillbench.engines.risk.portfolio import required
 from finskillbench.engines.risk.stress import scenario_from
@@ -47,8 +55,9 @@ class RiskObjects:
     Attributes
     ----------
     portfolios : in the order of their ids, which says nothing of their types.
+    mandates : as stated, before they are fitted to a date.
     dates : the market and the fitted mandates of each date.
-    scenarios : replays, and hypothetical scenarios as the catalog has them.
+    scenario_catalog : as stated; scenarios : replays, and the hypothetical ones of it.
     identification : each portfolio with the list of its exposures.
     monitoring : each portfolio with three mandates, its home first, one of each tier.
     monitored : the pairs of these that constraint monitoring asks about; no other subtask may tell their verdicts.
@@ -58,7 +67,9 @@ class RiskObjects:
     """
 
     portfolios: tuple[PortfolioCase, ...]
+    mandates: MandateCatalog
     dates: Mapping[date, RiskDate]
+    scenario_catalog: ScenarioCatalog
     scenarios: ScenarioSet
     identification: tuple[ListedPortfolio, ...]
     monitoring: tuple[MonitoringPair, ...]
@@ -99,12 +110,15 @@ def construct(context: BuildContext, settings: RiskSettings) -> RiskObjects:
     ------
     SourceError : where the panels carry no such portfolio, mandate or scenario.
     """
-    scenarios = build_scenarios(context.panels, scenario_catalog(), context.notes)
+    stated = scenarios_in(context.catalog)
+    _examine_own(context)
+    scenarios = build_scenarios(context.panels, stated, context.notes)
     planned = planned_portfolios(context, settings)
     regimes = Counter(context.panels.regimes[day] for day in context.panels.risk_dates)
     if len(regimes) < len(settings["regimes"]):
         context.notes.append(f"The risk portfolios spread over the regimes there are: {', '.join(sorted(regimes))}.")
-    dates = _dates(context, scenarios)
+    mandates = mandates_in(context.catalog)
+    dates = _dates(context, scenarios, mandates)
     cases = _named(context, [draw(context, plan, dates, settings) for plan in planned])
     against, band = against_mandates(cases, dates), settings["grey_band"]
     pool = [pair for case in cases for pair in monitoring_pairs(context, case, against[case.portfolio_id], band)]
@@ -113,7 +127,9 @@ def construct(context: BuildContext, settings: RiskSettings) -> RiskObjects:
     unasked = [case for case in cases if case.portfolio_id not in asked]
     return RiskObjects(
         portfolios=cases,
+        mandates=mandates,
         dates=dates,
+        scenario_catalog=stated,
         scenarios=scenarios,
         identification=tuple(ListedPortfolio(case, ranked(case.portfolio, case.market)) for case in cases),
         monitoring=tuple(pool),
@@ -123,15 +139,29 @@ def construct(context: BuildContext, settings: RiskSettings) -> RiskObjects:
     )
 
 
-def _dates(context: BuildContext, scenarios: ScenarioSet) -> dict[date, RiskDate]:
+def _examine_own(context: BuildContext) -> None:
+    """Refuse what the market contradicts in a user's scenarios; what economics does is for the reader to know."""
+    own = context.catalog.of(SCENARIOS)
+    if own is None:
+        return
+    refuse_other_moves(context.panels, own.replays, own.places)
+    if own.replays and not is_history(context.panels, scenario_catalog()):
+        context.notes.append("Own replays are left out: the market is fictional, and its own drawdowns are replayed.")
+    for one in own.hypothetical:
+        context.notes.extend(f"The own scenario {one['scenario_id']}: {broken}." for broken in economics(one))
+
+
+def _dates(context: BuildContext, scenarios: ScenarioSet, catalog: MandateCatalog) -> dict[date, RiskDate]:
     """The market of each date with the mandates fitted to it; what had to be widened becomes a note."""
-    catalog = mandate_catalog()
     dates: dict[date, RiskDate] = {}
     for as_of in context.panels.risk_dates:
         market = context.panels.snapshot(as_of)
         weights = capped_benchmark(required(market.benchmark, "benchmark weights"), catalog["benchmark"])
         market = replace(market, benchmark=weights, factor_volatility=_factor_volatility(context, as_of))
-        fitted = {one["mandate_id"]: fit(one, as_of, market, catalog) for one in catalog["mandates"]}
+        fitted = {
+            one["mandate_id"]: fit(one, as_of, market, catalog, stated_at(context.catalog, one["mandate_id"]))
+            for one in catalog["mandates"]
+        }
         hypothetical = tuple(scenario_from(one) for one in scenarios.hypothetical_at(market))
         dates[as_of] = RiskDate(market, fitted, hypothetical)
     context.notes.extend(notes_on([(day, one) for day, at in dates.items() for one in at.mandates.values()]))

@@ -1,8 +1,8 @@
-"""The twelve mandates of the catalog, each set against its benchmark on a date, and proved to be one that can be kept.
+"""The mandates of a build, each set against its benchmark on a date, and proved to be one that can be kept.
 
 Nobody gives a manager a mandate that its own benchmark breaks. The benchmark is the universe by market capitalisation
 with a cap on single names, as capped indices are; a limit of the catalog is raised, where it must be, to what the
-benchmark measures and the room that the catalog leaves above it.
+benchmark measures and the room that the catalog leaves above it. A user's own mandates are held as they are stated.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import numpy as np
 from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.domains.risk.catalogs import BenchmarkRule, MandateCatalog, MandateEntry
 from finskillbench.domains.risk.objects.placement import place, tightened
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, Constraint, Kind, Mandate, mandate_from
 from finskillbench.engines.risk.monitor import measure_all
 from finskillbench.engines.risk.portfolio import Market, required
-from finskillbench.errors import SourceError
+from finskillbench.engines.risk.remediation import nearest
+from finskillbench.errors import InputError, SourceError
 
 TIERS = ("easy", "medium", "hard")
 _ROOM_SHARE, _ROOM_LEAST = 0.02, 0.001
@@ -69,13 +71,20 @@ def capped_benchmark(weights: Floats, rule: BenchmarkRule) -> Floats:
     return capped
 
 
-def fit(entry: MandateEntry, as_of: date, market: Market, catalog: MandateCatalog) -> FittedMandate:
+def fit(
+    entry: MandateEntry, as_of: date, market: Market, catalog: MandateCatalog, where: str | None = None
+) -> FittedMandate:
     """The catalog's mandate at a date, consistent with the benchmark of its market and with its universe.
+
+    One that is held as stated is not made so: it is proved to be one that can be kept. `where` is where a user states
+    it.
 
     Raises
     ------
     SourceError : where no portfolio of the universe keeps it.
     """
+    if entry.get("as_stated"):
+        return _as_stated(entry, as_of, market, where)
     stated = _counted(mandate_from(entry), market)
     mandate = _beside_benchmark(stated, market, {**catalog["room"], **entry.get("room", {})})
     support = _support(mandate, market)
@@ -89,10 +98,44 @@ def fit(entry: MandateEntry, as_of: date, market: Market, catalog: MandateCatalo
             widened = tuple(Widening(a.kind, _limit(a), _limit(b)) for a, b in changes if a != b)
             return FittedMandate(attainable, entry["tier"], witness, widened)
     raise SourceError(
-        f"panels at {as_of}",
-        f"no portfolio of the {len(market.tickers)} names keeps the mandate {mandate.mandate_id}",
-        remedy="add names to the universe, or loosen the mandate in domains/risk/catalog/mandates.json",
+        where or f"panels at {as_of}",
+        f"no portfolio of the {len(market.tickers)} names of {as_of} keeps the mandate {mandate.mandate_id}",
+        remedy=f"add names to the universe, or {'loosen it' if where else 'bring own mandates by --catalog'}",
     )
+
+
+def _as_stated(entry: MandateEntry, as_of: date, market: Market, where: str | None) -> FittedMandate:
+    mandate = mandate_from(entry)
+    witness = _witness(mandate, market)
+    if witness is not None:
+        return FittedMandate(mandate, entry["tier"], witness, ())
+    alone = [one.kind for one in mandate.constraints if _witness(_without(mandate, one.kind), market) is not None]
+    raise SourceError(
+        where or f"panels at {as_of}",
+        f"no portfolio of the {len(market.tickers)} names of {as_of} keeps the mandate {mandate.mandate_id}",
+        remedy=f"loosen {' or '.join(alone) or 'several of its limits'}, or add names to the universe",
+    )
+
+
+def _witness(mandate: Mandate, market: Market) -> Floats | None:
+    """A portfolio (n,) without trades that keeps a mandate: with room to every limit, else the benchmark's nearest."""
+    try:
+        mandate.check(len(market.tickers))
+    except InputError:
+        return None
+    found = [_closest(mandate, market, _support(mandate, market))]
+    if found[0] is None:
+        try:
+            found.append(nearest(mandate, market, required(market.benchmark, "benchmark weights")).weights)
+        except (InfeasibleError, UndecidedError):
+            return None
+    for weights in found:
+        if weights is not None:
+            cash = np.array([1 - weights.sum()])
+            excess = measure_all(weights[None], cash, np.zeros(1), mandate, market)[1]
+            if (excess <= COMPLIANCE_TOLERANCE).all():
+                return weights
+    return None
 
 
 def _counted(mandate: Mandate, market: Market) -> Mandate:

@@ -93,9 +93,10 @@ def monitoring_pairs(
     fitting = rng.random() < _BEST_FITTING
     chosen = [against[case.home]]
     for tier in TIERS:
-        if tier == chosen[0].tier:
+        of_tier = [one for one in against.values() if one.tier == tier]
+        if tier == chosen[0].tier or not of_tier:
             continue
-        mixed = permuted([one for one in against.values() if one.tier == tier], rng)
+        mixed = permuted(of_tier, rng)
         best = min(mixed, key=lambda one: (one.margin < band, len(one.violations) if fitting else 0))
         chosen.append(best if best.margin >= band else max(mixed, key=lambda one: one.margin))
     return chosen

@@ -125,7 +125,7 @@ def draw(
         f"panels at {plan.as_of}",
         f"the {len(dates[plan.as_of].market.tickers)} names allow no {plan.type} portfolio, there or elsewhere in the "
         f"regime {plan.regime}",
-        remedy="add names to the universe, or change what is planted in domains/risk/catalog/risk.json",
+        remedy="add names to the universe, or with own mandates by --catalog looser ones",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains.risk.catalogs import ReplayEntry, ScenarioCatalog
+from finskillbench.domains.risk.catalogs import ReplayEntry, ScenarioCatalog, scenario_catalog
 from finskillbench.domains.risk.inputs import ScenarioInput
 from finskillbench.engines.risk.portfolio import Market, Portfolio, required
 from finskillbench.engines.risk.stress import apply, scenario_from
-from finskillbench.errors import SourceError
+from finskillbench.errors import CatalogError, SourceError
 from finskillbench.panels import Panels
 
 REPLAY = "historical_replay"
@@ -91,15 +91,38 @@ def build_scenarios(panels: Panels, catalog: ScenarioCatalog, notes: list[str]) 
 
 def is_history(panels: Panels, catalog: ScenarioCatalog) -> bool:
     """Whether the market moved in the windows of the catalog as it did in fact; those not covered are not asked."""
+    return not any(_otherwise(panels, entry) for entry in catalog["replays"])
+
+
+def _otherwise(panels: Panels, entry: ReplayEntry) -> str:
+    """How the market moved in a window where it moved otherwise than the entry says; empty where it is not covered."""
     covered = panels.prices["date"][0], panels.prices["date"][-1]
-    for entry in catalog["replays"]:
-        start, end = date.fromisoformat(entry["start"]), date.fromisoformat(entry["end"])
-        if not covered[0] <= start < end <= covered[1]:
-            continue
-        window = panels.factors.filter(pl.col("date").is_between(start, end))["mkt_rf"]
-        if abs(100 * (float((window + 1).product()) - 1) - entry["market_pct"]) > _AS_IN_FACT:
-            return False
-    return True
+    start, end = date.fromisoformat(entry["start"]), date.fromisoformat(entry["end"])
+    if not covered[0] <= start < end <= covered[1]:
+        return ""
+    window = panels.factors.filter(pl.col("date").is_between(start, end))["mkt_rf"]
+    moved = 100 * (float((window + 1).product()) - 1)
+    return f"{moved:+.1f} %" if abs(moved - entry["market_pct"]) > _AS_IN_FACT else ""
+
+
+def refuse_other_moves(panels: Panels, replays: Sequence[ReplayEntry], places: Mapping[str, str]) -> None:
+    """Refuse a user's replay of which the market says another move; a fictional market is not asked.
+
+    Raises
+    ------
+    CatalogError : naming every such replay by its place in the user's file.
+    """
+    if not is_history(panels, scenario_catalog()):
+        return
+    moves = {entry["scenario_id"]: (entry, moved) for entry in replays if (moved := _otherwise(panels, entry))}
+    if moves:
+        raise CatalogError(
+            [
+                f"{places[name]}: market_pct is {entry['market_pct']:+.1f}, and the market of the raw files moved by "
+                f"{moved} beyond cash from {entry['start']} to {entry['end']}; correct it, or the dates"
+                for name, (entry, moved) in moves.items()
+            ]
+        )
 
 
 def drawdowns(panels: Panels, count: int) -> list[ReplayEntry]:
@@ -149,7 +172,7 @@ def _refuse_unknown_sectors(panels: Panels, catalog: ScenarioCatalog) -> None:
             raise SourceError(
                 "universe",
                 f"the sector {unknown[0]} has no sensitivity in the scenario {entry['scenario_id']}",
-                remedy="use the sectors of sources/universe.json",
+                remedy="give it one; 0 where it moves with the market",
             )
 
 
