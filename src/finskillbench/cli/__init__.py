@@ -18,6 +18,7 @@ from finskillbench.cli import (
     handout,
     options,
     plan,
+    read,
     run,
     score,
     skills,
@@ -43,6 +44,7 @@ app.add_typer(data.app, name="data")
 app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.command("plan", epilog=plan.EXAMPLE)(options.command(plan.plan, plan.PlanOptions))
 app.command("run", epilog=run.EXAMPLE)(options.command(run.run, options.RunOptions))
+app.command("read", epilog=read.EXAMPLE)(read.read)
 app.command("drive", epilog=agents.DRIVE_EXAMPLE)(options.command(agents.drive, agents.DriveOptions))
 app.command("serve", epilog=agents.SERVE_EXAMPLE)(agents.serve)
 app.command("merge", epilog=merge.EXAMPLE)(merge.merge)

@@ -87,6 +87,7 @@ def drive(options: DriveOptions) -> None:
             options.subtask or None,
             skills=options.folders,
             limit=options.limit,
+            sample=options.sample,
             epochs=options.epochs,
             seconds=options.seconds,
             calls=options.calls,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.options import Limit, Subtasks
+from finskillbench.cli.options import Limit, Sample, Subtasks
 from finskillbench.runs.handout import Layout
 
 EXAMPLE = """\b
@@ -39,6 +39,7 @@ def handout(
     ] = None,
     subtask: Subtasks = None,
     limit: Limit = None,
+    sample: Sample = None,
     layout: Annotated[
         Layout, typer.Option("--format", help="Plain folders, or tasks for `harbor run -p OUT`.")
     ] = Layout.FOLDERS,
@@ -74,6 +75,7 @@ def handout(
             subtask or None,
             skills=own,
             limit=limit,
+            sample=sample,
             layout=layout,
             image=image,
             progress=lambda done, total: progress("writing episodes", done, total),

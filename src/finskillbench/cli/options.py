@@ -28,6 +28,14 @@ Limit = Annotated[
         help="First episodes of each subtask. Default: as many as the full-run protocol takes of its domain.",
     ),
 ]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=console.LARGEST,
+        help="So many of these episodes in all, evenly over subtasks and by difficulty; a larger one holds a smaller.",
+    ),
+]
 EditionFolder = Annotated[
     Path | None,
     typer.Option("--edition", help="Folder of the edition; the default one is built into the user's cache."),
@@ -90,6 +98,7 @@ class ArmOptions:
     skill_python: SkillPython = None
     subtask: Subtasks = None
     limit: Limit = None
+    sample: Sample = None
     epochs: Epochs = 1
     allow_unconfined: AllowUnconfined = False
 
@@ -212,7 +221,7 @@ class RunOptions(ArmOptions):
         """The run folder: the one named, or one that belongs to all that decides what is run and how it comes out."""
         from finskillbench.runs.plan.defaults import run_folder
 
-        what = (self.models, self.conditions, self.subtask, self.limit, self.epochs)
+        what = (self.models, self.conditions, self.subtask, self.limit, self.sample, self.epochs)
         brought = {arm: [each.digest for each in given.packages.values()] for arm, given in self.given.items()}
         how = (self.seed, self.base_url, self.max_tokens, self.reasoning_effort)
         return self.out or run_folder(edition, *what, *how, self.shard, brought)

@@ -55,7 +55,9 @@ def plan(options: PlanOptions) -> None:
         folder = options.folder(loaded)
         arms = [parse_condition(name) for name in options.conditions]
         episodes = loaded.episodes(options.subtask or None)
-        work = make_plan(episodes, options.models, arms, limit=options.limit, epochs=options.epochs)
+        work = make_plan(
+            episodes, options.models, arms, limit=options.limit, sample=options.sample, epochs=options.epochs
+        )
         left, finished = left_to_run(folder, loaded, work, shard=part, retry_errors=options.retry_errors)
         estimates = estimate(
             loaded,

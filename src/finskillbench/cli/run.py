@@ -47,6 +47,7 @@ def perform(options: RunOptions) -> tuple[RunResult, Edition]:
             options.subtask or None,
             skills=options.folders,
             limit=options.limit,
+            sample=options.sample,
             epochs=options.epochs,
             seed=options.seed,
             max_concurrency=options.max_concurrency or runs.DEFAULT_CONCURRENCY,

@@ -17,7 +17,7 @@ from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.given import GIVEN_ARM
 from finskillbench.harness.skills.runner import check_guards, script_runner
 from finskillbench.harness.words.prompts import arm_prompt, task_prompt
-from finskillbench.runs.plan.items import choose_episodes
+from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.verdicts import judge
 from finskillbench.sandbox.runner import ScriptRunner
 
@@ -41,11 +41,7 @@ class Bench:
         InputError : the edition has none, or `limit` is below 1.
         EditionError : it was handed out without truth; told before a model is asked.
         """
-        if limit is not None and limit < 1:
-            raise InputError(f"limit is {limit}; it must be at least 1")
         chosen = choose_episodes(self.edition.episodes(sub_tasks), limit)
-        if not chosen:
-            raise InputError(f"{self.edition.path} has no episode of {', '.join(sub_tasks)}")
         self.edition.truth(chosen[0].task_id)
         return chosen
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.runs.plan.items import Item, choose_episodes, make_plan
+from finskillbench.runs.plan.choice import choose_episodes
+from finskillbench.runs.plan.items import Item, make_plan
 from finskillbench.runs.store.files import file_name
 
 ARMS = [Condition.NO_SKILL, Condition.CURATED]

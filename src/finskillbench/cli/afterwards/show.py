@@ -12,8 +12,8 @@ import typer
 
 EXAMPLE = """\b
 Examples:
-  finskillbench show runs/mine pc_con_001 --model baseline/reference --condition curated
-  finskillbench show runs/mine/trajectories/baseline-nop__no_skill/pc_con_001__0.json.gz --full"""
+  finskillbench show runs/mine TASK_ID --model baseline/reference --condition curated
+  finskillbench show runs/mine/trajectories/baseline-nop__no_skill/TASK_ID__0.json.gz --full"""
 
 
 def show(

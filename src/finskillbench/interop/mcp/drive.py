@@ -28,6 +28,7 @@ def drive(
     *,
     skills: Mapping[str, SkillFolder | Path | str] = MappingProxyType({}),
     limit: int | None = None,
+    sample: int | None = None,
     epochs: int = 1,
     seconds: float = SECONDS,
     calls: int = CALLS,
@@ -41,7 +42,7 @@ def drive(
 
     Parameters
     ----------
-    edition, conditions, subtasks, skills, limit, epochs, max_concurrency, allow_unconfined, out, progress : as of
+    edition, conditions, subtasks, skills, limit, sample, epochs, max_concurrency, allow_unconfined, out, progress : as
         `finskillbench.runs.execute.run.run`.
     command : the command line, with the places of `finskillbench.interop.mcp.command`.
     name : under which rows file the agent.
@@ -67,6 +68,7 @@ def drive(
             agents=[agent],
             skills=skills,
             limit=limit,
+            sample=sample,
             epochs=epochs,
             max_concurrency=max_concurrency,
             max_cost=max_cost,

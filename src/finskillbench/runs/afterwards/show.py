@@ -125,7 +125,7 @@ def comparison(truth: Truth, answer: str | None, *, most: int | None = SHOWN_LIN
     for leaf in shown:
         expected = "(nothing)" if leaf.absent == "first" else _value(leaf.first)
         got = "(nothing)" if leaf.absent == "second" else _value(leaf.second)
-        yield Line(_printable(f"{'  ' if leaf.agrees else '! '}{leaf.path:<{wide}}  {expected:>14}  {got:>14}"))
+        yield Line(printable(f"{'  ' if leaf.agrees else '! '}{leaf.path:<{wide}}  {expected:>14}  {got:>14}"))
     if len(shown) < len(leaves):
         wrong = sum(not leaf.agrees for leaf in leaves)
         yield Line(f"   ... ({len(leaves)} values in all, {wrong} differ; --full shows them)")
@@ -189,7 +189,7 @@ def _turn(call: CallRecord) -> str:
 
 def _not_run(records: Sequence[ToolRecord]) -> Iterator[Line]:
     if records:
-        yield Line(f"   not run, after the submission: {', '.join(_printable(record.name) for record in records)}")
+        yield Line(f"   not run, after the submission: {', '.join(printable(record.name) for record in records)}")
 
 
 def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterator[Line]:
@@ -205,8 +205,8 @@ def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterato
     yield Line(f"calls:     {trace.turns} of the model, {len(trace.tool_calls)} of tools, {trace.retries} retries")
     yield Line(f"seconds:   {trace.latency_seconds:.1f}")
     yield Line(f"incidents: {', '.join(trace.incidents) or 'none'}")
-    yield Line(f"skills:    {', '.join(map(_printable, trace.skills_loaded)) or 'none loaded'}")
-    yield Line(f"scripts:   {', '.join(map(_printable, trace.scripts_run)) or 'none run'}")
+    yield Line(f"skills:    {', '.join(map(printable, trace.skills_loaded)) or 'none loaded'}")
+    yield Line(f"scripts:   {', '.join(map(printable, trace.scripts_run)) or 'none run'}")
     if row is None:
         yield Line("verdict:   not known (the journal of its run has no line of it)")
         return
@@ -227,7 +227,7 @@ def _text(text: str, width: int, most: int | None) -> Iterator[Line]:
     for line in text.splitlines():
         # A line that would fill the room many times over is cut before it is wrapped.
         room = len(line) if most is None else width * (most - shown + 1)
-        for piece in textwrap.wrap(_printable(line[:room]), width, replace_whitespace=False) or [""]:
+        for piece in textwrap.wrap(printable(line[:room]), width, replace_whitespace=False) or [""]:
             if shown == most:
                 yield Line(f"   ... ({len(text):,} characters in all; --full shows them)")
                 return
@@ -235,7 +235,7 @@ def _text(text: str, width: int, most: int | None) -> Iterator[Line]:
             shown += 1
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """The text without characters that would command a terminal."""
     return "".join(each if each.isprintable() or each == "\t" else f"\\x{ord(each):02x}" for each in text)
 

@@ -96,6 +96,7 @@ async def arun(
     agents: Sequence[Agent | Solve] = (),
     skills: Mapping[str, SkillFolder | Path | str] = MappingProxyType({}),
     limit: int | None = None,
+    sample: int | None = None,
     tasks: Sequence[str] | None = None,
     epochs: int = 1,
     seed: int = 0,
@@ -123,7 +124,7 @@ async def arun(
         `finskillbench.harness.skills.given`.
     agents : async functions of `(task, tools)`, or `Agent` objects: see `finskillbench.harness.agents`.
     subtasks : names; None takes every subtask of the edition.
-    limit : first episodes of each subtask; None takes the number of the full-run protocol.
+    limit, sample : episodes of each subtask and in all, as of `finskillbench.runs.plan.choice.choose_episodes`.
     tasks : task ids of the plan to run now, leaving the others to later calls; None: all of them.
     epochs : repeats of each episode.
     seed : part of the run's identity; handed to providers that take one.
@@ -155,7 +156,7 @@ async def arun(
     given = read_given(skills)
     arms = [parse_condition(name) for name in (*conditions, *(arm for arm in given if arm not in conditions))]
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
-    plan = make_plan(edition.episodes(wanted), list(models_by_name), arms, limit=limit, epochs=epochs)
+    plan = make_plan(edition.episodes(wanted), list(models_by_name), arms, limit=limit, sample=sample, epochs=epochs)
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
     _check_tasks(tasks, plan, arms)
     mounts = mount_all(arms, given)
@@ -167,6 +168,7 @@ async def arun(
             conditions=tuple(arms),
             subtasks=wanted,
             limit=limit,
+            sample=sample,
             epochs=epochs,
             seed=seed,
             base_url=options.base_url,

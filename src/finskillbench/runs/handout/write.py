@@ -25,7 +25,7 @@ from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.runs.handout import Layout, harbor
-from finskillbench.runs.plan.items import choose_episodes
+from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.store.files import file_name
 
 RECORD, ANSWER = "handout.json", "answer.json"
@@ -75,6 +75,7 @@ def hand_out(
     *,
     skills: Mapping[str, SkillFolder | Path | str] = MappingProxyType({}),
     limit: int | None = None,
+    sample: int | None = None,
     layout: Layout = Layout.FOLDERS,
     image: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -90,19 +91,17 @@ def hand_out(
     condition : an arm that gives an agent documents or scripts, or nothing.
     subtasks : names; None takes every subtask of the edition.
     skills : folders of skills by NAME, for a `condition` of `skill:NAME`.
-    limit : first episodes of each subtask; None takes the number of the full-run protocol.
+    limit, sample : as of `finskillbench.runs.plan.choice.choose_episodes`.
     layout : the shape of a folder.
     image : what the images of Harbor's tasks start from; with scripts of skills one that has finskillbench.
     progress : called with the episodes that are written, and all of them.
 
     Raises
     ------
-    InputError : no such arm or subtask, an arm that no folder can give, a `limit` below 1, no episode, an
+    InputError : no such arm or subtask, an arm that no folder can give, a number that does not fit, no episode, an
         image that does not fit, or an `out` that is not empty or cannot be written. Nothing is left half-written.
     EditionError : the panels cannot be read.
     """
-    if limit is not None and limit < 1:
-        raise InputError(f"limit is {limit}; it must be at least 1")
     mounted = _mounted(condition, read_given(skills, run_here=False))
     if layout is Layout.HARBOR:
         run = mounted.arm.scripts and any(package.scripts for package in mounted.packages.values())
@@ -110,9 +109,7 @@ def hand_out(
     elif image is not None:
         raise InputError("--image is of Harbor's tasks; add --format harbor")
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
-    episodes = choose_episodes(edition.episodes(wanted), limit)
-    if not episodes:
-        raise InputError("the edition has no episode of the chosen subtasks")
+    episodes = choose_episodes(edition.episodes(wanted), limit, sample)
     record = Record(layout=layout, edition=edition.digest, condition=condition, mount=mounted.digest)
     names = {episode.task_id: file_name(episode.task_id) for episode in episodes}
     # Compared without case: some file systems do not tell Task-1 from task-1.

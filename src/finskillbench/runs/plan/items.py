@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
 
-from finskillbench.domains import domain
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ArmName
+from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.store.files import file_name
 
 
@@ -68,24 +67,13 @@ def list_items(
     )
 
 
-def choose_episodes(episodes: Sequence[Episode], limit: int | None) -> tuple[Episode, ...]:
-    """The first `limit` episodes of each subtask, in order; None takes the full-run protocol's number."""
-    taken: Counter[str] = Counter()
-    chosen: list[Episode] = []
-    for episode in episodes:
-        most = limit if limit is not None else domain(episode.skill).protocol_episodes
-        if taken[episode.sub_task] < most:
-            taken[episode.sub_task] += 1
-            chosen.append(episode)
-    return tuple(chosen)
-
-
 def make_plan(
     episodes: Sequence[Episode],
     models: Sequence[str],
     conditions: Sequence[str],
     *,
     limit: int | None = None,
+    sample: int | None = None,
     epochs: int = 1,
 ) -> Plan:
     """List the work of a run.
@@ -94,15 +82,13 @@ def make_plan(
     ----------
     episodes : the edition's episodes of the wanted subtasks, in file order.
     models, conditions : names, each at most once.
-    limit : episodes per subtask, >= 1; None: the full-run protocol.
+    limit, sample : as of `finskillbench.runs.plan.choice.choose_episodes`.
     epochs : repeats of each episode, >= 1.
 
     Raises
     ------
-    InputError : nothing to do, a number below 1, a name given twice, or names that would share a file.
+    InputError : nothing to do, a number that does not fit, a name given twice, or names that would share a file.
     """
-    if limit is not None and limit < 1:
-        raise InputError(f"limit is {limit}; it must be at least 1")
     if epochs < 1:
         raise InputError(f"epochs is {epochs}; it must be at least 1")
     for what, names in (("model", models), ("condition", conditions)):
@@ -110,9 +96,7 @@ def make_plan(
             raise InputError(f"no {what} was chosen; name at least one")
         if len(set(names)) < len(names):
             raise InputError(f"a {what} was given twice: {', '.join(names)}")
-    chosen = choose_episodes(episodes, limit)
-    if not chosen:
-        raise InputError("the edition has no episode of the chosen subtasks")
+    chosen = choose_episodes(episodes, limit, sample)
     items = list_items(models, conditions, [episode.task_id for episode in chosen], epochs)
     # Compared without case: some file systems do not tell Run-1 from run-1.
     if len({item.trajectory.lower() for item in items}) < len(items):

@@ -32,6 +32,7 @@ class Arguments:
     conditions: tuple[ArmName, ...]
     subtasks: tuple[str, ...] | None
     limit: int | None
+    sample: int | None
     epochs: int
     seed: int
     base_url: str | None

@@ -1,0 +1,119 @@
+"""`finskillbench read`: an episode as an agent will see it, before anything is run."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from finskillbench.cli.options import Skills
+
+if TYPE_CHECKING:
+    from finskillbench.edition import Edition
+    from finskillbench.episode import Episode
+    from finskillbench.harness.seat import Seat
+
+EXAMPLE = """\b
+Examples:
+  finskillbench read editions/seven
+  finskillbench read editions/seven TASK_ID --condition curated
+  finskillbench read editions/seven TASK_ID --field covariance"""
+
+
+def read(
+    edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
+    task_id: Annotated[str | None, typer.Argument(help="Task of the episode; left out, all are listed.")] = None,
+    condition: Annotated[str, typer.Option(help="As of run.")] = "no_skill",
+    skills: Skills = None,
+    field: Annotated[str | None, typer.Option(help="Print what get_task_data returns for this field.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Messages and tools as JSON, as a model gets them.")] = False,
+) -> None:
+    """Print what an agent sees of an episode: the prompt, the tools it is offered and the fields it can ask for."""
+    import orjson
+
+    from finskillbench.edition import load_edition
+    from finskillbench.errors import InputError
+    from finskillbench.harness.conditions import mount_all, parse_condition
+    from finskillbench.harness.seat import Seat, Surroundings
+    from finskillbench.harness.skills.given import parse_skills, read_given
+    from finskillbench.harness.trace import OURS
+    from finskillbench.runs.execute.material import prepare
+
+    loaded = load_edition(edition)
+    if task_id is None:
+        if field is not None or as_json:
+            raise InputError("--field and --json are of one episode; name its task")
+        for each in loaded.episodes():
+            typer.echo(f"{each.task_id}  {each.sub_task}  {each.difficulty}  {each.as_of_date}")
+        return
+    episode = _find(loaded, task_id)
+    given = read_given(parse_skills(skills or ()), run_here=False)
+    arm = next(iter(given), parse_condition(condition))
+    mounted = mount_all([arm], given)[arm]
+    seat = Seat("reader", OURS, prepare(loaded, episode).under(mounted), Surroundings(filings=loaded.filings))
+    try:
+        if field is not None:
+            typer.echo(asyncio.run(_field(seat, field)))
+        elif as_json:
+            seen = {"messages": [{"role": m.role, "content": m.content} for m in seat.messages], "tools": seat.tools}
+            typer.echo(orjson.dumps(seen, option=orjson.OPT_INDENT_2).decode())
+        else:
+            _print(seat, episode)
+    finally:
+        seat.toolbox.close()
+
+
+def _find(edition: Edition, task_id: str) -> Episode:
+    from difflib import get_close_matches
+
+    from finskillbench.errors import InputError
+
+    by_id = {episode.task_id: episode for episode in edition.episodes()}
+    if task_id not in by_id:
+        like = get_close_matches(task_id, by_id, n=3) or list(by_id)[:3]
+        raise InputError(f"{edition.path}: has no task {task_id!r}; there are {', '.join(like)}")
+    return by_id[task_id]
+
+
+async def _field(seat: Seat, name: str) -> str:
+    """What an agent that asks for a field is answered.
+
+    Raises
+    ------
+    InputError : there is no such field.
+    """
+    import orjson
+
+    from finskillbench.errors import InputError
+    from finskillbench.harness.model import ToolCall
+
+    arguments = orjson.dumps({"field": name}).decode()
+    text, outcome, _ = await seat.serve(ToolCall("1", "get_task_data", arguments), seat.tools)
+    if outcome != "ok":
+        told = orjson.loads(text)
+        raise InputError(
+            "; ".join([told["error"], *(f"{key}: {', '.join(told[key])}" for key in told if key != "error")])
+        )
+    return text
+
+
+def _print(seat: Seat, episode: Episode) -> None:
+    from finskillbench.runs.afterwards.show import printable
+
+    for message in seat.messages:
+        _heading(message.role)
+        for line in message.content.splitlines():
+            typer.echo(printable(line))
+    _heading("tools")
+    for tool in seat.tools:
+        typer.echo(f"{tool.name}({', '.join(tool.parameters['properties'])})")
+        for line in tool.description.splitlines():
+            typer.echo(f"    {printable(line)}")
+    _heading("fields")
+    typer.echo(printable(", ".join(episode.input)))
+
+
+def _heading(text: str) -> None:
+    typer.secho(f"\n--- {text}", bold=True)
