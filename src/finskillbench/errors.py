@@ -65,13 +65,15 @@ class Cause(StrEnum):
 class ProviderError(FinSkillBenchError):
     """A model provider failed.
 
-    `retry_after` is the wait in seconds that the provider asked for, None where it asked for none.
+    `retry_after` is the wait in seconds that the provider asked for, None where it asked for none. `seconds` is what
+    the failed call took, set by whoever knows that apart from what it had waited for before.
     """
 
     def __init__(self, message: str, cause: Cause, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.cause = cause
         self.retry_after = retry_after
+        self.seconds: float | None = None
 
 
 class RunStoppedError(FinSkillBenchError):

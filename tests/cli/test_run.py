@@ -17,7 +17,7 @@ from finskillbench.edition import load_edition
 from finskillbench.errors import InputError
 from finskillbench.runs.execute.run import RunResult
 from finskillbench.runs.plan import defaults
-from finskillbench.runs.store.rows import to_frame
+from finskillbench.runs.store.rows import TIMINGS, to_frame
 from finskillbench.runs.store.version import scorer_version
 
 NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
@@ -215,7 +215,7 @@ def test_shards_are_run_and_merged(edition: Path, capsys: pytest.CaptureFixture[
     capsys.readouterr()
     assert cli.main(["merge", "all", "part2", "part1"]) == 0
     assert capsys.readouterr().out == "Rows:         all/rows.parquet\nEpisodes:     9 of 9\n"
-    rows = [pl.read_parquet(Path(name) / "rows.parquet").drop("latency_seconds") for name in ("all", "whole")]
+    rows = [pl.read_parquet(Path(name) / "rows.parquet").drop(TIMINGS) for name in ("all", "whole")]
     assert rows[0].equals(rows[1])
 
     assert cli.main(["merge", "some", "part1"]) == 1

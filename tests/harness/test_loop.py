@@ -1,6 +1,9 @@
 """The rules of the loop, one test each."""
 
+from datetime import timedelta
+
 import orjson
+import pytest
 
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.conditions import MAX_TURNS
@@ -71,7 +74,34 @@ def test_tokens_turns_and_time_are_counted(scripted, play) -> None:
     # One tick of the clock at the start, two a model call and two a tool call, one at the end.
     assert [record.seconds for record in trace.model_calls] == [1.0, 1.0]
     assert [record.seconds for record in trace.tool_calls] == [1.0, 1.0]
-    assert trace.latency_seconds == 9.0
+    assert (trace.latency_seconds, trace.queue_seconds, trace.retry_seconds) == (9.0, 0.0, 0.0)
+    assert trace.finished - trace.started == timedelta(seconds=9)
+
+
+def test_what_a_call_waited_and_what_failed_are_no_latency(scripted, play) -> None:
+    """A call takes a tick where nobody says what it took itself, a wait after a failure another one."""
+    slow_down, known = ProviderError("429", Cause.RATE_LIMIT), ProviderError("503", Cause.SERVER)
+    known.seconds = 0.25
+    turns = [slow_down, known, Turn("hm", seconds=0.5), Turn("hm", seconds=7.0), Turn(tool_calls=(SUBMIT,))]
+    trace = play(scripted(turns))
+    assert [record.seconds for record in trace.model_calls] == [0.5, 1.0, 1.0]
+    assert [record.queue_seconds for record in trace.model_calls] == [0.75 + 0.5, 0.0, 0.0]
+    assert [record.retry_seconds for record in trace.model_calls] == [1.0 + 1.0 + 0.25 + 1.0, 0.0, 0.0]
+    assert (trace.queue_seconds, trace.retry_seconds) == (1.25, 3.25)
+    whole = trace.latency_seconds + trace.queue_seconds + trace.retry_seconds
+    assert trace.finished == trace.started + timedelta(seconds=whole)
+
+
+def test_the_time_of_a_call_that_failed_for_good_is_none_of_the_latency(scripted, play) -> None:
+    trace = play(scripted([ProviderError("401", Cause.AUTH)]))
+    # A tick before the call and one after it.
+    assert (trace.ended, trace.latency_seconds, trace.retry_seconds) == ("error", 2.0, 1.0)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_an_impossible_time_is_measured_instead(scripted, play, seconds: float) -> None:
+    trace = play(scripted([Turn(tool_calls=(SUBMIT,), seconds=seconds)]))
+    assert [record.seconds for record in trace.model_calls] == [1.0]
 
 
 def test_an_unknown_price_stays_unknown(scripted, play) -> None:

@@ -1,7 +1,7 @@
 """A row to change in tests."""
 
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from finskillbench.episode import Profile, Status
@@ -12,6 +12,7 @@ ROW = sealed(
     Row(
         model="m",
         harness="finskillbench",
+        provider="test",
         domain="portfolio_construction",
         condition=Condition.CURATED,
         task_id="t0",
@@ -28,6 +29,7 @@ ROW = sealed(
         scoring_method="x",
         scoring_details="{}",
         episodes=2,
+        turns=2,
         total_input_tokens=1_000,
         total_cached_tokens=0,
         total_output_tokens=50,
@@ -41,10 +43,15 @@ ROW = sealed(
         error_cause=None,
         incidents=(),
         retries=0,
+        started=datetime(2026, 1, 1, tzinfo=UTC),
+        ended=datetime(2026, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC),
         latency_seconds=0.5,
+        queue_seconds=0.75,
+        retry_seconds=0.25,
         edition="e" * 64,
         mount="f" * 64,
         code_version="0",
+        commit=None,
         scorer_version="0",
         answer_digest=None,
         digest="",

@@ -52,11 +52,12 @@ def clean_turn(turn: Turn, redact: Callable[[str], str] = lambda text: text) -> 
     text = cleaned(turn.text)
     served = None if turn.served_model is None else name(turn.served_model)
     usage = turn.usage if possible(turn.usage) else Usage()
+    seconds = turn.seconds if turn.seconds is not None and 0.0 <= turn.seconds < math.inf else None
     said = text == turn.text and calls == turn.tool_calls
-    if said and served == turn.served_model and usage is turn.usage:
+    if said and served == turn.served_model and usage is turn.usage and seconds == turn.seconds:
         return turn
     replay = turn.replay if said else None
-    return replace(turn, text=text, tool_calls=calls, served_model=served, usage=usage, replay=replay)
+    return replace(turn, text=text, tool_calls=calls, served_model=served, usage=usage, replay=replay, seconds=seconds)
 
 
 def possible(usage: Usage) -> bool:

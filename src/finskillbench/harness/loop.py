@@ -10,6 +10,7 @@ submission. Clock and sleep are passed in.
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from dataclasses import replace
 
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN, clean_turn
@@ -50,7 +51,8 @@ async def run_episode(model: Model, given: Assignment, surroundings: Surrounding
     SkillError : somebody altered the scratch space, so that what the agent saved is lost.
     RunStoppedError : the model takes no further call, by order of whoever runs it; the episode counts as not begun.
     """
-    return await Conversation(model, Seat(model.name, OURS, given, surroundings or Surroundings())).play()
+    provider: str | None = getattr(model, "provider", None)
+    return await Conversation(model, Seat(model.name, OURS, given, surroundings or Surroundings(), provider)).play()
 
 
 class Conversation:
@@ -67,10 +69,9 @@ class Conversation:
     async def play(self) -> Trace:
         """Play the episode to its end."""
         seat = self.seat
-        started = seat.around.clock()
         try:
             ended, failure = await self.outcome(self._converse())
-            return seat.trace(ended, failure, seat.around.clock() - started, turns=len(seat.calls))
+            return seat.trace(ended, failure, turns=len(seat.calls))
         finally:
             seat.toolbox.close()
 
@@ -109,10 +110,11 @@ class Conversation:
         self.offered = (SUBMIT_ANSWER,) if last else self.seat.tools
         if last:
             self.seat.messages.append(Message("user", LAST_TURN))
-        started = self.seat.around.clock()
+        queued, retried = self.seat.queue_seconds, self.seat.retry_seconds
         turn = self.turn = await self._generate(self.offered, SUBMIT_ANSWER.name if last else AUTO)
-        seconds = self.seat.around.clock() - started
-        self.seat.calls.append(CallRecord(number, seconds, turn.stop, turn.served_model, turn.usage))
+        queued, retried = self.seat.queue_seconds - queued, self.seat.retry_seconds - retried
+        seconds = turn.seconds or 0.0
+        self.seat.calls.append(CallRecord(number, seconds, queued, retried, turn.stop, turn.served_model, turn.usage))
         self.seat.usage += turn.usage
         if turn.stop != "done":
             self.seat.incidents.append(turn.stop)
@@ -124,8 +126,14 @@ class Conversation:
         return None
 
     async def _generate(self, offered: tuple[ToolSpec, ...], choice: str) -> Turn:
-        """One model call with its retries; whatever still fails is raised as a `FinSkillBenchError`."""
+        """One model call with its retries; whatever still fails is raised as a `FinSkillBenchError`.
+
+        The turn says how long it took. The seat counts what failed calls and waits after them took, and the rest of the
+        time, in which the call waited for a place, for the budget or for this process.
+        """
+        clock = self.seat.around.clock
         for attempt in range(MAX_RETRIES + 1):
+            started = clock()
             try:
                 made = await self.model.generate(tuple(self.seat.messages), offered, choice)
                 turn = clean_turn(made, self.seat.around.redact)
@@ -133,14 +141,17 @@ class Conversation:
                     self.seat.incidents.append("too_many_calls")
                 if not turn.usage.is_known and getattr(self.model, "price", None) is not None:
                     self.seat.incidents.append("usage_unknown")
-                return turn
+                return replace(turn, seconds=self._without_queue(clock() - started, turn.seconds))
             except ProviderError as error:
                 _LOG.debug("%s: a call of %s failed", self.seat.episode.task_id, self.model.name, exc_info=True)
                 self.seat.incidents.append(error.cause.value)  # a plain string: Polars would make an Enum of it
+                failed = clock()
+                self.seat.retry_seconds += self._without_queue(failed - started, error.seconds)
                 if not PROVIDER[error.cause].retried or attempt == MAX_RETRIES:
                     raise
                 self.seat.retries += 1
                 await self.seat.around.sleep(_wait(error, attempt))
+                self.seat.retry_seconds += clock() - failed
             except FinSkillBenchError:
                 raise
             except Exception as error:  # an adapter's bug costs one episode, not a run of thousands
@@ -148,6 +159,12 @@ class Conversation:
                 self.seat.incidents.append(Cause.ADAPTER.value)
                 raise ProviderError(f"{self.model.name}: {type(error).__name__}: {error}", Cause.ADAPTER) from error
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _without_queue(self, whole: float, known: float | None) -> float:
+        """What a call itself took of its whole time, where that is known; the rest is counted as waiting."""
+        taken = whole if known is None else min(known, whole)
+        self.seat.queue_seconds += whole - taken
+        return taken
 
     async def _serve(self, turn: Turn, offered: tuple[ToolSpec, ...], number: int) -> None:
         seat = self.seat

@@ -100,7 +100,8 @@ class Turn:
     """What one model call returned: text, tool calls in the order the model wants them run, and usage.
 
     `served_model` is the name that the provider says answered, where it says so; `replay` is what the adapter wants
-    back in the conversation, see `Message`.
+    back in the conversation, see `Message`. `seconds` is what the provider took, where whoever called it knows that
+    better than a clock around the call.
     """
 
     text: str = ""
@@ -109,6 +110,7 @@ class Turn:
     stop: Stop = "done"
     served_model: str | None = None
     replay: object | None = field(default=None, repr=False, compare=False)
+    seconds: float | None = None
 
 
 @runtime_checkable

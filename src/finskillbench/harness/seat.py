@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from finskillbench.episode import Episode
@@ -24,7 +25,10 @@ from finskillbench.redaction import redactor_of_process
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What an episode needs from outside; the defaults are the real clock and sleep, and the secrets of the process."""
+    """What an episode needs from outside; the defaults are the real ones: clocks, sleep, the secrets of the process.
+
+    `clock` measures how long things take, `now` is the time of day, in UTC.
+    """
 
     runner: Runner | None = None
     interpreters: Interpreters = field(default_factory=lambda: Interpreters(()))
@@ -32,6 +36,7 @@ class Surroundings:
     scratch_root: Path | None = None
     clock: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     redact: Callable[[str], str] = field(default_factory=redactor_of_process)
 
 
@@ -57,12 +62,14 @@ class Seat:
     """The place at which an episode is played: by a model in our loop, or by an agent with a loop of its own.
 
     `messages` is the conversation, `records` are the tool calls and `calls` the model calls, `incidents` what went
-    wrong, in order.
+    wrong, in order. `retry_seconds` is what failed calls and the waits after them took, `queue_seconds` what calls
+    waited before they were made. The episode's time begins here.
 
     Parameters
     ----------
     name : of whoever plays.
     harness : whose loop it is, as rows say it.
+    provider : who serves the model, if anybody says.
     given : the episode and the arm.
     around : script runner, interpreters, filings, scratch folder, clock and sleep.
 
@@ -72,8 +79,11 @@ class Seat:
     InputError : the arm shows documents in the prompt, and none of the packages of the episode's domain is mounted.
     """
 
-    def __init__(self, name: str, harness: str, given: Assignment, around: Surroundings) -> None:
-        self.name, self.harness = name, harness
+    def __init__(
+        self, name: str, harness: str, given: Assignment, around: Surroundings, provider: str | None = None
+    ) -> None:
+        self.name, self.harness, self.provider = name, harness, provider
+        self._started, self._clock_started = around.now(), around.clock()
         episode, mounted, memory = given.episode, given.mounted, given.memory
         self.episode, self.mounted, self.around = episode, mounted, around
         self.tools = tool_specs(mounted, episode.skill)
@@ -94,6 +104,7 @@ class Seat:
         self.calls: list[CallRecord] = []
         self.incidents: list[str] = []
         self.retries = 0
+        self.queue_seconds = self.retry_seconds = 0.0
         self.usage = FREE
 
     async def serve(self, call: ToolCall, offered: Sequence[ToolSpec]) -> tuple[str, CallOutcome, float]:
@@ -115,12 +126,14 @@ class Seat:
         """Note a call that came after the submission."""
         self.records.append(ToolRecord(turn, call.id, call.name, call.arguments, "not_run", 0.0, None))
 
-    def trace(self, ended: Ended, failure: FinSkillBenchError | None, latency: float, turns: int) -> Trace:
-        """The full record, after `turns` turns."""
+    def trace(self, ended: Ended, failure: FinSkillBenchError | None, turns: int) -> Trace:
+        """The full record, after `turns` turns; the episode's time ends here."""
+        whole = self.around.clock() - self._clock_started
         return Trace(
             task_id=self.episode.task_id,
             model=self.name,
             harness=self.harness,
+            provider=self.provider,
             condition=self.mounted.arm.condition,
             ended=ended,
             answer=self.toolbox.answer,
@@ -134,7 +147,10 @@ class Seat:
             turns=turns,
             retries=self.retries,
             usage=self.usage,
-            latency_seconds=latency,
+            started=self._started,
+            latency_seconds=whole - self.queue_seconds - self.retry_seconds,
+            queue_seconds=self.queue_seconds,
+            retry_seconds=self.retry_seconds,
             skills_loaded=tuple(self.toolbox.skills_loaded),
             scripts_run=tuple(self.toolbox.scripts_run),
             saved_skills=self.toolbox.saved_skills,

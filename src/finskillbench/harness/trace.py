@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Literal
 
 from finskillbench.episode import Submission
@@ -37,10 +38,16 @@ class ToolRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One answered model call: its wall time with its retries, its tokens, who answered and why it stopped."""
+    """One answered model call: its tokens, who answered and why it stopped.
+
+    `seconds` is what the provider took to answer, `queue_seconds` how long the call waited for a place, for the budget
+    or for this process, `retry_seconds` what failed tries and the waits after them took.
+    """
 
     turn: int
     seconds: float
+    queue_seconds: float
+    retry_seconds: float
     stop: Stop
     served_model: str | None
     usage: Usage
@@ -50,17 +57,23 @@ class CallRecord:
 class Trace:
     """The full record of one episode with one model under one arm.
 
-    `harness` says whose loop it was. `turns` counts model calls that were answered (of an agent that does not tell
-    them, its tool calls), `retries` the failures that were tried again; `incidents` names,
-    in order, every failure of `finskillbench.harness.failures` that was met. `error_cause` is the cause of the failure
-    that ended the episode, if one did. `latency_seconds` is the wall time of the whole episode. `prompt_digest` covers
-    the system and the task prompt, `mount_digest` the arm and its packages. `saved_skills` are the texts of the skills
-    that the agent had saved when it ended, by name.
+    `harness` says whose loop it was, `provider` who served the model (None: a program, or an agent's own affair).
+    `turns` counts model calls that were answered (of an agent that does not tell them, its tool calls), `retries` the
+    failures that were tried again; `incidents` names, in order, every failure of `finskillbench.harness.failures` that
+    was met. `error_cause` is the cause of the failure that ended the episode, if one did.
+
+    `started` is in UTC, None where nobody looked at a clock. `queue_seconds` is what model calls waited for a place,
+    for the budget or for this process, `retry_seconds` what failed calls and the waits after them took,
+    `latency_seconds` the rest of the time: answered calls and tools.
+
+    `prompt_digest` covers the system and the task prompt, `mount_digest` the arm and its packages. `saved_skills` are
+    the texts of the skills that the agent had saved when it ended, by name.
     """
 
     task_id: str
     model: str
     harness: str
+    provider: str | None
     condition: ArmName
     ended: Ended
     answer: str | None
@@ -74,12 +87,21 @@ class Trace:
     turns: int
     retries: int
     usage: Usage
+    started: datetime | None
     latency_seconds: float
+    queue_seconds: float
+    retry_seconds: float
     skills_loaded: tuple[str, ...]
     scripts_run: tuple[str, ...]
     saved_skills: Mapping[str, str]
     mount_digest: str
     prompt_digest: str
+
+    @property
+    def finished(self) -> datetime | None:
+        """When it was over, in UTC; the three times together lie between the start and this."""
+        seconds = self.latency_seconds + self.queue_seconds + self.retry_seconds
+        return None if self.started is None else self.started + timedelta(seconds=seconds)
 
     @property
     def submission(self) -> Submission:

@@ -26,7 +26,9 @@ def files(folder) -> set[str]:
 
 
 def timeless(trajectory: Trajectory) -> Trajectory:
-    return replace(trajectory, trace=replace(trajectory.trace, latency_seconds=0.0, tool_calls=(), model_calls=()))
+    times = dict.fromkeys(("latency_seconds", "queue_seconds", "retry_seconds"), 0.0)
+    trace = replace(trajectory.trace, started=None, tool_calls=(), model_calls=(), **times)
+    return replace(trajectory, trace=trace)
 
 
 @pytest.mark.slow

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from dataclasses import replace
 from importlib import import_module, resources
 from pathlib import Path
@@ -67,3 +69,64 @@ def test_scorers_of_other_packages_are_in_the_version(tmp_path: Path, monkeypatc
     with module.open("a") as file:
         file.write("\n")
     assert fresh() not in (ours, with_outside)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a package, which is taken for ours."""
+    package = tmp_path / "src" / "finskillbench"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (tmp_path / "notes.txt").write_text("")
+    # The machine's own settings, such as hooks and signatures, are none of this repository's.
+    for name, value in {"GLOBAL": os.devnull, "SYSTEM": os.devnull}.items():
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "begin")
+    monkeypatch.setattr(version.resources, "files", lambda name: package)
+    return tmp_path
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit() -> str | None:
+    return version.code_commit.__wrapped__()
+
+
+def test_a_checkout_has_its_commit_and_says_where_it_was_changed(checkout: Path) -> None:
+    package, head = checkout / "src" / "finskillbench", git(checkout, "rev-parse", "HEAD")
+    assert commit() == head
+    (checkout / "notes.txt").write_text("beside the package")
+    assert commit() == head
+    (package / "new.py").write_text("")
+    assert commit() == f"{head}-dirty"
+    (package / "new.py").unlink()
+    (package / "__init__.py").write_text("a = 1\n")
+    assert commit() == f"{head}-dirty"
+
+
+@pytest.mark.parametrize(
+    ("noted", "found"),
+    [
+        (None, None),
+        ('{"url": "file:///x", "dir_info": {"editable": true}}', None),
+        ('{"url": "https://x", "vcs_info": {"vcs": "git", "commit_id": "abc"}}', "abc"),
+        ("{", None),
+    ],
+)
+def test_an_installed_package_has_what_its_installer_noted(checkout: Path, monkeypatch, noted, found) -> None:
+    """An environment in somebody's own repository is no checkout of ours."""
+    git(checkout, "rm", "-q", "--cached", "src/finskillbench/__init__.py")
+
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return noted
+
+    monkeypatch.setattr(version, "distribution", lambda name: Installed())
+    assert commit() == found
+    monkeypatch.setenv("PATH", "")  # no git at all
+    assert commit() == found

@@ -48,12 +48,11 @@ class _Sitting:
 
     async def play(self) -> Trace:
         seat = self._seat
-        started = seat.around.clock()
         try:
             ended, failure = await self._outcome()
             if not seat.calls:
                 seat.usage = Usage()  # what an agent does not tell of costs is not known to be nothing
-            return seat.trace(ended, failure, seat.around.clock() - started, turns=len(seat.calls) or len(seat.records))
+            return seat.trace(ended, failure, turns=len(seat.calls) or len(seat.records))
         finally:
             seat.toolbox.close()
 
@@ -141,7 +140,8 @@ class _Sitting:
     def spent(self, usage: Usage, *, served_model: str | None = None) -> None:
         """As of `Tools`."""
         turn = clean_turn(Turn(usage=usage, served_model=served_model), self._seat.around.redact)
-        self._seat.calls.append(CallRecord(len(self._seat.calls) + 1, 0.0, turn.stop, turn.served_model, turn.usage))
+        number = len(self._seat.calls) + 1
+        self._seat.calls.append(CallRecord(number, 0.0, 0.0, 0.0, turn.stop, turn.served_model, turn.usage))
         self._seat.usage += turn.usage
 
 

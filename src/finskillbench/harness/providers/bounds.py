@@ -1,4 +1,4 @@
-"""Bounds on what a provider's server may send: no redirect, no compression, and so many bytes.
+"""Bounds on what a provider's server may send: no redirect, no compression, and so many bytes; and how long it takes.
 
 The clients of most providers follow redirects to any host, with the conversation and the key, and unpack whatever is
 packed. They stand on httpx or its successor, whose transport is the place where every byte passes.
@@ -7,6 +7,7 @@ packed. They stand on httpx or its successor, whose transport is the place where
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -19,8 +20,11 @@ class OversizedAnswerError(Exception):
     """An answer beyond the bound, or packed although plain text was asked for."""
 
 
-def bound_answers(client: object) -> bool:
-    """Bound every answer to a provider's client, once; False where it stands on another HTTP library."""
+def bound_answers(client: object, took: Callable[[float], None]) -> bool:
+    """Bound every answer to a provider's client, once; False where it stands on another HTTP library.
+
+    `took` is called, in the context of the request, with the seconds from its start to the last byte of its answer.
+    """
     http: Any = getattr(client, "_client", None)
     package = next((kind.__module__.partition(".")[0] for kind in type(http).__mro__ if _is_client(kind)), None)
     if package is None:
@@ -29,7 +33,7 @@ def bound_answers(client: object) -> bool:
     stream_type: Any = sys.modules[package].AsyncByteStream
     for transport in (http._transport, *http._mounts.values()):
         if transport is not None and not hasattr(transport, "is_bounded"):
-            transport.handle_async_request = _bounded(transport.handle_async_request, stream_type)
+            transport.handle_async_request = _bounded(transport.handle_async_request, stream_type, took)
             transport.is_bounded = True
     return True
 
@@ -38,12 +42,14 @@ def _is_client(kind: type) -> bool:
     return kind.__name__ == "AsyncClient" and kind.__module__.partition(".")[0] in _PACKAGES
 
 
-def _bounded(send: Callable[[Any], Awaitable[Any]], stream_type: Any) -> Callable[[Any], Awaitable[Any]]:
+def _bounded(
+    send: Callable[[Any], Awaitable[Any]], stream_type: Any, took: Callable[[float], None]
+) -> Callable[[Any], Awaitable[Any]]:
     class Bounded(stream_type):
         """A body that ends with an error where it passes the bound."""
 
-        def __init__(self, body: Any) -> None:
-            self._body = body
+        def __init__(self, body: Any, started: float) -> None:
+            self._body, self._started = body, started
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             seen = 0
@@ -52,6 +58,7 @@ def _bounded(send: Callable[[Any], Awaitable[Any]], stream_type: Any) -> Callabl
                 if seen > MAX_ANSWER_BYTES:
                     raise OversizedAnswerError(f"an answer of more than {MAX_ANSWER_BYTES >> 20} MiB")
                 yield chunk
+            took(time.perf_counter() - self._started)
 
         async def aclose(self) -> None:
             await self._body.aclose()
@@ -59,12 +66,13 @@ def _bounded(send: Callable[[Any], Awaitable[Any]], stream_type: Any) -> Callabl
     async def handle_async_request(request: Any) -> Any:
         # A packed body may unpack to a thousand times its size: none is asked for, and none is taken.
         request.headers["accept-encoding"] = "identity"
+        started = time.perf_counter()
         response = await send(request)
         packing = response.headers.get("content-encoding", "identity")
         if packing.lower() != "identity":
             await response.aclose()
             raise OversizedAnswerError(f"an answer packed as {packing[:40]!r}, which was not asked for")
-        response.stream = Bounded(response.stream)
+        response.stream = Bounded(response.stream, started)
         return response
 
     return handle_async_request

@@ -56,10 +56,16 @@ class _Exchange:
 
     call: ModelCall | None = None
     error: Exception | None = None
+    seconds: float | None = None
 
 
 _exchange: ContextVar[_Exchange] = ContextVar("finskillbench_exchange")
 """The request in flight."""
+
+
+def _took(seconds: float) -> None:
+    exchange = _exchange.get()
+    exchange.seconds = (exchange.seconds or 0.0) + seconds
 
 
 class Hosted:
@@ -122,7 +128,7 @@ class Hosted:
             if is_overflow(error):
                 return Turn(stop="context_overflow", usage=FREE)
             raise provider_error(error, self.name) from error
-        return self._turn(output, exchange.call)
+        return replace(self._turn(output, exchange.call), seconds=exchange.seconds)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -143,7 +149,7 @@ class Hosted:
         # Set each time: Inspect makes some clients late, and makes them anew when keys are renewed.
         if client is not None and hasattr(client, "max_retries"):
             client.max_retries, client.timeout = 0, self._request_timeout
-        bound_answers(client)
+        bound_answers(client, _took)
         exchange = _exchange.get()
         try:
             result: Any = await self._provider_generate(*args, **kwargs)

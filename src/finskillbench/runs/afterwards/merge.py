@@ -106,7 +106,7 @@ def _owners(parts: Sequence[_Part]) -> dict[Item, _Part]:
 
 
 def _timeless(row: Row) -> Row:
-    return replace(row, **dict.fromkeys(TIMINGS, 0.0))
+    return replace(row, commit=None, **dict.fromkeys(TIMINGS, 0.0))
 
 
 def _write(

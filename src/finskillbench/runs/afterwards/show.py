@@ -203,7 +203,8 @@ def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterato
         f"({usage.reasoning_tokens:,} reasoning), {cost}"
     )
     yield Line(f"calls:     {trace.turns} of the model, {len(trace.tool_calls)} of tools, {trace.retries} retries")
-    yield Line(f"seconds:   {trace.latency_seconds:.1f}")
+    waited = f"{trace.queue_seconds:.1f} in queues, {trace.retry_seconds:.1f} on retries"
+    yield Line(f"seconds:   {trace.latency_seconds:.1f}, beside {waited}")
     yield Line(f"incidents: {', '.join(trace.incidents) or 'none'}")
     yield Line(f"skills:    {', '.join(map(printable, trace.skills_loaded)) or 'none loaded'}")
     yield Line(f"scripts:   {', '.join(map(printable, trace.scripts_run)) or 'none run'}")

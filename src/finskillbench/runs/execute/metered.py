@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -55,6 +56,7 @@ class Metered:
     max_tokens : the most that one call may generate.
     note : called under a budget before and after each call with what the episode has cost so far; before the call, the
         amount that is set aside for it is counted among the unanswered.
+    clock : tells what a call takes apart from the waits before it.
     """
 
     def __init__(
@@ -64,14 +66,16 @@ class Metered:
         budget: Budget | None,
         max_tokens: int,
         note: Callable[[Expense], None] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.name = model.name
+        self.provider: str | None = getattr(model, "provider", None)
         self.usage = FREE
         self.asked = 0
         self.calls = 0
         self.lost_usd = 0.0
         self._model, self._limiter, self._max_tokens = model, limiter, max_tokens
-        self._note = note
+        self._note, self._clock = note, clock
         self.price = price_of(model)
         self._budget = None if self.price == NO_CHARGE else budget
         self._seen = 0
@@ -125,15 +129,19 @@ class Metered:
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str, bound: float
     ) -> Turn:
         self.asked += 1
+        started = self._clock()
         try:
             turn = await self._model.generate(messages, tools, tool_choice)
         except ProviderError as error:
+            error.seconds = self._clock() - started
             if error.cause not in _UNPAID:
                 self.lost_usd += bound
             raise
         except (Exception, asyncio.CancelledError):
             self.lost_usd += bound
             raise
+        if turn.seconds is None:
+            turn = replace(turn, seconds=self._clock() - started)
         if not possible(turn.usage):
             turn = replace(turn, usage=Usage())
         if turn.usage.cost_usd is None and self.price is not None:

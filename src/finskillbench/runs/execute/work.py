@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -154,7 +153,7 @@ class Work:
                 interpreters=stack.enter_context(Interpreters(arms, allow_unconfined=self.limits.allow_unconfined)),
                 filings=self.edition.filings,
                 scratch_root=scratch,
-                clock=time.perf_counter,
+                clock=asyncio.get_running_loop().time,
                 sleep=self.sleep,
             )
             self._judging = stack.enter_context(ThreadPoolExecutor(1, "judging"))
@@ -232,7 +231,7 @@ class Work:
         entrant = self.models[item.model]
         if isinstance(entrant, Agent):
             return Tab(self.budget, self._dearest, note)
-        return Metered(entrant, limiter, self.budget, self.limits.max_tokens, note)
+        return Metered(entrant, limiter, self.budget, self.limits.max_tokens, note, self._around.clock)
 
     async def _trace(self, item: Item, material: Material, metered: Metered | Tab, memory: Memory) -> Trace:
         given = material.under(self.mounts[item.condition], memory)

@@ -7,7 +7,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +39,7 @@ class Answered:
     ended: Ended = "submitted"
     error: str | None = None
     usage: Usage = field(default_factory=Usage)
+    started: datetime | None = None
     seconds: float = 0.0
 
     @property
@@ -74,8 +75,28 @@ class _Context(msgspec.Struct):
 
 
 class _Timing(msgspec.Struct):
+    """Times of the day are in UTC where they do not say."""
+
     started_at: datetime | None = None
     finished_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        self.started_at, self.finished_at = map(_in_utc, (self.started_at, self.finished_at))
+
+    @property
+    def seconds(self) -> float:
+        """From start to end; 0 where one of them is not known."""
+        if self.started_at is None or self.finished_at is None:
+            return 0.0
+        return (self.finished_at - self.started_at).total_seconds()
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    if moment is None:
+        return None
+    if not 1970 <= moment.year < 9999:
+        raise ValueError(f"the year {moment.year}")
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 class _Failure(msgspec.Struct):
@@ -173,7 +194,8 @@ def _answered(folder: Path, trial: _Trial, model: str, run_idx: int) -> Answered
             output_tokens=used.n_output_tokens or 0,
             cost_usd=used.cost_usd,
         ),
-        seconds=(ran.finished_at - ran.started_at).total_seconds() if ran.started_at and ran.finished_at else 0.0,
+        started=ran.started_at,
+        seconds=ran.seconds,
     )
 
 

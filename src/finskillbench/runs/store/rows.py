@@ -7,13 +7,15 @@ import io
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
 import msgspec
 import orjson
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from finskillbench.domains import cluster_of
 from finskillbench.episode import Episode, Profile, Status, Verdict
@@ -21,13 +23,14 @@ from finskillbench.harness.conditions import ArmName
 from finskillbench.harness.model import Usage
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.columns import COLUMNS
 from finskillbench.runs.store.files import write_beside
-from finskillbench.runs.store.version import code_version, scorer_version
+from finskillbench.runs.store.version import code_commit, code_version, scorer_version
 
 ROWS = "rows.parquet"
 HEADLINE_ORDER = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
 """`score` is that of the first of these profiles that the subtask defines; `score_profile` says which."""
-TIMINGS = ("latency_seconds",)
+TIMINGS = ("started", "ended", "latency_seconds", "queue_seconds", "retry_seconds")
 """Columns in which two runs of the same work may differ."""
 
 DECIDING = (
@@ -36,22 +39,19 @@ DECIDING = (
 )
 """Columns that decide a table, and that a row's digest covers."""
 
+_OLDEST = pl.CompatLevel.oldest()
+"""String views are not yet read everywhere."""
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One finished episode; its fields are the columns of `rows.parquet`, in this order.
-
-    `cluster` is what the episode shares with others of its subtask, such as a market date, a mandate or a company.
-    `scoring_details` is JSON text, `episodes` are turns, `edition` and `mount` are digests. Cached tokens are part of
-    the input's, reasoning tokens of the output's. `cost_usd` is None where the price is not known, `score` and the
-    values of `scores` where there is none: an episode of status `error` has no score, never a zero. `answer_digest` is
-    of the submitted text, None where there was none; `digest` covers `DECIDING`.
-    """
+    """One finished episode: its fields are the columns of `rows.parquet`, in this order; `COLUMNS` describes them."""
 
     model: str
     harness: str
+    provider: str | None
     domain: str
     condition: ArmName
     task_id: str
@@ -68,6 +68,7 @@ class Row:
     scoring_method: str
     scoring_details: str
     episodes: Int64
+    turns: Int64
     total_input_tokens: Int64
     total_cached_tokens: Int64
     total_output_tokens: Int64
@@ -81,10 +82,15 @@ class Row:
     error_cause: str | None
     incidents: tuple[str, ...]
     retries: Int64
+    started: Moment | None
+    ended: Moment | None
     latency_seconds: float
+    queue_seconds: float
+    retry_seconds: float
     edition: str
     mount: str
     code_version: str
+    commit: str | None
     scorer_version: str
     answer_digest: str | None
     digest: str
@@ -112,6 +118,7 @@ _COLUMN_TYPES: Mapping[Any, pl.DataType] = {
     int: pl.Int64(),
     bool: pl.Boolean(),
     date: pl.Date(),
+    datetime | None: pl.Datetime("us", "UTC"),
     tuple[str, ...]: pl.List(pl.String()),
     Mapping[Profile, float | None]: pl.Struct({profile.value: pl.Float64() for profile in Profile}),
 }
@@ -125,6 +132,7 @@ def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, me
     row = Row(
         model=item.model,
         harness=trace.harness,
+        provider=trace.provider,
         domain=episode.skill,
         condition=item.condition,
         task_id=item.task_id,
@@ -133,6 +141,7 @@ def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, me
         as_of_date=episode.as_of_date,
         run_idx=item.run_idx,
         episodes=trace.turns,
+        turns=trace.turns,
         total_input_tokens=trace.usage.input_tokens,
         total_cached_tokens=trace.usage.cached_tokens,
         total_output_tokens=trace.usage.output_tokens,
@@ -146,10 +155,15 @@ def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, me
         error_cause=trace.error_cause,
         incidents=tuple(trace.incidents),
         retries=trace.retries,
+        started=trace.started,
+        ended=trace.finished,
         latency_seconds=trace.latency_seconds,
+        queue_seconds=trace.queue_seconds,
+        retry_seconds=trace.retry_seconds,
         edition=edition_digest,
         mount=trace.mount_digest,
         code_version=code_version(),
+        commit=code_commit(),
         answer_digest=None if answer is None else answer_digest(answer),
         digest="",
         **_judgement(verdict, method),
@@ -214,7 +228,7 @@ def _judgement(verdict: Verdict, method: str) -> dict[str, Any]:
 
 def to_frame(rows: Iterable[Row]) -> pl.DataFrame:
     """Rows as a table with the columns of `SCHEMA`."""
-    records = [msgspec.to_builtins(row, builtin_types=(date,)) for row in rows]
+    records = [msgspec.to_builtins(row, builtin_types=(date, datetime)) for row in rows]
     return pl.DataFrame(records, schema=dict(SCHEMA), orient="row")
 
 
@@ -232,7 +246,10 @@ def from_frame(frame: pl.DataFrame) -> list[Row]:
 
 
 def write_rows(path: Path, frame: pl.DataFrame) -> None:
-    """Write the table as Parquet, beside and then renamed."""
+    """Write the table as Parquet with the meanings of its columns, beside and then renamed."""
+    # pyarrow comes without types.
+    arrow, parquet, table = cast("Any", pa), cast("Any", pq), cast("Any", frame.to_arrow(compat_level=_OLDEST))
+    described = [field.with_metadata(COLUMNS[field.name].metadata()) for field in table.schema]
     buffer = io.BytesIO()
-    frame.write_parquet(buffer)
+    parquet.write_table(table.cast(arrow.schema(described)), buffer, compression="zstd")
     write_beside(path, buffer.getvalue(), durable=True)

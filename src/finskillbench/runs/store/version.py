@@ -1,16 +1,20 @@
-"""Which code produced something: the package's version, and digests over the parts of it that decide an outcome."""
+"""Which code produced something: the package's version and commit, and digests over what of it decides an outcome."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import os
+import subprocess
 import sys
 from collections.abc import Collection
 from functools import cache, partial
 from importlib import resources
-from importlib.metadata import version
+from importlib.metadata import distribution, version
 from importlib.resources.abc import Traversable
 from pathlib import Path
+
+import msgspec
 
 from finskillbench.domains import Scorer, subtasks
 
@@ -23,6 +27,47 @@ _NOT_SCORING = ("catalog", "checks", "released.py", "skill")
 def code_version() -> str:
     """The version of this package."""
     return version("finskillbench")
+
+
+@cache
+def code_commit() -> str | None:
+    """The commit of this code, as it was when first asked for; None where nobody knows.
+
+    In a checkout it is that of the repository, with "-dirty" behind it where a file of the package differs from it or
+    is not in it. An installed package has the one that its installer noted (PEP 610), if it came out of a repository.
+    """
+    package = Path(str(resources.files("finskillbench")))
+    # An installation within another project's repository is no checkout of this one.
+    if _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
+        commit, changed = _git(package, "rev-parse", "HEAD"), _git(package, "status", "--porcelain", "--", ".")
+        return None if commit is None or changed is None else commit + ("-dirty" if changed else "")
+    try:
+        noted = msgspec.json.decode(distribution("finskillbench").read_text("direct_url.json") or "{}", type=_Origin)
+    except msgspec.MsgspecError:
+        return None
+    return noted.vcs_info.commit_id if noted.vcs_info is not None else None
+
+
+class _Commit(msgspec.Struct):
+    commit_id: str
+
+
+class _Origin(msgspec.Struct):
+    """What is read of PEP 610's `direct_url.json`."""
+
+    vcs_info: _Commit | None = None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git prints of a folder; None where it fails, or is not there."""
+    # Variables of a git that runs around this process, as in a hook, would name another repository.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return done.stdout.strip()
 
 
 @cache
