@@ -71,7 +71,8 @@ class Conversation:
         seat = self.seat
         try:
             ended, failure = await self.outcome(self._converse())
-            return seat.trace(ended, failure, turns=len(seat.calls))
+            busy = sum(call.seconds for call in seat.calls) + sum(record.seconds for record in seat.records)
+            return seat.trace(ended, failure, turns=len(seat.calls), busy=busy)
         finally:
             seat.toolbox.close()
 

@@ -126,9 +126,15 @@ class Seat:
         """Note a call that came after the submission."""
         self.records.append(ToolRecord(turn, call.id, call.name, call.arguments, "not_run", 0.0, None))
 
-    def trace(self, ended: Ended, failure: FinSkillBenchError | None, turns: int) -> Trace:
-        """The full record, after `turns` turns; the episode's time ends here."""
+    def trace(self, ended: Ended, failure: FinSkillBenchError | None, turns: int, busy: float | None = None) -> Trace:
+        """The full record, after `turns` turns; the episode's time ends here.
+
+        `busy` is what answered calls and tools took, where all that is left is this process's own affair; an agent with
+        a loop of its own is busy whenever no call of it waits.
+        """
         whole = self.around.clock() - self._clock_started
+        rest = whole - self.retry_seconds
+        latency = rest - self.queue_seconds if busy is None else busy
         return Trace(
             task_id=self.episode.task_id,
             model=self.name,
@@ -148,8 +154,8 @@ class Seat:
             retries=self.retries,
             usage=self.usage,
             started=self._started,
-            latency_seconds=whole - self.queue_seconds - self.retry_seconds,
-            queue_seconds=self.queue_seconds,
+            latency_seconds=latency,
+            queue_seconds=rest - latency,
             retry_seconds=self.retry_seconds,
             skills_loaded=tuple(self.toolbox.skills_loaded),
             scripts_run=tuple(self.toolbox.scripts_run),

@@ -11,6 +11,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+from finskillbench.harness.providers.wire import answer_seconds
+
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 """A hundred times the longest answer of a model, its encrypted reasoning included."""
 _PACKAGES = ("httpx", "httpx2")
@@ -23,7 +25,7 @@ class OversizedAnswerError(Exception):
 def bound_answers(client: object, took: Callable[[float], None]) -> bool:
     """Bound every answer to a provider's client, once; False where it stands on another HTTP library.
 
-    `took` is called, in the context of the request, with the seconds from its start to the last byte of its answer.
+    `took` is called, in the context of the request, with the seconds that its answer took.
     """
     http: Any = getattr(client, "_client", None)
     package = next((kind.__module__.partition(".")[0] for kind in type(http).__mro__ if _is_client(kind)), None)
@@ -48,8 +50,8 @@ def _bounded(
     class Bounded(stream_type):
         """A body that ends with an error where it passes the bound."""
 
-        def __init__(self, body: Any, started: float) -> None:
-            self._body, self._started = body, started
+        def __init__(self, response: Any, started: float) -> None:
+            self._response, self._body, self._started = response, response.stream, started
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             seen = 0
@@ -58,7 +60,8 @@ def _bounded(
                 if seen > MAX_ANSWER_BYTES:
                     raise OversizedAnswerError(f"an answer of more than {MAX_ANSWER_BYTES >> 20} MiB")
                 yield chunk
-            took(time.perf_counter() - self._started)
+            known = answer_seconds(self._response)
+            took(time.perf_counter() - self._started if known is None else known)
 
         async def aclose(self) -> None:
             await self._body.aclose()
@@ -72,7 +75,7 @@ def _bounded(
         if packing.lower() != "identity":
             await response.aclose()
             raise OversizedAnswerError(f"an answer packed as {packing[:40]!r}, which was not asked for")
-        response.stream = Bounded(response.stream, started)
+        response.stream = Bounded(response, started)
         return response
 
     return handle_async_request
