@@ -6,6 +6,7 @@ All processes of a test run share them: the first that needs one makes it, and w
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import pickle
 from collections.abc import Callable, Iterator
@@ -47,6 +48,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
     # The first process builds an edition while the second is at what needs none.
     items.sort(key=lambda item: item.get_closest_marker("edition") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and collected tests are no garbage: looking through them again and again took a tenth of a test run."""
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 def _folder(name: str) -> Path:

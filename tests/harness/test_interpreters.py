@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.sampling import sampled
 from tests.sandbox.conftest import SMALL
 from tests.sandbox.test_hostile_scripts import HOSTILE, planted
 
@@ -322,7 +323,8 @@ TOKENS = (
 
 
 @pytest.mark.slow
-def test_a_thousand_random_pieces_of_code_leave_the_interpreter_as_it_was(interpreters: Interpreters) -> None:
+def test_random_pieces_of_code_leave_the_interpreter_as_it_was(interpreters: Interpreters) -> None:
+    """Hundreds of them, a thousand in a thorough run."""
     interpreter = interpreters.of(ARMS[Condition.CODE])
     assert isinstance(interpreter, Interpreter)
     before, chosen = interpreter._runner.server_pid, random.Random(20250131)
@@ -333,7 +335,7 @@ def test_a_thousand_random_pieces_of_code_leave_the_interpreter_as_it_was(interp
             ran = await interpreter.run(code, {"task": {}}, {"a": ""})
             orjson.dumps(dataclasses.asdict(ran))
 
-        for _ in range(100):
+        for _ in sampled(range(100), 4):
             await asyncio.gather(*(one() for _ in range(10)))
         assert (await interpreter.run("task['x'] + 1", {"task": {"x": 20}}, {})).value == 21
 

@@ -15,6 +15,7 @@ from tests.scoring.strategies import HOSTILE_TEXTS
 from finskillbench.domains import Scorer, by_name, subtasks
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth
 from finskillbench.errors import EditionError, InputError, InternalError
+from finskillbench.garbage import SELDOM
 from finskillbench.runs import verdicts
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
@@ -41,15 +42,20 @@ def test_hostile_texts_are_invalid_and_earn_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", [json.dumps(EXPECTED["earnings_quality"]), "[1]"])
-def test_the_search_for_garbage_is_as_it_was_before(text: str) -> None:
+def test_the_search_for_garbage_is_put_off_and_then_as_it_was_before(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def parse(answer: str) -> object:
+        seen.append(gc.get_threshold()[0])
+        return parse_submission(answer)
+
+    monkeypatch.setattr(verdicts, "parse_submission", parse)
+    before = gc.get_threshold()
     verdicts.judge(Submission("t1", text), truth("earnings_quality"), {})
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        verdicts.judge(Submission("t1", text), truth("earnings_quality"), {})
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
+    assert seen == [SELDOM]
+    assert gc.get_threshold() == before
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)

@@ -25,12 +25,11 @@ from finskillbench.edition.validation.labels import label_check
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import InputError
 from finskillbench.findings import Findings, State
+from finskillbench.garbage import SELDOM
 from finskillbench.scoring.values import is_array, is_object
 
 _CHUNK = 40
 """Episodes of one piece."""
-_COLLECTED = 1_000_000
-"""New objects after which a process looks for garbage: the rows that tools return are many, and hold no cycles."""
 _ALONE = 64
 """Episodes up to which starting other processes takes longer than the work."""
 
@@ -130,7 +129,7 @@ _bench: Bench | None = None
 
 def _open(path: Path, other: Path | None, raw_dir: Path | None) -> None:
     global _bench
-    gc.set_threshold(_COLLECTED)
+    gc.set_threshold(SELDOM)  # the rows that tools return are many, and hold no cycles
     bench = _bench = Bench.reopened(path, other, raw_dir)
     threadpool_limits(1)
     Finalize(None, bench.close, exitpriority=10)

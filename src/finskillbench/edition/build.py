@@ -33,6 +33,7 @@ from finskillbench.edition.store import (
 from finskillbench.edition.work import Work, summary, work_of
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import InputError
+from finskillbench.garbage import seldom_sought
 from finskillbench.panels import build_panels, write_panels
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market import load_market
@@ -119,7 +120,7 @@ def _build(
 ) -> None:
     domains()  # loads every numerical library: the limit below holds only for those that are loaded by then
     # Thousands of small dense systems: BLAS threads would only wait for each other.
-    with threadpool_limits(1):
+    with threadpool_limits(1), seldom_sought():
         _write(raw, folder, source, seed, names, catalog, progress)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import math
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 
 from finskillbench.domains import Subtask, by_method, by_name
 from finskillbench.edition.validation.labels import defects
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth, Verdict
 from finskillbench.errors import EditionError, InputError, InternalError
+from finskillbench.garbage import seldom_sought
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
 
@@ -52,7 +51,7 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
         status = Status.MAX_TURNS_EXHAUSTED if exhausted else Status.INCOMPLETE_SUBMISSION
         return verdict(status, True, zeros, {"reason": f"no submission: {submission.ended}"})
     try:
-        with _no_garbage_sought():
+        with seldom_sought():  # 300,000 empty lists would start the search 500 times
             answer = parse_submission(submission.answer)
             scored = _scored(subtask, profiles, answer, truth, task_input)
     except InvalidSubmission as failure:
@@ -62,21 +61,6 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
     for profile in subtask.scorers.keys() - scored.keys():
         details[profile.value] = {"not_judged": "the label carries no proof"}
     return verdict(Status.SCORED, True, scores, details)
-
-
-@contextmanager
-def _no_garbage_sought() -> Generator[None]:
-    """Put off the search for cyclic garbage: there is none in JSON, and 300,000 empty lists would start it 500 times.
-
-    Each time all that the process holds may be looked at, an edition among it.
-    """
-    sought = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if sought:
-            gc.enable()
 
 
 def _subtask(truth: Truth) -> Subtask:

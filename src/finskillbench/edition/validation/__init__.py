@@ -18,6 +18,7 @@ from finskillbench.edition.validation.labels import every_label_touched, label_c
 from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.errors import InputError
 from finskillbench.findings import Check, Finding, Findings, State
+from finskillbench.garbage import seldom_sought
 
 __all__ = ["Check", "Finding", "State", "ValidationReport", "checks_of", "validate_edition"]
 
@@ -63,7 +64,7 @@ def validate_edition(
     touched: set[str] = set()
     registered = domains()  # loads every numerical library: the limit below holds only for those loaded by then
     # Thousands of small dense systems: BLAS threads would only wait for each other.
-    with threadpool_limits(1):
+    with threadpool_limits(1), seldom_sought():
         for domain in registered:
             if only is not None and domain.name not in only:
                 continue
