@@ -13,11 +13,12 @@ class FinSkillBenchError(Exception):
 
 
 class SourceError(FinSkillBenchError):
-    """Raw data that cannot be trusted: names the file and, where there is one, the line."""
+    """Raw data that cannot be trusted: names the file and, where there is one, the line; `told` is the rest."""
 
     def __init__(self, file: object, problem: str, *, line: int | None = None, remedy: str = "") -> None:
         where = f"{file}" if line is None else f"{file}, line {line}"
-        super().__init__(f"{where}: {problem}" + (f"; {remedy}" if remedy else ""))
+        self.file, self.line, self.told = file, line, problem + (f"; {remedy}" if remedy else "")
+        super().__init__(f"{where}: {self.told}")
 
 
 class InputError(FinSkillBenchError):

@@ -45,6 +45,7 @@ from finskillbench.domains.examination import Subject
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InputError
 from finskillbench.findings import Findings
+from finskillbench.panels.tables import Half
 from finskillbench.scoring.values import is_object
 
 I = TypeVar("I", default=Any)  # noqa: E741 - the input of a task, as a TypedDict
@@ -259,6 +260,7 @@ class Domain(Generic[O]):
     audits : name to check, what `audit` asks of this domain beside what it asks of every domain.
     tools : tools that its episodes offer beside those of every episode; `query_xbrl` is the only one there is, and
         any other name is refused.
+    needs : what its panels are built from; a build without one of these leaves the domain out, and a note says so.
     protocol_episodes : how many episodes of each subtask the full-run protocol takes.
     parameters : what the manifest records of a build, from the prepared objects after all subtasks were built.
     released : how the published release carries each subtask that it has.
@@ -273,6 +275,7 @@ class Domain(Generic[O]):
     prepare: Callable[[BuildContext], O] = field(repr=False)
     checks: Mapping[str, DomainCheck] = field(repr=False)
     tools: tuple[str, ...] = ()
+    needs: tuple[Half, ...] = ("prices",)
     protocol_episodes: int = 40
     parameters: Callable[[O], dict[str, Any]] = field(default=_no_parameters, repr=False)
     warm_up: str | None = None

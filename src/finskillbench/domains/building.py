@@ -46,7 +46,7 @@ class BuildContext:
         The universe enters so that nothing drawn (which cases are infeasible, in which order) carries over from the
         published edition of the same seed to another collection.
         """
-        key = zlib.crc32("/".join(map(str, (*self.panels.symbols, *labels))).encode())
+        key = zlib.crc32("/".join(map(str, (*self.panels.universe, *labels))).encode())
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.seed, key])))
 
 

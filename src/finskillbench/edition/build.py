@@ -32,11 +32,11 @@ from finskillbench.edition.store import (
 )
 from finskillbench.edition.work import Work, summary, work_of
 from finskillbench.episode import Episode, JsonObject, Truth
-from finskillbench.errors import InputError
+from finskillbench.errors import InputError, SourceError
 from finskillbench.garbage import seldom_sought
 from finskillbench.panels import build_panels, write_panels
 from finskillbench.sources.edgar.collection import load_filings
-from finskillbench.sources.market import load_market
+from finskillbench.sources.market import MarketData, load_market
 from finskillbench.sources.synthetic import write_collection
 
 DEFAULT_SEED = 1
@@ -45,14 +45,18 @@ _LIBRARIES = ("numpy", "scipy", "polars", "clarabel", "scikit-learn")
 _RAW_FOLDERS = (
     "prices",
     "famafrench",
+    "french",
     "fred",
     "statements_derived",
+    "statements",
     "constituents",
     "companyfacts",
     "submissions",
     "xbrl",
 )
-_SMALLEST, _LARGEST = 30, 3000
+SMALLEST, LARGEST_UNIVERSE = 15, 3000
+"""Names of a universe."""
+FEWEST_SECTORS = 5
 
 Progress = Callable[[str], None]
 
@@ -73,7 +77,7 @@ def build_edition(
     ----------
     source : where raw files come from: written from `seed`, or read from `raw_dir`.
     seed : drives the synthetic market and every draw of episodes; another seed is another benchmark.
-    names : size of the universe, 30 to 3,000; default 30, or what the raw-dir's own universe file says.
+    names : size of the universe, 15 to 3,000; default 30, or what the raw-dir's own universe file says.
     catalog : folder of own mandates, books, scenarios, tiers or texts, in place of what is built in or beside it.
     progress : called with the name of each step as it starts.
 
@@ -83,8 +87,8 @@ def build_edition(
     CatalogError : every mistake in the files of `catalog`, with file, line and remedy.
     InputError : unusable arguments; an `out` that is not empty or cannot be written. Nothing is left half-written.
     """
-    if names is not None and not _SMALLEST <= names <= _LARGEST:
-        raise InputError(f"--names must lie between {_SMALLEST} and {_LARGEST}, not {names}")
+    if names is not None and not SMALLEST <= names <= LARGEST_UNIVERSE:
+        raise InputError(f"--names must lie between {SMALLEST} and {LARGEST_UNIVERSE}, not {names}")
     if seed < 0:
         raise InputError(f"--seed must not be negative, not {seed}")
     if seed > LARGEST:
@@ -134,7 +138,9 @@ def _write(
     progress: Progress,
 ) -> None:
     progress("reading raw files")
-    market = load_market(raw, names=names)
+    market = load_market(raw, names=names) if has_prices(raw, names) else None
+    if market is not None:
+        refuse_small(market, raw)
     filings = load_filings(raw)
     progress("building panels")
     panels = build_panels(market, filings)
@@ -144,10 +150,13 @@ def _write(
     counts: dict[str, int] = {}
     work: dict[str, dict[str, dict[str, float]]] = {}
     prepared: dict[str, Any] = {}
+    left_out = _left_out(context)
     for subtask in subtasks():
         if subtask.build is None:
             continue
         domain = domain_of(subtask.name)
+        if domain.name in left_out:
+            continue
         if domain.name not in prepared:
             progress(f"preparing {domain.title}")
             prepared[domain.name] = domain.prepare(context)
@@ -156,6 +165,8 @@ def _write(
         if tasks:  # none where the collection does not support the subtask; a note of the context says why
             counts[subtask.name] = len(tasks)
             work[subtask.name] = _write_tasks(folder, subtask, tasks, references)
+    if not counts:
+        raise SourceError(raw, "not one episode can be built", remedy=" ".join(context.notes))
     parameters: dict[str, dict[str, Any]] = {}
     for domain in domains():
         if domain.name in prepared:
@@ -166,7 +177,7 @@ def _write(
             "source": source | {"raw_digest": _raw_digest(raw)},
             "seed": seed,
             **_kept(catalog, folder),
-            "universe": list(panels.symbols),
+            "universe": list(panels.universe),
             "as_of_dates": [day.isoformat() for day in panels.month_ends],
             "counts": counts,
             "work": work,
@@ -188,6 +199,53 @@ def _kept(catalog: Catalog, folder: Path) -> dict[str, Any]:
         path.write_bytes(data)
     files = digest_files(folder / CATALOG)
     return {"catalog": {"digest": digest_of(files), "files": files}}
+
+
+def has_prices(raw: Path, names: int | None = None) -> bool:
+    """Whether a collection has the market half; without it an edition is of its filings alone.
+
+    Raises
+    ------
+    SourceError : it has neither half, or `names` are to be chosen by prices that are not there.
+    """
+    if (raw / "prices").is_dir():
+        return True
+    if not (raw / "companyfacts").is_dir():
+        raise SourceError(
+            raw,
+            "there is neither a folder prices nor a folder companyfacts",
+            remedy="add one of them; `finskillbench data template OUT` shows the format of every file",
+        )
+    if names is not None:
+        raise InputError(f"--names {names}: {raw} has no folder prices to choose names by; leave --names out")
+    return False
+
+
+def refuse_small(market: MarketData, raw: Path) -> None:
+    """Refuse a universe too small for limits on names and sectors to mean anything.
+
+    Raises
+    ------
+    SourceError : naming what it has and what is needed.
+    """
+    names, sectors = len(market.securities), len({security.sector for security in market.securities})
+    if names < SMALLEST or sectors < FEWEST_SECTORS:
+        raise SourceError(
+            raw / "universe.json",
+            f"{names} names in {sectors} sectors can be used where {SMALLEST} in {FEWEST_SECTORS} are needed",
+            remedy="add names with prices and statements",
+        )
+
+
+def _left_out(context: BuildContext) -> set[str]:
+    """Names of the domains that need what the panels were not built from; a note says so of each."""
+    left_out: set[str] = set()
+    for domain in domains():
+        absent = [half for half in domain.needs if half not in context.panels.halves]
+        if absent:
+            left_out.add(domain.name)
+            context.notes.append(f"{domain.title.capitalize()} is left out: the collection has no {absent[0]}.")
+    return left_out
 
 
 def _write_tasks(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from finskillbench.arrays import Booleans, Floats
 from finskillbench.panels.filings.fundamentals import FundamentalPanels, build_fundamentals
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
+from finskillbench.panels.filings_alone import of_filings_alone
 from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights
 from finskillbench.panels.market.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance
 from finskillbench.panels.market.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
@@ -29,8 +30,8 @@ from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.market import MarketData
 
 
-def build_panels(market: MarketData, filings: FilingsData | None = None) -> Panels:
-    """Build every panel from one market and, where there are any, its companies' filings.
+def build_panels(market: MarketData | None, filings: FilingsData | None = None) -> Panels:
+    """Build every panel from a market, from companies' filings, or from both.
 
     Everything dated d is computed from prices, factors and rates up to d and from statements whose period ended
     `REPORTING_LAG_DAYS` or more before d; facts and segments carry the day they were filed.
@@ -39,6 +40,11 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
     ------
     SourceError : naming the symbol, date and remedy, where the data cannot carry a panel.
     """
+    fundamentals = build_fundamentals(filings) if filings is not None else FundamentalPanels.empty()
+    return of_filings_alone(fundamentals) if market is None else _with_market(market, fundamentals)
+
+
+def _with_market(market: MarketData, fundamentals: FundamentalPanels) -> Panels:
     refuse_short_series(market)
     grid = build_prices(market)
     symbols, sessions = grid.symbols, grid.sessions
@@ -58,7 +64,6 @@ def build_panels(market: MarketData, filings: FilingsData | None = None) -> Pane
     views = build_views(symbols, sessions, adjusted, arrays.simple, market.statements, settings)
     at_risk = {place[day]: places for day, places in risk.members.items()}
     macro = build_macro(sessions, market.macro)
-    fundamentals = build_fundamentals(filings) if filings is not None else FundamentalPanels.empty()
     late = [f"FRED {series} has no value after {day}." for series, day in stale(macro).items()]
     jumps = find_jumps(symbols, sessions, arrays.simple)
     return Panels(

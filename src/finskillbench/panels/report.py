@@ -34,7 +34,7 @@ class PanelReport:
 
     Attributes
     ----------
-    first_session, last_session, sessions : the range of sessions and their number.
+    first_session, last_session, sessions : the range of sessions and their number; None and 0 without prices.
     observations : sessions with an observed price, per symbol.
     forward_filled : sessions filled with the last price, per symbol (symbols with none are left out).
     gaps, jumps : see `PriceGap` and `Jump`.
@@ -47,8 +47,8 @@ class PanelReport:
     notes : sentences for the reader, those of the sources first.
     """
 
-    first_session: date
-    last_session: date
+    first_session: date | None
+    last_session: date | None
     sessions: int
     observations: Mapping[str, int]
     forward_filled: Mapping[str, int]

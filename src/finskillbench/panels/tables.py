@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -14,10 +15,16 @@ from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 from finskillbench.panels.report import PanelReport
 
+Half: TypeAlias = Literal["prices", "company facts"]
+"""What panels are built from; a collection has one of the two or both."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Panels:
     """Point-in-time tables: a row dated d depends on nothing dated after d.
+
+    Without prices there are no symbols and no dates, and the tables of the market have no rows; without company facts
+    those of the filings have none.
 
     Attributes
     ----------
@@ -57,6 +64,21 @@ class Panels:
     risk_free: Mapping[date, float]
     regimes: Mapping[date, str]
     report: PanelReport
+
+    @property
+    def halves(self) -> frozenset[Half]:
+        """What the panels were built from."""
+        found: list[Half] = []
+        if self.symbols:
+            found.append("prices")
+        if self.facts.height:
+            found.append("company facts")
+        return frozenset(found)
+
+    @property
+    def universe(self) -> tuple[str, ...]:
+        """The names with prices; where there are none, those with company facts. Sorted."""
+        return self.symbols or tuple(self.facts["symbol"].unique().sort().to_list())
 
     @property
     def risk_dates(self) -> tuple[date, ...]:

@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.files import read_text, symbol_of
+from finskillbench.sources.files import Problems, read_text, symbol_of, tell
 from finskillbench.sources.universe import Security
 
 GICS_SECTORS: Mapping[str, str] = {
@@ -27,7 +27,7 @@ GICS_SECTORS: Mapping[str, str] = {
 _NEEDED = ("Symbol", "Security", "GICS Sector", "GICS Sub-Industry", "Date added", "CIK")
 
 
-def parse_constituents(path: Path) -> dict[str, Security]:
+def parse_constituents(path: Path, problems: Problems = None) -> dict[str, Security]:
     """Constituents by symbol (share classes with a dash: `BF-B`), their sectors in the project's vocabulary.
 
     Raises
@@ -41,9 +41,14 @@ def parse_constituents(path: Path) -> dict[str, Security]:
     found: dict[str, Security] = {}
     try:
         for row in reader:
-            one = _constituent(path, reader.line_num, row)
+            try:
+                one = _constituent(path, reader.line_num, row)
+            except SourceError as error:
+                tell(error, problems)
+                continue
             if one.symbol in found:
-                raise SourceError(path, f"{one.symbol} appears twice", line=reader.line_num, remedy="keep one row")
+                twice = SourceError(path, f"{one.symbol} appears twice", line=reader.line_num, remedy="keep one row")
+                tell(twice, problems)
             found[one.symbol] = one
     except csv.Error as error:
         raise SourceError(path, f"not valid CSV ({error})", line=reader.line_num, remedy="download it again") from None

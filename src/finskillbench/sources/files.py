@@ -3,17 +3,40 @@
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 import polars as pl
 
 from finskillbench.errors import SourceError
 
+T = TypeVar("T")
+
 DEFAULT_START = date(2016, 1, 1)
 """First day that is kept; the files are checked for order and duplicates over their whole length."""
+
+
+Problems: TypeAlias = list[SourceError] | None
+"""Where a reader gathers what is wrong, to go on behind it; with None it raises the first."""
+
+
+def tell(error: SourceError, problems: Problems) -> None:
+    """Raise an error, or gather it."""
+    if problems is None:
+        raise error
+    problems.append(error)
+
+
+def attempt(step: Callable[[], T], problems: Problems) -> T | None:
+    """What a step returns; None where it raised what `problems` gathers."""
+    try:
+        return step()
+    except SourceError as error:
+        tell(error, problems)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +46,22 @@ class TextTable:
     path: Path
     cells: pl.DataFrame
     first_line: int
+    problems: Problems = None
 
     def error(self, row: int, problem: str, *, remedy: str = "") -> SourceError:
         """The error to raise about one row (0-based)."""
         return SourceError(self.path, problem, line=self.first_line + row, remedy=remedy)
 
     def refuse(self, mask: pl.Series, problem: str, *, value: str | None = None, remedy: str = "") -> None:
-        """Raise about the first true row of `mask`; `value` names the column to quote."""
-        row = mask.fill_null(False).arg_max() if mask.any() else None
-        if row is not None:
-            shown = "" if value is None else f" {self.cells[value][row]!r}"
-            raise self.error(row, problem + shown, remedy=remedy)
+        """Tell of the first true row of `mask`, and how many more there are; `value` names the column to quote."""
+        rows = mask.fill_null(False).arg_true()
+        if len(rows):
+            shown = "" if value is None else f" {self.cells[value][rows[0]]!r}"
+            tell(self.error(rows[0], problem + shown + _and_more(len(rows) - 1), remedy=remedy), self.problems)
+
+
+def _and_more(count: int) -> str:
+    return f" (and {count} more row{'s' if count > 1 else ''})" if count else ""
 
 
 def symbol_of(text: str) -> str:
@@ -90,7 +118,7 @@ def read_text(path: Path) -> str:
     return text
 
 
-def read_cells(path: Path, text: str, columns: Sequence[str], first_line: int) -> TextTable:
+def read_cells(path: Path, text: str, columns: Sequence[str], first_line: int, problems: Problems = None) -> TextTable:
     """Split CSV rows (without header) into text cells; every row must have exactly `columns`.
 
     Cells are stripped of blanks; an empty cell is null. `first_line` is the file's line of the first row.
@@ -110,18 +138,20 @@ def read_cells(path: Path, text: str, columns: Sequence[str], first_line: int) -
         cells = None
     # Polars fills short rows with nulls and skips none, so the counts prove only the number of lines.
     if cells is None or cells.height != text.count("\n") + 1 or cells[columns[-1]].null_count() > 0:
-        for number, row in enumerate(text.splitlines(), start=first_line):
-            if row.count(",") != len(columns) - 1:
-                raise SourceError(
-                    path,
-                    f"{row.count(',') + 1 if row.strip() else 0} fields where {len(columns)} are expected",
-                    line=number,
-                    remedy="repair or delete the row",
-                )
+        lines = text.splitlines()
+        ragged = [place for place, row in enumerate(lines) if row.count(",") != len(columns) - 1]
+        if ragged:
+            fields = lines[ragged[0]].count(",") + 1 if lines[ragged[0]].strip() else 0
+            raise SourceError(
+                path,
+                f"{fields} fields where {len(columns)} are expected{_and_more(len(ragged) - 1)}",
+                line=first_line + ragged[0],
+                remedy="repair or delete the row",
+            )
     if cells is None:
         raise SourceError(path, "the rows cannot be read as CSV", line=first_line)
     stripped = cells.with_columns(pl.all().str.strip_chars().replace("", None))
-    return TextTable(path, stripped, first_line)
+    return TextTable(path, stripped, first_line, problems)
 
 
 def parse_dates(table: TextTable, column: str, formats: Sequence[str] = ("%Y-%m-%d",)) -> pl.Series:
@@ -137,7 +167,7 @@ def parse_dates(table: TextTable, column: str, formats: Sequence[str] = ("%Y-%m-
     dates = pl.Series(column, [None] * len(text), dtype=pl.Date)
     for pattern in formats:
         dates = dates.fill_null(stem.str.to_date(pattern, strict=False, exact=True))
-    table.refuse(dates.is_null(), "impossible date", value=column, remedy="dates are YYYY-MM-DD")
+    table.refuse(well_formed & dates.is_null(), "impossible date", value=column, remedy="dates are YYYY-MM-DD")
     step = dates.diff().dt.total_days()
     table.refuse(step == 0, "duplicate date", value=column, remedy="keep one row per date")
     table.refuse(step < 0, "dates are not sorted at", value=column, remedy="sort the file by date")

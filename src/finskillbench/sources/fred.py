@@ -10,6 +10,7 @@ import polars as pl
 from finskillbench.errors import SourceError
 from finskillbench.sources.files import (
     DEFAULT_START,
+    Problems,
     files_below,
     parse_dates,
     parse_numbers,
@@ -50,7 +51,7 @@ class FredFile:
     """The file is fredgraph's own (`observation_date`) rather than somebody's extract."""
 
 
-def parse_fred(path: Path, *, start: date = DEFAULT_START) -> FredFile:
+def parse_fred(path: Path, *, start: date = DEFAULT_START, problems: Problems = None) -> FredFile:
     """Read one FRED file; blanks and '.' are holidays and are left out.
 
     Raises
@@ -69,7 +70,7 @@ def parse_fred(path: Path, *, start: date = DEFAULT_START) -> FredFile:
             line=1,
             remedy=f"expected 'observation_date,{series}' or 'date,value'",
         )
-    table = read_cells(path, body, ["date", "value"], 2)
+    table = read_cells(path, body, ["date", "value"], 2, problems)
     dates = parse_dates(table, "date")
     values = parse_numbers(table, "value", missing=(".",))
     frame = pl.DataFrame({"date": dates, "value": values}).filter(pl.col("date") >= start).drop_nulls("value")

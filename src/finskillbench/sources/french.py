@@ -7,14 +7,22 @@ import polars as pl
 
 from finskillbench.arrays import FACTORS
 from finskillbench.errors import SourceError
-from finskillbench.sources.files import DEFAULT_START, files_below, parse_dates, parse_numbers, read_cells, read_text
+from finskillbench.sources.files import (
+    DEFAULT_START,
+    Problems,
+    files_below,
+    parse_dates,
+    parse_numbers,
+    read_cells,
+    read_text,
+)
 
 _NAMES = {"mkt-rf": "mkt_rf", "smb": "smb", "hml": "hml", "rmw": "rmw", "cma": "cma", "rf": "rf", "mom": "mom"}
 _MISSING_BELOW = -99.0
 _MIN_ROWS_FOR_UNIT_CHECK = 60
 
 
-def parse_french(path: Path, *, start: date = DEFAULT_START) -> pl.DataFrame:
+def parse_french(path: Path, *, start: date = DEFAULT_START, problems: Problems = None) -> pl.DataFrame:
     """One daily file as decimals: date and its factors by the project's names; -99.99 and -999 are null.
 
     The header is the first line starting with `Date,` or `,`; rows end at a blank line or the copyright.
@@ -37,7 +45,7 @@ def parse_french(path: Path, *, start: date = DEFAULT_START) -> pl.DataFrame:
     for i in range(end, len(lines)):
         if lines[i].strip() and not lines[i].strip().lower().startswith("copyright"):
             raise SourceError(path, f"unexpected text after the rows: {lines[i].strip()[:40]!r}", line=i + 1)
-    table = read_cells(path, "\n".join(lines[head + 1 : end]), ["date", *columns], head + 2)
+    table = read_cells(path, "\n".join(lines[head + 1 : end]), ["date", *columns], head + 2, problems)
     dates = parse_dates(table, "date", ("%Y-%m-%d", "%Y%m%d"))
     values: dict[str, pl.Series] = {}
     for name in columns:

@@ -5,7 +5,7 @@ so; everything else that is wrong with a file is a `SourceError`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
@@ -13,21 +13,27 @@ import polars as pl
 
 from finskillbench.errors import InternalError, SourceError
 from finskillbench.sources.constituents import parse_constituents
-from finskillbench.sources.files import DEFAULT_START, files_below, first_folder, ticker_of
+from finskillbench.sources.files import (
+    DEFAULT_START,
+    Problems,
+    attempt,
+    files_below,
+    first_folder,
+    tell,
+    ticker_of,
+)
 from finskillbench.sources.fred import load_fred
 from finskillbench.sources.french import load_french
-from finskillbench.sources.prices import SUFFIXES, PriceFile, has_ohlcv, parse_prices
-from finskillbench.sources.share_counts import cover_counts, on_own_basis
-from finskillbench.sources.splice import latest_first, splice
-from finskillbench.sources.statements import Statements, parse_statements
-from finskillbench.sources.universe import Security, Universe, load_universe, sector_counts
+from finskillbench.sources.prices import SUFFIXES, has_ohlcv
+from finskillbench.sources.selection import WRITE_ONE, Files, Selection
+from finskillbench.sources.splice import latest_first
+from finskillbench.sources.statements import Statements
+from finskillbench.sources.universe import Security, Universe, load_universe, universe_of
 
 __all__ = ["MarketData", "Security", "Statements", "load_market"]
 
 MAX_GAP = 30
 """Sessions a name may be without prices inside its life; shorter gaps are filled and counted by the panels."""
-MIN_SESSIONS = 120
-"""Sessions below which a name has no rolling regression (spec: at least 120 observations)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +63,15 @@ class MarketData:
     splits: Mapping[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
 
 
-@dataclass(slots=True)
-class _Collection:
-    """Files of the raw folder by ticker, and what has been parsed of them so far."""
-
-    prices: dict[str, list[Path]]
-    statements: dict[str, Path]
-    covers: dict[str, list[Path]]
-    start: date
-    parsed: dict[str, list[PriceFile]] = field(default_factory=dict)
-
-    def price_files(self, symbol: str) -> list[PriceFile]:
-        """Price sets of a symbol with OHLCV and at least one row in the window."""
-        if symbol not in self.parsed:
-            files = (parse_prices(path, start=self.start) for path in self.prices.get(symbol, ()))
-            self.parsed[symbol] = [f for f in files if f.has_ohlcv and f.frame.height]
-        return self.parsed[symbol]
-
-
 def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAULT_START) -> MarketData:
     """Read and check a raw collection.
 
     Parameters
     ----------
     raw_dir : folder with prices/, famafrench/ (or french/), fred/, statements_derived/ (or statements/) and, where
-        there are any, constituents/constituents.csv and universe.json; files may lie one sub-folder deep.
+        there are any, constituents/constituents.csv and universe.json; files may lie one sub-folder deep. Without a
+        universe.json the universe is the published one, or where the files do not fill that, every name of the
+        constituents with prices and statements.
     names : size of the universe, split over sectors in proportion to the configured one; None takes it as it is.
     start : first day of prices, factors and macro series.
 
@@ -89,26 +79,65 @@ def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAUL
     ------
     SourceError : any file that cannot be trusted, or a sector that cannot supply its names.
     """
+    market = read_market(raw_dir, names=names, start=start)
+    if market is None:
+        raise InternalError(f"{raw_dir}: the market was not read, and nothing says why")
+    return market
+
+
+def read_market(
+    raw_dir: Path, *, names: int | None = None, start: date = DEFAULT_START, problems: Problems = None
+) -> MarketData | None:
+    """`load_market`, which can go on behind what is wrong: then `problems` has all of it, and there is no market."""
     raw_dir = Path(raw_dir)
     if not raw_dir.is_dir():
         raise SourceError(raw_dir, "no such folder", remedy="name a raw collection")
-    universe = load_universe(raw_dir)
-    listed = _constituents(raw_dir)
-    statements = _by_ticker(first_folder(raw_dir, "statements_derived", "statements"), (".json",))
-    collection = _Collection(
-        prices=_by_ticker(first_folder(raw_dir, "prices"), SUFFIXES),
+    before = len(problems or ())
+    configured = attempt(lambda: load_universe(raw_dir), problems)
+    listed = attempt(lambda: _constituents(raw_dir), problems) or {}
+    statements = _by_ticker(raw_dir, ("statements_derived", "statements"), (".json",), problems)
+    collection = Files(
+        prices=_by_ticker(raw_dir, ("prices",), SUFFIXES, problems),
         statements={ticker: paths[0] for ticker, paths in statements.items()},
         covers=_company_facts(raw_dir),
         start=start,
+        problems=problems,
     )
-    _refuse_unknown(collection, universe.symbols() | set(listed))
-    factors, shortest = load_french(first_folder(raw_dir, "famafrench", "french"), start=start)
-    macro, macro_notes, macro_files = load_fred(first_folder(raw_dir, "fred"), start=start)
-    selection = _Selection(universe, listed, collection, _last_sessions(universe, collection))
+    french = attempt(lambda: load_french(first_folder(raw_dir, "famafrench", "french"), start=start), problems)
+    fred = attempt(lambda: load_fred(first_folder(raw_dir, "fred"), start=start), problems)
+    if configured is None:
+        return None
+    universe = _supported(configured, listed, collection)
+    _refuse_unknown(collection, configured.symbols() | set(listed), problems)
+    last = attempt(lambda: _last_sessions(universe, collection), problems)
+    if last is None:
+        return None
+    selection = Selection(universe, listed, collection, last)
+    if universe is not configured:
+        selection.notes.append(
+            "There is no universe.json, and the files do not fill the published universe: all names of "
+            "constituents.csv with prices and statements are taken, in its sectors."
+        )
     selection.choose(names)
+    if selection.prices:
+        _refuse_gaps(pl.concat(_long(selection.prices)), collection)
+    if french is None or fred is None or len(problems or ()) > before:
+        return None
+    return _market(selection, french, fred, start)
+
+
+def _long(prices: Mapping[str, pl.DataFrame]) -> list[pl.DataFrame]:
+    return [prices[symbol].select(pl.lit(symbol).alias("symbol"), pl.all()) for symbol in sorted(prices)]
+
+
+def _market(
+    selection: Selection,
+    french: tuple[pl.DataFrame, Path],
+    fred: tuple[Mapping[str, pl.DataFrame], tuple[str, ...], Mapping[str, Path]],
+    start: date,
+) -> MarketData:
+    (factors, shortest), (macro, macro_notes, macro_files) = french, fred
     symbols, notes = sorted(selection.securities), selection.notes
-    prices = pl.concat([selection.prices[s].select(pl.lit(s).alias("symbol"), pl.all()) for s in symbols])
-    _refuse_gaps(prices, collection)
     securities = tuple(selection.securities[s] for s in symbols)
     if (unknown := sum(s.isin is None or s.cusip is None for s in securities)) > 0:
         notes.append(f"ISIN and CUSIP are not in the collection for {unknown} of {len(symbols)} names.")
@@ -116,7 +145,7 @@ def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAUL
         notes.append(f"{holes} factor values are missing (-99.99) from {start} on.")
     return MarketData(
         securities=securities,
-        prices=prices,
+        prices=pl.concat(_long(selection.prices)),
         factors=factors,
         macro=macro,
         statements={s: selection.statements[s] for s in symbols},
@@ -126,84 +155,16 @@ def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAUL
     )
 
 
-@dataclass(slots=True)
-class _Selection:
-    """The names taken so far, each with its prices and statements; `last` is the session that prices have to reach."""
-
-    universe: Universe
-    listed: Mapping[str, Security]
-    collection: _Collection
-    last: date
-    securities: dict[str, Security] = field(default_factory=dict[str, Security])
-    prices: dict[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
-    statements: dict[str, Statements] = field(default_factory=dict[str, Statements])
-    splits: dict[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
-    notes: list[str] = field(default_factory=list[str])
-
-    def choose(self, names: int | None) -> None:
-        """Fill each sector's quota from its names, then its alternates; note every replacement."""
-        universe = self.universe
-        sizes = {sector: len(listed) for sector, listed in universe.names.items()}
-        quota = sizes if names is None else sector_counts(sizes, names)
-        for sector, wanted in quota.items():
-            configured = set(universe.names[sector][:wanted])
-            waiting: list[tuple[str, str]] = []
-            taken = 0
-            for symbol in (*universe.names[sector], *universe.alternates[sector]):
-                if taken == wanted:
-                    break
-                if (reason := self._take(symbol, sector)) is not None:
-                    waiting.append((symbol, reason))
-                    continue
-                taken += 1
-                if waiting and symbol not in configured:
-                    replaced, why = waiting.pop(0)
-                    self.notes.append(f"{replaced} ({sector}) has {why}; {symbol} takes its place.")
-            if taken < wanted:
-                why = "; ".join(f"{symbol} has {reason}" for symbol, reason in waiting) or "no further alternates"
-                problem = f"{sector} supplies {taken} of {wanted} names ({why})"
-                raise SourceError(universe.path, problem, remedy="add files or alternates, or ask for fewer names")
-
-    def _take(self, symbol: str, sector: str) -> str | None:
-        """Add the name; or say why it cannot be used."""
-        files = self.collection.price_files(symbol)
-        if not files:
-            return "no prices with volume"
-        if symbol not in self.collection.statements:
-            return "no statements"
-        facts, described = parse_statements(self.collection.statements[symbol])
-        if (gap := facts.gap()) is not None:
-            return gap
-        frame, splits, found = splice(files)
-        self.collection.parsed[symbol] = []  # 3,000 names need not lie in memory twice
-        if frame.height < MIN_SESSIONS:
-            return f"{frame.height} sessions of prices where {MIN_SESSIONS} are needed"
-        if (ends := frame["date"][-1]) < self.last:
-            return f"prices that end on {ends}"
-        self.prices[symbol], self.splits[symbol] = frame, splits
-        # The configured sector wins: the published universe follows Yahoo's classes, the index list GICS.
-        if symbol in self.listed and (other := self.listed[symbol].sector) != sector:
-            self.notes.append(f"{symbol}: taken as {sector} as configured; the constituents list says {other}.")
-        security = self.securities[symbol] = self._security(symbol, sector, described)
-        counts = on_own_basis(symbol, facts.diluted_shares, facts.shares_outstanding, splits)
-        covers = [*self.collection.covers.get(symbol, ()), *self.collection.covers.get(f"CIK{security.cik}", ())]
-        self.statements[symbol] = replace(
-            facts,
-            diluted_shares=counts.table,
-            broken_shares=counts.broken,
-            **({"cover_shares": max(map(cover_counts, covers), key=len)} if covers else {}),
-        )
-        found += counts.notes
-        self.notes.extend(found)
-        return None
-
-    def _security(self, symbol: str, sector: str, described: Mapping[str, str]) -> Security:
-        """The universe's own record, else that of the constituents, completed from the statements' header."""
-        if symbol in self.universe.securities:
-            return self.universe.securities[symbol]
-        found = self.listed.get(symbol) or Security(symbol, described.get("name", symbol))
-        cik = found.cik or described.get("cik")
-        return replace(found, sector=sector, cik=cik.zfill(10) if cik else None, exchange=described.get("exchange"))
+def _supported(configured: Universe, listed: Mapping[str, Security], collection: Files) -> Universe:
+    """The configured universe; without a file of one, if the files do not fill the published one, theirs."""
+    symbols = set(collection.prices) & set(collection.statements)
+    filled = all(
+        len(symbols.intersection((*names, *configured.alternates[sector]))) >= len(names)
+        for sector, names in configured.names.items()
+    )
+    if configured.own or filled or not symbols.intersection(listed):
+        return configured
+    return universe_of(listed.values(), symbols, configured.path)
 
 
 def _company_facts(raw_dir: Path) -> dict[str, list[Path]]:
@@ -215,28 +176,34 @@ def _company_facts(raw_dir: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _by_ticker(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Path]]:
+def _by_ticker(
+    raw_dir: Path, folders: tuple[str, ...], suffixes: tuple[str, ...], problems: Problems
+) -> dict[str, list[Path]]:
     """Files by ticker; a ticker may have one file per sub-folder, not two in one."""
+    folder = attempt(lambda: first_folder(raw_dir, *folders), problems)
+    if folder is None:
+        return {}
     found: dict[str, list[Path]] = {}
     for path in files_below(folder, suffixes):
         earlier = found.setdefault(ticker_of(path), [])
         if any(other.parent == path.parent for other in earlier):
-            raise SourceError(path, f"a second file of {ticker_of(path)} in one folder", remedy="keep one")
+            twice = SourceError(path, f"a second file of {ticker_of(path)} in one folder", remedy="keep one")
+            tell(twice, problems)
+            continue
         earlier.append(path)
     if not found:
-        raise SourceError(folder, f"no {' or '.join(suffixes)} files", remedy="add one file per ticker")
+        tell(SourceError(folder, f"no {' or '.join(suffixes)} files", remedy="add one file per ticker"), problems)
     return found
 
 
-def _refuse_unknown(collection: _Collection, known: set[str] | frozenset[str]) -> None:
+def _refuse_unknown(collection: Files, known: set[str] | frozenset[str], problems: Problems) -> None:
     """A price set with volume or a statement of a ticker nobody lists is a misnamed file; an index series is not."""
     for symbol in sorted((set(collection.prices) | set(collection.statements)) - known):
-        paths = [p for p in collection.prices.get(symbol, ()) if has_ohlcv(p)]
+        paths = [p for p in collection.prices.get(symbol, ()) if attempt(lambda p=p: has_ohlcv(p), problems)]
         paths += [collection.statements[symbol]] if symbol in collection.statements else []
         for path in paths:
-            raise SourceError(
-                path, f"unknown ticker {symbol}", remedy="rename the file or list the ticker in universe.json"
-            )
+            remedy = "rename the file or list the ticker in universe.json"
+            tell(SourceError(path, f"unknown ticker {symbol}", remedy=remedy), problems)
 
 
 def _constituents(raw_dir: Path) -> Mapping[str, Security]:
@@ -246,7 +213,7 @@ def _constituents(raw_dir: Path) -> Mapping[str, Security]:
     return {}
 
 
-def _last_sessions(universe: Universe, collection: _Collection) -> date:
+def _last_sessions(universe: Universe, collection: Files) -> date:
     """The session 30 before the last one of any configured name: whoever ends before it is no longer traded."""
     ends = [
         f.frame["date"].tail(MAX_GAP + 1)
@@ -256,12 +223,14 @@ def _last_sessions(universe: Universe, collection: _Collection) -> date:
     ]
     if not ends:
         raise SourceError(
-            universe.path, f"no configured name has prices from {collection.start} on", remedy="add prices"
+            universe.path,
+            f"no configured name has prices from {collection.start} on",
+            remedy="add prices" if universe.own else WRITE_ONE,
         )
     return pl.concat(ends).unique().sort().tail(MAX_GAP + 1)[0]
 
 
-def _refuse_gaps(prices: pl.DataFrame, collection: _Collection) -> None:
+def _refuse_gaps(prices: pl.DataFrame, collection: Files) -> None:
     """Raise where a name has no prices over more than 30 sessions of the others, inside its life."""
     sessions = prices.select(pl.col("date").unique().sort()).with_row_index("session")
     gaps = (
@@ -274,18 +243,18 @@ def _refuse_gaps(prices: pl.DataFrame, collection: _Collection) -> None:
         )
         .filter(pl.col("missing") > MAX_GAP)
     )
-    if not gaps.is_empty():
-        row = gaps.row(0, named=True)
+    for row in gaps.iter_rows(named=True):
         path, line = _row_of(row["symbol"], row["from"], collection)
-        raise SourceError(
+        hole = SourceError(
             path,
             f"{row['symbol']} has no prices for {row['missing']} sessions between {row['from']} and {row['date']}",
             line=line,
             remedy="add the missing history, or list the ticker no longer",
         )
+        tell(hole, collection.problems)
 
 
-def _row_of(symbol: str, day: date, collection: _Collection) -> tuple[Path, int]:
+def _row_of(symbol: str, day: date, collection: Files) -> tuple[Path, int]:
     """File and line of a price: of several downloads the latest that has it, as when they are joined."""
     collection.parsed.pop(symbol, None)  # forgotten once it was joined
     for file in latest_first(collection.price_files(symbol)):

@@ -10,12 +10,14 @@ import polars as pl
 from finskillbench.errors import SourceError
 from finskillbench.sources.files import (
     DEFAULT_START,
+    Problems,
     TextTable,
     parse_dates,
     parse_numbers,
     read_cells,
     read_text,
     symbol_of,
+    tell,
     ticker_of,
 )
 
@@ -71,7 +73,7 @@ def has_ohlcv(path: Path) -> bool:
     return {"open", "high", "low", "volume"} <= set(columns)
 
 
-def parse_prices(path: Path, *, start: date = DEFAULT_START) -> PriceFile:
+def parse_prices(path: Path, *, start: date = DEFAULT_START, problems: Problems = None) -> PriceFile:
     """Read one price file and check every cell of it.
 
     Without an `Adj Close` column the close is already adjusted (yfinance's auto_adjust). Open, high or low of 0
@@ -88,7 +90,9 @@ def parse_prices(path: Path, *, start: date = DEFAULT_START) -> PriceFile:
     text = read_text(path)
     columns, header_lines = _header(path, text, ticker)
     body = text.split("\n", header_lines)
-    table = read_cells(path, body[header_lines] if len(body) > header_lines else "", columns, header_lines + 1)
+    table = read_cells(
+        path, body[header_lines] if len(body) > header_lines else "", columns, header_lines + 1, problems
+    )
     dates = parse_dates(table, "date")
     values = {name: parse_numbers(table, name) for name in columns if name not in ("date", "stockname")}
     if "stockname" in columns:
@@ -180,9 +184,8 @@ def _refuse_spikes(table: TextTable, dates: pl.Series, values: dict[str, pl.Seri
         row = spikes.arg_max() if spikes.any() else None
         if row is not None:
             before, value, after = (values[name][place] for place in (row - 1, row, row + 1))
-            raise table.error(
-                row,
+            what = (
                 f"{name} of {dates[row]} is {value:g} between {before:g} on {dates[row - 1]} and {after:g} on "
-                f"{dates[row + 1]}: a spike that the next session undoes",
-                remedy="repair or delete the row",
+                f"{dates[row + 1]}: a spike that the next session undoes"
             )
+            tell(table.error(row, what, remedy="repair or delete the row"), table.problems)

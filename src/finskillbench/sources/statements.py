@@ -8,12 +8,23 @@ from pathlib import Path
 import polars as pl
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.files import symbol_of, ticker_of
+from finskillbench.sources.files import Problems, symbol_of, tell, ticker_of
 from finskillbench.sources.records import as_list, as_object, one_line, read_json
 from finskillbench.sources.share_counts import COVER_SCHEMA
 
 MIN_QUARTERS = 8
 """Quarters of net income below which no trailing year can be compared with the year before."""
+
+
+FIGURES: Mapping[str, tuple[str, str]] = {
+    "net_income_quarterly": ("quarterly", "netIncome"),
+    "eps_quarterly": ("quarterly", "eps"),
+    "net_income_annual": ("annual", "netIncome"),
+    "eps_annual": ("annual", "eps"),
+    "equity": ("balances", "equity"),
+}
+"""Where the file has each of the dollar figures."""
+_SERIES = {"end": pl.Date, "value": pl.Float64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,7 @@ class Statements:
         return None
 
 
-def parse_statements(path: Path) -> tuple[Statements, Mapping[str, str]]:
+def parse_statements(path: Path, problems: Problems = None) -> tuple[Statements, Mapping[str, str]]:
     """Read one company's file; also its descriptive fields (name, cik, exchange) where given.
 
     Raises
@@ -69,22 +80,29 @@ def parse_statements(path: Path) -> tuple[Statements, Mapping[str, str]]:
     blocks = {name: as_object(record.get(name)) for name in ("quarterly", "annual", "balances")}
 
     def series(field: str, entries: object, *, positive: bool = False) -> pl.DataFrame:
-        return _series(path, field, as_list(entries), positive=positive)
+        try:
+            return _series(path, field, as_list(entries), positive=positive)
+        except SourceError as error:
+            tell(error, problems)
+            return pl.DataFrame(schema=_SERIES)
 
-    def figures(block: str, name: str) -> pl.DataFrame:
+    def figures(field: str) -> pl.DataFrame:
+        block, name = FIGURES[field]
         found = blocks[block]
         if found is None:
-            raise SourceError(path, f"no object '{block}'", line=1, remedy="expected annual, quarterly and balances")
+            absent = SourceError(path, f"no object '{block}'", line=1, remedy="expected annual, quarterly and balances")
+            tell(absent, problems)
+            return pl.DataFrame(schema=_SERIES)
         return series(f"{block}.{name}", found.get(name))
 
     latest = record.get("sharesLatest")
     statements = Statements(
         symbol=symbol,
-        net_income_quarterly=figures("quarterly", "netIncome"),
-        eps_quarterly=figures("quarterly", "eps"),
-        net_income_annual=figures("annual", "netIncome"),
-        eps_annual=figures("annual", "eps"),
-        equity=figures("balances", "equity"),
+        net_income_quarterly=figures("net_income_quarterly"),
+        eps_quarterly=figures("eps_quarterly"),
+        net_income_annual=figures("net_income_annual"),
+        eps_annual=figures("eps_annual"),
+        equity=figures("equity"),
         diluted_shares=series("dilutedShares", record.get("dilutedShares"), positive=True),
         shares_outstanding=series("sharesLatest", [] if latest is None else [latest], positive=True),
     )
@@ -108,7 +126,7 @@ def _series(path: Path, field: str, entries: list[object] | None, *, positive: b
             raise SourceError(path, f"{field}[{i}] is not positive: {value}", line=1, remedy="remove it")
         ends.append(end)
         values.append(float(value))
-    table = pl.DataFrame({"end": ends, "value": values}, schema={"end": pl.String, "value": pl.Float64})
+    table = pl.DataFrame({"end": ends, "value": values}, schema={**_SERIES, "end": pl.String})
     table = table.with_columns(pl.col("end").str.to_date("%Y-%m-%d", strict=False))
     for i, end in enumerate(table["end"]):
         if end is None:

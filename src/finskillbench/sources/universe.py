@@ -1,12 +1,13 @@
 """The configured universe: which names by sector, who stands in for them, and how many of each sector to take."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError, SourceError
+from finskillbench.sources.files import Problems, tell
 from finskillbench.sources.records import as_list, as_object, read_json
 
 DEFAULT_UNIVERSE = Path(__file__).resolve().with_name("universe.json")
@@ -30,19 +31,25 @@ class Security:
 
 @dataclass(frozen=True, slots=True)
 class Universe:
-    """Names and alternates by sector (project vocabulary), and the securities the file itself describes."""
+    """Names and alternates by sector (project vocabulary), and the securities the file itself describes.
+
+    path : the collection's own file, where a reader writes what he wants changed; own : whether it is there.
+    fixed : whether every sector must supply as many names as it lists.
+    """
 
     path: Path
     names: Mapping[str, tuple[str, ...]]
     alternates: Mapping[str, tuple[str, ...]]
     securities: Mapping[str, Security]
+    own: bool = True
+    fixed: bool = True
 
     def symbols(self) -> frozenset[str]:
         """Every symbol the file mentions."""
         return frozenset(s for group in (self.names, self.alternates) for names in group.values() for s in names)
 
 
-def load_universe(raw_dir: Path) -> Universe:
+def load_universe(raw_dir: Path, problems: Problems = None) -> Universe:
     """The collection's own `universe.json`, or else the project's default.
 
     Raises
@@ -50,8 +57,8 @@ def load_universe(raw_dir: Path) -> Universe:
     SourceError : malformed JSON, unknown sector, a symbol that appears twice, or an unreadable security record.
     """
     path = raw_dir / "universe.json"
-    path = path if path.is_file() else DEFAULT_UNIVERSE
-    record = as_object(read_json(path, remedy="repair it")) or {}
+    own = path.is_file()
+    record = as_object(read_json(path if own else DEFAULT_UNIVERSE, remedy="repair it")) or {}
 
     def error(problem: str, remedy: str) -> SourceError:
         return SourceError(path, problem, line=1, remedy=remedy)
@@ -63,26 +70,41 @@ def load_universe(raw_dir: Path) -> Universe:
     seen: set[str] = set()
     for sector, entry in sectors.items():
         if sector not in SECTORS:
-            raise error(f"unknown sector {sector!r}", f"one of {', '.join(SECTORS)}")
+            tell(error(f"unknown sector {sector!r}", f"one of {', '.join(SECTORS)}"), problems)
+            continue
         for field, by_sector in listed.items():
             symbols = as_list((as_object(entry) or {field: None}).get(field, []))
-            if symbols is None:
-                raise error(f"sectors.{sector}.{field} is not a list of symbols", "repair it")
-            for symbol in symbols:
-                if not isinstance(symbol, str) or not symbol:
-                    raise error(f"sectors.{sector}.{field} is not a list of symbols", "repair it")
-                if symbol in seen:
-                    raise error(f"{symbol} appears twice", "name it once")
-                seen.add(symbol)
-            by_sector[sector] = tuple(map(str, symbols))
+            if symbols is None or not all(isinstance(symbol, str) and symbol for symbol in symbols):
+                wrong = error(f"sectors.{sector}.{field} is not a list of symbols", 'write ["AAPL", "MSFT"]')
+                tell(wrong, problems)
+                symbols = []
+            by_sector[sector] = named = tuple(map(str, symbols))
+            for symbol in sorted({one for one in named if one in seen or named.count(one) > 1}):
+                tell(error(f"{symbol} appears twice", "name it once"), problems)
+            seen.update(named)
     described = as_object(record.get("securities", {}))
     if described is None:
         raise error("'securities' is not an object", "symbol -> record")
-    securities = {symbol: _security(symbol, as_object(entry), error) for symbol, entry in described.items()}
-    for symbol, one in securities.items():
+    securities: dict[str, Security] = {}
+    for symbol, entry in described.items():
+        try:
+            one = securities[symbol] = _security(symbol, as_object(entry), error)
+        except SourceError as wrong:
+            tell(wrong, problems)
+            continue
         if not any(symbol in by_sector.get(one.sector, ()) for by_sector in listed.values()):
-            raise error(f"securities.{symbol} is not listed under {one.sector}", "agree on one")
-    return Universe(path, listed["names"], listed["alternates"], securities)
+            tell(error(f"securities.{symbol} is not listed under {one.sector}", "agree on one"), problems)
+    return Universe(path, listed["names"], listed["alternates"], securities, own)
+
+
+def universe_of(listed: Iterable[Security], symbols: Collection[str], path: Path) -> Universe:
+    """The names among `symbols` that a constituents list gives a sector; none of them is a must."""
+    names: dict[str, list[str]] = {}
+    for one in listed:
+        if one.symbol in symbols:
+            names.setdefault(one.sector, []).append(one.symbol)
+    chosen = {sector: tuple(sorted(names[sector])) for sector in SECTORS if sector in names}
+    return Universe(path, chosen, dict.fromkeys(chosen, ()), {}, own=False, fixed=False)
 
 
 def _security(symbol: str, entry: dict[str, object] | None, error: Callable[[str, str], SourceError]) -> Security:

@@ -176,16 +176,6 @@ def test_the_same_seed_asks_the_same(built: Built) -> None:
     assert [task.truth for task in again] == bare
 
 
-def test_without_company_facts_there_is_a_note_and_no_episode(built: Built) -> None:
-    context = BuildContext(built.panels, 1, None)
-    objects = prepare(context)
-    for name in COUNTS:
-        build = by_name(name).build
-        assert build is not None
-        assert build(context, objects) == []
-    assert context.notes == ["Fundamental analysis is left out: the collection has no company facts."]
-
-
 # --- labels ------------------------------------------------------------------------------------------------------
 
 

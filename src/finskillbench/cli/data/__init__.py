@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from finskillbench.cli.data import build, catalog, diff, export, info, release, validate
+from finskillbench.cli.data import build, catalog, diff, doctor, export, info, release, template, validate
 from finskillbench.cli.display import console
 
 app = typer.Typer(help="Build, describe, validate, compare, import and hand out editions of the benchmark.")
 app.command("build", epilog=build.EXAMPLE)(build.build)
 app.command("catalog", epilog=catalog.EXAMPLE)(catalog.catalog)
+app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)
+app.command("template", epilog=template.EXAMPLE)(template.template)
 app.command("info", epilog=info.EXAMPLE)(info.info)
 app.command("validate", epilog=validate.EXAMPLE)(validate.validate)
 app.command("import", epilog=release.EXAMPLE)(release.import_release)

@@ -17,6 +17,7 @@ DOMAIN = Domain(
     prepare=objects.prepare,
     checks=CHECKS,
     tools=("query_xbrl",),
+    needs=("company facts",),
     protocol_episodes=100,
     parameters=objects.parameters,
     released=RELEASED,

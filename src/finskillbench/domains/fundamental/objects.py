@@ -11,6 +11,7 @@ import msgspec
 
 from finskillbench.domains.building import BuildContext, read_catalog
 from finskillbench.domains.fundamental.reports import Case, opened
+from finskillbench.errors import InternalError
 
 SKILL = "fundamental_analysis"
 
@@ -31,14 +32,13 @@ class Catalog(TypedDict):
 class FundamentalObjects:
     """What `prepare` hands to each subtask.
 
-    cases : every report with its figures, in a random order in which companies take turns; None where the collection
-        has no company facts.
+    cases : every report with its figures, in a random order in which companies take turns.
     entities : per company its CIK, its name in the facts, and its CIKs by the collection's lists of tickers.
     pools : per subtask, once it is built, what its episodes were drawn from and how often the two derivations agree.
     """
 
     catalog: Catalog
-    cases: Iterable[Case] | None
+    cases: Iterable[Case]
     entities: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     pools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
@@ -46,9 +46,8 @@ class FundamentalObjects:
 def prepare(context: BuildContext) -> FundamentalObjects:
     """The catalog and the reports, which are read when the first subtask asks for them and then kept."""
     catalog = msgspec.convert(read_catalog(__package__, "fundamental.json"), Catalog)
-    if context.filings is None or context.panels.facts.is_empty():
-        context.notes.append("Fundamental analysis is left out: the collection has no company facts.")
-        return FundamentalObjects(catalog, None)
+    if context.filings is None:
+        raise InternalError("fundamental analysis is prepared without the filings that its facts come from")
     history = timedelta(days=catalog["history_days"])
     cases = opened(context.panels, context.filings, context.generator(SKILL), history)
     entities = {

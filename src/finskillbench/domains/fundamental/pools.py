@@ -170,8 +170,6 @@ def build_tasks(
     Reports are examined in their random order until there are enough or none is left. The catalog says how large a
     share of the episodes must be whole; their difficulty is their number of decisions.
     """
-    if objects.cases is None:
-        return []
     wanted, whole = objects.catalog["episodes"][name], objects.catalog["whole"][name]
     pool = Pool()
     for case in objects.cases:

@@ -1,0 +1,207 @@
+"""What is missing or wrong in a raw collection: every file read by its own reader, each as far as it can be read.
+
+A build stops at the first thing that it cannot trust. Here the same readers gather what they would have raised, file by
+file, and what only several files together tell (names without prices, factors that end too early) is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from finskillbench.errors import SourceError
+from finskillbench.findings import Finding, State
+from finskillbench.sources.constituents import parse_constituents
+from finskillbench.sources.edgar.collection import FilingsData, load_filings
+from finskillbench.sources.edgar.companyfacts import parse_companyfacts
+from finskillbench.sources.edgar.instance import filer_of, instance_files, parse_instance
+from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
+from finskillbench.sources.edgar.submissions import parse_submissions
+from finskillbench.sources.files import Problems, files_below
+from finskillbench.sources.fred import SERIES, parse_fred
+from finskillbench.sources.french import parse_french
+from finskillbench.sources.market import MarketData, read_market
+from finskillbench.sources.prices import SUFFIXES, parse_prices
+from finskillbench.sources.raw import formats
+from finskillbench.sources.raw.formats import Format
+from finskillbench.sources.statements import parse_statements
+from finskillbench.sources.universe import load_universe
+
+Progress = Callable[[str], None]
+_JSON = (".json", ".json.gz")
+_CSV = (".csv", ".csv.gz")
+
+
+@dataclass(slots=True)
+class Examined:
+    """One kind of file: how many there are, and what was found."""
+
+    format: Format
+    files: int = 0
+    found: list[Finding] = field(default_factory=list[Finding])
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """What there is of a collection and what is wrong with it.
+
+    examined : by kind of file, in the order of the documentation.
+    market, filings : the two halves where they could be read whole, else None.
+    """
+
+    raw_dir: Path
+    examined: list[Examined] = field(default_factory=list[Examined])
+    market: MarketData | None = None
+    filings: FilingsData | None = None
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Everything found, file by file."""
+        return [finding for one in self.examined for finding in one.found]
+
+    def of(self, which: Format) -> Examined:
+        """What was found of one kind of file."""
+        return next(one for one in self.examined if one.format is which)
+
+
+def examine(raw_dir: Path, progress: Progress = lambda step: None) -> Diagnosis:
+    """Read a collection file by file, then each half as a whole if none of its files is broken.
+
+    Raises
+    ------
+    SourceError : no such folder.
+    """
+    if not raw_dir.is_dir():
+        raise SourceError(raw_dir, "no such folder", remedy="name a raw collection")
+    diagnosis = Diagnosis(raw_dir, [Examined(one) for one in formats.FORMATS])
+    for one in diagnosis.examined:
+        progress(f"reading {one.format.path}")
+        for path, read in _readers(raw_dir, one.format):
+            one.files += 1
+            one.found += _problems(raw_dir, path, read)
+    _halves(diagnosis, progress)
+    return diagnosis
+
+
+Reader = Callable[[Path, Problems], object]
+
+
+def _readers(raw_dir: Path, which: Format) -> Iterator[tuple[Path, Reader]]:
+    """The files of one kind, and the reader of each."""
+    if which is formats.UNIVERSE:
+        if (raw_dir / "universe.json").is_file():
+            yield raw_dir / "universe.json", lambda _, problems: load_universe(raw_dir, problems)
+    elif which is formats.CONSTITUENTS:
+        for path in (raw_dir / "constituents" / "constituents.csv", raw_dir / "constituents.csv"):
+            if path.is_file():
+                yield path, parse_constituents
+                return
+    elif which is formats.INSTANCES:
+        for path in instance_files(raw_dir):
+            yield path, _instance
+    else:
+        wanted, read = _PLAIN[which.path]
+        for path in wanted(_folder(raw_dir, which)):
+            yield path, read
+
+
+def _folder(raw_dir: Path, which: Format) -> Path:
+    """The folder of a kind of file, by the name that it has in the collection."""
+    names = [name for name in (which.folder, which.other) if name and (raw_dir / name).is_dir()]
+    return raw_dir / (names[0] if names else which.folder)
+
+
+def _below(suffixes: tuple[str, ...], part: str = "") -> Callable[[Path], Iterable[Path]]:
+    def files(folder: Path) -> Iterable[Path]:
+        named = (path for path in files_below(folder, suffixes) if part in path.name.lower())
+        return (path for path in named if not part or "daily" in path.name.lower())
+
+    return files
+
+
+def _anywhere(folder: Path) -> Iterable[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name.lower().endswith(_JSON))
+
+
+def _series(folder: Path) -> Iterable[Path]:
+    return (path for path in files_below(folder, _CSV) if path.name.split(".")[0].upper() in SERIES)
+
+
+def _instance(path: Path, problems: Problems) -> object:
+    del problems  # a document is read whole or not at all
+    return parse_instance(path, tags=CANONICAL_TAGS) if filer_of(path) is not None else None
+
+
+_PLAIN: dict[str, tuple[Callable[[Path], Iterable[Path]], Reader]] = {
+    formats.PRICES.path: (_below(SUFFIXES), lambda path, problems: parse_prices(path, problems=problems)),
+    formats.FIVE_FACTORS.path: (
+        _below(_CSV, "5_factors"),
+        lambda path, problems: parse_french(path, problems=problems),
+    ),
+    formats.MOMENTUM.path: (_below(_CSV, "momentum"), lambda path, problems: parse_french(path, problems=problems)),
+    formats.FRED.path: (_series, lambda path, problems: parse_fred(path, problems=problems)),
+    formats.STATEMENTS.path: (_below((".json",)), parse_statements),
+    formats.COMPANY_FACTS.path: (_anywhere, lambda path, _: parse_companyfacts(path)),
+    formats.SUBMISSIONS.path: (_anywhere, lambda path, _: parse_submissions(path)),
+}
+
+
+def _problems(raw_dir: Path, path: Path, read: Reader) -> list[Finding]:
+    """What a reader finds wrong with a file, each row once."""
+    problems: list[SourceError] = []
+    try:
+        read(path, problems)
+    except SourceError as error:
+        problems.append(error)
+    rows = set[int]()
+    found: list[Finding] = []
+    for problem in problems:
+        # Line 1 is that of a whole JSON document; of a row what is wrong first may be wrong in a second way.
+        if problem.line is None or problem.line == 1 or problem.line not in rows:
+            found.append(_finding(raw_dir, problem))
+            rows.update([problem.line or 1])
+    return found
+
+
+def _finding(raw_dir: Path, error: SourceError, state: State = State.FAIL) -> Finding:
+    """An error of a reader, its file named as it lies in the collection."""
+    path = Path(str(error.file))
+    where = str(path.relative_to(raw_dir)) if path.is_relative_to(raw_dir) and path != raw_dir else str(error.file)
+    line = f", line {error.line}" if error.line is not None and where.endswith((".csv", ".csv.gz")) else ""
+    return Finding(state, where + line, error.told)
+
+
+def _halves(diagnosis: Diagnosis, progress: Progress) -> None:
+    """Read both halves as a build would, and add what only several files together tell."""
+    raw_dir = diagnosis.raw_dir
+    for which in (*formats.MARKET, *formats.FILINGS):
+        one = diagnosis.of(which)
+        if not one.files:
+            one.found.append(Finding(State.WARN, which.path, f"is not there; needed for {which.needed}"))
+    if diagnosis.of(formats.PRICES).files:
+        progress("reading the market as a whole")
+        told: list[SourceError] = []
+        diagnosis.market = read_market(raw_dir, problems=told)
+        known = {(finding.where, finding.message) for finding in diagnosis.findings}
+        for error in told:
+            finding = _finding(raw_dir, error)
+            if (finding.where, finding.message) not in known:
+                diagnosis.of(_kind(raw_dir, finding.where)).found.append(finding)
+    if diagnosis.of(formats.COMPANY_FACTS).files:
+        progress("reading the filings as a whole")
+        try:
+            diagnosis.filings = load_filings(raw_dir)
+        except SourceError as error:
+            finding = _finding(raw_dir, error)
+            if finding not in diagnosis.findings:
+                diagnosis.of(_kind(raw_dir, finding.where)).found.append(finding)
+
+
+def _kind(raw_dir: Path, where: str) -> Format:
+    """The kind of file that a finding is about, by the folder that it names; of the lists if it names none."""
+    path = Path(where)
+    folder = path.relative_to(raw_dir).parts[0] if path.is_relative_to(raw_dir) and path != raw_dir else path.parts[0]
+    if folder in ("french", "famafrench") and "momentum" in path.name.lower():
+        return formats.MOMENTUM
+    return next((one for one in formats.FORMATS if one.folder and folder in (one.folder, one.other)), formats.UNIVERSE)

@@ -1,0 +1,105 @@
+"""`finskillbench data doctor` and `data template`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import orjson
+import pytest
+
+from finskillbench import cli
+
+MARKET = ("prices", "famafrench", "fred", "statements_derived")
+
+
+@pytest.fixture
+def raw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """The template."""
+    assert cli.main(["data", "template", str(tmp_path / "raw")]) == 0
+    assert "prices/yahoo/BELZO.csv" in capsys.readouterr().out.splitlines()
+    return tmp_path / "raw"
+
+
+def _doctor(raw: Path) -> list[dict[str, object]]:
+    """The findings of a collection."""
+    report = raw.parent / "report.json"
+    assert cli.main(["data", "doctor", str(raw), "--json", str(report)]) == 1
+    return [one for kind in orjson.loads(report.read_bytes())["files"] for one in kind["findings"]]
+
+
+def test_the_template_is_sound_and_too_small(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = _doctor(raw)
+    assert [one["where"] for one in found] == ["universe.json"] * 2
+    assert all("5 sessions of prices where 120 are needed" in str(one["message"]) for one in found)
+    shown = capsys.readouterr().out
+    assert "portfolio construction: not built: universe.json: Technology supplies 0 of 1 names" in shown
+    assert "fundamental analysis: normalization, earnings_quality, driver_decomposition (of 4 reports)" in shown
+
+
+def test_a_build_of_the_template_says_in_a_line_what_is_too_little(
+    raw: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build = ["data", "build", "--source", "raw-dir", "--raw-dir", str(raw), "--out", str(raw.parent / "edition")]
+    assert cli.main(build) == 2
+    assert "universe.json: Technology supplies 0 of 1 names (BELZO has 5 sessions" in capsys.readouterr().err
+    for folder in MARKET:
+        shutil.rmtree(raw / folder)
+    assert cli.main(build) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith(f"error: {raw}: not one episode can be built; Portfolio construction is left out")
+    assert "normalization: 0 episodes instead of 244" in told
+
+
+def test_everything_is_told_at_once(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two mistakes in one file, one each in others, a file that nobody lists, a series that is absent."""
+    price = raw / "prices" / "yahoo" / "BELZO.csv"
+    lines = price.read_text().splitlines()
+    cells = lines[1].split(",")
+    lines[1] = ",".join([cells[0], "dear", *cells[2:]])
+    cells = lines[3].split(",")
+    lines[3] = ",".join([*cells[:5], "-5", *cells[6:]])
+    price.write_text("\n".join(lines))
+    shutil.copy(raw / "prices" / "yahoo" / "CORRA.csv", raw / "prices" / "yahoo" / "CORA.csv")
+    (raw / "fred" / "DGS3MO.csv").unlink()
+    statements = raw / "statements_derived" / "CORRA.json"
+    statements.write_text(statements.read_text().replace('"2024-06-30"', '"2024-06-31"').replace('"equity"', '"book"'))
+    facts = next((raw / "companyfacts").iterdir())
+    facts.write_text(facts.read_text().replace('"2025-08-11"', '"yesterday"'))
+    listed = raw / "constituents" / "constituents.csv"
+    listed.write_text(listed.read_text().replace("Consumer Discretionary", "Toys"))
+    found = {f"{one['where']}: {one['message']}" for one in _doctor(raw)}
+    for part in (
+        "prices/yahoo/BELZO.csv, line 2: open is not a number: 'dear'; repair the cell",
+        "prices/yahoo/BELZO.csv, line 4: volume is negative: '-5'; repair the cell",
+        "prices/yahoo/CORA.csv: unknown ticker CORA; rename the file or list the ticker in universe.json",
+        "fred: no DGS3MO with observations",
+        "statements_derived/CORRA.json: quarterly.netIncome[2] has an impossible end: '2024-06-31'",
+        "statements_derived/CORRA.json: quarterly.eps[2] has an impossible end: '2024-06-31'",
+        "statements_derived/CORRA.json: no list 'balances.equity'",
+        "filed is 'yesterday', not YYYY-MM-DD",
+        "constituents/constituents.csv, line 3: unknown GICS sector 'Toys'; use the GICS names",
+    ):
+        assert any(part in one for one in found), part
+    shown = capsys.readouterr().out
+    assert "      format: Date,Open,High,Low,Close,Volume\n" in shown
+
+
+def test_a_half_that_is_not_there_is_told_by_file(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in MARKET:
+        shutil.rmtree(raw / folder)
+    found = _doctor(raw)
+    assert [one["state"] for one in found] == ["WARN"] * 5
+    assert {str(one["where"]).partition("/")[0] for one in found} == set(MARKET)
+    shown = capsys.readouterr().out
+    assert "risk management: not built: there is no prices/[SET/]TICKER.csv[.gz]" in shown
+    assert "fundamental analysis: normalization" in shown
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["data", "doctor", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err == f"error: {tmp_path / 'none'}: no such folder; name a raw collection\n"
+    (tmp_path / "empty").mkdir()
+    build = ["data", "build", "--source", "raw-dir", "--raw-dir", str(tmp_path / "empty"), "--out", "x"]
+    assert cli.main(build) == 2
+    assert "there is neither a folder prices nor a folder companyfacts; add one" in capsys.readouterr().err

@@ -1,0 +1,100 @@
+"""Editions of one half of a collection: filings without prices, prices without filings."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from finskillbench import cli
+from finskillbench.edition import Edition, build_edition, load_edition
+from finskillbench.edition.build import refuse_small
+from finskillbench.edition.publish import export_public
+from finskillbench.edition.validation import validate_edition
+from finskillbench.errors import InputError, SourceError
+from finskillbench.panels import read_panels
+from finskillbench.sources.market import load_market
+from finskillbench.sources.synthetic import write_collection
+
+MARKET = ("prices", "famafrench", "fred", "statements_derived")
+FUNDAMENTAL = {"normalization", "earnings_quality", "driver_decomposition"}
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A written collection whose filings are those of three companies."""
+    raw = tmp_path_factory.mktemp("halves") / "raw"
+    write_collection(raw, seed=3)
+    for path in sorted((raw / "companyfacts").iterdir())[3:]:
+        path.unlink()
+    return raw
+
+
+@pytest.fixture(scope="module")
+def filings_only(collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Edition:
+    raw = shutil.copytree(collection, tmp_path_factory.mktemp("filings") / "raw")
+    for folder in MARKET:
+        shutil.rmtree(raw / folder)
+    return build_edition(source="raw-dir", raw_dir=raw, seed=1, out=raw.parent / "edition")
+
+
+def test_filings_alone_are_an_edition_of_fundamental_analysis(filings_only: Edition) -> None:
+    manifest = filings_only.manifest
+    assert set(manifest["counts"]) == FUNDAMENTAL
+    assert all(manifest["counts"].values())
+    assert len(manifest["universe"]) == 3
+    assert manifest["as_of_dates"] == []
+    assert "Portfolio construction is left out: the collection has no prices." in manifest["notes"]
+    assert "Risk management is left out: the collection has no prices." in manifest["notes"]
+    assert set(manifest["parameters"]) == {"fundamental", "fundamental_pools", "fundamental_entities"}
+    panels = read_panels(filings_only.path / "panels")
+    assert panels.halves == {"company facts"}
+    assert panels.universe == tuple(manifest["universe"])
+
+
+def test_they_are_validated_and_handed_out(filings_only: Edition, tmp_path: Path) -> None:
+    report = validate_edition(filings_only)
+    assert report.passed
+    skipped = {check.domain for check in report.checks if check.state == "SKIP"}
+    assert skipped == {"portfolio_construction", "risk_management"}
+    assert not export_public(filings_only, tmp_path / "public").has_truth
+
+
+def test_they_are_described_and_run(filings_only: Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["data", "info", str(filings_only.path)]) == 0
+    assert "Universe:  3 names\nDates:     none\n" in capsys.readouterr().out
+    run = ["run", "--edition", str(filings_only.path), "--limit", "1", "--out", str(tmp_path / "run")]
+    assert cli.main([*run, "--model", "baseline/reference", "--condition", "curated"]) == 0
+    assert "normalization" in capsys.readouterr().out
+    assert cli.main(["handout", str(filings_only.path), str(tmp_path / "tasks"), "--limit", "1"]) == 0
+
+
+def test_names_are_not_chosen_without_prices(filings_only: Edition, tmp_path: Path) -> None:
+    raw = filings_only.path.parent / "raw"
+    with pytest.raises(InputError, match="has no folder prices to choose names by"):
+        build_edition(source="raw-dir", raw_dir=raw, names=20, out=tmp_path / "edition")
+
+
+def test_a_universe_that_is_too_small_is_refused_with_its_size(collection: Path) -> None:
+    market = load_market(collection)
+    refuse_small(market, collection)
+    few = replace(market, securities=market.securities[:14])
+    with pytest.raises(SourceError, match=r"14 names in \d+ sectors can be used where 15 in 5 are needed"):
+        refuse_small(few, collection)
+    narrow = replace(market, securities=tuple(replace(one, sector="Energy") for one in market.securities))
+    with pytest.raises(SourceError, match="30 names in 1 sectors"):
+        refuse_small(narrow, collection)
+
+
+@pytest.mark.slow
+def test_prices_alone_are_an_edition_of_the_market(collection: Path, tmp_path: Path) -> None:
+    raw = shutil.copytree(
+        collection, tmp_path / "raw", ignore=shutil.ignore_patterns("companyfacts", "submissions", "xbrl")
+    )
+    edition = build_edition(source="raw-dir", raw_dir=raw, seed=1, out=tmp_path / "edition")
+    assert len(edition.manifest["counts"]) == 10
+    assert "Fundamental analysis is left out: the collection has no company facts." in edition.manifest["notes"]
+    assert not set(edition.manifest["counts"]) & FUNDAMENTAL
+    assert load_edition(edition.path).filings is not None
