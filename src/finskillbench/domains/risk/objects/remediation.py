@@ -99,6 +99,8 @@ def remediation_pairs(
     -------
     In the order of the cases, and for each in the order of its mandates in `against`.
     """
+    if not cases:
+        return ()
     large = len(cases[0].market.tickers) > settings["large_universe"]
     count = settings["large_remediation_pairs" if large else "remediation_pairs"]
     queues = _queues(context, cases, against, settings["grey_band"], branching=not large)
