@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from finskillbench.harness.providers.wire import answer_seconds
+from finskillbench.harness.providers.answer_seconds import answer_seconds
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 """A hundred times the longest answer of a model, its encrypted reasoning included."""
