@@ -25,6 +25,7 @@ import numpy as np
 from finskillbench.domains import by_name
 from finskillbench.episode import Episode, Prompt, Status, Verdict
 from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.entries import NO_ARGUMENTS
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.seat import Assignment, Surroundings
@@ -83,7 +84,7 @@ def measure(episodes: int, folder: Path) -> float:
     model = SixTurns(f'{{"answer": "{{\\"weights\\": {{{weights}}}}}"}}')
     mounted = mount(Condition.NO_SKILL, {}, {})
     verdict = Verdict(episode.task_id, episode.sub_task, Status.SCORED, True, {}, {})
-    items = [Item(model.name, Condition.NO_SKILL, episode.task_id, i) for i in range(episodes)]
+    items = [Item(model.name, NO_ARGUMENTS, Condition.NO_SKILL, episode.task_id, i) for i in range(episodes)]
     (folder / items[0].trajectory).parent.mkdir(parents=True, exist_ok=True)
     journal = Journal(folder)
 

@@ -9,6 +9,7 @@ import pytest
 
 from finskillbench import cli
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.entries import NO_ARGUMENTS
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.events import Dropped, Expense
 from finskillbench.runs.store.journal import Journal
@@ -84,7 +85,9 @@ def test_money_that_the_run_folder_has_spent_is_gone(edition: Path, capsys) -> N
     arguments = ["--edition", str(edition), *NOP, "--out", "mine"]
     assert cli.main(["run", *arguments]) == 0
     with Journal(Path("mine")) as journal:
-        journal.append(Dropped(Item("baseline/nop", Condition.NO_SKILL, "t", 0), "budget", Expense(1, lost_usd=2.0)))
+        journal.append(
+            Dropped(Item("baseline/nop", NO_ARGUMENTS, Condition.NO_SKILL, "t", 0), "budget", Expense(1, lost_usd=2.0))
+        )
     capsys.readouterr()
     for most, verdict in (("1.5", "stop early"), ("2.5", "be enough")):
         assert cli.main(["plan", *arguments, "--max-cost", most]) == 0

@@ -53,13 +53,19 @@ def test_other_arguments_get_a_folder_of_their_own(edition: Path) -> None:
     assert len(list(Path("runs").iterdir())) == 2
 
 
-def test_a_named_folder_of_another_run_is_refused(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_folder_grows(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["run", "--edition", str(edition), *NOP, "--out", "mine"]
-    assert cli.main(arguments) == 0
+    assert cli.main([*arguments, "--limit", "1"]) == 0
+    few = pl.read_parquet("mine/rows.parquet").height
     capsys.readouterr()
-    assert cli.main([*arguments, "--limit", "1"]) == 2
-    printed = capsys.readouterr().err.splitlines()[-1]
-    assert printed.startswith("error: mine: started with another limit")
+    assert cli.main(arguments) == 0
+    all_of_it = pl.read_parquet("mine/rows.parquet").height
+    assert few < all_of_it
+    assert f"Episodes:     {all_of_it - few} run, {few} kept from before\n" in capsys.readouterr().out
+    assert cli.main([*arguments, "--limit", "1"]) == 0
+    told = f"Episodes:     0 run, {few} kept from before, {all_of_it - few} of other calls in the folder\n"
+    assert told in capsys.readouterr().out
+    assert pl.read_parquet("mine/rows.parquet").height == all_of_it
 
 
 def test_a_folder_judged_by_other_scorers_names_the_command_that_mends_it(

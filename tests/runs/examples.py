@@ -13,6 +13,7 @@ ROW = sealed(
         model="m",
         harness="finskillbench",
         provider="test",
+        arguments="{}",
         domain="portfolio_construction",
         condition=Condition.CURATED,
         task_id="t0",

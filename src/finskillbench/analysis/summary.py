@@ -18,6 +18,7 @@ from finskillbench.domains import subtasks
 from finskillbench.episode import Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.entries import Entry, labels
 from finskillbench.harness.skills.given import GIVEN_ARM
 
 REFERENCE = Condition.NO_SKILL.value
@@ -44,7 +45,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One model on one subtask, or on the headline.
+    """One model on one subtask, or on the headline; where a model has several entries, `model` says which.
 
     `profile` is the profile that the numbers are in: the one asked for, or the next that the subtask defines; on the
     headline, several joined by "+". `cells` go with `Summary.conditions`, `differences` with `Summary.comparisons`:
@@ -130,6 +131,7 @@ def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED) -> S
         raise InputError(f"rows: the column {absent[0]!r} is missing; give the rows.parquet of a run")
     if rows.is_empty():
         raise InputError("rows: the table is empty; give the rows.parquet of a finished run")
+    rows = _labelled(rows)
     order = [subtask.name for subtask in subtasks()]
     excluded = {subtask.name for subtask in subtasks() if not subtask.headline}
     names = sorted(_distinct(rows, "sub_task"), key=_place_in(order))
@@ -151,6 +153,15 @@ def summary_table(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED) -> S
     return Summary(
         profile, conditions, comparisons, tuple(lines), _notes(rows, profile, profiles, excluded, comparisons)
     )
+
+
+def _labelled(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what tables call their entries in place of the model."""
+    if "arguments" not in rows.columns:
+        return rows
+    entries = [Entry(model, arguments) for model, arguments in rows.select("model", "arguments").iter_rows()]
+    names = labels(entries)
+    return rows.with_columns(pl.Series("model", [names[entry] for entry in entries], pl.String))
 
 
 def _distinct(rows: pl.DataFrame, column: str) -> list[str]:
@@ -237,6 +248,10 @@ def _notes(
         notes.append(f"No {wanted.value} scores for: {', '.join(other)}.")
     if excluded & profiles.keys():
         notes.append(f"Not in the headline: {', '.join(sorted(excluded & profiles.keys()))}.")
+    versions = rows["code_version"].value_counts(sort=True).rows() if "code_version" in rows.columns else []
+    if len(versions) > 1:
+        told = ", ".join(f"{count} by {version}" for version, count in sorted(versions))
+        notes.append(f"The rows were made by several versions of finskillbench: {told}.")
     failed = rows.filter(pl.col("status") == Status.ERROR.value).height
     if failed:
         notes.append(f"{failed} of {rows.height} rows ended in an error and are in no mean; run again to repeat them.")

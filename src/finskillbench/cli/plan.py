@@ -40,6 +40,7 @@ def plan(options: PlanOptions) -> None:
     run folder already holds are left out.
     """
     from finskillbench.harness.conditions import MAX_TURNS, parse_condition
+    from finskillbench.harness.models import entry_called
     from finskillbench.runs.plan.estimate import OUTPUT_TOKENS_PER_CALL, STAND_IN, estimate, left_to_run
     from finskillbench.runs.plan.items import make_plan
     from finskillbench.runs.store.journal import read_history
@@ -54,10 +55,9 @@ def plan(options: PlanOptions) -> None:
         loaded = options.open_edition(progress)
         folder = options.folder(loaded)
         arms = [parse_condition(name) for name in options.conditions]
+        entries = [entry_called(name, options.called) for name in options.models]
         episodes = loaded.episodes(options.subtask or None)
-        work = make_plan(
-            episodes, options.models, arms, limit=options.limit, sample=options.sample, epochs=options.epochs
-        )
+        work = make_plan(episodes, entries, arms, limit=options.limit, sample=options.sample, epochs=options.epochs)
         left, finished = left_to_run(folder, loaded, work, shard=part, retry_errors=options.retry_errors)
         estimates = estimate(
             loaded,
@@ -86,7 +86,8 @@ def plan(options: PlanOptions) -> None:
     if unknown:
         typer.echo(f"Price unknown: {', '.join(unknown)}; give it in a file with --prices.")
     elif max_cost is not None:
-        paid = read_history(folder).spent({name: prices.of(name) for name in options.models})
+        history = read_history(folder)
+        paid = history.spent({model: prices.of(model) for model, _ in history.amounts()})
         expected = sum(each.expected.cost_usd or 0.0 for each in estimates)
         verdict = "stop early" if paid + expected > max_cost else "be enough"
         already = f", of which {paid:,.2f} are spent," if paid else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeGuard, cast
 
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, as_agent, is_solver
+from finskillbench.harness.entries import Entry, canonical
 from finskillbench.harness.model import Model
 from finskillbench.harness.programs.floors import Heuristic, Trivial
 from finskillbench.harness.programs.nop import Nop
@@ -36,6 +37,10 @@ PROVIDERS = (
 )
 # fmt: on
 """Providers that the pinned Inspect knows, listed here because asking it takes 2.4 s."""
+
+
+ARGUMENTS = ("base_url", "seed", "max_tokens", "reasoning_effort")
+"""The options that distinguish two entries of one model in a run; the others change no result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,11 @@ class ModelOptions:
     attempt_timeout: float | None = None
     reasoning_effort: str | None = None
     prices: PriceTable = field(default_factory=PriceTable.load)
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The options of `ARGUMENTS`, by name."""
+        return {name: getattr(self, name) for name in ARGUMENTS}
 
 
 Entrant: TypeAlias = Model | Agent
@@ -101,6 +111,28 @@ def get_entrant(name: str, options: ModelOptions | None = None) -> Entrant:
     InputError : no such model, or something that it needs is missing: one line says what.
     """
     return _imported(name) if _IMPORTED.fullmatch(name) else get_model(name, options)
+
+
+def entry_of(entrant: Entrant) -> Entry:
+    """How a run files a model or an agent.
+
+    A model that says no `arguments` of its own has none; of an agent it is the harness that counts.
+    """
+    said = {"harness": entrant.harness} if isinstance(entrant, Agent) else getattr(entrant, "arguments", {})
+    return Entry(entrant.name, canonical(said))
+
+
+def entry_called(name: str, options: ModelOptions) -> Entry:
+    """How a run files the model or agent called `name`; a hosted one is not made, so that it needs no key.
+
+    Raises
+    ------
+    InputError : as of `check_model`.
+    """
+    check_model(name)
+    if name in BASELINES or _IMPORTED.fullmatch(name):
+        return entry_of(get_entrant(name, options))
+    return Entry(name, canonical(options.arguments))
 
 
 def _imported(name: str) -> Entrant:

@@ -1,4 +1,4 @@
-"""A run folder as Inspect logs: one `.eval` file per model and condition, for `inspect view` and its static bundle.
+"""A run folder as Inspect logs: one `.eval` file per entry and condition, for `inspect view` and its static bundle.
 
 A log is the same whenever it is written: dates come from the run folder, ids from its digests. Logs hold what agents
 saw and did and how it was scored, never the truth, so they can be handed around with an edition that withholds it.
@@ -31,10 +31,11 @@ from inspect_ai.model import GenerateConfig, ModelUsage
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import parse_condition
+from finskillbench.harness.entries import Entry
 from finskillbench.interop.samples import make_sample
 from finskillbench.interop.tasks import EVERYTHING
 from finskillbench.interop.verdict_scores import SCORER, to_results
-from finskillbench.runs.plan.items import Item
+from finskillbench.runs.plan.items import arm_folder
 from finskillbench.runs.store.files import PART, make_folder
 from finskillbench.runs.store.record import FILE, RunRecord, read_record
 from finskillbench.runs.store.rows import ROWS, Row, from_frame
@@ -52,7 +53,7 @@ def export_run(
     *,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Write the logs of a run, one at a time: the memory it takes is that of one model under one condition.
+    """Write the logs of a run, one at a time: the memory it takes is that of one entry under one condition.
 
     Parameters
     ----------
@@ -73,14 +74,15 @@ def export_run(
     arms = _choose(rows, models, conditions, run)
     make_folder(out)
     written: list[Path] = []
-    for (model, condition), arm_rows in arms.items():
-        name = Item(model, condition, "", 0).arm
+    asked = Counter((item.entry, item.condition) for item in record.items())
+    for (entry, condition), arm_rows in arms.items():
+        name = arm_folder(entry, condition)
         samples: list[EvalSample] = []
         for row in arm_rows:
             samples.append(make_sample(row, read_trajectory(run / row.item.trajectory).trace))
             if progress is not None:
                 progress(name, len(samples), len(arm_rows))
-        log = _log(run, record, model, condition, arm_rows, samples)
+        log = _log(run, record, entry, condition, arm_rows, samples, complete=len(samples) >= asked[entry, condition])
         written.append(_write(log, out / f"{name}.eval"))
     return written
 
@@ -101,8 +103,8 @@ def _read_run(run: Path) -> tuple[RunRecord, list[Row]]:
 
 def _choose(
     rows: Sequence[Row], models: Sequence[str] | None, conditions: Sequence[str] | None, run: Path
-) -> dict[tuple[str, str], list[Row]]:
-    """The rows of each wanted (model, condition), in the run's order."""
+) -> dict[tuple[Entry, str], list[Row]]:
+    """The rows of each wanted entry and condition, in the run's order."""
     wanted = None if conditions is None else [parse_condition(name) for name in conditions]
     for column, names, present in (
         ("model", models, dict.fromkeys(row.model for row in rows)),
@@ -111,10 +113,10 @@ def _choose(
         unknown = [name for name in names or () if name not in present]
         if unknown:
             raise InputError(f"{run}: has no {column} {unknown[0]!r}; it holds {', '.join(present) or 'nothing'}")
-    arms: dict[tuple[str, str], list[Row]] = {}
+    arms: dict[tuple[Entry, str], list[Row]] = {}
     for row in rows:
         if (models is None or row.model in models) and (wanted is None or row.condition in wanted):
-            arms.setdefault((row.model, row.condition), []).append(row)
+            arms.setdefault((row.item.entry, row.condition), []).append(row)
     if not arms:
         raise InputError(f"{run}: no episode has finished; resume the run")
     return arms
@@ -123,22 +125,23 @@ def _choose(
 def _log(
     run: Path,
     record: RunRecord,
-    model: str,
+    entry: Entry,
     condition: str,
     rows: Sequence[Row],
     samples: list[EvalSample],
+    *,
+    complete: bool,
 ) -> EvalLog:
-    arguments = record.arguments
+    """One log; it is `complete` if it has every episode that was asked for, errors included."""
     name = _task_name(rows)
     task = f"finskillbench/{name}"
-    run_digest = hashlib.sha256(orjson.dumps([record.plan.digest, record.edition_digest])).hexdigest()
-    log_digest = hashlib.sha256(f"{run_digest}\0{model}\0{condition}".encode()).hexdigest()
+    run_digest = hashlib.sha256(orjson.dumps([record.asked, record.edition_digest])).hexdigest()
+    log_digest = hashlib.sha256(f"{run_digest}\0{entry}\0{condition}".encode()).hexdigest()
     scores = [(str(sample.id), (sample.scores or {}).get(SCORER)) for sample in samples]
-    # Episodes of one model under one condition in the whole run; a shard's log is a part of it and never complete.
-    complete = len(rows) >= record.plan.episodes * arguments.epochs
-    task_args = {"condition": condition, "edition": record.edition_path, "limit": arguments.limit}
+    said = entry.said
+    task_args = {"condition": condition, "edition": record.edition_path}
     ids = list(dict.fromkeys(row.task_id for row in rows))
-    config = GenerateConfig(temperature=0.0, seed=arguments.seed, max_tokens=arguments.max_tokens)
+    config = GenerateConfig(temperature=0.0, seed=said.get("seed"), max_tokens=said.get("max_tokens"))
     return EvalLog(
         status="error" if any(sample.error for sample in samples) else "success" if complete else "cancelled",
         eval=EvalSpec(
@@ -153,11 +156,12 @@ def _log(
             tags=[condition],
             solver="finskillbench/episode_loop",
             dataset=EvalDataset(name=name, location=record.edition_path, samples=len(ids), sample_ids=[*ids]),
-            model=model,
+            model=entry.model,
             model_generate_config=config,
             config=EvalConfig(epochs=len({row.run_idx for row in rows})),
-            packages={"finskillbench": record.code_version},
+            packages={"finskillbench": record.versions["finskillbench"]},
             metadata={
+                "arguments": said,
                 "condition": condition,
                 "edition": record.edition_digest,
                 "mount": record.mounts[condition],

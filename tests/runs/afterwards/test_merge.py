@@ -124,7 +124,7 @@ def test_two_rows_of_an_item_are_refused_and_both_files_named(halves, tmp_path) 
 def test_other_runs_are_refused(edition, memory_edition, oracle, halves, tmp_path) -> None:
     other = memory_edition(edition.episodes(), digest="f" * 64)
     run(other, [oracle()], ["no_skill"], shard=Shard(2, 2), out=tmp_path / "other")
-    with pytest.raises(InputError, match=r"other: not of the same run as .*a: another edition_digest"):
+    with pytest.raises(InputError, match=r"other: cannot stand in one table with .*a: another edition_digest"):
         merge(tmp_path / "all", [halves[0], tmp_path / "other"])
     with pytest.raises(InputError, match=r"nowhere/run\.json: not a readable run record"):
         merge(tmp_path / "all", [halves[0], tmp_path / "nowhere"])
@@ -141,7 +141,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(halves, tmp_path) -> None:
 def test_a_lost_trajectory_is_named_and_nothing_is_left(halves, tmp_path) -> None:
     lost = next(halves[0].glob("trajectories/*/*"))
     lost.unlink()
-    with pytest.raises(InputError, match=rf"{lost.name}: is gone; run that shard again"):
+    with pytest.raises(InputError, match=rf"{lost.name}: is gone; run that folder's own command again"):
         merge(tmp_path / "all", halves)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
@@ -152,6 +152,8 @@ def test_the_order_is_that_of_the_plan(halves, tmp_path) -> None:
     assert all(before < after for before, after in pairwise(numbers))
 
 
-def test_a_shard_is_part_of_what_a_folder_is(edition, oracle, halves) -> None:
-    with pytest.raises(InputError, match=r'started with another shard \(then "1/2", now null\)'):
-        run(edition, [oracle()], ["no_skill"], out=halves[0])
+def test_the_folder_of_a_shard_grows_to_the_whole(edition, oracle, halves, tmp_path) -> None:
+    whole = run(edition, [oracle()], ["no_skill"], out=tmp_path / "whole").rows
+    grown = run(edition, [oracle()], ["no_skill"], out=halves[0])
+    assert grown.ran + grown.kept == 12
+    assert grown.rows.drop(TIMINGS).equals(whole.drop(TIMINGS))

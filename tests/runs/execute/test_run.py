@@ -143,23 +143,23 @@ def test_retries_wait_by_the_given_sleep(edition, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "ran", "others"),
     [
-        ({"models": ["baseline/trivial"]}, r"models \(then \[\"baseline/nop\"\], now \[\"baseline/trivial\"\]\)"),
-        ({"conditions": ["self_generated"]}, "conditions"),
-        ({"subtasks": ["unconstrained_optimization"]}, "subtasks"),
-        ({"limit": 3}, r"limit \(then 2, now 3\)"),
-        ({"epochs": 2}, "epochs"),
-        ({"seed": 1}, "seed"),
+        ({"models": ["baseline/trivial"]}, 4, 4),
+        ({"conditions": ["self_generated"]}, 4, 4),
+        ({"subtasks": ["unconstrained_optimization"]}, 0, 2),
+        ({"limit": 3}, 2, 0),
+        ({"limit": 1}, 0, 2),
+        ({"epochs": 2}, 4, 0),
+        ({"seed": 1}, 0, 0),
     ],
 )
-def test_other_arguments_are_refused_and_named(edition, tmp_path, change: dict, words: str) -> None:
+def test_what_a_folder_does_not_have_is_run_and_the_rest_left(edition, tmp_path, change: dict, ran, others) -> None:
     arguments = {"models": ["baseline/nop"], "conditions": ["no_skill"], "limit": 2}
     run(edition, out=tmp_path, **arguments)
-    before = (tmp_path / "run.json").read_bytes()
-    with pytest.raises(InputError, match=words):
-        run(edition, out=tmp_path, **{**arguments, **change})
-    assert (tmp_path / "run.json").read_bytes() == before
+    grown = run(edition, out=tmp_path, **{**arguments, **change})
+    assert (grown.ran, grown.others, grown.not_run) == (ran, others, 0)
+    assert grown.rows.height == 4 + ran
 
 
 def test_another_edition_is_refused(edition, memory_edition, tmp_path) -> None:

@@ -18,6 +18,7 @@ from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import CANARY
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.entries import NO_ARGUMENTS
 from finskillbench.harness.skills.template import package_files
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.handout import Layout
@@ -94,7 +95,7 @@ def test_answers_come_back_as_rows_of_a_run(
     left_out = sorted(tasks)[0]
     for task_id, name in tasks.items():
         if task_id != left_out:
-            item = Item("baseline/reference", Condition.CURATED, task_id, 0)
+            item = Item("baseline/reference", NO_ARGUMENTS, Condition.CURATED, task_id, 0)
             answer = read_trajectory(tmp_path / "run" / item.trajectory).trace.answer
             assert answer is not None
             (handed / name / ANSWER).write_text(answer)

@@ -16,6 +16,7 @@ from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.entries import Entry
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.providers.prices import Price, PriceTable
 from finskillbench.runs.execute.run import run
@@ -24,6 +25,7 @@ from finskillbench.runs.plan import rehearsal
 from finskillbench.runs.plan.estimate import Amount, estimate, left_to_run
 from finskillbench.runs.plan.items import Plan, make_plan
 from finskillbench.runs.plan.streams import parse_shard
+from finskillbench.runs.store.journal import read_history
 
 NOP, REFERENCE, HOSTED = "baseline/nop", "baseline/reference", "vendor/large"
 PRICE = Price(input=2.0, cached_input=0.5, cache_write=2.5, output=10.0)
@@ -47,7 +49,7 @@ PRICES = cast(PriceTable, Prices())
 
 
 def plan_of(edition, models=(NOP,), conditions=(Condition.NO_SKILL,), **options) -> Plan:
-    return make_plan(edition.episodes(), models, conditions, **options)
+    return make_plan(edition.episodes(), [*map(Entry, models)], conditions, **options)
 
 
 def used(rows, model: str, condition: str) -> tuple[int, int, int]:
@@ -194,11 +196,18 @@ def test_a_damaged_record_is_named(content: bytes, edition, tmp_path: Path) -> N
         left_to_run(tmp_path, edition, plan_of(edition))
 
 
-def test_another_run_is_refused(edition, oracle, tmp_path: Path) -> None:
+def test_only_what_the_folder_does_not_have_is_left(edition, oracle, tmp_path: Path) -> None:
+    run(edition, [oracle()], ["no_skill"], limit=2, out=tmp_path)
+    assert left_to_run(tmp_path, edition, plan_of(edition, [oracle().name], limit=1)) == ((), 2)
+    wider = plan_of(edition, [oracle().name, "other"], [Condition.NO_SKILL, Condition.PLACEBO], limit=3, epochs=2)
+    left, finished = left_to_run(tmp_path, edition, wider)
+    assert (finished, len(left)) == (4, 2 * 2 * 6 * 2 - 4)
+    assert set(left) | read_history(tmp_path).rows.keys() == set(wider.items)
+
+
+def test_a_run_of_another_edition_is_refused(edition, oracle, tmp_path: Path) -> None:
     run(edition, [oracle()], ["no_skill"], out=tmp_path)
-    with pytest.raises(InputError, match="holds a run of other episodes"):
-        left_to_run(tmp_path, edition, plan_of(edition, [oracle().name], limit=2))
     record = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps({**record, "edition_digest": "0" * 64}))
-    with pytest.raises(InputError, match="holds a run of other episodes"):
+    with pytest.raises(InputError, match="holds a run of another edition"):
         left_to_run(tmp_path, edition, plan_of(edition, [oracle().name]))

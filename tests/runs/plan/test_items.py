@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.entries import NO_ARGUMENTS, Entry
 from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.plan.items import Item, make_plan
 from finskillbench.runs.store.files import file_name
@@ -26,12 +27,11 @@ def test_a_limit_counts_per_subtask(edition) -> None:
 
 
 def test_items_are_every_combination_in_order(edition) -> None:
-    plan = make_plan(edition.episodes(), ["a/x", "b"], ARMS, limit=1, epochs=2)
+    plan = make_plan(edition.episodes(), [Entry("a/x"), Entry("b")], ARMS, limit=1, epochs=2)
     assert len(plan.items) == 2 * 2 * 2 * 2
-    assert plan.items[0] == Item("a/x", Condition.NO_SKILL, "pc_uncon_000", 0)
+    assert plan.items[0] == Item("a/x", NO_ARGUMENTS, Condition.NO_SKILL, "pc_uncon_000", 0)
     assert plan.items[0].trajectory == "trajectories/a-x__no_skill/pc_uncon_000__0.json.gz"
-    assert plan.digest == make_plan(edition.episodes(), ["a/x", "b"], ARMS, limit=1, epochs=2).digest
-    assert plan.digest != make_plan(edition.episodes(), ["b", "a/x"], ARMS, limit=1, epochs=2).digest
+    assert plan == make_plan(edition.episodes(), [Entry("b"), Entry("a/x")], ARMS[::-1], limit=1, epochs=2)
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_items_are_every_combination_in_order(edition) -> None:
 )
 def test_a_plan_that_makes_no_sense_is_refused(edition, models, conditions, more, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        make_plan(edition.episodes(), models, conditions, **more)
+        make_plan(edition.episodes(), [*map(Entry, models)], conditions, **more)
 
 
 def test_an_edition_without_the_subtasks_is_refused() -> None:
     with pytest.raises(InputError, match="no episode of the chosen subtasks"):
-        make_plan([], ["a"], ARMS)
+        make_plan([], [Entry("a")], ARMS)
 
 
 @given(st.text(min_size=1), st.text(min_size=1))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.entries import Entry
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.skills.memory import Feedback
 from finskillbench.runs.execute.run import run
@@ -30,7 +31,7 @@ def memories(out) -> dict[str, str]:
 
 
 def test_a_stream_is_one_model_repeat_and_subtask_in_plan_order(edition) -> None:
-    plan = make_plan(edition.episodes(), ["a", "b"], ARMS, epochs=2)
+    plan = make_plan(edition.episodes(), [Entry("a"), Entry("b")], ARMS, epochs=2)
     streams = make_streams(plan)
     assert sorted(item for stream in streams for item in stream.items) == sorted(plan.items)
     kept = [stream for stream in streams if stream.has_memory]
@@ -115,7 +116,7 @@ def test_errors_are_kept_where_nobody_wants_them_run_again(edition, oracle, tmp_
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(of=st.integers(1, 40), epochs=st.integers(1, 3), models=st.integers(1, 3))
 def test_every_stream_belongs_to_exactly_one_shard(edition, of, epochs, models) -> None:
-    plan = make_plan(edition.episodes(), [f"m{i}" for i in range(models)], ARMS, epochs=epochs)
+    plan = make_plan(edition.episodes(), [Entry(f"m{i}") for i in range(models)], ARMS, epochs=epochs)
     streams = make_streams(plan)
     for stream in streams:
         assert sum(Shard(number, of).holds(stream) for number in range(1, of + 1)) == 1

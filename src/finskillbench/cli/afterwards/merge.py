@@ -1,4 +1,4 @@
-"""`finskillbench merge`: the run folders of shards, made one."""
+"""`finskillbench merge`: run folders made one."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ EXAMPLE = """\b
 Example:
   finskillbench run --shard 1/2 --out runs/a        (on one machine)
   finskillbench run --shard 2/2 --out runs/b        (on another)
-  finskillbench merge runs/all runs/a runs/b"""
+  finskillbench merge runs/all runs/a runs/b        (or any runs of one edition)"""
 
 
 def merge(
     out: Annotated[Path, typer.Argument(help="Run folder to make.")],
-    shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help="Run folders of the shards.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders of one edition and one scorer.")],
 ) -> None:
-    """Merge the run folders of shards into the one that an unsharded run would have left.
+    """Merge run folders: shards, or other models, conditions, repeats or episodes of the same edition.
 
-    Exit code 1 if a planned episode is in none of them: the run's own command, with --out OUT and without --shard, goes
-    on from there.
+    Exit code 1 if an episode that was asked for is in none of them: the command that asked for it, with --out OUT and
+    without --shard, goes on from there.
     """
     from finskillbench.runs.afterwards.merge import merge as merge_folders
     from finskillbench.runs.store.rows import ROWS
 
-    merged = merge_folders(out, shards)
+    merged = merge_folders(out, runs)
     typer.echo(f"Rows:         {out / ROWS}")
     typer.echo(f"Episodes:     {merged.rows.height} of {merged.rows.height + len(merged.missing)}")
     if merged.missing:

@@ -48,6 +48,7 @@ def _closing(result: RunResult) -> list[str]:
         "ended in an error": result.errors,
         "dropped in flight": result.dropped,
         "not run": result.not_run,
+        "of other calls in the folder": result.others,
     }
     counts = [f"{result.ran} run", *(f"{count} {what}" for what, count in others.items() if count)]
     lines = [f"Episodes:     {', '.join(counts)}"]

@@ -85,6 +85,7 @@ class Hosted:
         self.name = name
         self.provider = name.partition("/")[0]
         self.price: Price | None = options.prices.of(name)
+        self.arguments = options.arguments
         self._deadline = options.attempt_timeout or options.request_timeout
         self._request_timeout = options.request_timeout
         self._model = _inspect_model(name, options)

@@ -129,7 +129,7 @@ def rescore(folder: Path, edition: Edition, *, dry_run: bool = False, progress: 
             )
         episodes = {episode.task_id: episode for episode in edition.episodes()}
         found = read_history(folder, altered=True).rows
-        before = {item: found[item] for item in record.items() if item in found}
+        before = {item: found[item] for item in record.in_order(found)}
         after: dict[Item, Row] = {}
         # Episode by episode, so that an input at full precision is resolved once.
         for number, item in enumerate(sorted(before, key=lambda item: item.task_id), 1):

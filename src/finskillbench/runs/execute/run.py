@@ -27,7 +27,8 @@ from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
 from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
-from finskillbench.harness.models import Entrant, ModelOptions, get_entrant
+from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entrant, ModelOptions, entry_of, get_entrant
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS
@@ -41,7 +42,7 @@ from finskillbench.runs.plan.items import Plan, make_plan
 from finskillbench.runs.plan.streams import Shard, make_streams
 from finskillbench.runs.store.files import make_folder
 from finskillbench.runs.store.journal import exclusive
-from finskillbench.runs.store.record import Arguments, RunRecord, check_folder, record_plan, settle_record
+from finskillbench.runs.store.record import grown, make_record, write_record
 from finskillbench.runs.store.rows import ROWS, to_frame, write_rows
 
 DEFAULT_MODELS = ("baseline/reference", "baseline/heuristic", "baseline/trivial", "baseline/nop")
@@ -51,11 +52,12 @@ DEFAULT_CONCURRENCY = 64
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RunResult:
-    """What a run has come to: its folder, its rows in plan order, and every planned episode in one of four numbers.
+    """What a run has come to: its folder with all its rows, and every planned episode in one of four numbers.
 
     `ran` were run now (errors included), `kept` were finished before, `dropped` were given up in flight, `not_run` were
-    not begun. `errors` counts rows of status `error`: the same command runs them again. `stopped` says why something
-    was dropped or not run: by model, or under "run" for all of them.
+    not begun. `errors` counts those whose rows are of status `error`: the same command runs them again. `others` are
+    rows of the folder that this call did not ask for. `stopped` says why something was dropped or not run: by model, or
+    under "run" for all of them.
     """
 
     folder: Path
@@ -65,6 +67,7 @@ class RunResult:
     errors: int
     dropped: int = 0
     not_run: int = 0
+    others: int = 0
     stopped: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __repr__(self) -> str:
@@ -110,7 +113,7 @@ async def arun(
     progress: Progress = silent,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> RunResult:
-    """Run models over an edition, or go on where an earlier call with the same arguments stopped.
+    """Run models over an edition: whatever `out` does not have of it yet, beside what other calls left there.
 
     In the main thread, the first SIGINT lets the episodes in flight finish and starts no other; the second, or SIGTERM,
     drops them. Either way the call returns, and its result says so.
@@ -127,7 +130,7 @@ async def arun(
     limit, sample : episodes of each subtask and in all, as of `finskillbench.runs.plan.choice.choose_episodes`.
     tasks : task ids of the plan to run now, leaving the others to later calls; None: all of them.
     epochs : repeats of each episode.
-    seed : part of the run's identity; handed to providers that take one.
+    seed : handed to providers that take one.
     max_concurrency : episodes in flight for each model; may differ when resuming, as may the next four.
     max_cost : US dollars that the run folder may cost in all, earlier calls included; None: no limit.
     retry_errors : whether episodes that ended in an error are run again.
@@ -140,68 +143,53 @@ async def arun(
 
     Returns
     -------
-    The rows of all finished episodes, also in `out/rows.parquet`, and what became of the others.
+    The rows of all finished episodes of `out`, also in its `rows.parquet`, and what became of those asked for.
 
     Raises
     ------
-    InputError : a wrong argument, a folder of another run, in use or in an edition, a path that cannot be written, or
-        `max_cost` with a model whose price is not known, or scripts of others that cannot be confined here.
+    InputError : a wrong argument, a folder in use, in an edition or of another edition, other scorers, prompts or
+        skills, a path that cannot be written, `max_cost` with a model whose price is not known, or scripts of others
+        that cannot be confined here.
     EditionError : the edition was handed out without its truth, or is damaged.
     """
     _check_numbers(limit=limit, epochs=epochs, seed=seed, max_concurrency=max_concurrency, max_cost=max_cost)
     refuse_inside_edition(out)
     options = options or ModelOptions(seed=seed)
     wanted_models = list(DEFAULT_MODELS if models is None and not agents else models or ())
-    models_by_name = make_models([*wanted_models, *map(as_agent, agents)], options, max_cost)
+    entrants = make_models([*wanted_models, *map(as_agent, agents)], options, max_cost)
     given = read_given(skills)
     arms = [parse_condition(name) for name in (*conditions, *(arm for arm in given if arm not in conditions))]
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
-    plan = make_plan(edition.episodes(wanted), list(models_by_name), arms, limit=limit, sample=sample, epochs=epochs)
+    plan = make_plan(edition.episodes(wanted), list(entrants), arms, limit=limit, sample=sample, epochs=epochs)
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
     _check_tasks(tasks, plan, arms)
     mounts = mount_all(arms, given)
     guards = check_guards(mounts.values(), allow_unconfined=allow_unconfined)
     proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
-    record = RunRecord(
-        arguments=Arguments(
-            models=tuple(models_by_name),
-            conditions=tuple(arms),
-            subtasks=wanted,
-            limit=limit,
-            sample=sample,
-            epochs=epochs,
-            seed=seed,
-            base_url=options.base_url,
-            max_tokens=options.max_tokens,
-            reasoning_effort=options.reasoning_effort,
-        ),
-        edition_digest=edition.digest,
-        edition_path=str(edition.path),
-        shard=None if shard is None else str(shard),
-        plan=record_plan(plan),
-        mounts=proof,
-        sandbox=guards,
-        interpreters={name: str(each.python) for name, each in given.items()},
-    )
-    streams = [stream for stream in make_streams(plan) if shard is None or shard.holds(stream)]
+    interpreters = {name: str(each.python) for name, each in given.items()}
+    record = make_record(edition, plan, proof, guards, interpreters)
+    streams = make_streams(plan, shard)
     now = None if tasks is None else frozenset(tasks)
-    limits = Limits(max_concurrency, max_cost, options.max_tokens, retry_errors, allow_unconfined, now)
-    check_folder(out, record)  # before the lock, which would be a file in somebody else's folder
+    limits = Limits(max_concurrency, max_cost, options.prices, options.max_tokens, retry_errors, allow_unconfined, now)
+    grown(out, record)  # before the lock, which would be a file in somebody else's folder
     make_folder(out)
     with exclusive(out):
-        settle_record(out, record)
-        work = Work(edition, plan, streams, models_by_name, mounts, out, limits, progress, sleep)
-        await _finish(work, models_by_name.values())
-        frame = to_frame([work.rows[item] for item in work.planned if item in work.rows])
+        record = grown(out, record)
+        work = Work(edition, plan, streams, entrants, mounts, out, limits, progress, sleep)
+        write_record(out, record)
+        await _finish(work, entrants.values())
+        frame = to_frame(work.rows[item] for item in record.in_order(work.rows))
         write_rows(out / ROWS, frame)
+    asked = [row for item, row in work.rows.items() if item in work.planned]
     return RunResult(
         out,
         frame,
         ran=work.ran,
         kept=work.kept,
-        errors=frame.filter(pl.col("status") == Status.ERROR.value).height,
+        errors=sum(row.status is Status.ERROR for row in asked),
         dropped=work.dropped,
         not_run=len(work.planned) - work.ran - work.kept - work.dropped,
+        others=frame.height - len(asked),
         stopped=work.stopped,
     )
 
@@ -290,8 +278,8 @@ def _check_address(models: Sequence[str | Entrant], options: ModelOptions) -> No
 
 def make_models(
     models: Sequence[str | Entrant], options: ModelOptions, max_cost: float | None = None
-) -> dict[str, Entrant]:
-    """Make the models and agents of a run, by name in the given order; an object stands for itself. Nothing is sent.
+) -> dict[Entry, Entrant]:
+    """Make the models and agents of a run, in the given order; an object stands for itself. Nothing is sent.
 
     Raises
     ------
@@ -300,13 +288,13 @@ def make_models(
     """
     _check_address(models, options)
     objects = [get_entrant(model, options) if isinstance(model, str) else model for model in models]
-    models_by_name = {model.name: model for model in objects}
-    if len(models_by_name) < len(objects):
-        raise InputError(f"a model was given twice: {', '.join(model.name for model in objects)}")
+    entrants = {entry_of(model): model for model in objects}
+    if len(entrants) < len(objects):
+        raise InputError(f"a model was given twice: {', '.join(str(entry_of(model)) for model in objects)}")
     if max_cost is not None:
-        for name, model in models_by_name.items():
+        for model in objects:
             if price_of(model) is None and not (isinstance(model, Agent) and model.tells_cost):
                 raise InputError(
-                    f"--max-cost needs the price of {name}, which is not known; name it in a --prices file"
+                    f"--max-cost needs the price of {model.name}, which is not known; name it in a --prices file"
                 )
-    return models_by_name
+    return entrants

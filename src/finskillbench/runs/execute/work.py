@@ -22,12 +22,13 @@ from finskillbench.errors import Cause, InputError, RunStoppedError
 from finskillbench.harness.agents import Agent
 from finskillbench.harness.agents.play import play_episode
 from finskillbench.harness.conditions import Mount
+from finskillbench.harness.entries import Entry, labels
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import Entrant
 from finskillbench.harness.programs.program import Program
-from finskillbench.harness.providers.prices import PROGRAMS
+from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.skills.runner import MountedScripts
@@ -42,7 +43,7 @@ from finskillbench.runs.execute.material import Material, prepare
 from finskillbench.runs.execute.metered import Metered, price_of
 from finskillbench.runs.execute.tab import Tab
 from finskillbench.runs.plan.items import Item, Plan
-from finskillbench.runs.plan.streams import Stream, feedback, missing, planned, remembered
+from finskillbench.runs.plan.streams import Stream, feedback, missing, remembered, with_past
 from finskillbench.runs.store.events import Call, Dropped, Expense, Finished
 from finskillbench.runs.store.files import make_folder
 from finskillbench.runs.store.journal import Journal, read_history
@@ -66,12 +67,13 @@ class Limits:
     """What decides how far and how fast a run goes, and what it may do on this machine, but no result.
 
     `max_concurrency` counts episodes in flight for each model (programs together count as one); `max_cost` is in US
-    dollars, for the whole run folder; `max_tokens` is the most that one call may generate; `tasks` are those to run
-    now, None: all.
+    dollars, for the whole run folder, and `prices` are for what it holds of other models; `max_tokens` is the most that
+    one call may generate; `tasks` are those to run now, None: all.
     """
 
     max_concurrency: int
     max_cost: float | None
+    prices: PriceTable
     max_tokens: int
     retry_errors: bool
     allow_unconfined: bool
@@ -79,10 +81,14 @@ class Limits:
 
 
 class Work:
-    """Works off what the journal of a run folder, which this process holds, lacks.
+    """Works off what the journal of a run folder, which this process holds, lacks of a plan.
 
-    After `finish`, `rows` are the rows by item, `ran`, `kept` and `dropped` count episodes, and `stopped` says, by
-    model or for `RUN`, why something was not run.
+    After `finish`, `rows` are all rows of the folder by item, `ran`, `kept` and `dropped` count episodes of the plan,
+    and `stopped` says, by model or for `RUN`, why something was not run.
+
+    Raises
+    ------
+    InputError : the journal is damaged, the folder cannot grow so, or its cost so far is not known under `max_cost`.
     """
 
     def __init__(
@@ -90,7 +96,7 @@ class Work:
         edition: Edition,
         plan: Plan,
         streams: Sequence[Stream],
-        models: Mapping[str, Entrant],
+        models: Mapping[Entry, Entrant],
         mounts: Mapping[str, Mount],
         out: Path,
         limits: Limits,
@@ -101,30 +107,42 @@ class Work:
         self.limits, self.progress, self.sleep = limits, progress, sleep
         self.by_id = {episode.task_id: episode for episode in plan.episodes}
         self.material = lru_cache(maxsize=_CACHED_EPISODES)(self._material)
-        items = planned(streams)
-        self.planned = tuple(item for item in plan.items if item in items)
+        self.labels = labels(models)
+        self.planned = frozenset(item for stream in streams for item in stream.items)
         self._history = read_history(out)
         # An item whose trajectory is gone counts as not run.
         found = self._history.rows
-        self.rows = {item: found[item] for item in self.planned if item in found and (out / item.trajectory).is_file()}
+        self.rows = {item: row for item, row in found.items() if (out / item.trajectory).is_file()}
         now = [stream for stream in streams if limits.tasks is None or stream.items[0].task_id in limits.tasks]
         self.to_run = {
-            stream: rest for stream in now if (rest := missing(stream, self.rows, retry_errors=limits.retry_errors))
+            stream: rest
+            for stream in with_past(now, self.rows, edition.episodes())
+            if (rest := missing(stream, self.rows, self.planned, retry_errors=limits.retry_errors))
         }
         self._pending = {item for rest in self.to_run.values() for item in rest}
-        kept = [row for item, row in self.rows.items() if item not in self._pending]
+        kept = [row for item, row in self.rows.items() if item in self.planned and item not in self._pending]
         self.kept, self.ran, self.dropped = len(kept), 0, 0
         self.stopped: dict[str, str] = {}
-        self.board = make_board((item.model for item in self.planned), kept)
-        self.budget: Budget | None = None
-        if limits.max_cost is not None:
-            prices = {name: price_of(model) for name, model in models.items()}
-            self.budget = Budget(limits.max_cost, self._history.spent(prices))
-        played = (row for row in found.values() if isinstance(models.get(row.model), Agent))
+        self.board = make_board((item.model for item in plan.items if item in self.planned), kept)
+        self.budget = None if limits.max_cost is None else Budget(limits.max_cost, self._spent())
+        played = (row for item, row in found.items() if isinstance(models.get(item.entry), Agent))
         self._dearest = max((row.cost_usd or 0.0 for row in played), default=0.0)
         self._in_flight = 0
         self._why_dropped = "stopped"
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _spent(self) -> float:
+        """US dollars that the folder has cost, also for models that are not run now."""
+        amounts = self._history.amounts()
+        prices = {model: self.limits.prices.of(model) for model, _ in amounts}
+        prices |= {entry.model: price_of(model) for entry, model in self.models.items()}
+        for model, expense in amounts:
+            if expense.usage.cost_usd is None and prices[model] is None and expense.usage.input_tokens:
+                raise InputError(
+                    f"--max-cost needs the price of {model}, of which {self.out} has episodes of unknown cost; name it "
+                    "in a --prices file"
+                )
+        return self._history.spent(prices)
 
     async def finish(self) -> None:
         """Run every missing item that may be run; on return all that was finished is on disk."""
@@ -170,8 +188,10 @@ class Work:
         """
         queues: dict[str, list[Stream]] = {}
         for stream in self.to_run:
-            name = stream.items[0].model
-            queues.setdefault(PROGRAMS if isinstance(self.models[name], Program) else name, []).append(stream)
+            item = stream.items[0]
+            queues.setdefault(PROGRAMS if isinstance(self.models[item.entry], Program) else item.model, []).append(
+                stream
+            )
         most = self.limits.max_concurrency
         for name, streams in queues.items():
             limiter = None if name == PROGRAMS else Limiter(most, self.sleep)
@@ -190,13 +210,13 @@ class Work:
 
     async def _worker(self, queue: Iterator[Stream], limiter: Limiter | None) -> None:
         for stream in queue:
-            if self._may_start(stream.items[0].model):
+            if self._may_start(stream.items[0].entry):
                 await self._stream(stream, limiter)
 
     async def _stream(self, stream: Stream, limiter: Limiter | None) -> None:
         memory = remembered(stream, self.rows, self.out)
         for item in self.to_run[stream]:
-            if not self._may_start(item.model):
+            if not self._may_start(item.entry):
                 return
             metered = self._metered(item, limiter)
             before = self.rows.get(item)
@@ -228,14 +248,14 @@ class Work:
         def note(expense: Expense) -> None:
             self._journal.append(Call(item, expense))
 
-        entrant = self.models[item.model]
+        entrant = self.models[item.entry]
         if isinstance(entrant, Agent):
             return Tab(self.budget, self._dearest, note)
         return Metered(entrant, limiter, self.budget, self.limits.max_tokens, note, self._around.clock)
 
     async def _trace(self, item: Item, material: Material, metered: Metered | Tab, memory: Memory) -> Trace:
         given = material.under(self.mounts[item.condition], memory)
-        entrant = self.models[item.model]
+        entrant = self.models[item.entry]
         if isinstance(metered, Metered):
             return await run_episode(metered, given, self._around)
         assert isinstance(entrant, Agent)
@@ -267,7 +287,7 @@ class Work:
         self.board.models[item.model].add(row)
         self.progress(self.board, row)
         if trace.error_cause is not None and PROVIDER[Cause(trace.error_cause)].stops == "model":
-            self._stop(item.model, f"{trace.error_cause}: {trace.error}")
+            self._stop(self.labels[item.entry], f"{trace.error_cause}: {trace.error}")
         return row, trace.saved_skills
 
     async def _judged(self, submission: Submission, truth: Truth, full_input: JsonObject) -> Verdict:
@@ -277,8 +297,8 @@ class Work:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._judging, judge, submission, truth, full_input)
 
-    def _may_start(self, model: str) -> bool:
-        return RUN not in self.stopped and model not in self.stopped
+    def _may_start(self, entry: Entry) -> bool:
+        return RUN not in self.stopped and self.labels[entry] not in self.stopped
 
     def _stop(self, what: str, why: str) -> None:
         if what not in self.stopped:

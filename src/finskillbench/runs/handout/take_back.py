@@ -11,6 +11,7 @@ from finskillbench.domains import by_name
 from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError
 from finskillbench.harness.conditions import parse_condition
+from finskillbench.harness.entries import canonical
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.handout import Layout
 from finskillbench.runs.handout.answers import Answered, read_folders, read_plain, read_trials
@@ -92,8 +93,9 @@ def take_back(
     condition = parse_condition(record.condition)
     for done, one in enumerate(answered, 1):
         episode = episodes[record.tasks[one.folder]]
-        item = Item(one.model, condition, episode.task_id, one.run_idx)
-        trace = _trace(item, one, HARNESS if jobs is None else Layout.HARBOR.value, record.mount)
+        harness = HARNESS if jobs is None else Layout.HARBOR.value
+        item = Item(one.model, canonical({"harness": harness}), condition, episode.task_id, one.run_idx)
+        trace = _trace(item, one, harness, record.mount)
         verdict = judge(trace.submission, edition.truth(episode.task_id), edition.full_input(episode))
         method = by_name(verdict.sub_task).method
         yield make_row(item, episode, trace, verdict, method=method, edition_digest=edition.digest)

@@ -20,6 +20,7 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import MAX_TURNS
+from finskillbench.harness.entries import Entry, labels
 from finskillbench.harness.model import Usage
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.providers.prices import Price, PriceTable
@@ -27,7 +28,7 @@ from finskillbench.harness.skills.given import NOTHING_GIVEN, Given
 from finskillbench.harness.words.prompts import VERDICTS_SHOWN
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.rehearsal import Play, Rehearsal
-from finskillbench.runs.plan.streams import Shard, make_streams, missing
+from finskillbench.runs.plan.streams import Shard, make_streams, missing, with_past
 from finskillbench.runs.store import record
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import Row
@@ -68,7 +69,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one model under one condition would use.
+    """What one entry under one condition would use; `model` is what a table calls it.
 
     `episodes` are those left to run; `player` is the program that played `sampled` of them. `most`: every episode takes
     all its calls, each answer is as long as it may be, and between two calls comes the most that the sample saw.
@@ -95,7 +96,7 @@ def estimate(
     allow_unconfined: bool = False,
     progress: Progress | None = None,
 ) -> list[Estimate]:
-    """Estimate each model and condition of a plan, in the plan's order.
+    """Estimate each entry and condition of a plan, in the plan's order.
 
     Parameters
     ----------
@@ -114,21 +115,22 @@ def estimate(
     EditionError : the edition is damaged.
     """
     wanted = set(plan.items if left is None else left)
-    arms: dict[tuple[str, str], list[Item]] = {}
+    arms: dict[tuple[Entry, str], list[Item]] = {}
     for item in plan.items:
-        arms.setdefault((item.model, item.condition), []).append(item)
+        arms.setdefault((item.entry, item.condition), []).append(item)
+    names = labels(entry for entry, _ in arms)
 
     async def work() -> list[Estimate]:
         found: list[Estimate] = []
-        for number, ((model, condition), items) in enumerate(arms.items(), 1):
-            program = model in BASELINES
-            player = model if program else STAND_IN
+        for number, ((entry, condition), items) in enumerate(arms.items(), 1):
+            program = entry.model in BASELINES
+            player = entry.model if program else STAND_IN
             strata = _strata(plan.episodes, items, wanted)
             await _sample(strata, rehearsal, player, condition)
-            price = prices.of(model)
+            price = prices.of(entry.model)
             found.append(
                 Estimate(
-                    model=model,
+                    model=names[entry],
                     condition=condition,
                     episodes=sum(stratum.weight for stratum in strata),
                     player=player,
@@ -155,23 +157,25 @@ def left_to_run(
 
     Raises
     ------
-    InputError : the folder holds another run, or its record or a journal is damaged.
+    InputError : the folder's rows are of another edition, it cannot grow by this plan, or its record or its journal is
+        damaged.
     """
-    streams = [stream for stream in make_streams(plan) if shard is None or shard.holds(stream)]
+    streams = make_streams(plan, shard)
     if not streams:
         raise InputError(f"shard {shard} of this plan is empty; choose fewer shards")
-    rows = _finished_rows(folder, edition, plan)
-    left = tuple(item for stream in streams for item in missing(stream, rows, retry_errors=retry_errors))
-    return left, sum(len(stream.items) for stream in streams) - len(left)
+    asked = {item for stream in streams for item in stream.items}
+    rows = _finished_rows(folder, edition)
+    streams = with_past(streams, rows, edition.episodes())
+    left = tuple(item for stream in streams for item in missing(stream, rows, asked, retry_errors=retry_errors))
+    return left, len(asked) - len(left)
 
 
-def _finished_rows(folder: Path, edition: Edition, plan: Plan) -> dict[Item, Row]:
+def _finished_rows(folder: Path, edition: Edition) -> dict[Item, Row]:
     """The rows of the items whose trajectories are there."""
     if not (folder / record.FILE).is_file():
         return {}
-    begun = record.read_record(folder)
-    if (begun.edition_digest, begun.plan.digest) != (edition.digest, plan.digest):
-        raise InputError(f"{folder}: holds a run of other episodes; choose another --out, or the same arguments")
+    if record.read_record(folder).edition_digest != edition.digest:
+        raise InputError(f"{folder}: holds a run of another edition; choose another --out")
     return {item: row for item, row in read_history(folder).rows.items() if (folder / item.trajectory).is_file()}
 
 

@@ -1,33 +1,41 @@
-"""What a run has to do: every model with every condition on every episode, so many times."""
+"""What a run has to do: every entry with every condition on every episode, so many times."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-import orjson
+from functools import cache
 
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import ArmName
+from finskillbench.harness.conditions import ArmName, Condition
+from finskillbench.harness.entries import NO_ARGUMENTS, Entry
+from finskillbench.harness.models import BASELINES
 from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.store.files import file_name
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Item:
-    """One piece of work, and the key of its row; `run_idx` counts repeats from 0."""
+    """One piece of work, and the key of its row; `arguments` are those of its `Entry`, `run_idx` counts from 0."""
 
     model: str
+    arguments: str
     condition: ArmName
     task_id: str
     run_idx: int
 
     @property
+    def entry(self) -> Entry:
+        """The model with its arguments."""
+        return Entry(self.model, self.arguments)
+
+    @property
     def arm(self) -> str:
         """Name of the trajectory folder."""
-        return f"{file_name(self.model)}__{file_name(self.condition)}"
+        return arm_folder(self.entry, self.condition)
 
     @property
     def trajectory(self) -> str:
@@ -35,41 +43,68 @@ class Item:
         return f"trajectories/{self.arm}/{file_name(self.task_id)}__{self.run_idx}.json.gz"
 
 
+def arm_folder(entry: Entry, condition: str) -> str:
+    """Name of the folder with the trajectories of an entry under a condition."""
+    name = f"{file_name(entry.model)}__{file_name(condition)}"
+    if entry.arguments == NO_ARGUMENTS:
+        return name
+    return f"{name}__{hashlib.sha256(entry.arguments.encode()).hexdigest()[:8]}"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The items in the order in which they are started and reported; `digest` identifies them."""
+    """The items in the order in which they are started and reported."""
 
     items: tuple[Item, ...]
     episodes: tuple[Episode, ...]
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 over the items in order."""
-        return digest_of(self.items)
+
+@cache
+def place_of_entry(entry: Entry) -> tuple[int, Entry]:
+    """Where an entry stands among others: models by name, then the programs in the order of `BASELINES`."""
+    programs = tuple(BASELINES)
+    return (programs.index(entry.model) + 1 if entry.model in programs else 0), entry
 
 
-def digest_of(items: Sequence[Item]) -> str:
-    """SHA-256 over some items in order."""
-    rows = [[item.model, item.condition, item.task_id, item.run_idx] for item in items]
-    return hashlib.sha256(orjson.dumps(rows)).hexdigest()
+@cache
+def place_of_condition(condition: str) -> tuple[int, str]:
+    """Where a condition stands among others: those that are always there as in `Condition`, then skills by name."""
+    known = [each.value for each in Condition]
+    return (known.index(condition) if condition in known else len(known)), condition
 
 
-def list_items(
-    models: Sequence[str], conditions: Sequence[str], task_ids: Sequence[str], epochs: int
-) -> tuple[Item, ...]:
-    """Every model with every condition on every episode, so many times, in the order of a plan."""
+def in_order(items: Iterable[Item], places: Mapping[str, int]) -> tuple[Item, ...]:
+    """Items by entry, condition, repeat and task: the order of plans and tables, however a run grew.
+
+    `places` are those of the tasks in the edition.
+    """
     return tuple(
-        Item(model, condition, task_id, epoch)
-        for model in models
-        for condition in conditions
-        for epoch in range(epochs)
-        for task_id in task_ids
+        sorted(
+            items,
+            key=lambda item: (
+                place_of_entry(item.entry),
+                place_of_condition(item.condition),
+                item.run_idx,
+                places[item.task_id],
+            ),
+        )
     )
+
+
+def check_names(items: Collection[Item]) -> None:
+    """Refuse, as `InputError`, items that would share a file."""
+    arms = [arm_folder(*arm) for arm in {(item.entry, item.condition) for item in items}]
+    tasks = [file_name(task) for task in {item.task_id for item in items}]
+    for what, names in (("models", arms), ("task ids", tasks)):
+        # Compared without case: some file systems do not tell Run-1 from run-1.
+        shared = [name for name, count in Counter(map(str.lower, names)).items() if count > 1]
+        if shared:
+            raise InputError(f"two {what} of one run would share a file name ({shared[0]}); rename one of them")
 
 
 def make_plan(
     episodes: Sequence[Episode],
-    models: Sequence[str],
+    entries: Sequence[Entry],
     conditions: Sequence[str],
     *,
     limit: int | None = None,
@@ -81,7 +116,7 @@ def make_plan(
     Parameters
     ----------
     episodes : the edition's episodes of the wanted subtasks, in file order.
-    models, conditions : names, each at most once.
+    entries, conditions : each at most once.
     limit, sample : as of `finskillbench.runs.plan.choice.choose_episodes`.
     epochs : repeats of each episode, >= 1.
 
@@ -91,14 +126,18 @@ def make_plan(
     """
     if epochs < 1:
         raise InputError(f"epochs is {epochs}; it must be at least 1")
-    for what, names in (("model", models), ("condition", conditions)):
-        if not names:
+    for what, given in (("model", [str(entry) for entry in entries]), ("condition", conditions)):
+        if not given:
             raise InputError(f"no {what} was chosen; name at least one")
-        if len(set(names)) < len(names):
-            raise InputError(f"a {what} was given twice: {', '.join(names)}")
+        if len(set(given)) < len(given):
+            raise InputError(f"a {what} was given twice: {', '.join(given)}")
     chosen = choose_episodes(episodes, limit, sample)
-    items = list_items(models, conditions, [episode.task_id for episode in chosen], epochs)
-    # Compared without case: some file systems do not tell Run-1 from run-1.
-    if len({item.trajectory.lower() for item in items}) < len(items):
-        raise InputError("two models or two task ids of this run would share a file name; rename one of them")
-    return Plan(items, chosen)
+    items = [
+        Item(entry.model, entry.arguments, condition, episode.task_id, epoch)
+        for entry in entries
+        for condition in conditions
+        for epoch in range(epochs)
+        for episode in chosen
+    ]
+    check_names(items)
+    return Plan(in_order(items, {episode.task_id: place for place, episode in enumerate(episodes)}), chosen)

@@ -1,28 +1,34 @@
 """Streams: what must run in order, what may run side by side, and how a plan is cut into shards.
 
 Most items stand alone and are streams of one. Under an arm with a memory, a stream is every episode of one
-model, repeat and subtask in plan order: each starts with the skills and the verdicts that the ones before it left.
+entry, repeat and subtask in the order of the edition: each starts with the skills and the verdicts that the ones before
+it left. What a run folder has of a stream belongs to it, whoever asked for it, so a stream grows at its end alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
+from typing import TypeAlias
 
 import orjson
 
-from finskillbench.episode import Status
+from finskillbench.episode import Episode, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import arm_of
+from finskillbench.harness.entries import Entry
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.store.journal import JOURNAL
 from finskillbench.runs.store.rows import Row
 from finskillbench.runs.store.trajectories import read_trajectory
 
+_Key: TypeAlias = tuple[Entry, str, int, str]
+"""Entry, condition, repeat and subtask of a stream."""
 _SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
 
 
@@ -47,7 +53,7 @@ class Shard:
     def holds(self, stream: Stream) -> bool:
         """Whether a stream belongs to this part; depends on its first item alone, not on the rest of the plan."""
         first = stream.items[0]
-        key = orjson.dumps([first.model, first.condition, first.task_id, first.run_idx])
+        key = orjson.dumps([first.model, first.arguments, first.condition, first.task_id, first.run_idx])
         return int.from_bytes(hashlib.sha256(key).digest()[:8], "big") % self.of == self.number - 1
 
 
@@ -59,56 +65,87 @@ def parse_shard(text: str) -> Shard:
     return Shard(int(match[1]), int(match[2]))
 
 
-def make_streams(plan: Plan) -> tuple[Stream, ...]:
-    """Cut a plan into streams, in the order in which they are started.
+def make_streams(plan: Plan, shard: Shard | None = None) -> tuple[Stream, ...]:
+    """Cut a plan, or one shard of it, into streams, in the order in which they are started.
 
     Streams with a memory come first, since nothing in them can be run side by side. The others come episode
     by episode, so that a run that stops early has the same episodes under every model and condition, and the material
     of an episode is made once.
     """
     sub_tasks = {episode.task_id: episode.sub_task for episode in plan.episodes}
-    keeping: dict[tuple[str, str, int, str], list[Item]] = {}
+    keeping: dict[_Key, list[Item]] = {}
     single: dict[tuple[int, str], list[Item]] = {}
     for item in plan.items:
         if arm_of(item.condition).kept:
-            key = (item.model, item.condition, item.run_idx, sub_tasks[item.task_id])
-            keeping.setdefault(key, []).append(item)
+            keeping.setdefault(_key(item, sub_tasks), []).append(item)
         else:
             single.setdefault((item.run_idx, item.task_id), []).append(item)
     longest_first = sorted(keeping.values(), key=len, reverse=True)
-    return (
+    streams = (
         *(Stream(tuple(items), has_memory=True) for items in longest_first),
         *(Stream((item,)) for items in single.values() for item in items),
     )
+    return tuple(stream for stream in streams if shard is None or shard.holds(stream))
 
 
-def missing(stream: Stream, rows: Mapping[Item, Row], *, retry_errors: bool) -> tuple[Item, ...]:
-    """The items of a stream that are still to be run.
+def with_past(streams: Iterable[Stream], rows: Iterable[Item], episodes: Sequence[Episode]) -> tuple[Stream, ...]:
+    """Streams with what a folder already has of them: those with a memory take in the items of its `rows`.
+
+    `episodes` are all of the edition, in its order.
+    """
+    sub_tasks = {episode.task_id: episode.sub_task for episode in episodes}
+    places = {episode.task_id: place for place, episode in enumerate(episodes)}
+    past: dict[_Key, list[Item]] = {}
+    for item in rows:
+        if arm_of(item.condition).kept:
+            past.setdefault(_key(item, sub_tasks), []).append(item)
+
+    def whole(stream: Stream) -> Stream:
+        if not stream.has_memory:
+            return stream
+        items = {*stream.items, *past.get(_key(stream.items[0], sub_tasks), ())}
+        return Stream(tuple(sorted(items, key=lambda item: places[item.task_id])), has_memory=True)
+
+    return tuple(map(whole, streams))
+
+
+def missing(
+    stream: Stream, rows: Mapping[Item, Row], asked: Collection[Item], *, retry_errors: bool
+) -> tuple[Item, ...]:
+    """The items of a stream that are still to be run, of those that are `asked` for.
 
     An item without a row is missing, and one that ended in an error if `retry_errors`. A stream with a memory does not
     go past an error: what followed would have another past.
 
     Raises
     ------
-    InputError : in a stream with a memory, an item is finished after one that is not.
+    InputError : in a stream with a memory, an item would be run before one that is finished, or after one that ended
+        in an error and is not asked for.
     """
-
-    def is_open(item: Item) -> bool:
-        return item not in rows or (retry_errors and rows[item].status is Status.ERROR)
-
     if not stream.has_memory:
-        return tuple(item for item in stream.items if is_open(item))
+        return tuple(item for item in stream.items if item not in rows or (retry_errors and _failed(rows[item])))
     done = 0
     while done < len(stream.items) and _remembers(rows.get(stream.items[done])):
         done += 1
     rest = stream.items[done:]
+    while rest and rest[-1] not in asked and not _remembers(rows.get(rest[-1])):
+        rest = rest[:-1]
     for later in rest[1:]:
-        if later in rows:
+        if _remembers(rows.get(later)):
             raise InputError(
                 f"{JOURNAL}: {later.task_id} is finished under {later.arm} and {rest[0].task_id}, which comes before "
-                f"it in its stream, is not; restore {rest[0].trajectory} or choose another --out"
+                f"it in its stream, is not: a stream grows at its end; restore {rest[0].trajectory} if it was there, "
+                "or choose another --out"
             )
-    return rest if rest and is_open(rest[0]) else ()
+    for earlier in rest:
+        if earlier not in asked:
+            raise InputError(
+                f"{JOURNAL}: {earlier.task_id} ended in an error under {earlier.arm}, and {rest[-1].task_id} comes "
+                "after it in its stream; ask for both, or choose another --out"
+            )
+    if retry_errors:
+        return rest
+    return tuple(takewhile(lambda item: item not in rows, rest))
 
 
 def remembered(stream: Stream, rows: Mapping[Item, Row], folder: Path) -> Memory:
@@ -127,10 +164,13 @@ def feedback(row: Row) -> Feedback:
     return Feedback(row.task_id, row.status.value, row.score)
 
 
-def planned(streams: Sequence[Stream]) -> frozenset[Item]:
-    """All items of some streams."""
-    return frozenset(item for stream in streams for item in stream.items)
+def _key(item: Item, sub_tasks: Mapping[str, str]) -> _Key:
+    return item.entry, item.condition, item.run_idx, sub_tasks[item.task_id]
+
+
+def _failed(row: Row) -> bool:
+    return row.status is Status.ERROR
 
 
 def _remembers(row: Row | None) -> bool:
-    return row is not None and row.status is not Status.ERROR
+    return row is not None and not _failed(row)

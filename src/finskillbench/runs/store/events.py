@@ -102,10 +102,13 @@ class History:
         """The events that close what a killed process left open, its call under way at the upper bound."""
         return [Dropped(item, KILLED, expense) for item, expense in self.open.items()]
 
+    def amounts(self) -> list[tuple[str, Expense]]:
+        """The model and the expense of all that was begun."""
+        return [*self.paid, *((item.model, expense) for item, expense in self.open.items())]
+
     def spent(self, prices: Mapping[str, Price | None]) -> float:
         """US dollars in all, tries that failed included; `prices` by model serve where the price was not known."""
-        amounts = [*self.paid, *((item.model, expense) for item, expense in self.open.items())]
-        return sum(_cost(expense.usage, prices.get(model)) + expense.lost_usd for model, expense in amounts)
+        return sum(_cost(expense.usage, prices.get(model)) + expense.lost_usd for model, expense in self.amounts())
 
 
 def history(events: Iterable[AnyEvent]) -> History:

@@ -1,10 +1,15 @@
-"""`run.json`: what a run was asked to do and with what, so that a resumed run is the same run."""
+"""`run.json`: what all rows of a run folder have in common, and what the folder was asked for so far.
+
+A folder grows: each call adds to it what it asks for and the folder does not have. What must be the same for its rows
+to stand in one table is checked here: the edition, the scorers, the words of the prompts, and what a condition mounts.
+The version of the code is not: every row says its own.
+"""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -12,123 +17,137 @@ from typing import Any, TypeGuard
 import msgspec
 import orjson
 
+from finskillbench.edition import Edition
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import ArmName
 from finskillbench.harness.words.prompts import wording_digest
-from finskillbench.runs.plan.items import Item, Plan, digest_of, list_items
+from finskillbench.runs.plan.asked import Asked, asked_by, joined
+from finskillbench.runs.plan.items import Item, Plan, check_names, in_order
 from finskillbench.runs.store.files import write_beside
-from finskillbench.runs.store.version import code_version, scorer_version
+from finskillbench.runs.store.version import scorer_version
 
 FILE = "run.json"
-_INFORMATION = ("versions", "edition_path", "sandbox", "interpreters")
-"""Parts of the record that may differ between the start of a run and its resumption."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
-    """The arguments of a run that change its results; concurrency is not one of them."""
-
-    models: tuple[str, ...]
-    conditions: tuple[ArmName, ...]
-    subtasks: tuple[str, ...] | None
-    limit: int | None
-    sample: int | None
-    epochs: int
-    seed: int
-    base_url: str | None
-    max_tokens: int
-    reasoning_effort: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PlanRecord:
-    """The plan of a run: digest and number of its items, and its episodes in order."""
-
-    digest: str
-    items: int
-    episodes: int
-    task_ids: tuple[str, ...]
+_COMMON = ("edition_digest", "prompts_digest", "scorer_version", "mounts")
+"""What must be the same for all rows of a folder, as far as both sides have it."""
 
 
 def _versions() -> dict[str, str]:
-    libraries = {name: version(name) for name in ("numpy", "polars", "clarabel", "pydantic")}
-    return {"python": platform.python_version(), **libraries}
+    return {"python": platform.python_version()} | {
+        name: version(name) for name in ("finskillbench", "numpy", "polars", "clarabel", "pydantic")
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """Everything that decides the outcome of a run.
+    """What is known of all rows of a run folder.
 
-    `mounts` is the proof of `finskillbench.harness.proof.prove_arms`; `shard` the part of the plan that this run takes,
-    as "i/n"; `sandbox` the guards that scripts run under, where any are mounted; `interpreters` who runs the scripts of
-    skills that were given, by arm.
+    `asked` is what was asked for, `places` are those of its tasks in the edition, and `mounts` the proof of
+    `finskillbench.harness.proof.prove_arms` by condition. Of the latest call: the folder of the edition, the versions
+    of this program and its libraries. Of all calls: `sandbox`, the guards that scripts run under, where any are
+    mounted, and `interpreters`, who runs the scripts of skills that were given, by arm.
     """
 
-    arguments: Arguments
     edition_digest: str
     edition_path: str
-    shard: str | None
-    plan: PlanRecord
     prompts_digest: str = field(default_factory=wording_digest)
-    code_version: str = field(default_factory=code_version)
     scorer_version: str = field(default_factory=scorer_version)
     mounts: Mapping[str, Any]
+    asked: tuple[Asked, ...]
+    places: Mapping[str, int]
     versions: Mapping[str, str] = field(default_factory=_versions)
     sandbox: Mapping[str, bool] = field(default_factory=dict[str, bool])
     interpreters: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def items(self) -> tuple[Item, ...]:
-        """The items of the whole plan, in its order.
+        """All that was asked for, in the order of a plan."""
+        return self.in_order(frozenset[Item]().union(*(each.items() for each in self.asked)))
+
+    def in_order(self, items: Iterable[Item]) -> tuple[Item, ...]:
+        """Items of this folder in the order of a plan.
 
         Raises
         ------
-        InputError : they are not those that the plan's digest was made of.
+        InputError : it was never asked for one of them.
         """
-        arguments = self.arguments
-        items = list_items(arguments.models, arguments.conditions, self.plan.task_ids, arguments.epochs)
-        if digest_of(items) != self.plan.digest:
-            raise InputError(f"{FILE}: its arguments are not those of its plan; restore it")
-        return items
+        try:
+            return in_order(items, self.places)
+        except KeyError as error:
+            raise InputError(
+                f"{FILE}: the journal has rows of {error}, which was never asked for; restore it"
+            ) from None
 
 
-def record_plan(plan: Plan) -> PlanRecord:
-    """The plan as the record keeps it."""
-    tasks = tuple(episode.task_id for episode in plan.episodes)
-    return PlanRecord(plan.digest, len(plan.items), len(tasks), tasks)
+def make_record(
+    edition: Edition,
+    plan: Plan,
+    mounts: Mapping[str, Any],
+    sandbox: Mapping[str, bool],
+    interpreters: Mapping[str, str],
+) -> RunRecord:
+    """The record of a folder with nothing but this plan."""
+    wanted = {episode.task_id for episode in plan.episodes}
+    places = {episode.task_id: place for place, episode in enumerate(edition.episodes()) if episode.task_id in wanted}
+    return RunRecord(
+        edition_digest=edition.digest,
+        edition_path=str(edition.path),
+        mounts=mounts,
+        asked=(asked_by(plan),),
+        places=places,
+        sandbox=sandbox,
+        interpreters=interpreters,
+    )
 
 
-def check_folder(folder: Path, record: RunRecord) -> None:
-    """Check, writing nothing, that a folder is absent, empty or that of the same run.
+def grown(folder: Path, record: RunRecord) -> RunRecord:
+    """The record of a folder after a call with a record of its own; nothing is written.
 
     Raises
     ------
-    InputError : the folder holds something else, its record is damaged, or it differs; the message names where.
+    InputError : the folder holds something else, its record is damaged, or they cannot stand in one folder.
     """
     try:
         # One look at the folder: another process may be starting the same run in it.
         entries = sorted(entry.name for entry in folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
-        return
+        return record
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror}); choose another --out") from error
     if FILE in entries:
-        _compare(folder, record)
-        return
+        begun = read_record(folder)
+        if told := difference(begun, record):
+            judged = told.startswith("scorer_version ")
+            remedy = "judge it again with finskillbench rescore, or choose another --out"
+            raise InputError(f"{folder}: was run with another {told}; {remedy if judged else 'choose another --out'}")
+        return united(begun, record)
     strangers = [name for name in entries if name not in ("run.lock", f"{FILE}.part")]
     if strangers:
         raise InputError(f"{folder}: not empty and no run ({strangers[0]} is there); choose another --out")
+    return record
 
 
-def settle_record(folder: Path, record: RunRecord) -> None:
-    """Write the record of a new run, or check that the folder's record is of the same run.
+def difference(old: RunRecord, new: RunRecord) -> str | None:
+    """What must be the same in one folder and is not, then and now."""
+    then, now = ({name: getattr(record, name) for name in _COMMON} for record in (old, new))
+    return next(iter(_differences(then, now)), None)
+
+
+def united(old: RunRecord, new: RunRecord) -> RunRecord:
+    """The record of a folder with the rows of both.
 
     Raises
     ------
-    InputError : the folder holds something else, its record is damaged, or it differs; the message names where.
+    InputError : two items would share a file.
     """
-    check_folder(folder, record)
-    if not (folder / FILE).exists():
-        write_record(folder, record)
+    places = {**old.places, **new.places}
+    record = replace(
+        new,
+        mounts=_both(old.mounts, new.mounts),
+        asked=joined((*old.asked, *new.asked), places),
+        places=dict(sorted(places.items(), key=lambda pair: pair[1])),
+        sandbox={**old.sandbox, **new.sandbox},
+        interpreters={**old.interpreters, **new.interpreters},
+    )
+    check_names(record.items())
+    return record
 
 
 def write_record(folder: Path, record: RunRecord) -> None:
@@ -151,36 +170,24 @@ def read_record(folder: Path) -> RunRecord:
         raise InputError(f"{path}: not a readable run record ({error}); choose another folder") from error
 
 
-def differences(old: RunRecord, new: RunRecord) -> list[str]:
-    """What decides an outcome and differs between two records, the arguments first: they explain the digests."""
-    return _differences(_deciding(old), _deciding(new))
+def _both(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """What either has, through all levels; where both have it they agree."""
+    return {
+        **old,
+        **{
+            name: _both(old[name], value) if _is_object(value) and name in old else value for name, value in new.items()
+        },
+    }
 
 
-def _deciding(record: RunRecord) -> dict[str, Any]:
-    parts: dict[str, Any] = msgspec.to_builtins(record)
-    return {name: value for name, value in parts.items() if name not in _INFORMATION}
-
-
-def _compare(folder: Path, record: RunRecord) -> None:
-    differing = differences(read_record(folder), record)
-    if differing:
-        judged = differing[0].startswith("scorer_version ")
-        remedy = "judge it again with finskillbench rescore, or choose another --out"
-        raise InputError(
-            f"{folder}: started with another {differing[0]}; "
-            f"{remedy if judged else 'choose another --out, or the same values'}"
-        )
-
-
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
-    found: list[str] = []
-    for key in [*new, *(key for key in old if key not in new)]:
-        then, now = old.get(key), new.get(key)
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Where both have something and it is not the same."""
+    for key in (key for key in new if key in old):
+        then, now = old[key], new[key]
         if _is_object(then) and _is_object(now):
-            found += _differences(then, now, f"{prefix}{key}.")
+            yield from _differences(then, now, f"{prefix}{key}.")
         elif then != now:
-            found.append(f"{prefix.removeprefix('arguments.')}{key} (then {_brief(then)}, now {_brief(now)})")
-    return found
+            yield f"{prefix}{key} (then {_brief(then)}, now {_brief(now)})"
 
 
 def _is_object(value: object) -> TypeGuard[dict[str, Any]]:

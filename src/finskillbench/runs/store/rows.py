@@ -34,7 +34,7 @@ TIMINGS = ("started", "ended", "latency_seconds", "queue_seconds", "retry_second
 """Columns in which two runs of the same work may differ."""
 
 DECIDING = (
-    *("model", "harness", "condition", "task_id", "sub_task", "run_idx", "edition", "mount"),
+    *("model", "harness", "arguments", "condition", "task_id", "sub_task", "run_idx", "edition", "mount"),
     *("answer_digest", "status", "valid_json", "scores", "score", "score_profile", "scoring_method", "scorer_version"),
 )
 """Columns that decide a table, and that a row's digest covers."""
@@ -52,6 +52,7 @@ class Row:
     model: str
     harness: str
     provider: str | None
+    arguments: str
     domain: str
     condition: ArmName
     task_id: str
@@ -98,7 +99,7 @@ class Row:
     @property
     def item(self) -> Item:
         """The piece of work that the row is of."""
-        return Item(self.model, self.condition, self.task_id, self.run_idx)
+        return Item(self.model, self.arguments, self.condition, self.task_id, self.run_idx)
 
     @property
     def usage(self) -> Usage:
@@ -133,6 +134,7 @@ def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, me
         model=item.model,
         harness=trace.harness,
         provider=trace.provider,
+        arguments=item.arguments,
         domain=episode.skill,
         condition=item.condition,
         task_id=item.task_id,

@@ -27,7 +27,7 @@ _LEVEL = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
-    """One episode with what is needed to read it alone; `edition` is a digest."""
+    """One episode with what is needed to read it alone; `edition` is a digest, `arguments` are those of the entry."""
 
     code_version: str = field(default_factory=code_version)
     edition: str
@@ -35,13 +35,14 @@ class Trajectory:
     sub_task: str
     difficulty: str
     as_of_date: date
+    arguments: str
     run_idx: int
     trace: Trace
 
     @property
     def item(self) -> Item:
         """The piece of work that the trajectory is of."""
-        return Item(self.trace.model, self.trace.condition, self.trace.task_id, self.run_idx)
+        return Item(self.trace.model, self.arguments, self.trace.condition, self.trace.task_id, self.run_idx)
 
 
 def write_trajectory(folder: Path, item: Item, episode: Episode, trace: Trace, *, edition_digest: str) -> None:
@@ -55,6 +56,7 @@ def write_trajectory(folder: Path, item: Item, episode: Episode, trace: Trace, *
         sub_task=episode.sub_task,
         difficulty=episode.difficulty,
         as_of_date=episode.as_of_date,
+        arguments=item.arguments,
         run_idx=item.run_idx,
         trace=trace,
     )
