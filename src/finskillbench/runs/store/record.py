@@ -42,7 +42,7 @@ class RunRecord:
 
     `asked` is what was asked for, `places` are those of its tasks in the edition, and `mounts` the proof of
     `finskillbench.harness.proof.prove_arms` by condition. Of the latest call: the folder of the edition, the versions
-    of this program and its libraries. Of all calls: `sandbox`, the guards that scripts run under, where any are
+    of this program and its libraries. Of all calls: `sandbox`, the guards that every script ran under, where any are
     mounted, and `interpreters`, who runs the scripts of skills that were given, by arm.
     """
 
@@ -143,7 +143,7 @@ def united(old: RunRecord, new: RunRecord) -> RunRecord:
         mounts=_both(old.mounts, new.mounts),
         asked=joined((*old.asked, *new.asked), places),
         places=dict(sorted(places.items(), key=lambda pair: pair[1])),
-        sandbox={**old.sandbox, **new.sandbox},
+        sandbox={**old.sandbox, **{name: held and old.sandbox.get(name, True) for name, held in new.sandbox.items()}},
         interpreters={**old.interpreters, **new.interpreters},
     )
     check_names(record.items())
