@@ -248,10 +248,11 @@ def _notes(
         notes.append(f"No {wanted.value} scores for: {', '.join(other)}.")
     if excluded & profiles.keys():
         notes.append(f"Not in the headline: {', '.join(sorted(excluded & profiles.keys()))}.")
-    versions = rows["code_version"].value_counts(sort=True).rows() if "code_version" in rows.columns else []
-    if len(versions) > 1:
-        told = ", ".join(f"{count} by {version}" for version, count in sorted(versions))
-        notes.append(f"The rows were made by several versions of finskillbench: {told}.")
+    if {"code_version", "commit"} <= set(rows.columns):
+        made = rows.group_by("code_version", "commit").len().sort("code_version", "commit")
+        if made.height > 1:
+            told = [f"{count} by {version} ({commit or 'no commit'})" for version, commit, count in made.iter_rows()]
+            notes.append(f"The rows were made by several versions of this program: {', '.join(told)}.")
     failed = rows.filter(pl.col("status") == Status.ERROR.value).height
     if failed:
         notes.append(f"{failed} of {rows.height} rows ended in an error and are in no mean; run again to repeat them.")

@@ -104,7 +104,7 @@ def _owners(parts: Sequence[_Part]) -> dict[Item, _Part]:
             other = owner.history.rows[item]
             if Status.ERROR in (row.status, other.status) and row.status != other.status:
                 owners[item] = owner if row.status is Status.ERROR else part
-            elif _timeless(other) != _timeless(row):
+            elif _outcome(other) != _outcome(row):
                 raise InputError(
                     f"{owner.folder / JOURNAL} and {part.folder / JOURNAL}: different rows of {item.task_id}, "
                     f"run {item.run_idx}; merge one of the two"
@@ -140,8 +140,9 @@ def _has(part: _Part, item: Item) -> bool:
     return row is not None and row.status is not Status.ERROR
 
 
-def _timeless(row: Row) -> Row:
-    return replace(row, commit=None, **dict.fromkeys(TIMINGS, 0.0))
+def _outcome(row: Row) -> Row:
+    """The row without what two runs of the same work may differ in: its times, and the code that made it."""
+    return replace(row, code_version="", commit=None, **dict.fromkeys(TIMINGS, 0.0))
 
 
 def _write(
