@@ -54,15 +54,16 @@ def test_other_arguments_get_a_folder_of_their_own(edition: Path) -> None:
 
 
 def test_a_named_folder_grows(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["run", "--edition", str(edition), *NOP, "--out", "mine"]
-    assert cli.main([*arguments, "--limit", "1"]) == 0
+    few_of_it = ["run", "--edition", str(edition), *NOP, "--out", "mine"]
+    arguments = [*few_of_it, "--epochs", "2"]
+    assert cli.main(few_of_it) == 0
     few = pl.read_parquet("mine/rows.parquet").height
     capsys.readouterr()
     assert cli.main(arguments) == 0
     all_of_it = pl.read_parquet("mine/rows.parquet").height
     assert few < all_of_it
     assert f"Episodes:     {all_of_it - few} run, {few} kept from before\n" in capsys.readouterr().out
-    assert cli.main([*arguments, "--limit", "1"]) == 0
+    assert cli.main(few_of_it) == 0
     told = f"Episodes:     0 run, {few} kept from before, {all_of_it - few} of other calls in the folder\n"
     assert told in capsys.readouterr().out
     assert pl.read_parquet("mine/rows.parquet").height == all_of_it
