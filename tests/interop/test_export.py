@@ -170,7 +170,7 @@ def test_the_header_says_what_was_run(finished: RunResult, small_edition: Editio
     spec = log.eval
     assert (spec.task, spec.model, spec.tags) == ("finskillbench/all", "test/busy", ["curated"])
     assert (spec.dataset.samples, spec.config.epochs) == (6, 2)
-    assert spec.task_args == {"condition": "curated", "edition": str(small_edition.path), "limit": None}
+    assert spec.task_args == {"condition": "curated", "edition": str(small_edition.path)}
     assert spec.metadata is not None
     assert spec.metadata["edition"] == small_edition.digest
     assert spec.metadata["statuses"] == {"error": 6, "scored": 6}

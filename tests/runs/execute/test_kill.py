@@ -1,5 +1,6 @@
-"""kill -9 at random moments, then the same command: nothing lost, nothing run twice, the same rows."""
+"""kill -9 at random moments, then the same command or one that asks for more: nothing lost, nothing run twice."""
 
+import json
 import os
 import random
 import signal
@@ -8,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import polars as pl
@@ -21,10 +22,13 @@ from finskillbench.runs.store.trajectories import read_trajectory
 
 EPISODES, KILLS, MOST_BETWEEN, SEED = 60, 20 if THOROUGH else 6, 7, 20250131
 CONDITIONS = ["no_skill", "self_generated", "self_generated_persistent"]
+AT_ONCE = {"seeds": [1], "conditions": CONDITIONS}
+STEPS = 10
+GROWN = {"seeds": [1, 2], "conditions": CONDITIONS, "epochs": 2, "limit": 4}
 
 # A parent that has imported everything forks a child for each run: imports take longer than the run.
 PROGRAM = """
-import asyncio, importlib.util, os, sys, traceback
+import asyncio, importlib.util, json, os, sys, traceback
 from pathlib import Path
 spec = importlib.util.spec_from_file_location("parts", sys.argv[1])
 parts = importlib.util.module_from_spec(spec)
@@ -32,25 +36,29 @@ spec.loader.exec_module(parts)
 from finskillbench.runs.execute.run import run
 
 class Slow(parts.Learner):
+    def __init__(self, seed):
+        super().__init__()
+        self.arguments = {"seed": seed}
+
     async def generate(self, messages, tools, tool_choice):
         await asyncio.sleep(0.002)
         return await super().generate(messages, tools, tool_choice)
 
-def child(out, logged):
-    log = os.open(logged, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+def child(out, log, seeds, **asked):
+    log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     def report(board, row):
         if row is not None:
-            os.write(log, f"{row.condition} {row.task_id}\\n".encode())
-    run(parts.standard_edition(int(sys.argv[2]) // 2), [Slow()], sys.argv[3:], out=Path(out), max_concurrency=3,
-        progress=report)
+            os.write(log, f"{row.arguments} {row.condition} {row.task_id} {row.run_idx}\\n".encode())
+    run(parts.standard_edition(int(sys.argv[2]) // 2), [*map(Slow, seeds)], out=Path(out), max_concurrency=3,
+        progress=report, **asked)
 
 for line in sys.stdin:
-    out, logged = line.split()
+    asked = json.loads(line)
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            child(out, logged)
+            child(**asked)
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -64,7 +72,7 @@ for line in sys.stdin:
 @contextmanager
 def parent() -> Iterator[subprocess.Popen[str]]:
     parts = Path(__file__).parents[1] / "conftest.py"
-    command = [sys.executable, "-c", PROGRAM, str(parts), str(EPISODES), *CONDITIONS]
+    command = [sys.executable, "-c", PROGRAM, str(parts), str(EPISODES)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -73,10 +81,10 @@ def parent() -> Iterator[subprocess.Popen[str]]:
             process.stdin.close()
 
 
-def begin(process: subprocess.Popen[str], out: Path, log: Path) -> int:
+def begin(process: subprocess.Popen[str], out: Path, log: Path, asked: dict = AT_ONCE) -> int:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(f"{out} {log}\n")
+    process.stdin.write(json.dumps({"out": str(out), "log": str(log), **asked}) + "\n")
     process.stdin.flush()
     return int(process.stdout.readline())
 
@@ -139,4 +147,46 @@ def test_kill_and_resume(tmp_path) -> None:
     for item in done:
         resumed, whole = (read_trajectory(folder / item.trajectory).trace for folder in (out, plain))
         assert (resumed.messages, resumed.saved_skills) == (whole.messages, whole.saved_skills)
+    assert not list(out.rglob("*.part"))
+
+
+def step(rng: random.Random) -> dict:
+    """Some part of `GROWN`."""
+    return {
+        "seeds": rng.sample(GROWN["seeds"], rng.randint(1, 2)),
+        "conditions": rng.sample(CONDITIONS, rng.randint(1, 3)),
+        "epochs": rng.randint(1, 2),
+        "limit": rng.randint(1, 4),
+    }
+
+
+@pytest.mark.slow
+def test_killed_while_it_grows(tmp_path) -> None:
+    """Each step is killed within its first episodes, and the next asks for something else."""
+    out, log, plain = tmp_path / "run", tmp_path / "log", tmp_path / "plain"
+    rng = random.Random(SEED)
+    killed = 0
+    with parent() as process:
+        for _ in range(STEPS * (3 if THOROUGH else 1)):
+            pid = begin(process, out, log, step(rng))
+            wanted = reported(log) + rng.randint(0, 5)
+            with suppress(ProcessLookupError):  # a step that had too little left to do has ended by itself
+                while reported(log) < wanted:
+                    os.kill(pid, 0)
+                    time.sleep(0.001)
+                time.sleep(rng.uniform(0.0, 0.01))
+                os.kill(pid, signal.SIGKILL)
+            killed += end(process) == -signal.SIGKILL
+        assert 0 < len(finished(out)) < 2 * len(CONDITIONS) * 2 * 8
+        assert killed >= STEPS // 2, "the kills must fall into the run"
+        for folder, logged in ((out, log), (plain, tmp_path / "log2")):
+            begin(process, folder, logged, GROWN)
+            assert end(process) == 0
+    assert max(Counter(log.read_text().splitlines()).values()) == 1, "a finished episode was run again"
+    rows, expected = (pl.read_parquet(folder / "rows.parquet").drop(TIMINGS) for folder in (out, plain))
+    assert rows.equals(expected)
+    assert rows.height == 2 * len(CONDITIONS) * 2 * 8
+    for item in finished(out):
+        grown, whole = (read_trajectory(folder / item.trajectory).trace for folder in (out, plain))
+        assert (grown.messages, grown.saved_skills) == (whole.messages, whole.saved_skills)
     assert not list(out.rglob("*.part"))
