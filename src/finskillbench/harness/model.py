@@ -117,8 +117,9 @@ class Turn:
 class Model(Protocol):
     """Whoever answers. Implementations keep no state between calls: the conversation is all they know.
 
-    Two more attributes are read where a model has them. `provider` : the name of whoever serves it. `price` : a
-    `finskillbench.harness.providers.prices.Price`, by which an upper bound is set aside under `max_cost`.
+    Three more attributes are read where a model has them. `provider` : the name of whoever serves it. `price` : a
+    `finskillbench.harness.providers.prices.Price`, by which an upper bound is set aside under `max_cost`. `arguments` :
+    a mapping of what distinguishes it from other entries of its name in a run.
     """
 
     @property

@@ -157,3 +157,42 @@ def test_the_folder_of_a_shard_grows_to_the_whole(edition, oracle, halves, tmp_p
     grown = run(edition, [oracle()], ["no_skill"], out=halves[0])
     assert grown.ran + grown.kept == 12
     assert grown.rows.drop(TIMINGS).equals(whole.drop(TIMINGS))
+
+
+def test_any_runs_of_an_edition_are_merged_in_any_order(edition, oracle, tmp_path) -> None:
+    cast = [oracle("test/a"), oracle("test/b")]
+    whole = run(edition, cast, ["no_skill", "self_generated"], epochs=2, out=tmp_path / "whole").rows
+    run(edition, cast[1:], ["no_skill", "self_generated"], epochs=2, out=tmp_path / "models")
+    run(edition, cast[:1], ["no_skill"], epochs=2, out=tmp_path / "conditions")
+    run(edition, cast[:1], ["self_generated"], limit=3, out=tmp_path / "few")
+    run(edition, cast, ["self_generated"], epochs=2, out=tmp_path / "others")
+    runs = [tmp_path / name for name in ("models", "conditions", "few", "others")]
+    for number, order in enumerate((runs, runs[::-1])):
+        merged = merge(tmp_path / f"all{number}", order)
+        assert merged.missing == ()
+        assert merged.rows.drop(TIMINGS).equals(whole.drop(TIMINGS))
+    assert run(edition, cast, ["no_skill", "self_generated"], epochs=2, out=tmp_path / "all0").ran == 0
+
+
+def test_an_error_gives_way_to_a_row_and_both_were_paid(edition, oracle, tmp_path) -> None:
+    run(edition, [oracle(fail=[0])], ["no_skill"], limit=2, out=tmp_path / "failed")
+    good = run(edition, [oracle()], ["no_skill"], limit=1, out=tmp_path / "good")
+    for number, order in enumerate((["failed", "good"], ["good", "failed"])):
+        merged = merge(tmp_path / f"all{number}", [tmp_path / name for name in order])
+        assert merged.rows["status"].unique().to_list() == ["scored"]
+        assert merged.rows.height == 4
+        paid = read_history(tmp_path / f"all{number}").spent({})
+        assert paid == pytest.approx(good.rows["cost_usd"].sum() + 2 * 0.01)
+    again = run(edition, [oracle()], ["no_skill"], limit=2, out=tmp_path / "all0")
+    assert (again.ran, again.errors) == (0, 0)
+
+
+def test_a_stream_that_two_folders_have_in_parts_is_refused(edition, learner, tmp_path) -> None:
+    """What the second folder has further on was played without a memory of what the first has."""
+    run(edition, [learner()], CONDITIONS[1:], limit=2, out=tmp_path / "a")
+    run(edition, [learner()], CONDITIONS[1:], limit=5, out=tmp_path / "b")
+    assert merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"]).rows.height == 10
+    run(edition, [learner()], CONDITIONS[1:], sample=6, limit=6, out=tmp_path / "c")
+    with pytest.raises(InputError, match=r"both have a part of the stream of pc_"):
+        merge(tmp_path / "no", [tmp_path / "a", tmp_path / "c"])
+    assert not (tmp_path / "no").exists()

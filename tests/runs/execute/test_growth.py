@@ -11,11 +11,15 @@ from tests.sampling import THOROUGH
 
 from finskillbench.analysis.summary import summary_table
 from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.entries import Entry
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.providers.prices import Price
 from finskillbench.runs.afterwards.merge import merge
+from finskillbench.runs.afterwards.show import find_trajectory
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.plan.streams import Shard
+from finskillbench.runs.plan.items import make_plan
+from finskillbench.runs.plan.streams import Shard, make_streams, missing
 from finskillbench.runs.store.events import Finished
 from finskillbench.runs.store.journal import read_events, read_history
 from finskillbench.runs.store.record import read_record
@@ -135,6 +139,10 @@ def test_two_entries_of_one_model_stand_side_by_side(edition, learner, tmp_path)
     for row in read_history(tmp_path).rows.values():
         trajectory = read_trajectory(tmp_path / row.item.trajectory)
         assert trajectory.item == row.item
+    with pytest.raises(
+        InputError, match=r"pc_uncon_000 with 3 sets of arguments; name a file instead: trajectories/test"
+    ):
+        find_trajectory(tmp_path, "pc_uncon_000")
     told = [line.model for line in summary_table(rows).lines if line.sub_task == "headline"]
     assert told == [
         "test/learner reasoning_effort=high seed=2",
@@ -172,11 +180,33 @@ def test_a_sample_that_would_come_between_is_refused(edition, learner, tmp_path)
         run(edition, [learner()], [KEPT], limit=6, out=tmp_path)
 
 
-def test_what_follows_an_error_that_nobody_asks_for_is_refused(edition, learner, tmp_path) -> None:
+def test_a_stream_goes_on_after_an_error_that_is_asked_for(edition, learner, tmp_path) -> None:
     run(edition, [learner(fail=[2])], [KEPT], limit=3, out=tmp_path)
     short = run(edition, [learner()], [KEPT], limit=2, out=tmp_path)
     assert (short.ran, short.kept, short.errors, short.others) == (0, 4, 0, 2)
+    rows = read_history(tmp_path).rows
+    (stream, *_) = make_streams(make_plan(edition.episodes(), [Entry("test/oracle")], [Condition(KEPT)]))
+    assert missing(stream, rows, stream.items, retry_errors=True) == stream.items[2:]
+    assert missing(stream, rows, stream.items, retry_errors=False) == ()
+    with pytest.raises(InputError, match=r"00[2] ended in an error .* and .*_004 comes after it .*; ask for both"):
+        missing(stream, rows, stream.items[3:5], retry_errors=True)
     assert run(edition, [learner()], [KEPT], limit=5, out=tmp_path).ran == 6
+
+
+def test_domains_may_come_one_after_another(memory_edition, episodes_of, oracle, tmp_path) -> None:
+    edition = memory_edition(
+        [
+            *episodes_of("unconstrained_optimization", "pc_uncon", 1),
+            *episodes_of("normalization", "fa_norm", 1, "fundamental_analysis"),
+        ]
+    )
+    for sub_task in ("normalization", "unconstrained_optimization"):
+        run(edition, [oracle()], ["curated"], [sub_task], out=tmp_path / "grown")
+    whole = run(edition, [oracle()], ["curated"], out=tmp_path / "whole").rows
+    assert comparable(pl.read_parquet(tmp_path / "grown" / "rows.parquet")).equals(comparable(whole))
+    grown, at_once = (read_record(tmp_path / name) for name in ("grown", "whole"))
+    assert grown.mounts == at_once.mounts
+    assert set(grown.mounts["curated"]["tools"]) == {"portfolio_construction", "fundamental_analysis"}
 
 
 def test_errors_of_other_parts_are_left_alone(edition, oracle, tmp_path) -> None:

@@ -44,7 +44,7 @@ def test_skills_of_somebodys_own_are_an_arm_of_a_run(edition, folder: Path, tmp_
     out = tmp_path / "run"
     rows = run(edition, [Obedient()], ["no_skill"], skills=skills, limit=1, out=out).rows
     arms = list(dict.fromkeys(rows["condition"]))
-    assert arms == ["no_skill", "skill:mine", "skill:both"]
+    assert arms == ["no_skill", "skill:both", "skill:mine"]
     given = read_given(skills)
     digests = {arm: mounted.digest for arm, mounted in mount_all(arms, given).items()}
     for row in rows.iter_rows(named=True):

@@ -33,6 +33,7 @@ def rescore(
     """
     from finskillbench.cli.display.tables import render_table
     from finskillbench.edition import load_edition
+    from finskillbench.harness.entries import labels
     from finskillbench.runs.afterwards import rescore as rescoring
     from finskillbench.runs.plan.defaults import default_edition
 
@@ -47,8 +48,9 @@ def rescore(
     header = ("subtask", "profile", "episodes", "moved", "mean before", "mean after")
     typer.echo(render_table(header, [_row(group) for group in result.groups()], words=2) + "\n")
     if list_moved:
+        names = labels(change.item.entry for change in result.changes)
         for change in result.moved:
-            typer.echo(_words(change))
+            typer.echo(_words(change, names[change.item.entry]))
     moved = len({change.item for change in result.moved})
     scored = len({change.item for change in result.changes})
     typer.echo(f"Moved:   {moved} of {scored} scored episodes")
@@ -64,12 +66,12 @@ def _row(group: Group) -> tuple[str, ...]:
     return (group.sub_task, group.profile.value, f"{group.episodes:,}", f"{group.moved:,}", *means)
 
 
-def _words(change: Change) -> str:
+def _words(change: Change, entry: str) -> str:
     item = change.item
     score = f"{_number(change.before, 6)} -> {_number(change.after, 6)}"
     same = change.status_before == change.status_after
     status = "" if same else f" ({change.status_before} -> {change.status_after})"
-    return f"{item.model} {item.condition} {item.task_id} {item.run_idx} {change.profile.value} {score}{status}"
+    return f"{entry} {item.condition} {item.task_id} {item.run_idx} {change.profile.value} {score}{status}"
 
 
 def _number(score: float | None, places: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
 
@@ -62,6 +62,9 @@ def find_trajectory(
     ]
     if len(fitting) == 1:
         return fitting[0]
+    if len({replace(found[path].item, arguments="") for path in fitting}) == 1:
+        files = " or ".join(str(path.relative_to(run)) for path in fitting)
+        raise InputError(f"{run}: has {task_id} with {len(fitting)} sets of arguments; name a file instead: {files}")
     if fitting:
         choices = _choices([found[path] for path in fitting])
         raise InputError(f"{run}: has {len(fitting)} trajectories of {task_id}; choose with {choices}")
@@ -149,7 +152,7 @@ def conversation(
     """
     trace = trajectory.trace
     yield Line(f"{trace.task_id}: {trajectory.sub_task}, {trajectory.difficulty}, as of {trajectory.as_of_date}", True)
-    yield Line(f"{trace.model}, {trace.condition}, repeat {trajectory.run_idx}")
+    yield Line(f"{trajectory.item.entry}, {trace.condition}, repeat {trajectory.run_idx}")
     yield Line(f"edition {trajectory.edition[:12]}, mount {trace.mount_digest[:12]}, version {trajectory.code_version}")
     yield from _messages(trace, width, most)
     yield from _end(trace, row, width, most)
