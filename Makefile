@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
-.PHONY: help run llm mcp check test test-fast lint types layers bench lock clean
+.PHONY: help run llm mcp hermes check test test-fast lint types layers bench lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 # Compiled files are kept even where the surroundings say otherwise: every process of the tests would compile all anew.
@@ -15,6 +15,8 @@ key = $(shell { pwd; cat $(1) pyproject.toml; } | cksum | tr -d ' ')
 RUN_STAMP := $(VENV)/.installed-run-$(call key,requirements/run.txt)
 LLM_STAMP := $(VENV)/.installed-llm-$(call key,requirements/llm.txt)
 MCP_STAMP := $(VENV)/.installed-mcp-$(call key,requirements/mcp.txt)
+HERMES_VENV := .venv-hermes
+HERMES_STAMP := $(HERMES_VENV)/.installed-hermes-$(call key,requirements/hermes.txt)
 DEV_STAMP := $(VENV)/.installed-dev-$(call key,requirements/dev.txt)
 
 help: ## Show this list
@@ -27,6 +29,8 @@ run: $(RUN_STAMP) ## Build the default edition if it is missing, run the baselin
 llm: $(LLM_STAMP) ## Set up .venv for hosted models
 
 mcp: $(MCP_STAMP) ## Set up .venv for agents that speak the Model Context Protocol
+
+hermes: $(HERMES_STAMP) ## Set up .venv-hermes for the second harness, the Hermes Agent (run --harness hermes)
 
 check: ## What continuous integration runs: tests, format and style, types, layers
 	@.ci/run
@@ -55,7 +59,7 @@ lock: ## Pin again what pyproject.toml and requirements/*.in ask for (needs uv; 
 	@requirements/lock.sh $(ARGS)
 
 clean: ## Remove the environment and every cache of the tools; runs and editions stay
-	@rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(HERMES_VENV) build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUN_STAMP):
@@ -69,6 +73,10 @@ $(LLM_STAMP):
 $(MCP_STAMP):
 	@requirements/install.sh mcp $(VENV)
 	@touch $@ $(RUN_STAMP)
+
+$(HERMES_STAMP):
+	@requirements/install.sh hermes $(HERMES_VENV)
+	@touch $@
 
 $(DEV_STAMP):
 	@requirements/install.sh dev $(VENV)

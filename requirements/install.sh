@@ -1,6 +1,7 @@
 #!/bin/sh
-# Usage: requirements/install.sh run|llm|mcp|dev VENV
-# Makes the environment if it is missing and installs the pinned, hash-checked requirements and this checkout into it.
+# Usage: requirements/install.sh run|llm|mcp|dev|hermes VENV
+# Makes the environment if it is missing and installs the pinned, hash-checked requirements and this checkout into it; the
+# environment of hermes holds nothing of this checkout.
 set -eu
 which=$1
 venv=$2
@@ -31,4 +32,5 @@ if ! { command -v uv >/dev/null 2>&1 &&
     uv pip install --quiet --python "$venv/bin/python" --require-hashes -r "$requirements" 2>/dev/null; }; then
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$requirements"
 fi
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+[ "$which" = hermes ] ||
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Usage: requirements/lock.sh [--upgrade]
 # Compiles dev.txt, then run.txt, llm.txt and mcp.txt (run.txt with hosted models, or with agents that speak MCP) under its
-# versions, so that all name one version of everything. The files hold pins and hashes for every platform and no address
-# of where they came from.
+# versions, so that all name one version of everything; and hermes.txt by itself, for the environment that the Hermes Agent
+# has of its own. The files hold pins and hashes for every platform and no address of where they came from.
 set -eu
 PATH=$PATH:.venv/bin
 command -v uv >/dev/null || { echo "error: make lock needs uv; install it with .venv/bin/python -m pip install uv" >&2; exit 1; }
@@ -20,6 +20,7 @@ for which in run llm mcp; do
     compile "$@" pyproject.toml requirements/build.in $extra --constraint requirements/dev.txt \
         --output-file requirements/$which.txt
 done
+compile "$@" requirements/hermes.in --output-file requirements/hermes.txt
 
 if grep -n '://' requirements/*.txt; then
     echo "error: an address got into the lock files (lines above); unset index settings of uv and lock again" >&2

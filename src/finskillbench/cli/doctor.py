@@ -26,7 +26,7 @@ _ENOUGH_DISK = 2**30
 
 
 def doctor() -> None:
-    """Print the interpreter, the sandbox's guards, extras, cores, disk and clock. Exit code 1 if something is missing.
+    """Print the interpreter, the sandbox's guards, extras, Hermes, cores, disk, clock. Exit code 1 if one is missing.
 
     Where a guard is missing only scripts of packages that ship with finskillbench are run, and every run says so.
     """
@@ -43,6 +43,7 @@ def _machine() -> Iterator[tuple[str, bool, str]]:
     yield "interpreter", True, f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
     yield "library", True, f"finskillbench {version('finskillbench')}, {Path(__file__).parents[1]}"
     yield "extras", True, ", ".join(f"{name} {_installed(name)}" for name in _EXTRAS)
+    yield "hermes", True, _hermes()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     yield "cores", True, f"{cores} for this process, {platform.system()} {platform.release()}, {platform.machine()}"
     for name, folder in (("disk, cache", user_cache_path("finskillbench")), ("disk, here", Path.cwd())):
@@ -59,6 +60,16 @@ def _sandbox() -> Iterator[tuple[str, bool, str]]:
 
     for name, held in sandbox_guards().items():
         yield name, held, _GUARDS[name]
+
+
+def _hermes() -> str:
+    from finskillbench.errors import InputError
+    from finskillbench.interop.hermes import VERSION, hermes_python
+
+    try:
+        return f"Hermes Agent {VERSION}, {hermes_python()}"
+    except InputError as error:
+        return f"- ({error})"
 
 
 def _installed(package: str) -> str:

@@ -15,10 +15,12 @@ from finskillbench.cli.display import console
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
+    from finskillbench.harness.loop import Harness
     from finskillbench.harness.models import ModelOptions
     from finskillbench.harness.skills.given import Given, SkillFolder
     from finskillbench.runs.plan.streams import Shard
 
+_OURS = "finskillbench"
 Subtasks = Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")]
 Limit = Annotated[
     int | None,
@@ -163,6 +165,15 @@ class RunOptions(ArmOptions):
     ] = None
     prices: Prices = None
     max_cost: MaxCost = None
+    harness: Annotated[
+        str, typer.Option(help="finskillbench, our own loop, or hermes: the Hermes Agent, see make hermes.")
+    ] = _OURS
+    hermes_python: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", envvar="FINSKILLBENCH_HERMES_PYTHON", help="Interpreter that Hermes is installed in."
+        ),
+    ] = None
     shard: Annotated[
         str | None,
         typer.Option(metavar="I/N", help="Run the I-th of N parts, into a folder of its own; see finskillbench merge."),
@@ -175,6 +186,23 @@ class RunOptions(ArmOptions):
         from finskillbench.runs.execute.run import DEFAULT_MODELS
 
         return self.model or list(DEFAULT_MODELS)
+
+    def loop(self) -> Harness | None:
+        """The harness that is named, None for ours.
+
+        Raises
+        ------
+        InputError : there is none of that name, or it is not installed.
+        """
+        if self.harness == _OURS:
+            return None
+        from finskillbench.errors import InputError
+
+        if self.harness != "hermes":
+            raise InputError(f"harness {self.harness!r} is unknown; choose from: {_OURS}, hermes")
+        from finskillbench.interop.hermes.harness import Hermes
+
+        return Hermes(self.hermes_python)
 
     @property
     def part(self) -> Shard | None:
@@ -224,7 +252,7 @@ class RunOptions(ArmOptions):
         what = (self.models, self.conditions, self.subtask, self.limit, self.sample, self.epochs)
         brought = {arm: [each.digest for each in given.packages.values()] for arm, given in self.given.items()}
         how = (self.seed, self.base_url, self.max_tokens, self.reasoning_effort)
-        return self.out or run_folder(edition, *what, *how, self.shard, brought)
+        return self.out or run_folder(edition, *what, *how, self.harness, self.shard, brought)
 
 
 Options = TypeVar("Options", bound=ArmOptions)

@@ -35,6 +35,7 @@ def perform(options: RunOptions) -> tuple[RunResult, Edition]:
 
     part = options.part
     options.check_names()
+    harness = options.loop()
     # A missing key or price is reported before an edition is built.
     models = runs.make_models(options.models, options.called, options.max_cost)
     with Progress() as progress:
@@ -56,6 +57,7 @@ def perform(options: RunOptions) -> tuple[RunResult, Edition]:
             retry_errors=options.retry_errors,
             allow_unconfined=options.allow_unconfined,
             options=options.called,
+            harness=harness,
             out=options.folder(loaded),
             progress=display,
         )

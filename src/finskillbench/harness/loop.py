@@ -9,12 +9,14 @@ submission. Clock and sleep are passed in.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from typing import Protocol
 
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN, clean_turn
-from finskillbench.harness.conditions import MAX_TURNS
+from finskillbench.harness.conditions import MAX_TURNS, Arm
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Turn
 from finskillbench.harness.seat import Assignment, Seat, Surroundings
@@ -29,6 +31,39 @@ MAX_RETRIES = 3
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 120.0
 """A provider that asks for a longer wait is asked again after this one."""
+
+
+Play = Callable[[Model, Assignment, Surroundings], Awaitable[Trace]]
+"""Plays an episode with a model: as `run_episode`, with its errors."""
+
+
+class Harness(Protocol):
+    """A loop between models and the tools; `name` is what rows say."""
+
+    @property
+    def name(self) -> str: ...
+
+    def check(self, arm: Arm) -> None:
+        """Refuse an arm that has no counterpart under this harness, by an `InputError`."""
+        ...
+
+    def opened(self) -> AbstractAsyncContextManager[Play]:
+        """What plays episodes for as long as the context is open."""
+        ...
+
+
+class OurLoop:
+    """The loop of this module as a harness."""
+
+    name = OURS
+
+    def check(self, arm: Arm) -> None:
+        """Every arm is at home here."""
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[Play]:
+        """Nothing has to be opened."""
+        yield run_episode
 
 
 async def run_episode(model: Model, given: Assignment, surroundings: Surroundings | None = None) -> Trace:
@@ -94,7 +129,7 @@ class Conversation:
     async def _converse(self) -> Ended:
         while (ended := await self.take_turn()) is None:
             if not self.turn.tool_calls:
-                if len(self.seat.calls) < MAX_TURNS:
+                if self.turns_left:
                     self.seat.messages.append(Message("user", REMINDER))
                 continue
             await self._serve(self.turn, self.offered, len(self.seat.calls))
@@ -102,9 +137,14 @@ class Conversation:
                 return "submitted"
         return ended
 
+    @property
+    def turns_left(self) -> int:
+        """Model calls that may still be made."""
+        return MAX_TURNS - len(self.seat.calls)
+
     async def take_turn(self) -> Ended | None:
         """Let the model answer the conversation so far; how the episode ended, if that was it."""
-        if len(self.seat.calls) == MAX_TURNS:
+        if not self.turns_left:
             return "max_turns"
         number = len(self.seat.calls) + 1
         last = number == MAX_TURNS

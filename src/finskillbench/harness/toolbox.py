@@ -185,17 +185,19 @@ class Toolbox:
 
     def _load_skill(self, name: str) -> dict[str, Any]:
         package = self._find(name)
+        self.opened(name)
         if package is None:
-            result: dict[str, Any] = {"skill_name": name, "content": self._own.read(name)}
-        else:
-            references, scripts = sorted(package.references), []
-            if self._mounted.arm.scripts:
-                scripts = list(package.scripts)
-                self._loaded.pop(name, None)
-                self._loaded[name] = package
-            result = {"skill_name": name, "content": package.body, "references": references, "scripts": scripts}
+            return {"skill_name": name, "content": self._own.read(name)}
+        references, scripts = sorted(package.references), list(package.scripts) if self._mounted.arm.scripts else []
+        return {"skill_name": name, "content": package.body, "references": references, "scripts": scripts}
+
+    def opened(self, name: str) -> None:
+        """Note that the agent has read the document called `name`, here or in its own way: its scripts can be run."""
+        package = self._mounted.loadable.get(name)
+        if package is not None and self._mounted.arm.scripts:
+            self._loaded.pop(name, None)
+            self._loaded[name] = package
         self.skills_loaded.append(name)
-        return result
 
     def _load_references(self, name: str) -> dict[str, Any]:
         package = self._find(name)
@@ -242,7 +244,7 @@ class Toolbox:
         inject_task_fields: Sequence[str] = (),
     ) -> dict[str, Any]:
         if not self._loaded:
-            raise ToolError("no skill is loaded; call load_skill first", available=self.loadable)
+            raise ToolError("no skill is loaded; load one first", available=self.loadable)
         skill, script = self._resolve(script_path)
         payload = dict(input_data or {})
         if inject_task_fields:

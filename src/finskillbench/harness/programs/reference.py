@@ -103,16 +103,13 @@ def _use_skill(
     sub_task: str, inline: str, offered: Mapping[str, ToolSpec], results: Mapping[str, list[dict[str, Any]]]
 ) -> Turn | None:
     """Load skills in the order of the index until one has the task, run its script, submit; None when none helps."""
-    if "load_skill" not in offered:  # the last turn
+    if "submit_answer" in offered and len(offered) == 1:  # the last turn
         return None
-    loaded = results.get("load_skill", [])
+    loaded = [*results.get("load_skill", []), *results.get("skill_view", [])]
     documents = [inline, *(result.get("content", "") for result in loaded)]
     recipe = next((found for text in documents if (found := find_recipe(text, sub_task))), None)
     if recipe is None:
-        names = _SKILL_IN_INDEX.findall(offered["load_skill"].description)
-        if len(loaded) < len(names):
-            return Turn(tool_calls=(call("load_skill", 0, skill_name=names[len(loaded)]),))
-        return None
+        return _load_next(len(loaded), offered, results)
     if "run_skill_script" not in offered:
         return None
     runs = results.get("run_skill_script", [])
@@ -124,6 +121,19 @@ def _use_skill(
     if not is_object(output):
         return None
     return submit({key: output.get(key) for key in recipe.keys})
+
+
+def _load_next(
+    loaded: int, offered: Mapping[str, ToolSpec], results: Mapping[str, list[dict[str, Any]]]
+) -> Turn | None:
+    """Load the next skill of the index, which stands in the tool's description or, under Hermes, is asked for."""
+    if "skill_view" in offered:
+        if "skills_list" not in results:
+            return Turn(tool_calls=(call("skills_list", 0),))
+        names = [skill["name"] for skill in results["skills_list"][0].get("skills", [])]
+        return Turn(tool_calls=(call("skill_view", 0, name=names[loaded]),)) if loaded < len(names) else None
+    names = _SKILL_IN_INDEX.findall(offered["load_skill"].description) if "load_skill" in offered else []
+    return Turn(tool_calls=(call("load_skill", 0, skill_name=names[loaded]),)) if loaded < len(names) else None
 
 
 def find_recipe(document: str, sub_task: str) -> Recipe | None:

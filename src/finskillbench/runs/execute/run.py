@@ -27,13 +27,15 @@ from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
 from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.entries import Entry, canonical
+from finskillbench.harness.loop import Harness, OurLoop
 from finskillbench.harness.models import Entrant, ModelOptions, entry_of, get_entrant
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS
 from finskillbench.harness.skills.given import SkillFolder, read_given
 from finskillbench.harness.skills.runner import check_guards
+from finskillbench.harness.trace import OURS
 from finskillbench.redaction import named_like_a_secret
 from finskillbench.runs.execute.board import Progress, silent
 from finskillbench.runs.execute.metered import price_of
@@ -109,6 +111,7 @@ async def arun(
     retry_errors: bool = True,
     allow_unconfined: bool = False,
     options: ModelOptions | None = None,
+    harness: Harness | None = None,
     out: Path,
     progress: Progress = silent,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -137,6 +140,7 @@ async def arun(
     allow_unconfined : whether scripts of packages that are not ours run also where the sandbox lacks a guard.
     shard : the part of the plan to run, with a run folder of its own; None: all of it.
     options : how hosted models are called.
+    harness : the loop between models and tools, such as `finskillbench.interop.hermes.harness.Hermes`; None: ours.
     out : the run folder, made if absent.
     progress : called after each episode.
     sleep : waits between retries of a provider; tests pass their own.
@@ -154,11 +158,13 @@ async def arun(
     """
     _check_numbers(limit=limit, epochs=epochs, seed=seed, max_concurrency=max_concurrency, max_cost=max_cost)
     refuse_inside_edition(out)
-    options = options or ModelOptions(seed=seed)
+    options, harness = options or ModelOptions(seed=seed), harness or OurLoop()
     wanted_models = list(DEFAULT_MODELS if models is None and not agents else models or ())
-    entrants = make_models([*wanted_models, *map(as_agent, agents)], options, max_cost)
+    entrants = _under(harness, make_models([*wanted_models, *map(as_agent, agents)], options, max_cost))
     given = read_given(skills)
     arms = [parse_condition(name) for name in (*conditions, *(arm for arm in given if arm not in conditions))]
+    for arm in arms:
+        harness.check(arm_of(arm))
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
     plan = make_plan(edition.episodes(wanted), list(entrants), arms, limit=limit, sample=sample, epochs=epochs)
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
@@ -175,9 +181,10 @@ async def arun(
     make_folder(out)
     with exclusive(out):
         record = grown(out, record)
-        work = Work(edition, plan, streams, entrants, mounts, out, limits, progress, sleep)
-        write_record(out, record)
-        await _finish(work, entrants.values())
+        async with harness.opened() as play:
+            work = Work(edition, plan, streams, entrants, mounts, out, limits, progress, sleep, play)
+            write_record(out, record)
+            await _finish(work, entrants.values())
         frame = to_frame(work.rows[item] for item in record.in_order(work.rows))
         write_rows(out / ROWS, frame)
     asked = [row for item, row in work.rows.items() if item in work.planned]
@@ -251,6 +258,24 @@ def _check_numbers(*, limit: int | None, epochs: int, seed: int, max_concurrency
             raise InputError(f"{name} is too large; it must not be above {LARGEST}")
     if max_cost is not None and not (math.isfinite(max_cost) and max_cost >= 0):
         raise InputError(f"max_cost is {max_cost}; it must be a number of US dollars, 0 or more")
+
+
+def _under(harness: Harness, entrants: Mapping[Entry, Entrant]) -> dict[Entry, Entrant]:
+    """The models of a run as those of a harness; ours goes without saying.
+
+    Raises
+    ------
+    InputError : one is an agent with a loop of its own.
+    """
+    if harness.name == OURS:
+        return dict(entrants)
+    for entrant in entrants.values():
+        if isinstance(entrant, Agent):
+            raise InputError(f"{entrant.name} has a loop of its own; the harness {harness.name} takes models only")
+    return {
+        Entry(entry.model, canonical({**entry.said, "harness": harness.name})): entrant
+        for entry, entrant in entrants.items()
+    }
 
 
 def _check_tasks(tasks: Sequence[str] | None, plan: Plan, arms: Sequence[str]) -> None:

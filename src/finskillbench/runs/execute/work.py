@@ -25,7 +25,7 @@ from finskillbench.harness.conditions import Mount
 from finskillbench.harness.entries import Entry, labels
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.interpreters import Interpreters
-from finskillbench.harness.loop import run_episode
+from finskillbench.harness.loop import Play, run_episode
 from finskillbench.harness.models import Entrant
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
@@ -102,9 +102,10 @@ class Work:
         limits: Limits,
         progress: Progress,
         sleep: Callable[[float], Awaitable[None]],
+        play: Play = run_episode,
     ) -> None:
         self.edition, self.models, self.mounts, self.out = edition, models, mounts, out
-        self.limits, self.progress, self.sleep = limits, progress, sleep
+        self.limits, self.progress, self.sleep, self.play = limits, progress, sleep, play
         self.by_id = {episode.task_id: episode for episode in plan.episodes}
         self.material = lru_cache(maxsize=_CACHED_EPISODES)(self._material)
         self.labels = labels(models)
@@ -257,7 +258,7 @@ class Work:
         given = material.under(self.mounts[item.condition], memory)
         entrant = self.models[item.entry]
         if isinstance(metered, Metered):
-            return await run_episode(metered, given, self._around)
+            return await self.play(metered, given, self._around)
         assert isinstance(entrant, Agent)
         await metered.begin()
         trace = await play_episode(entrant, given, self._around)

@@ -1,0 +1,217 @@
+"""What goes over the wire between Hermes and its model: requests read and checked, answers written as a stream.
+
+Hermes is the harness here, so the conversation is its own: the model reads what Hermes sends. What Hermes was told to
+leave as it is, is looked at in every request: the tools, the system prompt, the task, the results of tools.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import orjson
+
+from finskillbench.errors import InternalError
+from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
+from finskillbench.harness.words.prompts import REMINDER
+from finskillbench.scoring.values import is_object
+
+SKILL_TOOLS = {
+    "skill_view": "a292e49c9d4f6af8db60d84ef7a74ba726a14e4e58152140130f5d29171c4099",
+    "skills_list": "46188b2dddc24dae5ff51e6b79d0f708315ba0f654159469c748dd8e69e54bf2",
+}
+"""The only tools of Hermes's own that are on, where there are skills: SHA-256 of each as 0.19.0 describes it."""
+_OPTIONS = orjson.OPT_SORT_KEYS
+_FINISH = {"done": "stop", "max_tokens": "length", "refused": "content_filter"}
+
+
+class _Function(msgspec.Struct):
+    name: str
+    arguments: str = ""
+    description: str = ""
+    parameters: dict[str, Any] = {}
+
+
+class _Call(msgspec.Struct):
+    id: str
+    function: _Function
+
+
+class _Tool(msgspec.Struct):
+    function: _Function
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: str | None = None
+    tool_calls: list[_Call] = []
+    tool_call_id: str | None = None
+
+
+class ChatRequest(msgspec.Struct):
+    """A request of chat completions, as far as it matters here: how the model is called is decided elsewhere."""
+
+    model: str
+    messages: list[_Message]
+    stream: bool = False
+    tools: list[_Tool] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What every request of an episode must have: the model's name, the first two messages, and the tools."""
+
+    model: str
+    system: str
+    prompt: str
+    tools: Sequence[ToolSpec]
+    skills: bool
+
+    def check(self, request: ChatRequest, results: Mapping[str, str]) -> tuple[ToolSpec, ...]:
+        """Check a request, and return its tools; `results` are those of the calls that were served, by id.
+
+        Raises
+        ------
+        InternalError : Hermes is not what it was told to be; the message names in what.
+        """
+        if request.model != self.model or not request.stream:
+            _deviates(f"asks for {request.model!r}{'' if request.stream else ' without a stream'}, not {self.model!r}")
+        system = [message.content for message in request.messages if message.role in ("system", "developer")]
+        if system != [self.system] or request.messages[0].role != "system":
+            _deviates(f"has another system prompt: {_difference(system, self.system)}")
+        said = next((message.content for message in request.messages if message.role == "user"), None) or ""
+        # Where it has given a turn up, Hermes sends the reminder that follows in one message with what stood before.
+        if not said.startswith(self.prompt) or said[len(self.prompt) :].replace(REMINDER, "").strip():
+            _deviates(f"has another task: {_difference([said], self.prompt)}")
+        for message in request.messages:
+            if message.role == "tool" and results.get(message.tool_call_id or "", message.content) != message.content:
+                _deviates(f"has changed the result of the call {message.tool_call_id}")
+        offered = tuple(
+            ToolSpec(each.function.name, each.function.description, each.function.parameters) for each in request.tools
+        )
+        self._check_tools(offered)
+        return offered
+
+    def _check_tools(self, offered: Sequence[ToolSpec]) -> None:
+        ours = {tool.name: tool for tool in self.tools}
+        natives = SKILL_TOOLS if self.skills else {}
+        names = [tool.name for tool in offered]
+        if extra := [name for name in names if name not in ours and name not in natives]:
+            _deviates(f"offers its model the tool {extra[0]!r}, which is not on")
+        if missing := [name for name in (*ours, *natives) if name not in names]:
+            _deviates(f"does not offer its model the tool {missing[0]!r}")
+        if len(set(names)) < len(names):
+            _deviates(f"offers its model a tool twice: {', '.join(names)}")
+        for tool in offered:
+            wanted = digest(ours[tool.name]) if tool.name in ours else natives[tool.name]
+            if digest(tool) != wanted:
+                _deviates(f"describes the tool {tool.name!r} in other words")
+
+
+def digest(tool: ToolSpec) -> str:
+    """SHA-256 of a tool's name, words and parameters, without the empty lists that Hermes adds or leaves out."""
+    content = [tool.name, tool.description, _without_empty(tool.parameters)]
+    return hashlib.sha256(orjson.dumps(content, option=_OPTIONS)).hexdigest()
+
+
+def _without_empty(node: Any) -> Any:
+    if not is_object(node):
+        return node
+    return {key: _without_empty(value) for key, value in node.items() if value or key not in ("properties", "required")}
+
+
+def read_request(body: bytes) -> ChatRequest:
+    """Read a request.
+
+    Raises
+    ------
+    InternalError : it is none.
+    """
+    try:
+        return msgspec.json.decode(body, type=ChatRequest)
+    except (ValueError, RecursionError) as error:
+        raise InternalError(f"Hermes sends its model a request that cannot be read: {error}") from None
+
+
+def to_messages(request: ChatRequest, said: Mapping[tuple[str, ...], Turn]) -> list[Message]:
+    """The conversation as the model layer takes it; `said` are the model's turns with calls, by the calls' ids.
+
+    What a provider wants back of a turn in its own form goes back only where Hermes has left the turn as it was.
+    """
+    return [_to_message(message, said) for message in request.messages]
+
+
+def _to_message(message: _Message, said: Mapping[tuple[str, ...], Turn]) -> Message:
+    content = message.content or ""
+    match message.role:
+        case "tool":
+            return Message("tool", content, tool_call_id=message.tool_call_id)
+        case "assistant":
+            calls = tuple(ToolCall(each.id, each.function.name, each.function.arguments) for each in message.tool_calls)
+            turn = said.get(tuple(call.id for call in calls))
+            if turn is not None and _alike(turn, content, calls):
+                return Message("assistant", turn.text, turn.tool_calls, None, turn.replay)
+            return Message("assistant", content, calls)
+        case "system" | "user":
+            return Message(message.role, content)
+        case _:
+            raise InternalError(f"Hermes sends its model a message of the role {message.role[:40]!r}")
+
+
+def _alike(turn: Turn, content: str, calls: Iterable[ToolCall]) -> bool:
+    """Whether a turn came back as it was made; Hermes writes arguments anew, with the same meaning."""
+    return turn.text.strip() == content.strip() and all(
+        made.name == sent.name and same_json(made.arguments, sent.arguments)
+        for made, sent in zip(turn.tool_calls, calls, strict=True)
+    )
+
+
+def same_json(left: str, right: str) -> bool:
+    """Whether two texts are JSON of the same meaning; an empty one is an empty object."""
+    if left == right:
+        return True
+    try:
+        return orjson.loads(left or "{}") == orjson.loads(right or "{}")
+    except orjson.JSONDecodeError:
+        return False
+
+
+def stream_of(model: str, turn: Turn) -> bytes:
+    """A turn as the events of a stream: what was said, why it ended, and what it used."""
+    delta: dict[str, Any] = {"role": "assistant", "content": turn.text}
+    if turn.tool_calls:
+        delta["tool_calls"] = [_call_of(i, call) for i, call in enumerate(turn.tool_calls)]
+    finish = "tool_calls" if turn.tool_calls and turn.stop == "done" else _FINISH.get(turn.stop, "stop")
+    usage = {
+        "prompt_tokens": turn.usage.input_tokens,
+        "completion_tokens": turn.usage.output_tokens,
+        "total_tokens": turn.usage.input_tokens + turn.usage.output_tokens,
+    }
+    events: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]},
+        {"choices": [], "usage": usage},
+    ]
+    head = {"id": "turn", "object": "chat.completion.chunk", "created": 0, "model": model}
+    return b"".join(b"data: %b\n\n" % orjson.dumps(head | event) for event in events) + b"data: [DONE]\n\n"
+
+
+def _call_of(index: int, call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"index": index, "id": call.id, "type": "function", "function": function}
+
+
+def _deviates(how: str) -> None:
+    raise InternalError(f"Hermes {how}")
+
+
+def _difference(found: Sequence[str | None], wanted: str) -> str:
+    """Where texts part, in a few words."""
+    if len(found) != 1 or found[0] is None:
+        return f"{len(found)} in place of one"
+    text = found[0]
+    at = next((i for i, (a, b) in enumerate(zip(text, wanted, strict=False)) if a != b), min(len(text), len(wanted)))
+    return f"from character {at} on {text[at : at + 60]!r} in place of {wanted[at : at + 60]!r}"
