@@ -58,6 +58,16 @@ def test_no_real_return_is_left_absurd(real: MarketData) -> None:
     assert np.abs(moves.drop_nulls().to_numpy()).max() < 0.5
 
 
+def test_an_error_of_the_published_universe_asks_for_a_file_of_ones_own(spoiled: Path) -> None:
+    """It ships with the package, where nobody should edit it."""
+    (spoiled / "universe.json").unlink()
+    for path in (*(spoiled / "prices").glob("*.csv"), *(spoiled / "statements_derived").glob("*.json")):
+        path.rename(path.with_name(f"AIG{path.suffix}"))
+    with pytest.raises(SourceError, match="write a universe.json with the names there are") as caught:
+        load_market(spoiled)
+    assert str(caught.value).startswith(f"{spoiled / 'universe.json'}: Technology supplies 0 of 5 names")
+
+
 @pytest.mark.slow
 def test_more_names_come_from_alternates_fewer_in_proportion(realdata: Path, collection: Path) -> None:
     assert len(load_market(realdata, names=34).securities) == 34
@@ -124,6 +134,25 @@ def test_an_alternate_stands_in(spoiled: Path) -> None:
     market = load_market(spoiled)
     assert f"{gone} (Technology) has no prices with volume; {spare} takes its place." in market.notes
     assert len(market.securities) == 29
+
+
+def test_without_a_universe_any_names_are_taken_that_the_constituents_give_a_sector(spoiled: Path) -> None:
+    """A collection of names of which the published universe has none; one that cannot be used is left out."""
+    (spoiled / "universe.json").unlink()
+    short = _symbol(spoiled)
+    statements = spoiled / "statements_derived" / f"{short}.json"
+    record = orjson.loads(statements.read_bytes())
+    record["quarterly"]["netIncome"] = record["quarterly"]["netIncome"][-7:]
+    statements.write_bytes(orjson.dumps(record))
+    market = load_market(spoiled)
+    assert len(market.securities) == 29
+    assert any(note.startswith("There is no universe.json, and the files do not fill") for note in market.notes)
+    assert any(
+        note.endswith("has 7 quarters of net income where 8 are needed; it is left out.") for note in market.notes
+    )
+    (spoiled / "constituents" / "constituents.csv").unlink()
+    with pytest.raises(SourceError, match=r"unknown ticker \w+; rename the file or list the ticker in universe\.json"):
+        load_market(spoiled)
 
 
 def test_a_long_hole_names_file_and_dates(spoiled: Path) -> None:

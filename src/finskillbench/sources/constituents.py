@@ -35,11 +35,12 @@ def parse_constituents(path: Path, problems: Problems = None) -> dict[str, Secur
     SourceError : unreadable, missing columns, unknown GICS sector, repeated symbol, impossible date or CIK.
     """
     reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
-    absent = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
-    if absent:
-        raise SourceError(path, f"no columns {', '.join(absent)}", line=1, remedy="expected the S&P 500 list's columns")
     found: dict[str, Security] = {}
     try:
+        absent = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
+        if absent:
+            remedy = "expected the S&P 500 list's columns"
+            raise SourceError(path, f"no columns {', '.join(absent)}", line=1, remedy=remedy)
         for row in reader:
             try:
                 one = _constituent(path, reader.line_num, row)

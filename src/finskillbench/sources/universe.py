@@ -7,7 +7,7 @@ from pathlib import Path
 
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError, SourceError
-from finskillbench.sources.files import Problems, tell
+from finskillbench.sources.files import Problems, symbol_of, tell
 from finskillbench.sources.records import as_list, as_object, read_json
 
 DEFAULT_UNIVERSE = Path(__file__).resolve().with_name("universe.json")
@@ -78,7 +78,7 @@ def load_universe(raw_dir: Path, problems: Problems = None) -> Universe:
                 wrong = error(f"sectors.{sector}.{field} is not a list of symbols", 'write ["AAPL", "MSFT"]')
                 tell(wrong, problems)
                 symbols = []
-            by_sector[sector] = named = tuple(map(str, symbols))
+            by_sector[sector] = named = tuple(symbol_of(str(symbol)) for symbol in symbols)
             for symbol in sorted({one for one in named if one in seen or named.count(one) > 1}):
                 tell(error(f"{symbol} appears twice", "name it once"), problems)
             seen.update(named)
@@ -86,7 +86,8 @@ def load_universe(raw_dir: Path, problems: Problems = None) -> Universe:
     if described is None:
         raise error("'securities' is not an object", "symbol -> record")
     securities: dict[str, Security] = {}
-    for symbol, entry in described.items():
+    for ticker, entry in described.items():
+        symbol = symbol_of(ticker)
         try:
             one = securities[symbol] = _security(symbol, as_object(entry), error)
         except SourceError as wrong:

@@ -166,9 +166,19 @@ def test_a_published_cusip_and_isin_check() -> None:
     assert isin_of("037833100") == "US0378331005"
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_fifteen_names_are_a_market() -> None:
+    """Of seed 3 the largest sector has one name, which cannot be the largest share of the market alone."""
+    small = simulate(3, names=15)
+    assert len({security.sector for security in small.securities}) == 10
+    close = small.adjusted_close[-1]
+    caps = np.array([f.latest_shares[1] * price for f, price in zip(small.fundamentals, close, strict=True)])
+    assert caps.max() / caps.sum() < 0.25
+
+
 def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="names=29"):
-        simulate(1, names=29)
+    with pytest.raises(InputError, match="names=14"):
+        simulate(1, names=14)
     with pytest.raises(InputError, match="seed=-1"):
         simulate(-1)
     (tmp_path / "full").mkdir()

@@ -33,7 +33,7 @@ def build(
         int | None, typer.Option(max=console.LARGEST, help="Seed of the market and of the draws; 1 by default.")
     ] = None,
     names: Annotated[
-        int | None, typer.Option(help="Companies, 30 to 3,000; by default 30, or what the raw files name.")
+        int | None, typer.Option(help="Companies, 15 to 3,000; by default 30, or what the raw files name.")
     ] = None,
     catalog: Annotated[
         Path | None,

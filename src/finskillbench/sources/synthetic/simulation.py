@@ -21,7 +21,7 @@ from finskillbench.sources.synthetic.rounding import on_grid
 from finskillbench.sources.synthetic.sectors import PROFILES
 from finskillbench.sources.universe import Security, sector_counts
 
-MIN_NAMES, MAX_NAMES = 30, 3000
+MIN_NAMES, MAX_NAMES = 15, 3000
 _ANCHOR = date(2025, 6, 30)
 _MEAN_CAP = 6e10
 _TOP_OF_THIRTY, _LARGEST_SECTOR, _OTHER_SECTOR = 0.108, 0.21, 0.175
@@ -68,7 +68,7 @@ def simulate(seed: int, names: int = 30) -> SyntheticMarket:
     Parameters
     ----------
     seed : any non-negative integer; another seed is another market with other companies.
-    names : 30 to 3,000, split over the sectors in the proportions of the default universe.
+    names : 15 to 3,000, split over the sectors in the proportions of the default universe.
 
     Raises
     ------
@@ -125,8 +125,8 @@ def _market_caps(sectors: tuple[str, ...], rng: np.random.Generator) -> Floats:
     top = _TOP_OF_THIRTY * (30 / count) ** 0.35
     labels = np.array(sectors)
     sums = {sector: weights[labels == sector].sum() for sector in dict.fromkeys(sectors)}
-    leader = max(sums, key=lambda sector: sums[sector])
     # The largest company leads the largest sector with two names or more: a sector of one cannot be 21 %.
+    leader = max((sector for sector in sums if (labels == sector).sum() > 1), key=lambda sector: sums[sector])
     inside = np.flatnonzero(labels == leader)
     giant = int(inside[np.argmax(weights[inside])])
     for _ in range(60):
