@@ -63,7 +63,7 @@ def test_an_error_of_the_published_universe_asks_for_a_file_of_ones_own(spoiled:
     (spoiled / "universe.json").unlink()
     for path in (*(spoiled / "prices").glob("*.csv"), *(spoiled / "statements_derived").glob("*.json")):
         path.rename(path.with_name(f"AIG{path.suffix}"))
-    with pytest.raises(SourceError, match="write a universe.json with the names there are") as caught:
+    with pytest.raises(SourceError, match=r"write a universe\.json with the names there are") as caught:
         load_market(spoiled)
     assert str(caught.value).startswith(f"{spoiled / 'universe.json'}: Technology supplies 0 of 5 names")
 

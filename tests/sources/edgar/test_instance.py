@@ -326,3 +326,13 @@ def test_an_inline_document_says_what_the_instance_that_the_sec_extracted_says(r
     assert len(page.facts) > 600
     assert page.contexts.keys() == extracted.contexts.keys()
     assert (page.form, page.period_end, page.cik, page.fiscal_period) == ("10-Q", date(2025, 3, 29), 320193, "Q2")
+
+
+def test_a_linked_folder_of_documents_is_read(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    document = tmp_path / "elsewhere" / "deep" / "0000320193-23-000106.xml"
+    document.write_text("<xbrl/>")
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "xbrl").symlink_to(tmp_path / "elsewhere")
+    (found,) = instance_files(tmp_path / "raw")
+    assert found.resolve() == document

@@ -97,7 +97,9 @@ def instance_files(folder: Path) -> Iterator[Path]:
     """
     if not folder.is_dir():
         return
-    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and _DOCUMENT.search(path.name)]
+    # A folder of a collection may be a link to where the files really lie, which `rglob` from above does not follow.
+    below = (path for top in folder.iterdir() for path in ([top] if top.is_file() else top.rglob("*")))
+    found = [path for path in sorted(below) if path.is_file() and _DOCUMENT.search(path.name)]
     extracted = {(path.parent, _stem(path).removesuffix("_htm")) for path in found if _stem(path).endswith("_htm")}
     for path in found:
         if path.name.removesuffix(".gz").lower() not in _NOT_A_DOCUMENT and (path.parent, _stem(path)) not in extracted:
