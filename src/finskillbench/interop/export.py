@@ -1,6 +1,6 @@
 """A run folder as Inspect logs: one `.eval` file per entry and condition, for `inspect view` and its static bundle.
 
-A log is the same whenever it is written: dates come from the run folder, ids from its digests. Logs hold what agents
+A log is the same whenever it is written: dates come from its rows, ids from its digests. Logs hold what agents
 saw and did and how it was scored, never the truth, so they can be handed around with an edition that withholds it.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -133,6 +133,8 @@ def _log(
     complete: bool,
 ) -> EvalLog:
     """One log; it is `complete` if it has every episode that was asked for, errors included."""
+    began = _time(sorted(row.started for row in rows if row.started is not None), run / FILE)
+    ended = _time(sorted((row.ended for row in rows if row.ended is not None), reverse=True), run / ROWS)
     name = _task_name(rows)
     task = f"finskillbench/{name}"
     run_digest = hashlib.sha256(orjson.dumps([record.asked, record.edition_digest])).hexdigest()
@@ -148,7 +150,7 @@ def _log(
             eval_id=log_digest[:22],
             run_id=run_digest[:22],
             task_id=log_digest[22:44],
-            created=_time(run / FILE),
+            created=began,
             task=task,
             task_display_name=f"{task} ({condition})",
             task_args=task_args,
@@ -172,7 +174,7 @@ def _log(
         ),
         plan=EvalPlan(steps=[EvalPlanStep(solver="finskillbench/episode_loop")], config=config),
         results=to_results(scores),
-        stats=EvalStats(started_at=_time(run / FILE), completed_at=_time(run / ROWS), model_usage=_total(samples)),
+        stats=EvalStats(started_at=began, completed_at=ended, model_usage=_total(samples)),
         samples=samples,
     )
 
@@ -197,9 +199,10 @@ def _task_name(rows: Sequence[Row]) -> str:
     return EVERYTHING
 
 
-def _time(path: Path) -> str:
-    """When a file was written; `run.json` is when the run began."""
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+def _time(moments: Iterable[datetime], file: Path) -> str:
+    """The first of some moments; where rows tell none, when a file of the run was written."""
+    moment = next(iter(moments), None) or datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    return moment.isoformat(timespec="seconds")
 
 
 def _total(samples: Sequence[EvalSample]) -> dict[str, ModelUsage]:

@@ -151,9 +151,11 @@ def united(old: RunRecord, new: RunRecord) -> RunRecord:
 
 
 def write_record(folder: Path, record: RunRecord) -> None:
-    """Write the record of a run folder, in place of the one that is there."""
+    """Write the record of a run folder, in place of the one that is there if that is another."""
+    path = folder / FILE
     data = orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    write_beside(folder / FILE, data, durable=True)
+    if not path.exists() or path.read_bytes() != data:
+        write_beside(path, data, durable=True)
 
 
 def read_record(folder: Path) -> RunRecord:
