@@ -88,6 +88,7 @@ def drive(options: DriveOptions) -> None:
             skills=options.folders,
             limit=options.limit,
             sample=options.sample,
+            tasks=options.task,
             epochs=options.epochs,
             seconds=options.seconds,
             calls=options.calls,

@@ -38,6 +38,10 @@ Sample = Annotated[
         help="So many of these episodes in all, evenly over subtasks and by difficulty; a larger one holds a smaller.",
     ),
 ]
+Tasks = Annotated[
+    list[str] | None,
+    typer.Option(help="Single tasks by their ids, which `finskillbench read` lists; repeatable."),
+]
 EditionFolder = Annotated[
     Path | None,
     typer.Option("--edition", help="Folder of the edition; the default one is built into the user's cache."),
@@ -101,6 +105,7 @@ class ArmOptions:
     subtask: Subtasks = None
     limit: Limit = None
     sample: Sample = None
+    task: Tasks = None
     epochs: Epochs = 1
     allow_unconfined: AllowUnconfined = False
 
@@ -249,7 +254,7 @@ class RunOptions(ArmOptions):
         """The run folder: the one named, or one that belongs to all that decides what is run and how it comes out."""
         from finskillbench.runs.plan.defaults import run_folder
 
-        what = (self.models, self.conditions, self.subtask, self.limit, self.sample, self.epochs)
+        what = (self.models, self.conditions, self.subtask, self.limit, self.sample, self.task, self.epochs)
         brought = {arm: [each.digest for each in given.packages.values()] for arm, given in self.given.items()}
         how = (self.seed, self.base_url, self.max_tokens, self.reasoning_effort)
         return self.out or run_folder(edition, *what, *how, self.harness, self.shard, brought)

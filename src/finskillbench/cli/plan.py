@@ -57,7 +57,15 @@ def plan(options: PlanOptions) -> None:
         arms = [parse_condition(name) for name in options.conditions]
         entries = [entry_called(name, options.called) for name in options.models]
         episodes = loaded.episodes(options.subtask or None)
-        work = make_plan(episodes, entries, arms, limit=options.limit, sample=options.sample, epochs=options.epochs)
+        work = make_plan(
+            episodes,
+            entries,
+            arms,
+            limit=options.limit,
+            sample=options.sample,
+            tasks=options.task,
+            epochs=options.epochs,
+        )
         left, finished = left_to_run(folder, loaded, work, shard=part, retry_errors=options.retry_errors)
         estimates = estimate(
             loaded,

@@ -49,6 +49,7 @@ def perform(options: RunOptions) -> tuple[RunResult, Edition]:
             skills=options.folders,
             limit=options.limit,
             sample=options.sample,
+            tasks=options.task,
             epochs=options.epochs,
             seed=options.seed,
             max_concurrency=options.max_concurrency or runs.DEFAULT_CONCURRENCY,

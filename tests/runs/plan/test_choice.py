@@ -70,3 +70,23 @@ def test_a_number_below_1_is_refused(wrong) -> None:
     (name,) = wrong
     with pytest.raises(InputError, match=f"{name} is {wrong[name]}; it must be at least 1"):
         choose_episodes(episodes("rebalancing", "a", [0]), **wrong)
+
+
+def test_single_tasks_are_taken_in_the_order_of_the_file() -> None:
+    pool = episodes("rebalancing", "a", [0] * 50)
+    chosen = choose_episodes(pool, tasks=["a_047", "a_003", "a_003"])
+    assert [each.task_id for each in chosen] == ["a_003", "a_047"]
+
+
+@pytest.mark.parametrize(
+    ("which", "words"),
+    [
+        ({"tasks": ["a_01"]}, "there is no task 'a_01'; there are a_00"),
+        ({"tasks": []}, "no task was named"),
+        ({"tasks": ["a_001"], "limit": 3}, "single tasks are named: leave out limit and sample"),
+        ({"tasks": ["a_001"], "sample": 3}, "single tasks are named: leave out limit and sample"),
+    ],
+)
+def test_tasks_that_make_no_sense_are_refused(which, words) -> None:
+    with pytest.raises(InputError, match=words):
+        choose_episodes(episodes("rebalancing", "a", [0] * 5), **which)

@@ -29,6 +29,7 @@ def drive(
     skills: Mapping[str, SkillFolder | Path | str] = MappingProxyType({}),
     limit: int | None = None,
     sample: int | None = None,
+    tasks: Sequence[str] | None = None,
     epochs: int = 1,
     seconds: float = SECONDS,
     calls: int = CALLS,
@@ -42,8 +43,8 @@ def drive(
 
     Parameters
     ----------
-    edition, conditions, subtasks, skills, limit, sample, epochs, max_concurrency, allow_unconfined, out, progress : as
-        `finskillbench.runs.execute.run.run`.
+    edition, conditions, subtasks, skills, limit, sample, tasks, epochs, max_concurrency, allow_unconfined, out,
+    progress : as of `finskillbench.runs.execute.run.run`.
     command : the command line, with the places of `finskillbench.interop.mcp.command`.
     name : under which rows file the agent.
     seconds, calls : an episode that takes longer, or calls more tools, ends without an answer.
@@ -69,6 +70,7 @@ def drive(
             skills=skills,
             limit=limit,
             sample=sample,
+            tasks=tasks,
             epochs=epochs,
             max_concurrency=max_concurrency,
             max_cost=max_cost,

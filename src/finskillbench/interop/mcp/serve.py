@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from finskillbench.edition import Edition
-from finskillbench.edition.store import LARGEST
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.agents import CALLS, SECONDS, Agent, Task, Tools
+from finskillbench.harness.conditions import arm_of, parse_condition
 from finskillbench.interop.mcp import HARNESS
 from finskillbench.interop.mcp.desk import Desk
 from finskillbench.interop.mcp.transports import MAX_MESSAGE, listening, on_loopback, serve_lines
@@ -106,7 +106,7 @@ def serve(
     name : under which rows file whoever connects.
     port : of this machine, for streamable HTTP, 0 for a free one; None: standard input and output.
     seconds, calls : an episode that takes longer, or calls more tools, ends without an answer.
-    out : the run folder, of one name and one condition; each call adds an episode.
+    out : the run folder; each call adds an episode.
     announce : called with the address, under HTTP.
     progress : as of `finskillbench.runs.execute.run.run`.
 
@@ -118,13 +118,14 @@ def serve(
     """
     if port is None and os.isatty(0):
         raise InputError("an MCP client starts this command and talks over its input and output; or name a port")
+    if arm_of(parse_condition(condition)).kept:
+        raise InputError(f"under {condition} tasks follow each other: one alone cannot be served")
     with ExitStack() as stack:
         listener = None if port is None else stack.enter_context(listening(port))
         result = run(
             edition,
             conditions=[condition],
             agents=[Agent(name, Served(listener, announce), seconds, calls, HARNESS)],
-            limit=LARGEST,
             tasks=[task_id],
             out=out,
             progress=progress,

@@ -10,7 +10,6 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
@@ -40,7 +39,7 @@ from finskillbench.redaction import named_like_a_secret
 from finskillbench.runs.execute.board import Progress, silent
 from finskillbench.runs.execute.metered import price_of
 from finskillbench.runs.execute.work import INTERRUPTED, RUN, Limits, Work
-from finskillbench.runs.plan.items import Plan, make_plan
+from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, make_streams
 from finskillbench.runs.store.files import make_folder
 from finskillbench.runs.store.journal import exclusive
@@ -130,8 +129,8 @@ async def arun(
         `finskillbench.harness.skills.given`.
     agents : async functions of `(task, tools)`, or `Agent` objects: see `finskillbench.harness.agents`.
     subtasks : names; None takes every subtask of the edition.
-    limit, sample : episodes of each subtask and in all, as of `finskillbench.runs.plan.choice.choose_episodes`.
-    tasks : task ids of the plan to run now, leaving the others to later calls; None: all of them.
+    limit, sample, tasks : episodes of each subtask and in all, or single ones, as of
+        `finskillbench.runs.plan.choice.choose_episodes`.
     epochs : repeats of each episode.
     seed : handed to providers that take one.
     max_concurrency : episodes in flight for each model; may differ when resuming, as may the next four.
@@ -166,17 +165,17 @@ async def arun(
     for arm in arms:
         harness.check(arm_of(arm))
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
-    plan = make_plan(edition.episodes(wanted), list(entrants), arms, limit=limit, sample=sample, epochs=epochs)
+    plan = make_plan(
+        edition.episodes(wanted), list(entrants), arms, limit=limit, sample=sample, tasks=tasks, epochs=epochs
+    )
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
-    _check_tasks(tasks, plan, arms)
     mounts = mount_all(arms, given)
     guards = check_guards(mounts.values(), allow_unconfined=allow_unconfined)
     proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
     interpreters = {name: str(each.python) for name, each in given.items()}
     record = make_record(edition, plan, proof, guards, interpreters)
     streams = make_streams(plan, shard)
-    now = None if tasks is None else frozenset(tasks)
-    limits = Limits(max_concurrency, max_cost, options.prices, options.max_tokens, retry_errors, allow_unconfined, now)
+    limits = Limits(max_concurrency, max_cost, options.prices, options.max_tokens, retry_errors, allow_unconfined)
     grown(out, record)  # before the lock, which would be a file in somebody else's folder
     make_folder(out)
     with exclusive(out):
@@ -276,17 +275,6 @@ def _under(harness: Harness, entrants: Mapping[Entry, Entrant]) -> dict[Entry, E
         Entry(entry.model, canonical({**entry.said, "harness": harness.name})): entrant
         for entry, entrant in entrants.items()
     }
-
-
-def _check_tasks(tasks: Sequence[str] | None, plan: Plan, arms: Sequence[str]) -> None:
-    if tasks is None:
-        return
-    planned = [episode.task_id for episode in plan.episodes]
-    if unknown := sorted({*tasks} - {*planned}):
-        like = get_close_matches(unknown[0], planned, n=3) or planned[:3]
-        raise InputError(f"there is no task {unknown[0]!r}; there are {', '.join(like)}")
-    if keeping := [arm for arm in arms if arm_of(arm).kept]:
-        raise InputError(f"under {keeping[0]} tasks follow each other: single ones cannot be chosen")
 
 
 def _check_address(models: Sequence[str | Entrant], options: ModelOptions) -> None:

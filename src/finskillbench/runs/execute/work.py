@@ -68,7 +68,7 @@ class Limits:
 
     `max_concurrency` counts episodes in flight for each model (programs together count as one); `max_cost` is in US
     dollars, for the whole run folder, and `prices` are for what it holds of other models; `max_tokens` is the most that
-    one call may generate; `tasks` are those to run now, None: all.
+    one call may generate.
     """
 
     max_concurrency: int
@@ -77,7 +77,6 @@ class Limits:
     max_tokens: int
     retry_errors: bool
     allow_unconfined: bool
-    tasks: frozenset[str] | None = None
 
 
 class Work:
@@ -114,10 +113,9 @@ class Work:
         # An item whose trajectory is gone counts as not run.
         found = self._history.rows
         self.rows = {item: row for item, row in found.items() if (out / item.trajectory).is_file()}
-        now = [stream for stream in streams if limits.tasks is None or stream.items[0].task_id in limits.tasks]
         self.to_run = {
             stream: rest
-            for stream in with_past(now, self.rows, edition.episodes())
+            for stream in with_past(streams, self.rows, edition.episodes())
             if (rest := missing(stream, self.rows, self.planned, retry_errors=limits.retry_errors))
         }
         self._pending = {item for rest in self.to_run.values() for item in rest}

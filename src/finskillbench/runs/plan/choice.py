@@ -1,10 +1,11 @@
-"""Which episodes are played: all that the protocol takes, the first ones, or a stratified sample."""
+"""Which episodes are played: all that the protocol takes, the first ones, a stratified sample, or those named."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from finskillbench.domains import cluster_of, domain
 from finskillbench.episode import Episode
@@ -12,9 +13,12 @@ from finskillbench.errors import InputError
 
 
 def choose_episodes(
-    episodes: Sequence[Episode], limit: int | None = None, sample: int | None = None
+    episodes: Sequence[Episode],
+    limit: int | None = None,
+    sample: int | None = None,
+    tasks: Sequence[str] | None = None,
 ) -> tuple[Episode, ...]:
-    """The first `limit` episodes of each subtask, or of these a sample, in their order.
+    """The first `limit` episodes of each subtask, of these a sample, or single tasks, in the order of `episodes`.
 
     A sample is spread evenly over the subtasks and, within each, over difficulties in proportion and over what episodes
     share (a market date, a mandate, a company) as widely as it goes. It holds every smaller one: a run of it can grow.
@@ -24,11 +28,14 @@ def choose_episodes(
     episodes : in file order.
     limit : episodes per subtask, >= 1; None takes the number of the full-run protocol.
     sample : episodes in all, >= 1; None takes all.
+    tasks : task ids, in place of both.
 
     Raises
     ------
-    InputError : a number below 1, no episode, or fewer than `sample`.
+    InputError : a number below 1, no episode, fewer than `sample`, an unknown task, or tasks beside a number.
     """
+    if tasks is not None:
+        return _named(episodes, tasks, numbered=limit is not None or sample is not None)
     for name, value in (("limit", limit), ("sample", sample)):
         if value is not None and value < 1:
             raise InputError(f"{name} is {value}; it must be at least 1")
@@ -47,6 +54,18 @@ def choose_episodes(
         raise InputError(f"sample is {sample}, and there are {len(first)} episodes to draw from; raise the limit")
     chosen = _sample(first, sample)
     return tuple(episode for episode in first if episode.task_id in chosen)
+
+
+def _named(episodes: Sequence[Episode], tasks: Sequence[str], *, numbered: bool) -> tuple[Episode, ...]:
+    if numbered:
+        raise InputError("single tasks are named: leave out limit and sample")
+    if not tasks:
+        raise InputError("no task was named; name one, or leave tasks out")
+    known = {episode.task_id for episode in episodes}
+    if unknown := [task for task in tasks if task not in known]:
+        like = get_close_matches(unknown[0], known, n=3) or sorted(known)[:3]
+        raise InputError(f"there is no task {unknown[0]!r}; there are {', '.join(like)}")
+    return tuple(episode for episode in episodes if episode.task_id in tasks)
 
 
 def _sample(episodes: Sequence[Episode], count: int) -> frozenset[str]:

@@ -109,6 +109,7 @@ def make_plan(
     *,
     limit: int | None = None,
     sample: int | None = None,
+    tasks: Sequence[str] | None = None,
     epochs: int = 1,
 ) -> Plan:
     """List the work of a run.
@@ -117,7 +118,7 @@ def make_plan(
     ----------
     episodes : the edition's episodes of the wanted subtasks, in file order.
     entries, conditions : each at most once.
-    limit, sample : as of `finskillbench.runs.plan.choice.choose_episodes`.
+    limit, sample, tasks : as of `finskillbench.runs.plan.choice.choose_episodes`.
     epochs : repeats of each episode, >= 1.
 
     Raises
@@ -131,7 +132,7 @@ def make_plan(
             raise InputError(f"no {what} was chosen; name at least one")
         if len(set(given)) < len(given):
             raise InputError(f"a {what} was given twice: {', '.join(given)}")
-    chosen = choose_episodes(episodes, limit, sample)
+    chosen = choose_episodes(episodes, limit, sample, tasks)
     items = [
         Item(entry.model, entry.arguments, condition, episode.task_id, epoch)
         for entry in entries
