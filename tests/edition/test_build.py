@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,7 +31,14 @@ def test_every_subtask_has_the_episodes_of_the_specification(edition: Edition) -
 @pytest.mark.parametrize(
     "step", ["writing synthetic raw files", "building panels", "proving unconstrained_optimization"]
 )
-def test_an_interrupted_build_leaves_nothing(step: str, tmp_path: Path) -> None:
+def test_an_interrupted_build_leaves_nothing(
+    step: str, tmp_path: Path, synthetic_raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copied(out: Path, **_: int) -> None:
+        shutil.copytree(synthetic_raw, out, dirs_exist_ok=True)
+
+    monkeypatch.setattr("finskillbench.edition.build.write_collection", copied)
+
     def interrupt(current: str) -> None:
         if current == step:
             raise KeyboardInterrupt
@@ -91,10 +99,11 @@ def test_a_place_taken_meanwhile_is_one_clear_error(tmp_path: Path) -> None:
 def test_what_a_killed_build_left_is_swept_by_the_next(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys, pathlib\n"
-        "from finskillbench.edition import build_edition\n"
+        "from finskillbench.edition import build\n"
+        "build.write_collection = lambda out, **_: (out / 'prices').mkdir()\n"
         "def kill(step):\n"
         "    if step == 'reading raw files': os.kill(os.getpid(), signal.SIGKILL)\n"
-        "build_edition(out=pathlib.Path(sys.argv[1]), progress=kill)\n"
+        "build.build_edition(out=pathlib.Path(sys.argv[1]), progress=kill)\n"
     )
     out = tmp_path / "edition"
     assert subprocess.run([sys.executable, "-c", code, str(out)], check=False).returncode == -signal.SIGKILL

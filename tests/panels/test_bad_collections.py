@@ -16,7 +16,6 @@ from finskillbench.engines.portfolio.measures import violations
 from finskillbench.errors import SourceError
 from finskillbench.panels import build_panels
 from finskillbench.sources.market import MarketData, load_market
-from finskillbench.sources.synthetic import write_collection
 
 pytestmark = pytest.mark.slow
 
@@ -28,10 +27,9 @@ SERIES = {
 
 
 @pytest.fixture(scope="module")
-def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("raw") / "collection"
-    write_collection(folder, seed=3)
-    return folder
+def raw(synthetic_raw: Path) -> Path:
+    """Copied before it is altered."""
+    return synthetic_raw
 
 
 @pytest.mark.parametrize("series", SERIES)

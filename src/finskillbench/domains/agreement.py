@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from finskillbench.episode import JsonObject
 from finskillbench.findings import Findings
+from finskillbench.scoring.values import is_object
 
 AGREEMENT = 1e-9
 """Largest difference of two derivations of one number, relative to the larger of the number and 1."""
@@ -88,8 +89,8 @@ def _shown(value: object) -> str:
 
 def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     """Path to leaf, `.key` into an object and `[name or place]` into a list; an empty one of either is a leaf."""
-    if isinstance(value, Mapping) and value:
-        for key, item in cast("Mapping[str, object]", value).items():
+    if is_object(value) and value:
+        for key, item in value.items():
             yield from _leaves(item, f"{path}.{_quoted(key)}" if path else _quoted(key))
     elif isinstance(value, list | tuple) and value:
         entries = cast("Sequence[object]", value)
@@ -107,9 +108,6 @@ def _quoted(key: str) -> str:
 
 def _names(entries: Sequence[object]) -> list[str] | None:
     """The text that each entry begins with; None unless all are objects that begin with different texts."""
-    names = [
-        next(iter(cast("Mapping[str, object]", entry).values()), None) if isinstance(entry, Mapping) else None
-        for entry in entries
-    ]
+    names = [next(iter(entry.values()), None) if is_object(entry) else None for entry in entries]
     texts = [name for name in names if isinstance(name, str)]
     return texts if len(set(texts)) == len(entries) else None

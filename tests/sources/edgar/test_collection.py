@@ -17,17 +17,18 @@ EDGAR = ("companyfacts", "submissions", "xbrl")
 
 
 @pytest.fixture
-def spoiled(collection: Path, tmp_path: Path) -> Path:
-    """The EDGAR part of the synthetic collection with its universe, free to be altered."""
+def spoiled(few: Path, tmp_path: Path) -> Path:
+    """The EDGAR part of some names' files with their universe, free to be altered."""
     for name in EDGAR:
-        shutil.copytree(collection / name, tmp_path / "raw" / name)
-    shutil.copy(collection / "universe.json", tmp_path / "raw" / "universe.json")
+        shutil.copytree(few / name, tmp_path / "raw" / name)
+    shutil.copy(few / "universe.json", tmp_path / "raw" / "universe.json")
     return tmp_path / "raw"
 
 
 @pytest.fixture(scope="module")
-def two(truth: SyntheticMarket) -> tuple[str, str]:
-    return truth.securities[0].symbol, truth.securities[1].symbol
+def two(few: Path) -> tuple[str, str]:
+    first, second, *_ = sorted(folder.name for folder in (few / "xbrl").iterdir())
+    return first, second
 
 
 def _file(raw: Path, folder: str, truth: SyntheticMarket, symbol: str) -> Path:
@@ -100,7 +101,7 @@ def test_a_ticker_comes_from_submissions_the_file_name_or_the_wrapper(
     spoiled: Path, truth: SyntheticMarket, two: tuple[str, str]
 ) -> None:
     (spoiled / "universe.json").unlink()
-    assert len(load_filings(spoiled).companies) == 30
+    assert len(load_filings(spoiled).companies) == 9
     shutil.rmtree(spoiled / "submissions")
     named, wrapped = (_file(spoiled, "companyfacts", truth, symbol) for symbol in two)
     named.rename(named.with_name(f"{two[0]}.json"))
@@ -133,7 +134,7 @@ def test_facts_under_the_name_of_another_company_are_refused(
         load_filings(spoiled, two)
     data = load_filings(spoiled)
     assert two[0] not in data.companies
-    assert len(data.companies) == 29
+    assert len(data.companies) == 8
     assert any(re.search(told, note) and note.endswith("left out.") for note in data.notes)
 
 

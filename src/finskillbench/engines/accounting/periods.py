@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import date
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 
 from finskillbench.errors import InputError
@@ -51,6 +52,7 @@ _FORMS: Mapping[str, Duration] = MappingProxyType(
 )
 
 
+@lru_cache(maxsize=2**14)  # of a company's facts some thousand share a few dozen periods
 def classify(start: date | None, end: date) -> Duration:
     """Class of a period by its length; `start` is None for an instant.
 
