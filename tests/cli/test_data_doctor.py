@@ -88,12 +88,34 @@ def test_everything_is_told_at_once(raw: Path, capsys: pytest.CaptureFixture[str
 def test_a_half_that_is_not_there_is_told_by_file(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder in MARKET:
         shutil.rmtree(raw / folder)
-    found = _doctor(raw)
-    assert [one["state"] for one in found] == ["WARN"] * 5
-    assert {str(one["where"]).partition("/")[0] for one in found} == set(MARKET)
+    assert cli.main(["data", "doctor", str(raw)]) == 0
     shown = capsys.readouterr().out
+    assert "SKIP  prices/[SET/]TICKER.csv[.gz]: 0 files\n" in shown
     assert "risk management: not built: there is no prices/[SET/]TICKER.csv[.gz]" in shown
     assert "fundamental analysis: normalization" in shown
+    shutil.rmtree(raw / "companyfacts")
+    (found,) = _doctor(raw)
+    assert (found["state"], str(found["where"]).partition("/")[0]) == ("WARN", "companyfacts")
+    for folder in ("submissions", "xbrl"):
+        shutil.rmtree(raw / folder)
+    states = {str(one["where"]).partition("/")[0]: one["state"] for one in _doctor(raw)}
+    assert states == dict.fromkeys((*MARKET, "companyfacts"), "WARN")
+
+
+def test_a_part_of_a_half_is_a_finding(raw: Path) -> None:
+    shutil.rmtree(raw / "fred")
+    shutil.rmtree(raw / "famafrench")
+    told = {f"{one['where']}: {one['message']}" for one in _doctor(raw)}
+    assert any(one.startswith("fred/[SET/]SERIES.csv[.gz]: is not there; needed for portfolio") for one in told)
+    assert any(one.startswith("famafrench/*momentum*daily*.csv[.gz]: is not there") for one in told)
+
+
+def test_a_file_that_cannot_be_read_is_a_finding_and_no_end(raw: Path) -> None:
+    listed = raw / "constituents" / "constituents.csv"
+    listed.write_text('"' + listed.read_text())
+    (raw / "xbrl" / "BELZO" / "0000000000-00-000000.xml").write_bytes(b"\x1f\x8b")
+    found = [f"{one['where']}: {one['message']}" for one in _doctor(raw)]
+    assert any(one.startswith("constituents/constituents.csv, line 1: not valid CSV") for one in found)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,6 +56,7 @@ class Report:
                 }
                 for one in self.diagnosis.examined
             ],
+            "notes": self.diagnosis.notes,
             "can_be_built": [asdict(one) for one in self.prospects],
         }
 
@@ -112,10 +113,11 @@ def _prospects(diagnosis: Diagnosis, market: Panels | None, filings: Panels | No
 
 def _why(diagnosis: Diagnosis, half: tuple[formats.Format, ...]) -> str:
     """Why a half cannot be built from: files that are not there, else the first finding and how many there are."""
-    needed = [diagnosis.of(one) for one in half]
-    if absent := [one.format.path for one in needed if not one.files]:
+    absent = [one.path for one in half if one.required and not diagnosis.of(one).files]
+    if absent:
         return f"there is no {absent[0]}"
-    found = [finding for one in diagnosis.examined for finding in one.found if finding.state is State.FAIL]
+    of_it = [diagnosis.of(one) for one in (formats.UNIVERSE, formats.CONSTITUENTS, *half)]
+    found = [finding for one in of_it for finding in one.found if finding.state is State.FAIL]
     if not found:
         return "no list of the collection names the ticker of a company whose facts there are, or they are of no report"
     first = found[0]

@@ -52,7 +52,8 @@ def parse_constituents(path: Path, problems: Problems = None) -> dict[str, Secur
                 tell(twice, problems)
             found[one.symbol] = one
     except csv.Error as error:
-        raise SourceError(path, f"not valid CSV ({error})", line=reader.line_num, remedy="download it again") from None
+        line = max(reader.line_num, 1)  # 0 while the header is read
+        raise SourceError(path, f"not valid CSV ({error})", line=line, remedy="download it again") from None
     return found
 
 

@@ -83,7 +83,7 @@ def read_bytes(path: Path) -> bytes:
 
     Raises
     ------
-    SourceError : missing, empty, or truncated or corrupt gzip.
+    SourceError : missing, empty, not to be read, or truncated or corrupt gzip.
     """
     try:
         data = path.read_bytes()
@@ -95,6 +95,9 @@ def read_bytes(path: Path) -> bytes:
         raise SourceError(
             path, f"the gzip data are truncated or damaged ({error})", remedy="download it again"
         ) from None
+    except OSError as error:
+        remedy = "check what it is and its permissions"
+        raise SourceError(path, f"cannot be read ({error.strerror})", remedy=remedy) from None
     if not data.strip():
         raise SourceError(path, "the file is empty", line=1, remedy="download it again")
     return data

@@ -35,6 +35,11 @@ def doctor(
         report = diagnose(raw_dir, progress)
     for one in report.diagnosis.examined:
         _show_files(one)
+    notes = report.diagnosis.notes
+    for note in notes[:_SHOWN]:
+        typer.echo(f"note: {note}")
+    if (hidden := len(notes) - _SHOWN) > 0:
+        typer.echo(f"note: and {hidden} more; --json FILE has all")
     typer.echo("")
     for prospect in report.prospects:
         _show_prospect(prospect)

@@ -56,6 +56,12 @@ class Diagnosis:
     filings: FilingsData | None = None
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a build would note of the files, such as a name that another stands in for."""
+        halves = (self.market, self.filings)
+        return tuple(note for half in halves if half is not None for note in half.notes)
+
+    @property
     def findings(self) -> list[Finding]:
         """Everything found, file by file."""
         return [finding for one in self.examined for finding in one.found]
@@ -175,10 +181,13 @@ def _finding(raw_dir: Path, error: SourceError, state: State = State.FAIL) -> Fi
 def _halves(diagnosis: Diagnosis, progress: Progress) -> None:
     """Read both halves as a build would, and add what only several files together tell."""
     raw_dir = diagnosis.raw_dir
-    for which in (*formats.MARKET, *formats.FILINGS):
-        one = diagnosis.of(which)
-        if not one.files:
-            one.found.append(Finding(State.WARN, which.path, f"is not there; needed for {which.needed}"))
+    halves = [[diagnosis.of(which) for which in half] for half in (formats.MARKET, formats.FILINGS)]
+    empty = [not any(one.files for one in half) for half in halves]
+    for half, absent in zip(halves, empty, strict=True):
+        # A collection may lack a half, whole: an edition of the other is made.
+        for one in half if not absent or all(empty) else ():
+            if one.format.required and not one.files:
+                one.found.append(Finding(State.WARN, one.format.path, f"is not there; needed for {one.format.needed}"))
     if diagnosis.of(formats.PRICES).files:
         progress("reading the market as a whole")
         told: list[SourceError] = []
@@ -187,7 +196,7 @@ def _halves(diagnosis: Diagnosis, progress: Progress) -> None:
         for error in told:
             finding = _finding(raw_dir, error)
             if (finding.where, finding.message) not in known:
-                diagnosis.of(_kind(raw_dir, finding.where)).found.append(finding)
+                diagnosis.of(_kind(raw_dir, finding.where, formats.PRICES)).found.append(finding)
     if diagnosis.of(formats.COMPANY_FACTS).files:
         progress("reading the filings as a whole")
         try:
@@ -195,13 +204,13 @@ def _halves(diagnosis: Diagnosis, progress: Progress) -> None:
         except SourceError as error:
             finding = _finding(raw_dir, error)
             if finding not in diagnosis.findings:
-                diagnosis.of(_kind(raw_dir, finding.where)).found.append(finding)
+                diagnosis.of(_kind(raw_dir, finding.where, formats.COMPANY_FACTS)).found.append(finding)
 
 
-def _kind(raw_dir: Path, where: str) -> Format:
-    """The kind of file that a finding is about, by the folder that it names; of the lists if it names none."""
+def _kind(raw_dir: Path, where: str, whole: Format) -> Format:
+    """The kind of file that a finding is about, by the folder that it names; `whole` if it is of the whole half."""
     path = Path(where)
     folder = path.relative_to(raw_dir).parts[0] if path.is_relative_to(raw_dir) and path != raw_dir else path.parts[0]
     if folder in ("french", "famafrench") and "momentum" in path.name.lower():
         return formats.MOMENTUM
-    return next((one for one in formats.FORMATS if one.folder and folder in (one.folder, one.other)), formats.UNIVERSE)
+    return next((one for one in formats.FORMATS if one.folder and folder in (one.folder, one.other)), whole)

@@ -22,6 +22,7 @@ class Format:
     folder : its folder in the collection, "" for the collection itself; other : a second name of the folder.
     file : how files are called in it. needed : what cannot be built without. what : a sentence about it.
     fields : name to meaning; an optional one begins with "optional: ". header : the first line of the shortest file.
+    required : whether the half of the collection that it is of cannot be built without it.
     """
 
     folder: str
@@ -31,6 +32,7 @@ class Format:
     fields: Mapping[str, str]
     header: str = ""
     other: str = ""
+    required: bool = False
 
     @property
     def path(self) -> str:
@@ -100,6 +102,7 @@ PRICES = Format(
         "Symbol": "optional: the ticker of every row; `StockName` or `Ticker` likewise",
     },
     "Date,Open,High,Low,Close,Volume",
+    required=True,
 )
 FIVE_FACTORS = Format(
     "famafrench",
@@ -117,6 +120,7 @@ FIVE_FACTORS = Format(
     },
     ",Mkt-RF,SMB,HML,RMW,CMA,RF",
     "french",
+    required=True,
 )
 MOMENTUM = Format(
     "famafrench",
@@ -126,6 +130,7 @@ MOMENTUM = Format(
     {"Mom": "per cent"},
     ",Mom",
     "french",
+    required=True,
 )
 FRED = Format(
     "fred",
@@ -135,6 +140,7 @@ FRED = Format(
     f"A file per series of the Federal Reserve Bank of St. Louis: {', '.join(SERIES)}.",
     {"observation_date": "YYYY-MM-DD; `date` in an extract", "SERIES": "the value; empty or `.` where there is none"},
     "observation_date,DGS3MO",
+    required=True,
 )
 STATEMENTS = Format(
     "statements_derived",
@@ -158,6 +164,7 @@ STATEMENTS = Format(
     '{"symbol": "AAPL", "quarterly": {"netIncome": [{"end": "2024-03-31", "v": 1000000}], "eps": []}, "annual": '
     '{"netIncome": [], "eps": []}, "balances": {"equity": []}, "dilutedShares": []}',
     "statements",
+    required=True,
 )
 COMPANY_FACTS = Format(
     "companyfacts",
@@ -180,6 +187,7 @@ COMPANY_FACTS = Format(
         "frame": "optional: is not used",
     },
     '{"cik": 320193, "entityName": "Apple Inc.", "facts": {"us-gaap": {"Assets": {"units": {"USD": [...]}}}}}',
+    required=True,
 )
 SUBMISSIONS = Format(
     "submissions",
@@ -223,9 +231,9 @@ FORMATS = (
     INSTANCES,
 )
 MARKET = (PRICES, FIVE_FACTORS, MOMENTUM, FRED, STATEMENTS)
-"""What portfolio construction and risk management need, all of it."""
-FILINGS = (COMPANY_FACTS,)
-"""What fundamental analysis needs."""
+"""What portfolio construction and risk management are made of."""
+FILINGS = (COMPANY_FACTS, SUBMISSIONS, INSTANCES)
+"""What fundamental analysis is made of."""
 TEMPLATE = Path(__file__).parent / "template"
 """Small files of every format, of two fictional companies."""
 
