@@ -6,13 +6,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tests.runs.examples import row
 
 from finskillbench import cli
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.entries import NO_ARGUMENTS
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import Dropped, Expense
-from finskillbench.runs.store.journal import Journal
+from finskillbench.runs.store.events import Dropped, Expense, Finished
+from finskillbench.runs.store.journal import Journal, write_events
 
 NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
 needs_llm = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed")
@@ -34,9 +35,9 @@ def test_tables_by_model_and_condition_and_nothing_is_written(edition: Path, cap
     before = sorted(tmp_path.rglob("*"))
     conditions = ["--condition", "no_skill", "--condition", "self_generated"]
     arguments = ["--edition", str(edition), "--model", "baseline/nop", "--model", "baseline/reference", *conditions]
-    assert cli.main(["plan", *arguments, "--max-tokens", "1000"]) == 0
+    assert cli.main(["plan", *arguments]) == 0
     printed = capsys.readouterr().out
-    expected, most = figures(printed, "Expected"), figures(printed, "At most")
+    expected, spread = figures(printed, "Expected"), figures(printed, "From - to")
     assert [row[:-5] for row in expected] == [
         ["baseline/reference", "no_skill"],
         ["self_generated"],
@@ -47,8 +48,7 @@ def test_tables_by_model_and_condition_and_nothing_is_written(edition: Path, cap
         ["all"],
     ]
     assert expected[3][2:4] == ["3", "3"]
-    assert most[3][2:4] == ["3", "36"]
-    assert most[3][5:] == ["36,000", "0.00"]
+    assert spread == expected  # every episode was played
     assert expected[-1][1] == "12"
     assert "Price unknown" not in printed
     assert sorted(tmp_path.rglob("*")) == before
@@ -67,12 +67,13 @@ def test_finished_episodes_are_left_out(edition: Path, capsys) -> None:
 @needs_llm
 def test_a_hosted_model_without_a_price(edition: Path, capsys) -> None:
     arguments = ["--edition", str(edition), "--model", "openai-api/nobody/knows-this", "--condition", "no_skill"]
-    assert cli.main(["plan", *arguments, "--output-tokens-per-call", "1000"]) == 0
+    assert cli.main(["plan", *arguments]) == 0
     printed = capsys.readouterr().out
-    ((*_, calls, _, output, cost),) = figures(printed, "Expected")
-    assert cost == "unknown"
-    assert int(output.replace(",", "")) > 1000 * int(calls)
-    assert "Hosted models: as baseline/reference, and 1000 output tokens per call" in printed
+    # Three episodes as published: 38,783 tokens in 7.46 calls each, a tenth of them written.
+    ((*_, calls, read, written, cost),) = figures(printed, "Expected")
+    assert (calls, read, written, cost) == ("22", "104,714", "11,635", "unknown")
+    assert "openai-api/nobody/knows-this no_skill: as published of eight models" in printed
+    assert "A pilot tells more: run with --limit 5, then plan --like with its run folder." in printed
     assert "Price unknown: openai-api/nobody/knows-this; give it in a file with --prices." in printed
 
 
@@ -92,3 +93,21 @@ def test_money_that_the_run_folder_has_spent_is_gone(edition: Path, capsys) -> N
     for most, verdict in (("1.5", "stop early"), ("2.5", "be enough")):
         assert cli.main(["plan", *arguments, "--max-cost", most]) == 0
         assert f"--max-cost {most}0 USD, of which 2.00 are spent, is expected to {verdict}." in capsys.readouterr().out
+
+
+def test_a_model_goes_on_as_in_an_earlier_run(edition: Path, capsys) -> None:
+    pilot = Path("pilot")
+    pilot.mkdir()
+    rows = [row(0, sub_task="rebalancing", model="openai/gpt-5", condition=Condition.NO_SKILL, turns=6)]
+    write_events(pilot, map(Finished, rows))
+    some = ["--edition", str(edition), "--model", "openai/gpt-5", "--condition", "no_skill", "--subtask"]
+    assert cli.main(["plan", *some, "rebalancing", "--like", "pilot"]) == 0
+    printed = capsys.readouterr().out
+    ((_, _, episodes, calls, read, written, _),) = figures(printed, "Expected")
+    assert int(calls) == 6 * int(episodes)
+    assert int(read.replace(",", "")) == 1_000 * int(episodes)
+    assert int(written) == 50 * int(episodes)
+    assert "openai/gpt-5 no_skill: as 1 episodes with other arguments in pilot." in printed
+    assert "A pilot tells more" not in printed
+    assert cli.main(["plan", *some, "rebalancing", "--like", str(edition)]) == 2
+    assert "no model has finished an episode there" in capsys.readouterr().err

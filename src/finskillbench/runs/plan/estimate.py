@@ -1,9 +1,9 @@
-"""What a run would use, before a cent is spent: a sample of its episodes is played in memory by a program.
+"""What a run would use, before a cent is spent.
 
-Every stratum (a subtask's episodes of one difficulty, under one arm) gives the same share of its episodes, drawn by
-the digest of their ids; the share grows until the totals are known well enough. A baseline is played as itself. A
-hosted model is played by `baseline/reference`, plus an allowance for what models write besides tool calls, which every
-later call reads again.
+A program plays a sample of its episodes in memory: every stratum (a subtask's episodes of one difficulty, under one
+arm) gives the same share of its episodes, drawn by the digest of their ids; the share grows until the totals are known
+well enough. Of any other model an earlier run tells, or what was published (`finskillbench.runs.plan.usage`): no
+program works as a model does.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,24 +20,21 @@ from statistics import fmean, variance
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import MAX_TURNS
+from finskillbench.harness.conditions import MAX_TURNS, mount_all
 from finskillbench.harness.entries import Entry, labels
-from finskillbench.harness.model import Usage
 from finskillbench.harness.models import BASELINES
-from finskillbench.harness.providers.prices import Price, PriceTable
+from finskillbench.harness.providers.prices import NO_CHARGE, PriceTable
 from finskillbench.harness.skills.given import NOTHING_GIVEN, Given
+from finskillbench.harness.skills.runner import check_guards
 from finskillbench.harness.words.prompts import VERDICTS_SHOWN
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.rehearsal import Play, Rehearsal
 from finskillbench.runs.plan.streams import Shard, make_streams, missing, with_past
+from finskillbench.runs.plan.usage import DEVIATIONS, Amount, Earlier, Forecast, amount, published
 from finskillbench.runs.store import record
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import Row
 
-STAND_IN = "baseline/reference"
-"""Plays a hosted model."""
-OUTPUT_TOKENS_PER_CALL = 500
-"""What a hosted model is taken to write in each call besides its tool calls: reasoning and remarks."""
 PILOT = 60
 """Episodes of an arm that are played in any case, where it has as many; at least `PILOT_OF_STRATUM` of each stratum."""
 PILOT_OF_STRATUM = 2
@@ -48,40 +46,13 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
-    """Model calls, tokens and their price in US dollars (None: the price is not known)."""
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-
-    def __add__(self, other: Amount) -> Amount:
-        """Sum; the price of a sum is known only if both are."""
-        known = self.cost_usd is not None and other.cost_usd is not None
-        return Amount(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one entry under one condition would use; `model` is what a table calls it.
-
-    `episodes` are those left to run; `player` is the program that played `sampled` of them. `most`: every episode takes
-    all its calls, each answer is as long as it may be, and between two calls comes the most that the sample saw.
-    """
+    """What one entry under one condition would use; `model` is what a table calls it, `episodes` are those to run."""
 
     model: str
     condition: str
     episodes: int
-    player: str
-    sampled: int
-    expected: Amount
-    most: Amount
+    forecast: Forecast
 
 
 def estimate(
@@ -90,8 +61,7 @@ def estimate(
     left: Collection[Item] | None = None,
     *,
     prices: PriceTable,
-    max_tokens: int,
-    output_tokens_per_call: int = OUTPUT_TOKENS_PER_CALL,
+    like: Earlier | None = None,
     given: Mapping[str, Given] = NOTHING_GIVEN,
     allow_unconfined: bool = False,
     progress: Progress | None = None,
@@ -103,15 +73,15 @@ def estimate(
     edition : what the plan was made on; its truth is not read.
     left : items of the plan that are to be run; None: all.
     prices : price by model.
-    max_tokens : the longest answer of a hosted model.
-    output_tokens_per_call : allowance for a hosted model, in tokens per call.
+    like : an earlier run, whose models are taken to go on as they did there.
     given : what arms of somebody's own mount.
     allow_unconfined : as in a run.
     progress : called after each model and condition.
 
     Raises
     ------
-    InputError : a condition mounts packages and there are none, or they cannot be confined here.
+    InputError : a condition mounts packages and there are none, or they cannot be confined here; or `like` has several
+        models, and none of them is one of the plan.
     EditionError : the edition is damaged.
     """
     wanted = set(plan.items if left is None else left)
@@ -119,33 +89,31 @@ def estimate(
     for item in plan.items:
         arms.setdefault((item.entry, item.condition), []).append(item)
     names = labels(entry for entry, _ in arms)
+    check_guards(mount_all({item.condition for item in wanted}, given).values(), allow_unconfined=allow_unconfined)
+    sub_tasks = {episode.task_id: (episode.skill, episode.sub_task) for episode in plan.episodes}
 
-    async def work() -> list[Estimate]:
+    async def work(rehearsal: Rehearsal) -> list[Estimate]:
         found: list[Estimate] = []
         for number, ((entry, condition), items) in enumerate(arms.items(), 1):
-            program = entry.model in BASELINES
-            player = entry.model if program else STAND_IN
-            strata = _strata(plan.episodes, items, wanted)
-            await _sample(strata, rehearsal, player, condition)
-            price = prices.of(entry.model)
-            found.append(
-                Estimate(
-                    model=names[entry],
-                    condition=condition,
-                    episodes=sum(stratum.weight for stratum in strata),
-                    player=player,
-                    sampled=sum(len(stratum.plays) for stratum in strata),
-                    expected=_expected(strata, 0 if program else output_tokens_per_call, price),
-                    most=_most(strata, max_tokens, price),
-                )
-            )
+            if entry.model in BASELINES:
+                strata = _strata(plan.episodes, items, wanted)
+                await _sample(strata, rehearsal, entry.model, condition)
+                count, forecast = sum(stratum.weight for stratum in strata), _played(strata)
+            else:
+                counts = Counter(sub_tasks[item.task_id] for item in items if item in wanted)
+                count, price = counts.total(), prices.of(entry.model)
+                if like is None:
+                    forecast = published(condition, count, MAX_TURNS, price)
+                else:
+                    forecast = like.forecast(entry, condition, counts, MAX_TURNS, price)
+            found.append(Estimate(names[entry], condition, count, forecast))
             if progress is not None:
                 progress(number, len(arms))
         return found
 
-    conditions = {item.condition for item in wanted}
-    with Rehearsal(edition, plan, conditions, given, allow_unconfined=allow_unconfined) as rehearsal:
-        return asyncio.run(work())
+    played = {item.condition for item in wanted if item.model in BASELINES}
+    with Rehearsal(edition, plan, played, given, allow_unconfined=allow_unconfined) as rehearsal:
+        return asyncio.run(work(rehearsal))
 
 
 def left_to_run(
@@ -258,34 +226,13 @@ def _well_known(strata: Sequence[_Stratum]) -> bool:
     )
 
 
-def _expected(strata: Sequence[_Stratum], written: int, price: Price | None) -> Amount:
-    """What the sample used, scaled up, and `written` tokens in each call on top."""
+def _played(strata: Sequence[_Stratum]) -> Forecast:
+    """What the sample used, scaled up; programs cost nothing."""
+    totals = [sum(stratum.total(measure) for stratum in strata) for measure in _MEASURES]
+    errors = [DEVIATIONS * math.sqrt(sum(stratum.doubt(measure) for stratum in strata)) for measure in _MEASURES]
 
-    def total(measure: Callable[[Play], float]) -> int:
-        return round(sum(stratum.total(measure) for stratum in strata))
+    def at(side: int) -> Amount:
+        calls, read, written = (total + side * error for total, error in zip(totals, errors, strict=True))
+        return amount(calls, read, written, NO_CHARGE)
 
-    return _amount(
-        total(lambda play: play.calls),
-        total(lambda play: play.input_tokens + written * math.comb(play.calls, 2)),
-        total(lambda play: play.output_tokens + written * play.calls),
-        price,
-    )
-
-
-def _most(strata: Sequence[_Stratum], max_tokens: int, price: Price | None) -> Amount:
-    """Every call taken, every answer as long as it may be: the answer to one call is read in each later one."""
-    episodes = input_tokens = output_tokens = 0
-    for stratum in strata:
-        answer = max(max_tokens, *(play.answer for play in stratum.plays))
-        opening = max(play.opening for play in stratum.plays)
-        between = max(play.between for play in stratum.plays)
-        episodes += stratum.weight
-        input_tokens += stratum.weight * (MAX_TURNS * opening + math.comb(MAX_TURNS, 2) * (answer + between))
-        output_tokens += stratum.weight * MAX_TURNS * answer
-    return _amount(MAX_TURNS * episodes, input_tokens, output_tokens, price)
-
-
-def _amount(calls: int, input_tokens: int, output_tokens: int, price: Price | None) -> Amount:
-    """No input is taken to come from a provider's cache."""
-    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
-    return Amount(calls, input_tokens, output_tokens, None if price is None else price.cost(usage))
+    return Forecast(at(0), at(-1), at(1), f"as {sum(len(stratum.plays) for stratum in strata)} episodes played here")

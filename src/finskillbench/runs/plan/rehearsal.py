@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -23,10 +23,8 @@ from finskillbench.harness.models import get_model
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.given import NOTHING_GIVEN, Given
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
-from finskillbench.harness.skills.runner import MountedScripts, check_guards
+from finskillbench.harness.skills.runner import MountedScripts
 from finskillbench.harness.trace import Trace
-from finskillbench.harness.words.prompts import LAST_TURN, REMINDER
-from finskillbench.harness.words.tokens import CHARACTERS_PER_TOKEN, MESSAGE_CHARACTERS
 from finskillbench.runs.execute.material import Material, prepare
 from finskillbench.runs.plan.items import Plan
 
@@ -36,18 +34,11 @@ _CACHED_EPISODES = 512
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """What one episode used: model calls and estimated tokens.
-
-    `opening` is the input of its first call, `answer` the longest output of a call, `between` the most that came
-    between two calls: tool results and the harness's own words.
-    """
+    """What one episode used: model calls and estimated tokens."""
 
     calls: int
     input_tokens: int
     output_tokens: int
-    opening: int
-    answer: int
-    between: int
 
 
 class Rehearsal:
@@ -87,7 +78,6 @@ class Rehearsal:
     def __enter__(self) -> Rehearsal:
         with ExitStack() as stack:
             runner = None
-            check_guards(self._mounts.values(), allow_unconfined=self._allow_unconfined)
             if any(mounted.arm.scripts for mounted in self._mounts.values()):
                 runner = stack.enter_context(
                     MountedScripts(self._mounts.values(), allow_unconfined=self._allow_unconfined)
@@ -121,14 +111,7 @@ class Rehearsal:
         if trace.error is not None:
             what = f"{player} cannot play it under {condition}: {trace.error}"
             raise EditionError(f"{self._edition.path}: {task_id}: {what}; look at `finskillbench data validate`")
-        return Play(
-            calls=trace.turns,
-            input_tokens=trace.usage.input_tokens,
-            output_tokens=trace.usage.output_tokens,
-            opening=trace.model_calls[0].usage.input_tokens,
-            answer=max(call.usage.output_tokens for call in trace.model_calls),
-            between=-(-max(_between(trace)) // CHARACTERS_PER_TOKEN),
-        )
+        return Play(trace.turns, trace.usage.input_tokens, trace.usage.output_tokens)
 
     async def _remembered(self, player: str, condition: str, task_id: str, verdicts: int) -> Memory:
         """What a stream holds after so many episodes: the skills saved in its first one, and words on each."""
@@ -147,16 +130,3 @@ class Rehearsal:
 
     def _prepare(self, task_id: str) -> Material:
         return prepare(self._edition, self._episodes[task_id])
-
-
-def _between(trace: Trace) -> Iterator[int]:
-    """Characters that the harness put between any two calls; never less than its reminder and its last words."""
-    characters = MESSAGE_CHARACTERS
-    yield characters + len(REMINDER) + len(LAST_TURN) + 2 * MESSAGE_CHARACTERS
-    for message in trace.messages[2:]:
-        if message.role == "assistant":
-            yield characters
-            characters = MESSAGE_CHARACTERS
-        else:
-            characters += len(message.content) + MESSAGE_CHARACTERS
-    yield characters

@@ -1,0 +1,232 @@
+"""What a model uses that is no program: as in an earlier run, or as the paper found of eight models.
+
+Totals are counts times means, so means decide, though a median tells better what one episode takes: an episode that
+goes on to its last turn reads everything again each time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from finskillbench.arrays import Floats
+from finskillbench.episode import Status
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition, arm_of
+from finskillbench.harness.entries import Entry
+from finskillbench.harness.model import Usage
+from finskillbench.harness.models import BASELINES
+from finskillbench.harness.providers.prices import Price
+from finskillbench.runs.store.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Model calls, tokens and their price in US dollars (None: the price is not known)."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+
+    def __add__(self, other: Amount) -> Amount:
+        """Sum; the price of a sum is known only if both are."""
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return Amount(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+        )
+
+
+def amount(calls: float, read: float, written: float, price: Price | None, cached: float = 0.0) -> Amount:
+    """Calls and tokens with their price; `cached` is the part of the input that comes from a provider's cache."""
+    usage = Usage(input_tokens=round(read), cached_tokens=min(round(cached), round(read)), output_tokens=round(written))
+    cost = None if price is None else price.cost(usage)
+    return Amount(round(calls), usage.input_tokens, usage.output_tokens, cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What some episodes are expected to use, from what to what it may come, and in words, where that is from."""
+
+    expected: Amount
+    low: Amount
+    high: Amount
+    basis: str = ""
+
+    def __add__(self, other: Forecast) -> Forecast:
+        """Sum; what one is off, the other may be off too."""
+        return Forecast(self.expected + other.expected, self.low + other.low, self.high + other.high)
+
+
+class _Published(NamedTuple):
+    """Tokens and model calls of an episode under a condition (paper, table 6: nine models without Phi-4)."""
+
+    median: int
+    mean: int
+    turns: float
+
+
+PUBLISHED: Mapping[Condition, _Published] = {
+    Condition.NO_SKILL: _Published(19_952, 38_783, 7.46),
+    Condition.CURATED: _Published(22_546, 35_378, 7.30),
+    Condition.SELF_GENERATED: _Published(40_034, 63_606, 9.29),
+}
+WRITTEN, LEAST_WRITTEN, MOST_WRITTEN = 0.1, 0.05, 0.2
+"""Part of the tokens that a model writes: the paper does not say; models that reason write most."""
+SPREAD = 2.0
+"""From the published median over this to the published mean times this: single models lie that far from all of them."""
+DEVIATIONS = 2.0
+"""Standard errors on either side of what an earlier run lets expect."""
+
+
+def like_published(condition: str) -> Condition:
+    """The published condition to which an arm is nearest."""
+    arm = arm_of(condition)
+    if arm.own:
+        return Condition.SELF_GENERATED
+    return Condition.CURATED if arm.mounts_packages else Condition.NO_SKILL
+
+
+def published(condition: str, episodes: int, most_calls: int, price: Price | None) -> Forecast:
+    """What the paper lets expect of a model of which nothing is known.
+
+    Parameters
+    ----------
+    condition : the arm.
+    episodes : to be run.
+    most_calls : that an episode may make.
+    price : of the model, None where it is not known.
+    """
+    found = PUBLISHED[like_published(condition)]
+    turns = min(found.turns, most_calls)
+    low, mean, high = (episodes * each for each in (found.median / SPREAD, found.mean, found.mean * SPREAD))
+    return Forecast(
+        amount(episodes * turns, (1 - WRITTEN) * mean, WRITTEN * mean, price),
+        amount(episodes * turns / SPREAD, (1 - MOST_WRITTEN) * low, LEAST_WRITTEN * low, price),
+        amount(episodes * most_calls, (1 - LEAST_WRITTEN) * high, MOST_WRITTEN * high, price),
+        f"as published of eight models ({found.mean:,} tokens in {found.turns} calls an episode; median "
+        f"{found.median:,})",
+    )
+
+
+class Earlier:
+    """The finished episodes of an earlier run, by entry.
+
+    Parameters
+    ----------
+    name : what the run is called in words.
+    rows : its rows; programs and episodes that ended in an error tell nothing.
+
+    Raises
+    ------
+    InputError : no model has finished an episode.
+    """
+
+    def __init__(self, name: str, rows: Iterable[Row]) -> None:
+        self.name = name
+        self._rows: dict[Entry, list[Row]] = {}
+        for row in rows:
+            if row.model not in BASELINES and row.status is not Status.ERROR:
+                self._rows.setdefault(row.item.entry, []).append(row)
+        if not self._rows:
+            raise InputError(f"{name}: no model has finished an episode there; run a pilot first, say with --limit 5")
+
+    def forecast(
+        self, entry: Entry, condition: str, episodes: Counter[tuple[str, str]], most_calls: int, price: Price | None
+    ) -> Forecast:
+        """What the run lets expect of a model.
+
+        Each subtask is taken from its own episodes. One that was not run is like the others of its domain, or all; a
+        condition that was not run is like the one that was run most, times what the paper found between the two.
+
+        Parameters
+        ----------
+        entry, condition : what will be run.
+        episodes : how many of each domain and subtask.
+        most_calls : that an episode may make.
+        price : of the model, None where it is not known.
+
+        Raises
+        ------
+        InputError : the run has several models, and this one is none of them.
+        """
+        name, rows = self._like(entry)
+        own = [row for row in rows if row.condition == condition]
+        factors, spread, basis = np.ones(4), 1.0, f"as {len(own)} episodes{name} in {self.name}"
+        if not own:
+            nearest = Counter(row.condition for row in rows).most_common(1)[0][0]
+            own = [row for row in rows if row.condition == nearest]
+            factors, spread = _between(nearest, condition), SPREAD
+            basis = (
+                f"as {len(own)} episodes{name} under {nearest} in {self.name}, times what was published between the two"
+            )
+        total, variance, strange = _sums(own, episodes)
+        if strange:
+            basis += f"; as all of its domain where none is of the subtask: {', '.join(strange)}"
+        total, error = total * factors, DEVIATIONS * np.sqrt(variance) * factors
+        most = np.array([most_calls * episodes.total(), np.inf, np.inf, np.inf])
+        expected, low, high = (
+            amount(calls, read, written, price, cached)
+            for calls, read, written, cached in (
+                np.clip(each, 0.0, most) for each in (total, (total - error) / spread, (total + error) * spread)
+            )
+        )
+        return Forecast(expected, low, high, basis)
+
+    def _like(self, entry: Entry) -> tuple[str, list[Row]]:
+        """The rows of an entry, or of the nearest to it, and in words whose they are where not its own."""
+        if entry in self._rows:
+            return "", self._rows[entry]
+        alike = [row for other, rows in self._rows.items() if other.model == entry.model for row in rows]
+        if alike:
+            return " with other arguments", alike
+        models = sorted({other.model for other in self._rows})
+        if len(models) > 1:
+            raise InputError(f"{self.name}: has no episodes of {entry.model}, but of {', '.join(models)}")
+        return f" of {models[0]}", [row for rows in self._rows.values() for row in rows]
+
+
+def _between(nearest: str, condition: str) -> Floats:
+    """What an episode under another condition takes, over what it takes under this one, as published."""
+    old, new = PUBLISHED[like_published(nearest)], PUBLISHED[like_published(condition)]
+    return np.array([new.turns / old.turns, *[new.mean / old.mean] * 3])
+
+
+def _measures(rows: Sequence[Row]) -> Floats:
+    """Calls, input, output and cached tokens of each row."""
+    return np.array(
+        [(row.turns, row.total_input_tokens, row.total_output_tokens, row.total_cached_tokens) for row in rows],
+        dtype=float,
+    )
+
+
+def _sums(rows: Sequence[Row], episodes: Counter[tuple[str, str]]) -> tuple[Floats, Floats, list[str]]:
+    """The expected sums of the measures, their variances, and the subtasks of which nothing is known."""
+    cells = {name: [row for row in rows if row.sub_task == name] for _, name in episodes}
+    known = [_measures(cell) for cell in cells.values() if len(cell) > 1]
+    # One scatter for all subtasks: of a few episodes those that lack a long one would say both too little.
+    scatter = np.mean([_relative(each) for each in known], axis=0) if known else np.ones(4)
+    total, variance = np.zeros(4), np.zeros(4)
+    strange: list[str] = []
+    for (domain, name), count in episodes.items():
+        cell = cells[name]
+        if not cell:
+            strange.append(name)
+            cell = [row for row in rows if row.domain == domain] or rows
+        mean = _measures(cell).mean(axis=0)
+        total += count * mean
+        variance += scatter * mean**2 * (count**2 / len(cell) + count)
+    return total, variance, strange
+
+
+def _relative(found: Floats) -> Floats:
+    """Variance over the square of the mean; 0 where the mean is."""
+    mean = found.mean(axis=0)
+    return np.divide(found.var(axis=0, ddof=1), mean**2, out=np.zeros(4), where=mean > 0)
