@@ -15,6 +15,7 @@ from finskillbench.cli.display import console
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
+    from finskillbench.harness.entries import Entry
     from finskillbench.harness.loop import Harness
     from finskillbench.harness.models import ModelOptions
     from finskillbench.harness.skills.given import Given, SkillFolder
@@ -231,6 +232,14 @@ class RunOptions(ArmOptions):
             reasoning_effort=self.reasoning_effort,
             prices=PriceTable.load(self.prices),
         )
+
+    @property
+    def entries(self) -> list[Entry]:
+        """How a run files its models."""
+        from finskillbench.harness.models import entry_called
+
+        entries = [entry_called(name, self.called) for name in self.models]
+        return entries if self.harness == _OURS else [entry.under(self.harness) for entry in entries]
 
     def check_names(self) -> None:
         """Refuse a wrong name before an edition is built for it."""

@@ -26,7 +26,7 @@ from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
 from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
-from finskillbench.harness.entries import Entry, canonical
+from finskillbench.harness.entries import Entry
 from finskillbench.harness.loop import Harness, OurLoop
 from finskillbench.harness.models import Entrant, ModelOptions, entry_of, get_entrant
 from finskillbench.harness.proof import prove_arms
@@ -271,10 +271,7 @@ def _under(harness: Harness, entrants: Mapping[Entry, Entrant]) -> dict[Entry, E
     for entrant in entrants.values():
         if isinstance(entrant, Agent):
             raise InputError(f"{entrant.name} has a loop of its own; the harness {harness.name} takes models only")
-    return {
-        Entry(entry.model, canonical({**entry.said, "harness": harness.name})): entrant
-        for entry, entrant in entrants.items()
-    }
+    return {entry.under(harness.name): entrant for entry, entrant in entrants.items()}
 
 
 def _check_address(models: Sequence[str | Entrant], options: ModelOptions) -> None:
