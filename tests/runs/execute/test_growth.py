@@ -86,7 +86,6 @@ def at_once(tmp_path_factory):
 
 @settings(
     max_examples=40 if THOROUGH else 6,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=st.lists(STEP, min_size=STEPS, max_size=STEPS), turned=st.booleans())

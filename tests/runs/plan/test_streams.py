@@ -127,7 +127,7 @@ def test_errors_are_kept_where_nobody_wants_them_run_again(edition, oracle, tmp_
     assert again.rows.filter(pl.col("status") == "error").height == 2
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(of=st.integers(1, 40), epochs=st.integers(1, 3), models=st.integers(1, 3))
 def test_every_stream_belongs_to_exactly_one_shard(edition, of, epochs, models) -> None:
     plan = make_plan(edition.episodes(), [Entry(f"m{i}") for i in range(models)], ARMS, epochs=epochs)
