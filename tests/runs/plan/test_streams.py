@@ -50,7 +50,7 @@ def test_each_episode_of_a_stream_knows_the_ones_before_it(edition, learner, tmp
         known[given.episode.task_id] = given.memory
         return await run_episode(model, given, around)
 
-    monkeypatch.setattr("finskillbench.runs.execute.work.run_episode", spy)
+    monkeypatch.setattr("finskillbench.harness.loop.run_episode", spy)
     rows = run(edition, [learner()], [KEPT], out=tmp_path, max_concurrency=8).rows
     prompts = memories(tmp_path)
     scores = {row["task_id"]: Feedback(row["task_id"], row["status"], row["score"]) for row in rows.to_dicts()}
