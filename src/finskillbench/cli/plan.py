@@ -63,7 +63,7 @@ def plan(options: PlanOptions) -> None:
         loaded = options.open_edition(progress)
         folder = options.folder(loaded)
         arms = [parse_condition(name) for name in options.conditions]
-        entries = [options.filed(entry_called(name, options.called)) for name in options.models]
+        entries = [entry_called(name, options.called) for name in options.models]
         episodes = loaded.episodes(options.subtask or None)
         work = make_plan(
             episodes,
@@ -72,7 +72,6 @@ def plan(options: PlanOptions) -> None:
             limit=options.limit,
             sample=options.sample,
             tasks=options.task,
-            limits=options.limits,
             epochs=options.epochs,
         )
         left, finished = left_to_run(folder, loaded, work, shard=part, retry_errors=options.retry_errors)

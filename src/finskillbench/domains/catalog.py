@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from datetime import date
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from finskillbench.errors import CatalogError, InputError
-from finskillbench.sources.document import LARGEST
+from finskillbench.panels import Panels
+from finskillbench.sources.catalog.document import LARGEST
 
 T = TypeVar("T")
 
@@ -24,6 +25,11 @@ MOST_FILES = 200
 
 def _no_dates(said: object) -> Collection[date]:
     del said
+    return ()
+
+
+def _nothing(said: object, panels: Panels, catalog: Catalog) -> Sequence[str]:
+    del said, panels, catalog
     return ()
 
 
@@ -38,12 +44,14 @@ class CatalogFile(Generic[T]):
         CatalogError with every mistake.
     example : the text of a file that works: what is built in.
     dates : as-of dates that what is said needs panels for; each is a session or a day after one.
+    examine : `(said, panels, catalog) -> mistakes`, what only the market and the other files show.
     """
 
     name: str
     read: Callable[[Mapping[str, bytes]], T] = field(repr=False)
     example: Callable[[], Mapping[str, str]] = field(repr=False)
     dates: Callable[[T], Collection[date]] = field(default=_no_dates, repr=False)
+    examine: Callable[[T, Panels, Catalog], Sequence[str]] = field(default=_nothing, repr=False)
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,20 @@ class Catalog:
         return cast("T | None", self.said.get(kind.name))
 
 
-def read_catalog_folder(folder: Path, kinds: Sequence[CatalogFile[object]]) -> Catalog:
+def examine_catalog(catalog: Catalog, kinds: Sequence[CatalogFile[Any]], panels: Panels) -> None:
+    """Hold what a catalog says against the market that it is built on.
+
+    Raises
+    ------
+    CatalogError : every mistake that this shows.
+    """
+    held = [(kind, said) for kind in kinds if (said := catalog.of(kind)) is not None]
+    mistakes = [told for kind, said in held for told in kind.examine(said, panels, catalog)]
+    if mistakes:
+        raise CatalogError(mistakes)
+
+
+def read_catalog_folder(folder: Path, kinds: Sequence[CatalogFile[Any]]) -> Catalog:
     """Every file of a folder, read as its kind says; what begins with a dot is passed over.
 
     Raises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from finskillbench.domains import catalog_files, domain_of, domains, subtasks
 from finskillbench.domains.base import Subtask
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.catalog import Catalog, read_catalog_folder
+from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog_folder
 from finskillbench.domains.proofs import rederived
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.references import References
@@ -32,9 +32,9 @@ from finskillbench.edition.store import (
 )
 from finskillbench.edition.work import Work, summary, work_of
 from finskillbench.episode import Episode, JsonObject, Truth
-from finskillbench.errors import InputError, SourceError
+from finskillbench.errors import CatalogError, InputError, SourceError
 from finskillbench.garbage import seldom_sought
-from finskillbench.panels import build_panels, write_panels
+from finskillbench.panels import Panels, build_panels, write_panels
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market import MarketData, load_market
 from finskillbench.sources.synthetic import write_collection
@@ -143,14 +143,15 @@ def _write(
         refuse_small(market, raw)
     filings = load_filings(raw)
     progress("building panels")
-    panels = build_panels(market, filings)
+    panels = build_panels(market, filings, catalog.dates)
+    context = BuildContext(panels, seed, filings, catalog)
+    left_out = _left_out(context)
+    _examine(catalog, panels, left_out)
     write_panels(panels, folder / "panels")
     references = References(folder, digest_files(folder))
-    context = BuildContext(panels, seed, filings, catalog)
     counts: dict[str, int] = {}
     work: dict[str, dict[str, dict[str, float]]] = {}
     prepared: dict[str, Any] = {}
-    left_out = _left_out(context)
     for subtask in subtasks():
         if subtask.build is None:
             continue
@@ -246,6 +247,15 @@ def _left_out(context: BuildContext) -> set[str]:
             left_out.add(domain.name)
             context.notes.append(f"{domain.title.capitalize()} is left out: the collection has no {absent[0]}.")
     return left_out
+
+
+def _examine(catalog: Catalog, panels: Panels, left_out: Collection[str]) -> None:
+    """Hold a catalog against the market, before anything is proved; CatalogError tells every mistake."""
+    kinds = [(kind, one.name in left_out) for one in domains() for kind in one.catalog]
+    unused = [kind.name for kind, left in kinds if left and catalog.of(kind) is not None]
+    if unused:
+        raise CatalogError([f"{name}: the collection has no prices; add them, or remove the file" for name in unused])
+    examine_catalog(catalog, [kind for kind, left in kinds if not left], panels)
 
 
 def _write_tasks(

@@ -25,10 +25,6 @@ class Entry:
     def __str__(self) -> str:
         return self.model if self.arguments == NO_ARGUMENTS else f"{self.model} {self.arguments}"
 
-    def under(self, harness: str) -> Entry:
-        """The same played in a loop that is not ours."""
-        return Entry(self.model, canonical({**self.said, "harness": harness}))
-
     @property
     def said(self) -> dict[str, Any]:
         """The arguments by name."""

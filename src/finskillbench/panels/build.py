@@ -1,6 +1,6 @@
 """From market data to panels: each panel's builder in turn, and one report of what they found."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 
 import numpy as np
@@ -18,10 +18,15 @@ from finskillbench.panels.market.factors import build_factors
 from finskillbench.panels.market.liquidity import average_daily_volume, build_liquidity
 from finskillbench.panels.market.macro import build_macro, stale
 from finskillbench.panels.market.prices import PriceGrid, build_prices
-from finskillbench.panels.market.regimes import RiskDates, choose_month_ends, choose_risk_dates
+from finskillbench.panels.market.regimes import RiskDates, choose_month_ends, choose_risk_dates, with_own_dates
 from finskillbench.panels.market.returns import JUMP_LIMIT, build_returns, find_jumps, returns_frame
 from finskillbench.panels.market.risk_free import build_risk_free
-from finskillbench.panels.market.sessions import last_full_year, month_end_rows, refuse_short_series
+from finskillbench.panels.market.sessions import (
+    last_full_year,
+    month_end_rows,
+    refuse_short_series,
+    rows_up_to,
+)
 from finskillbench.panels.market.share_counts import ShareCounts, share_counts
 from finskillbench.panels.market.views import Setting, ViewsPanel, build_views
 from finskillbench.panels.report import Jump, PanelReport
@@ -30,8 +35,12 @@ from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.market import MarketData
 
 
-def build_panels(market: MarketData | None, filings: FilingsData | None = None) -> Panels:
+def build_panels(
+    market: MarketData | None, filings: FilingsData | None = None, own_dates: Collection[date] = ()
+) -> Panels:
     """Build every panel from a market, from companies' filings, or from both.
+
+    The last session up to each of `own_dates` is one more risk date, if it has names enough with a year behind them.
 
     Everything dated d is computed from prices, factors and rates up to d and from statements whose period ended
     `REPORTING_LAG_DAYS` or more before d; facts and segments carry the day they were filed.
@@ -41,18 +50,20 @@ def build_panels(market: MarketData | None, filings: FilingsData | None = None) 
     SourceError : naming the symbol, date and remedy, where the data cannot carry a panel.
     """
     fundamentals = build_fundamentals(filings) if filings is not None else FundamentalPanels.empty()
-    return of_filings_alone(fundamentals) if market is None else _with_market(market, fundamentals)
+    return of_filings_alone(fundamentals) if market is None else _with_market(market, fundamentals, own_dates)
 
 
-def _with_market(market: MarketData, fundamentals: FundamentalPanels) -> Panels:
+def _with_market(market: MarketData, fundamentals: FundamentalPanels, own_dates: Collection[date]) -> Panels:
     refuse_short_series(market)
     grid = build_prices(market)
     symbols, sessions = grid.symbols, grid.sessions
     adjusted = grid.fields["adj_close"]
     arrays = build_returns(adjusted)
-    exposures = build_factor_exposures(symbols, sessions, arrays.simple, market.factors, month_end_rows(sessions))
+    rows = sorted({*month_end_rows(sessions), *rows_up_to(sessions, own_dates)})
+    exposures = build_factor_exposures(symbols, sessions, arrays.simple, market.factors, rows)
     counts = share_counts(market.statements, market.splits, symbols)
-    risk, of_month = _dates(grid, arrays.simple, exposures, counts)
+    days, complete = _complete(grid, arrays.simple, exposures, counts, rows)
+    risk, of_month = _dates(sessions, days, complete, own_dates)
     month_ends = tuple(of_month)
     place = {day: row for row, day in enumerate(sessions)}
     members = {place[day]: places for day, places in sorted({**risk.members, **of_month}.items())}
@@ -105,25 +116,33 @@ def _settings(
 
 
 def _dates(
-    grid: PriceGrid, simple: Floats, exposures: pl.DataFrame, counts: Mapping[str, ShareCounts]
+    sessions: tuple[date, ...], days: list[date], complete: Booleans, own_dates: Collection[date]
 ) -> tuple[RiskDates, Mapping[date, NDArray[np.intp]]]:
     """The dates of risk tasks, and the month-ends of portfolio tasks with the places of the names complete on each."""
-    days, complete = _complete(grid, simple, exposures, counts)
-    last_year = last_full_year(grid.sessions)
-    covered = sum(day <= last_year[-1] for day in days)
-    return choose_risk_dates(days, complete, last_year), choose_month_ends(days[:covered], complete[:covered])
+    last_year = last_full_year(sessions)
+    own = {sessions[row] for row in rows_up_to(sessions, own_dates)}
+    ends = {sessions[row] for row in month_end_rows(sessions)}
+    at_end = [place for place, day in enumerate(days) if day in ends]
+    covered = [place for place in at_end if days[place] <= last_year[-1]]
+    risk = choose_risk_dates([days[place] for place in at_end], complete[at_end], last_year)
+    of_month = choose_month_ends([days[place] for place in covered], complete[covered])
+    return with_own_dates(risk, {day: complete[at] for at, day in enumerate(days) if day in own}), of_month
 
 
 def _complete(
-    grid: PriceGrid, simple: Floats, exposures: pl.DataFrame, counts: Mapping[str, ShareCounts]
+    grid: PriceGrid,
+    simple: Floats,
+    exposures: pl.DataFrame,
+    counts: Mapping[str, ShareCounts],
+    rows: Sequence[int],
 ) -> tuple[list[date], Booleans]:
-    """The month-ends with a year behind them, and which names (n,) have on each of them all that a task may need.
+    """The sessions of `rows` with a year behind them, and which names (n,) have on each all that a task may need.
 
     That is 252 returns, betas, a close, traded volume and known shares.
     """
     symbols, sessions = grid.symbols, grid.sessions
     close, volume = grid.fields["close"], grid.fields["volume"]
-    rows = [row for row in month_end_rows(sessions) if row >= WINDOW]
+    rows = [row for row in rows if row >= WINDOW]
     complete = np.empty((len(rows), len(symbols)), dtype=np.bool_)
     for at, row in enumerate(rows):
         complete[at] = (

@@ -151,3 +151,134 @@ OF_SCENARIOS = [
     Mistake('"credit_spread_change_bp": 150.0', '"value_change_pct": 5.0', "technology_change_pct: is missing"),
     Mistake(SCENARIO, "{}", 'line 1: hypothetical: is empty; add a scenario, or "extends": true to keep'),
 ]
+
+WEIGHTS = """date,symbol,weight,nav,mandate
+2024-03-28,AAA,0.5,2500000,core
+2024-03-28,BBB,0.3,,
+2024-03-28,CCC,0.15,,
+2024-03-28,CASH,0.05,,
+"""
+QUANTITIES = """date,symbol,quantity
+2024-03-28,AAA,1000
+2024-03-28,BBB,-250.5
+2024-03-28,CCC,40000
+2024-03-28,CASH,125000
+"""
+
+OF_WEIGHTS = [
+    Mistake("0.5,", "50,", "line 2: weight: those of 2024-03-28 sum to 50.5, not 1; correct them"),
+    Mistake("0.05,,", "0.02,,", "line 2: weight: those of 2024-03-28 sum to 0.97, not 1; correct them"),
+    Mistake("2024-03-28,CASH,0.05,,\n", "", "line 2: weight: those of 2024-03-28 sum to 0.95, not 1; add a row CASH"),
+    Mistake("0.15,", "15%,", "line 4: weight: is '15%'; write a fraction, 0.05 for 5 %"),
+    Mistake("0.15,", '"0,15",', "line 4: weight: is '0,15'; write a decimal point"),
+    Mistake("0.15,", "0,15,", "line 4: 6 fields where the header names 5; write numbers without commas"),
+    Mistake("0.15,", "(0.15),", "line 4: weight: is '(0.15)'; write a short position with a minus sign"),
+    Mistake("0.15,", "n/a,", "line 4: weight: is 'n/a', not a number; correct it"),
+    Mistake("0.15,", "nan,", "line 4: weight: is 'nan', not a number; correct it"),
+    Mistake("0.15,", "1e400,", "line 4: weight: is '1e400', not a number; correct it"),
+    Mistake("0.15,", ",", "line 4: weight: is empty; write the number, or delete the row"),
+    Mistake(",0.15,,", ",0.15", "line 4: 3 fields where the header names 5"),
+    Mistake("CASH,0.05", "CASH,-0.05", "line 5: weight: cash is -0.05; a book owes no cash; correct it"),
+    Mistake("28,BBB", "28,AAA", "line 3: symbol: AAA is in line 2 of 2024-03-28 too; add the two up in one row"),
+    Mistake("28,BBB", "28,", "line 3: symbol: is empty; write a ticker, or CASH"),
+    Mistake("28,BBB", "28,US0378331005 EQ", "line 3: symbol: is 'US0378331005 EQ'; write a ticker, or CASH"),
+    Mistake("2024-03-28,BBB", "28.03.2024,BBB", "line 3: date: is '28.03.2024'; write YYYY-MM-DD"),
+    Mistake("2024-03-28,BBB", "03/28/2024,BBB", "line 3: date: is '03/28/2024'; write YYYY-MM-DD"),
+    Mistake("2024-03-28,BBB", "45379,BBB", "line 3: date: is '45379'; write YYYY-MM-DD"),
+    Mistake("2024-03-28,BBB", "2024-02-30,BBB", "line 3: date: there is no 2024-02-30; correct it"),
+    Mistake("2024-03-28,BBB", ",BBB", "line 3: date: is empty; write YYYY-MM-DD"),
+    Mistake("2500000", '"2,500,000"', "line 2: nav: is '2,500,000'; write it without thousands separators"),
+    Mistake("2500000", "2.5", "line 2: nav: is 2.5; write US dollars, 10,000 at least, without separators"),
+    Mistake("BBB,0.3,,", "BBB,0.3,3000000,", "line 3: nav: is '3000000', and '2500000' in line 2 of 2024-03-28"),
+    Mistake("BBB,0.3,,", "BBB,0.3,,other", "line 3: mandate: is 'other', and 'core' in line 2 of 2024-03-28"),
+    Mistake("date,", "Datum,", "line 1: 'datum' is an unknown column; call it date, or remove it"),
+    Mistake("weight,", "weights,", "line 1: 'weights' is an unknown column; call it weight, or remove it"),
+    Mistake("symbol,", "isin,", "line 1: there is no column symbol; name the columns date, symbol, weight"),
+    Mistake("nav,", "weight,", "line 1: the column weight is given twice; keep one of them"),
+    Mistake("nav,", "quantity,", "line 1: there are both weights and quantities; keep one of the two columns"),
+    Mistake(WEIGHTS, WEIGHTS.replace(",", ";"), "line 1: fields are separated by semicolons; save as CSV with commas"),
+    Mistake(WEIGHTS, WEIGHTS.replace(",", "\t"), "line 1: fields are separated by tabs; save as CSV with commas"),
+    Mistake(
+        WEIGHTS, WEIGHTS.split("\n", 1)[1], "line 1: there is no column date; name the columns date, symbol, weight"
+    ),
+    Mistake(WEIGHTS, WEIGHTS.split("\n", 1)[0], "line 2: no rows under the header; add the holdings"),
+    Mistake(WEIGHTS, "\n", "line 1: the file is empty; fill it, or remove it to keep what is built in"),
+    Mistake(
+        WEIGHTS,
+        "date,symbol,weight\n2024-03-28,AAA,50\n2024-03-28,BBB,30\n2024-03-28,CCC,20\n",
+        "line 2: weight: those of 2024-03-28 sum to 100; write fractions, 0.05 for 5 %",
+    ),
+    Mistake(
+        WEIGHTS,
+        "date,symbol,weight\n2024-03-28,AAA,0.5\n2024-03-28,BBB,0.5\n",
+        "line 2: 2024-03-28 has 2 holdings; a book has 3 at least",
+    ),
+]
+
+OF_QUANTITIES = [
+    Mistake("40000", '"40,000"', "line 4: quantity: is '40,000'; write it without thousands separators"),
+    Mistake("40000", "40 000", "line 4: quantity: is '40 000'; write it without thousands separators"),
+    Mistake("40000", "40'000", 'line 4: quantity: is "40\'000"; write it without thousands separators'),
+    Mistake("40000", "1e14", "line 4: quantity: is '1e14', not a number; correct it"),
+    Mistake("125000", "-125000", "line 5: quantity: cash is -125000; a book owes no cash; correct it"),
+    Mistake("quantity\n", "quantity,nav\n", "line 1: quantities and their prices say the NAV; remove the column nav"),
+    Mistake("quantity\n", "shares\n", "line 1: 'shares' is an unknown column; call it one of date, symbol, weight,"),
+]
+
+TIERS = """{
+  "extends": true,
+  "tiers": {
+    "hard": {
+      "max_weight": 0.08, "sector_cap": 0.2, "min_names": 15, "max_names": 30,
+      "max_turnover": 0.25, "max_tracking_error": 0.05, "neutral_factors": ["smb", "hml"],
+      "risk_aversion": 0.75, "legacy_turnover": [0.08, 0.15], "listed": 0.8
+    }
+  }
+}
+"""
+
+OF_TIERS = [
+    Mistake('"max_weight": 0.08', '"max_weight": 8', "line 5: tiers.hard.max_weight: is 8, not from 0.01 to 1"),
+    Mistake('"sector_cap": 0.2, ', "", "line 4: tiers.hard.sector_cap: is missing; add it"),
+    Mistake('"sector_cap"', '"sector_caps"', "line 5: tiers.hard.sector_caps: is an unknown field; write sector_cap"),
+    Mistake('"hard"', '"extreme"', "line 4: tiers.extreme: is an unknown field; remove it, or correct its name"),
+    Mistake('"min_names": 15', '"min_names": 35', "line 5: tiers.hard.min_names: is more than max_names, 30; exchange"),
+    Mistake("[0.08, 0.15]", "[0.15, 0.08]", "line 7: tiers.hard.legacy_turnover: is no range; write the two ends"),
+    Mistake('"smb", "hml"', '"smb", "smb"', "line 6: tiers.hard.neutral_factors: names a factor twice; name each once"),
+    Mistake('"smb", "hml"', '"momentum"', """line 6: tiers.hard.neutral_factors[0]: is "momentum"; choose 'mkt_rf',"""),
+    Mistake('"max_turnover": 0.25', '"max_turnover": null', "line 6: tiers.hard.max_turnover: is null; give a limit"),
+    Mistake('  "extends": true,\n', "", 'tiers.easy: is missing; add it, or "extends": true to keep the built-in one'),
+    Mistake('"listed": 0.8', '"listed": 80', "line 7: tiers.hard.listed: is 80, not from 0.2 to 1; write a share"),
+]
+
+TEXTS = """{
+  "extends": true,
+  "openings": ["A family trust hires the desk."],
+  "objectives": {"min_variance": ["The lowest volatility is asked for."]},
+  "limits": {
+    "max_weight": ["House policy allows {x} in a single name at most."],
+    "excluded_sectors": ["The deed excludes {sectors}."]
+  },
+  "barred": ["The house does not sell short."],
+  "allowed": ["The trust may sell short."],
+  "asides": ["USD {n} million are managed so far."]
+}
+"""
+
+OF_TEXTS = [
+    Mistake("allows {x} in", "wants at least {x} in", "line 6: limits.max_weight[0]: is not read as it is meant (m"),
+    Mistake("{x} in a single name", "{y} in a single name", "line 6: limits.max_weight[0]: has braces that cannot be"),
+    Mistake("{x} in a single name at most", "little in a name", "max_weight[0]: is not read as it is meant (max_w"),
+    Mistake("{x} in a single name", "{x in a single name", "line 6: limits.max_weight[0]: has braces that"),
+    Mistake("at most.", "at most", "line 6: limits.max_weight[0]: does not end with a full stop; end it with one"),
+    Mistake("max_weight", "max_weights", "line 6: limits.max_weights: is an unknown field; write max_weight"),
+    Mistake("min_variance", "least_risk", "line 4: objectives.least_risk: is an unknown field; remove it"),
+    Mistake("lowest volatility", "best portfolio", "line 4: objectives.min_variance[0]: is not read as it is meant"),
+    Mistake("excludes", "dislikes", "line 7: limits.excluded_sectors[0]: is not read as it is meant (sector_limits)"),
+    Mistake("does not sell short", "may sell short", "line 9: barred[0]: is not read as it is meant (long_only)"),
+    Mistake("may sell short", "is free in all", "line 10: allowed[0]: is not read as it is meant (long_only)"),
+    Mistake("USD {n} million are managed so far", "At most {x} in a name", "line 11: asides[0]: is not read as it is"),
+    Mistake("hires the desk", "caps names at 5%", "line 3: openings[0]: is not read as it is meant (max_weight)"),
+    Mistake('["A family', '[7, "A family', "line 3: openings[0]: is 7, not text in quotes; correct it"),
+    Mistake('  "extends": true,\n', "", 'limits.min_weight: has no sentence; add one, or "extends": true to keep the'),
+]

@@ -6,10 +6,24 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.domains.own.mistakes import MANDATE, OF_MANDATES, OF_SCENARIOS, SCENARIO, Mistake
+from tests.domains.own.mistakes import (
+    MANDATE,
+    OF_MANDATES,
+    OF_SCENARIOS,
+    OF_TEXTS,
+    OF_TIERS,
+    SCENARIO,
+    TEXTS,
+    TIERS,
+    Mistake,
+)
 
 from finskillbench.domains import catalog_files
 from finskillbench.domains.catalog import Catalog, read_catalog_folder
+from finskillbench.domains.portfolio.objects.settings import read_settings
+from finskillbench.domains.portfolio.own.texts import words_in
+from finskillbench.domains.portfolio.own.tiers import settings_in
+from finskillbench.domains.portfolio.tool_use.mandates import words
 from finskillbench.domains.risk.catalogs import mandate_catalog, scenario_catalog
 from finskillbench.domains.risk.own.mandates import MANDATES, mandates_in
 from finskillbench.domains.risk.own.scenarios import SCENARIOS, scenarios_in
@@ -39,6 +53,33 @@ def refused(tmp_path: Path, name: str, text: str, mistake: Mistake) -> None:
 @pytest.mark.parametrize("mistake", OF_MANDATES, ids=lambda one: one.told[:60])
 def test_a_mistake_in_mandates_is_told(mistake: Mistake, tmp_path: Path) -> None:
     refused(tmp_path, "mandates", MANDATE, mistake)
+
+
+@pytest.mark.parametrize("mistake", OF_TIERS, ids=lambda one: one.told[:60])
+def test_a_mistake_in_tiers_is_told(mistake: Mistake, tmp_path: Path) -> None:
+    refused(tmp_path, "tiers", TIERS, mistake)
+
+
+@pytest.mark.parametrize("mistake", OF_TEXTS, ids=lambda one: one.told[:60])
+def test_a_mistake_in_texts_is_told(mistake: Mistake, tmp_path: Path) -> None:
+    refused(tmp_path, "texts", TEXTS, mistake)
+
+
+def test_tiers_and_texts_are_added_or_replaced(tmp_path: Path) -> None:
+    catalog = read(tmp_path, tiers=TIERS, texts=TEXTS)
+    settings, built_in = settings_in(catalog), read_settings()
+    assert settings["tiers"]["hard"]["sector_cap"] == 0.2
+    assert settings["tiers"]["hard"]["legacy_turnover"] == (0.08, 0.15)
+    assert (settings["tiers"]["easy"], list(settings)) == (built_in["tiers"]["easy"], list(built_in))
+    said, before = words_in(catalog), words()
+    assert said["limits"]["max_weight"] == [
+        *before["limits"]["max_weight"],
+        json.loads(TEXTS)["limits"]["max_weight"][0],
+    ]
+    assert said["limits"]["min_names"] == before["limits"]["min_names"]
+    assert len(said["openings"]) == len(before["openings"]) + 1
+    short = {**before, "asides": ["The account holds USD {n} million."]}
+    assert words_in(read(tmp_path, texts=json.dumps(short)))["asides"] == short["asides"]
 
 
 @pytest.mark.parametrize("mistake", OF_SCENARIOS, ids=lambda one: one.told[:60])
@@ -126,7 +167,9 @@ def test_what_the_command_writes_as_an_example_is_what_is_built_in(tmp_path: Pat
         catalog
     )["mandates"]
     assert scenarios_in(catalog) == scenario_catalog()
-    assert set(catalog.said) == {kind.name for kind in catalog_files()}
+    assert set(catalog.said) == {kind.name for kind in catalog_files() if kind.example()}
+    assert words_in(catalog) == words()
+    assert settings_in(catalog) == read_settings()
 
 
 def test_scenarios_are_added_or_replaced_by_their_ids(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.entries import NO_ARGUMENTS, Entry
-from finskillbench.runs.plan.asked import asked_by
 from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.plan.items import Item, make_plan
 from finskillbench.runs.store.files import file_name
@@ -35,16 +34,6 @@ def test_items_are_every_combination_in_order(edition) -> None:
     assert plan == make_plan(edition.episodes(), [Entry("b"), Entry("a/x")], ARMS[::-1], limit=1, epochs=2)
 
 
-def test_a_condition_may_have_a_limit_of_its_own(edition) -> None:
-    """As the paper ran its second harness: fewer episodes without skills."""
-    plan = make_plan(edition.episodes(), [Entry("a")], ARMS, limit=2, limits={"no_skill": 1})
-    tasks = {arm: [item.task_id for item in plan.items if item.condition == arm] for arm in ARMS}
-    assert tasks["no_skill"] == ["pc_uncon_000", "pc_infeas_000"]
-    assert tasks["curated"] == ["pc_uncon_000", "pc_uncon_001", "pc_infeas_000", "pc_infeas_001"]
-    assert [episode.task_id for episode in plan.episodes] == tasks["curated"]
-    assert sum(len(each.items()) for each in asked_by(plan)) == len(plan.items) == 6
-
-
 @pytest.mark.parametrize(
     ("models", "conditions", "more", "words"),
     [
@@ -55,8 +44,6 @@ def test_a_condition_may_have_a_limit_of_its_own(edition) -> None:
         (["Model", "model"], ARMS, {}, "would share a file name"),
         (["a"], ARMS, {"limit": 0}, "limit is 0"),
         (["a"], ARMS, {"epochs": 0}, "epochs is 0"),
-        (["a"], ARMS, {"limits": {"no_skill": 0}}, "limit is 0"),
-        (["a"], ARMS, {"limits": {"inline": 1}}, "a limit for 'inline', which is none of the conditions"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(edition, models, conditions, more, words: str) -> None:

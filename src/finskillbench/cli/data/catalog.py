@@ -12,7 +12,7 @@ EXAMPLE = (
 
 
 def catalog(out: NewFolder) -> None:
-    """Write the built-in mandates, scenarios, tiers and texts, and an example of a book, to edit and build from."""
+    """Write the built-in mandates, scenarios, tiers and texts, to edit and build from with `data build --catalog`."""
     from finskillbench.domains import catalog_files
     from finskillbench.edition.store import new_folder
 

@@ -17,6 +17,8 @@ from finskillbench.domains.portfolio import (
 from finskillbench.domains.portfolio.audits import labels, recheck
 from finskillbench.domains.portfolio.checks import basis, economics, panels, tasks, views
 from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare
+from finskillbench.domains.portfolio.own.texts import TEXTS
+from finskillbench.domains.portfolio.own.tiers import TIERS
 from finskillbench.domains.portfolio.released import RELEASED
 
 
@@ -55,6 +57,7 @@ DOMAIN = Domain(
         "economics": economics.economics,
     },
     parameters=_parameters,
+    catalog=(TIERS, TEXTS),
     warm_up="finskillbench.engines.portfolio.warm_up:solve_small",
     released=RELEASED,
 )

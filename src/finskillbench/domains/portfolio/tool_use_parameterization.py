@@ -14,8 +14,9 @@ from finskillbench.domains.portfolio.audits.ladders import tool_use as ladders
 from finskillbench.domains.portfolio.definitions import SKILL
 from finskillbench.domains.portfolio.inputs import ToolUseInput
 from finskillbench.domains.portfolio.objects import PortfolioObjects
+from finskillbench.domains.portfolio.own.texts import words_in
 from finskillbench.domains.portfolio.tool_use.call import agreement, effective_parameters, merit
-from finskillbench.domains.portfolio.tool_use.mandates import DEMANDS, Universe, Words, compose, words
+from finskillbench.domains.portfolio.tool_use.mandates import DEMANDS, Universe, Words, compose
 from finskillbench.engines.portfolio.mandate_text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
@@ -56,7 +57,7 @@ class ToolUseParameterization(Answer):
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """40 mandates, each of a template of its own: objectives and difficulties in turn, the rest drawn."""
-    vocabulary, count = words(), objects.settings["episodes_per_subtask"]
+    vocabulary, count = words_in(context.catalog), objects.settings["episodes_per_subtask"]
     order = context.generator(NAME, "order").permutation(count).tolist()
     templates: set[str] = set()
     return [_task(context, objects, vocabulary, place, index, templates) for place, index in enumerate(order)]

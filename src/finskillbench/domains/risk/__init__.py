@@ -14,6 +14,7 @@ from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.checks import data
 from finskillbench.domains.risk.checks import objects as object_checks
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
+from finskillbench.domains.risk.own.books import BOOKS
 from finskillbench.domains.risk.own.mandates import MANDATES
 from finskillbench.domains.risk.own.scenarios import SCENARIOS
 from finskillbench.domains.risk.released import RELEASED
@@ -30,6 +31,7 @@ def _parameters(prepared: RiskObjects) -> dict[str, Any]:
         "mandates": prepared.mandates,
         "scenarios": prepared.scenario_catalog,
         "risk_pools": prepared.pool_sizes,
+        **prepared.own.parameters,
     }
 
 
@@ -71,6 +73,6 @@ DOMAIN: Domain[RiskObjects] = Domain(
         "economics": _economics,
     },
     parameters=_parameters,
-    catalog=(MANDATES, SCENARIOS),
+    catalog=(MANDATES, SCENARIOS, BOOKS),
     released=RELEASED,
 )

@@ -15,7 +15,8 @@ from finskillbench.domains.risk.audits import exploits
 from finskillbench.domains.risk.audits.ladders.constraint_monitoring import ladder
 from finskillbench.domains.risk.inputs import MonitoringInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
-from finskillbench.domains.risk.objects.monitoring import MODEL_BASED, MonitoringPair
+from finskillbench.domains.risk.objects.monitoring import GREY_BAND, MODEL_BASED, MonitoringPair
+from finskillbench.domains.risk.own.pools import left_out
 from finskillbench.domains.risk.second import monitored, monitoring_answer
 from finskillbench.domains.risk.shared import (
     CONVENTIONS,
@@ -314,9 +315,11 @@ def _by_type(source: JsonObject) -> dict[str, Sequence[str | None]]:
 
 
 def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
-    """The pairs that were drawn to be monitored: each kind of limit is broken as often as kept, a quarter comply."""
-    del context
-    return [_task(pair) for pair in objects.monitored]
+    """A user's books; the pairs that were drawn: each kind of limit is broken as often as kept, a quarter comply."""
+    own = [pair for pair in objects.own.monitored if pair.margin >= GREY_BAND]
+    why = "a status hangs on rounding"
+    context.notes.extend(left_out(NAME, objects.own.books, [pair.case for pair in own], why))
+    return [_task(pair) for pair in (*own, *objects.monitored)]
 
 
 def _task(pair: MonitoringPair) -> Task:

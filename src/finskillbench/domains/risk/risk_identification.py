@@ -21,6 +21,7 @@ from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import IdentificationInput
 from finskillbench.domains.risk.objects.construct import ListedPortfolio, RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
+from finskillbench.domains.risk.own.pools import left_out
 from finskillbench.domains.risk.shared import (
     BENCHMARK,
     PLANTED,
@@ -42,6 +43,7 @@ from finskillbench.engines.risk.exposures import (
     PORTFOLIO,
     ExposureType,
     candidates,
+    ranked,
 )
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, required
 from finskillbench.engines.risk.report import exposure_list
@@ -248,10 +250,14 @@ def _ratio(gains: Sequence[float], ideal: Sequence[float]) -> float:
 
 
 def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
-    """Portfolios drawn by type, regime, difficulty, length of their list, its top and the types in it."""
+    """A user's books; portfolios drawn by type, regime, difficulty, length of their list, its top, the types in it."""
+    books = [ListedPortfolio(case, ranked(case.portfolio, case.market)) for case in objects.own.books]
+    own = [item for item in books if _clear(item)]
+    why = "fewer than two risks are material, or one is by rounding"
+    context.notes.extend(left_out(NAME, objects.own.books, [item.case for item in own], why))
     items = [item for item in objects.identification if _clear(item)]
     tasks = drawn(items, _traits, EPISODES, context.generator(NAME, "draw"), _task)
-    return shuffled(tasks, context.generator(NAME, "order"))
+    return [*map(_task, own), *shuffled(tasks, context.generator(NAME, "order"))]
 
 
 def _clear(item: ListedPortfolio) -> bool:

@@ -20,6 +20,7 @@ from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import RemediationInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.remediation import RemediationPair
+from finskillbench.domains.risk.own.pools import left_out
 from finskillbench.domains.risk.remediation.proof import examine
 from finskillbench.domains.risk.remediation.scoring import REMEDIATION, certified, paper, strict
 from finskillbench.domains.risk.second import monitored_after
@@ -76,12 +77,16 @@ class RiskRemediation(Answer):
 
 
 def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
-    """Certified pairs: `BEYOND` of the episodes cannot be mended within the month's turnover, the others can.
+    """A user's books, and certified pairs: `BEYOND` cannot be mended within the month's turnover, the others can.
 
     Drawn by tier, portfolio type, regime and mandate. Of the mendable ones `LIMITED` have a turnover limit, and
     all but `UNMODELLED` take a risk model, betas or the concentration to be mended. What a market does not have enough
     of is made up for by the other mendable ones.
     """
+    own = [(task, pair) for pair in objects.own.remediation if _robust(task := _task(pair), pair)]
+    broken = [pair.case for pair in objects.own.remediation]
+    why = "the roundings of its cure add up to a breach"
+    context.notes.extend(left_out(NAME, broken, [pair.case for _, pair in own], why))
     pool = [pair for pair in objects.remediation if pair.discriminates]
     pairs: list[RemediationPair] = []
     tasks: list[Task] = []
@@ -102,7 +107,7 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     draw("limited", BEYOND + LIMITED - len(pairs), lambda pair: pair.group == (True, True) and pair.modelled is True)
     draw("unlimited", EPISODES - len(pairs), lambda pair: pair.group == (True, False) and pair.modelled is True)
     draw("any", EPISODES - len(pairs), lambda pair: pair.remedy.compliant)
-    return shuffled(tasks, context.generator(NAME, "order"))
+    return [*(task for task, _ in own), *shuffled(tasks, context.generator(NAME, "order"))]
 
 
 def _traits(pair: RemediationPair) -> tuple[str, ...]:

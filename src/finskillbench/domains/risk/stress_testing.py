@@ -193,10 +193,10 @@ def _by_sector(source: JsonObject) -> dict[str, float]:
 
 
 def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
-    """Portfolios under scenarios, drawn by scenario, difficulty, type and regime, none with a P&L near zero."""
+    """A user's books; then pairs, drawn by scenario, difficulty, type, regime; none with a P&L near 0."""
     pool = [pair for pair in objects.stress if pair.large_enough]
     tasks = drawn(pool, _traits, EPISODES, context.generator(NAME, "draw"), _task)
-    return shuffled(tasks, context.generator(NAME, "order"))
+    return [*map(_task, objects.own.stress), *shuffled(tasks, context.generator(NAME, "order"))]
 
 
 def _traits(pair: StressPair) -> tuple[str, ...]:

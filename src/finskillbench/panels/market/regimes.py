@@ -18,6 +18,8 @@ REGIMES: Mapping[str, tuple[date, date]] = {
     "2022_tightening": (date(2022, 1, 1), date(2022, 10, 31)),
     "2023_24_rebound": (date(2023, 1, 1), date(2024, 12, 31)),
 }
+OWN = "own"
+"""The regime of a date that a user's books are of, and no other task is."""
 NORMAL = "normal"
 """Every other month-end, and all of the last full year, whatever it was like: it comes after all there is to replay."""
 DATES_PER_REGIME = 8
@@ -71,6 +73,17 @@ def choose_risk_dates(days: Sequence[date], complete: Booleans, last_year: Seque
         members={day: np.flatnonzero(complete[place[day]]) for day in ordered},
         notes=tuple(notes),
     )
+
+
+def with_own_dates(dates: RiskDates, own: Mapping[date, Booleans]) -> RiskDates:
+    """The risk dates and those of a user's books, given with the names (n,) complete on each, that have enough."""
+    fit = {
+        day: np.flatnonzero(complete)
+        for day, complete in own.items()
+        if day not in dates.regimes and complete.sum() >= _least(len(complete))
+    }
+    regimes = {**dates.regimes, **dict.fromkeys(fit, OWN)}
+    return RiskDates(dict(sorted(regimes.items())), {**dates.members, **fit}, dates.notes)
 
 
 def choose_month_ends(days: Sequence[date], complete: Booleans) -> Mapping[date, NDArray[np.intp]]:

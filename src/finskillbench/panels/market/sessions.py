@@ -1,6 +1,7 @@
 """Which days are sessions and which sessions end a month, decided from the past and the present only."""
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from itertools import pairwise
 
@@ -75,6 +76,11 @@ def refuse_short_series(market: MarketData) -> None:
             f"(which run to {days[-1]}): {series} from {last + timedelta(days=1)} to {end} are missing",
             remedy=f"download a newer file, or end all prices before {end}",
         )
+
+
+def rows_up_to(sessions: Sequence[date], days: Iterable[date]) -> list[int]:
+    """Places of the last session up to each day, increasing; of none before the first session or after the last."""
+    return sorted({bisect_right(sessions, day) - 1 for day in days if sessions[0] <= day <= sessions[-1]})
 
 
 def month_end_rows(sessions: Sequence[date]) -> list[int]:

@@ -90,7 +90,7 @@ def make_record(
         edition_digest=edition.digest,
         edition_path=str(edition.path),
         mounts=mounts,
-        asked=joined(asked_by(plan), places),
+        asked=(asked_by(plan),),
         places=places,
         sandbox=sandbox,
         interpreters=interpreters,

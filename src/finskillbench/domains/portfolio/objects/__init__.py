@@ -8,8 +8,9 @@ from datetime import date
 
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
-from finskillbench.domains.portfolio.objects.settings import Settings, read_settings
+from finskillbench.domains.portfolio.objects.settings import Settings
 from finskillbench.domains.portfolio.objects.tiers import Tier, tier_at
+from finskillbench.domains.portfolio.own.tiers import settings_in
 
 __all__ = ["MonthEnd", "PortfolioObjects", "Tier", "month_ends", "prepare"]
 
@@ -34,7 +35,7 @@ def prepare(context: BuildContext) -> PortfolioObjects:
     ------
     SourceError : no portfolio can keep a tier at a month-end.
     """
-    settings = read_settings()
+    settings = settings_in(context.catalog)
     months = month_ends(context, settings)
     tiers = {
         (name, month.as_of): tier_at(context, settings, name, month) for name in settings["tiers"] for month in months

@@ -89,14 +89,21 @@ def compose(
     if objective is Objective.MAX_SHARPE:
         call["risk_aversion"] = int(rng.integers(3, 20)) / 2
         aim = aim.format(x=f"{call['risk_aversion']:g}")
-    sentences = [_DRAWS[kind](limits, universe, vocabulary["limits"][kind], rng) for kind in kinds]
+    sentences = [stated(kind, vocabulary["limits"][kind], limits, universe, rng) for kind in kinds]
     sentences.append(_pick(vocabulary["allowed" if short else "barred"], rng))
     if difficulty != "easy":
-        sentences.append(_aside(vocabulary, universe, rng))
+        sentences.append(_aside(vocabulary["asides"], universe, rng))
     body = [aim, *_drawn(sentences, len(sentences), rng)]
     text = " ".join((_pick(vocabulary["openings"], rng), *body))
     template = ", ".join((objective.value, *sorted(kinds), *(["short"] if short else [])))
     return Mandate(text, {**call, "constraints": limits}, template)
+
+
+def stated(
+    kind: str, sentences: Sequence[str], limits: dict[str, Any], universe: Universe, rng: np.random.Generator
+) -> str:
+    """What one of some sentences says of a limit drawn for it, which `limits` takes in; an aside limits nothing."""
+    return _aside(sentences, universe, rng) if kind == "asides" else _DRAWS[kind](limits, universe, sentences, rng)
 
 
 def _kinds(vocabulary: Words, count: int, universe: Universe, rng: np.random.Generator, *, short: bool) -> list[str]:
@@ -123,10 +130,10 @@ def _pick(sentences: Sequence[str], rng: np.random.Generator) -> str:
     return sentences[int(rng.integers(len(sentences)))]
 
 
-def _aside(vocabulary: Words, universe: Universe, rng: np.random.Generator) -> str:
+def _aside(sentences: Sequence[str], universe: Universe, rng: np.random.Generator) -> str:
     share, error = _share(25 * int(rng.integers(16, 60)), rng), _rate(25 * int(rng.integers(4, 25)), rng)
     held, money = int(rng.integers(universe.size // 2, universe.size)), 10 * int(rng.integers(5, 90))
-    return _pick(vocabulary["asides"], rng).format(x=share, te=error, n=money, k=held)
+    return _pick(sentences, rng).format(x=share, te=error, n=money, k=held)
 
 
 def _share(basis_points: int, rng: np.random.Generator) -> str:

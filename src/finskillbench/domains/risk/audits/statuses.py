@@ -8,6 +8,7 @@ from datetime import date
 from typing import cast
 
 from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.risk.checks.data import drawn
 from finskillbench.domains.risk.inputs import ConstraintInput, MonitoringInput
 from finskillbench.domains.risk.own.mandates import own_mandates
 from finskillbench.domains.risk.second import measured
@@ -91,7 +92,7 @@ def _statuses(subject: Subject, findings: Findings) -> None:
     statuses: dict[str, Counter[str]] = defaultdict(Counter)
     near: dict[str, list[float]] = defaultdict(list)
     compliant: list[bool] = []
-    for episode in subject.of("constraint_monitoring"):
+    for episode in drawn(subject, subject.of("constraint_monitoring")):
         with examining(episode.task_id, findings):
             task_input = cast("MonitoringInput", subject.input_of(episode))
             compliant.append(bool(subject.edition.truth(episode.task_id).expected_output["overall_compliant"]))

@@ -17,6 +17,7 @@ from finskillbench.domains.market import best_shift, nyse, simple_returns
 from finskillbench.domains.risk.catalogs import mandate_catalog
 from finskillbench.domains.risk.inputs import HoldingsInput
 from finskillbench.domains.risk.objects.recipes import TYPES
+from finskillbench.domains.risk.own.books import own_books
 from finskillbench.domains.risk.second import FACTORS, turnover, weights
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
@@ -46,6 +47,12 @@ def planted(subject: Subject, episode: Episode, fact: str) -> str:
     return str(subject.edition.truth(episode.task_id).verification.get(fact))
 
 
+def drawn(subject: Subject, episodes: Sequence[Episode]) -> list[Episode]:
+    """The episodes of drawn portfolios: a user's own books are not ours to choose, and no balance is asked of them."""
+    own = own_books(subject.edition.manifest)
+    return [episode for episode in episodes if episode.input["portfolio"]["portfolio_id"] not in own]
+
+
 def _known(subject: Subject) -> bool:
     return subject.edition.has_truth or not subject.built
 
@@ -68,9 +75,9 @@ def coverage(subject: Subject, findings: Findings) -> None:
 
 def _check_planted(subject: Subject, findings: Findings) -> None:
     """Types and regimes of each subtask, as the truth tells them."""
-    regimes = {planted(subject, episode, "regime") for episode in subject.episodes}
+    regimes = {planted(subject, episode, "regime") for episode in drawn(subject, subject.episodes)}
     for subtask in subject.domain.subtasks:
-        episodes = subject.of(subtask.name)
+        episodes = drawn(subject, subject.of(subtask.name))
         types = Counter(planted(subject, episode, "portfolio_type") for episode in episodes)
         own = {planted(subject, episode, "regime") for episode in episodes}
         _check_stratum(subtask.name, "portfolio types", len(types), len(TYPES), len(episodes), findings)
@@ -88,7 +95,7 @@ def _check_stratum(where: str, name: str, found: int, wanted: int, episodes: int
 def _check_verdicts(subject: Subject, findings: Findings) -> None:
     verdicts: dict[str, list[bool]] = {"statuses": [], "overall_compliant": [], "post_trade_compliant": []}
     losses: list[bool] = []
-    for episode in subject.episodes:
+    for episode in drawn(subject, subject.episodes):
         with examining(episode.task_id, findings):
             label = subject.edition.truth(episode.task_id).expected_output
             if episode.sub_task == "constraint_monitoring":
@@ -127,7 +134,7 @@ def dates(subject: Subject, findings: Findings) -> None:
         elif _known(subject) and (told := planted(subject, episode, "regime")) != panels.regimes[day]:
             findings.fail(episode.task_id, f"is of {panels.regimes[day]}, not of {told}")
     for subtask in subject.domain.subtasks:
-        seen = Counter(episode.as_of_date for episode in subject.of(subtask.name))
+        seen = Counter(episode.as_of_date for episode in drawn(subject, subject.of(subtask.name)))
         if seen.total() >= _PER_STRATUM * len(TYPES):
             day, count = seen.most_common(1)[0]
             findings.expect(
@@ -320,7 +327,7 @@ def portfolios(subject: Subject, findings: Findings) -> None:
     seen: dict[tuple[str, date], tuple[str, Any]] = {}
     for episode in subject.episodes:
         with examining(episode.task_id, findings, fatal=subject.built):
-            _check_portfolio(episode, findings)
+            _check_portfolio(episode, findings, own=not drawn(subject, [episode]))
             portfolio = episode.input["portfolio"]
             identity = str(portfolio["portfolio_id"])
             first = seen.setdefault((identity, episode.as_of_date), (episode.task_id, portfolio))
@@ -328,7 +335,7 @@ def portfolios(subject: Subject, findings: Findings) -> None:
     findings.figures |= {"portfolios": len(seen), "episodes": len(subject.episodes)}
 
 
-def _check_portfolio(episode: Episode, findings: Findings) -> None:
+def _check_portfolio(episode: Episode, findings: Findings, *, own: bool) -> None:
     task_input, where = cast("HoldingsInput", episode.input), episode.task_id
     portfolio, owned = task_input["portfolio"], weights(task_input)
     traded: Mapping[str, float] = portfolio.get("trades_this_month") or {}
@@ -344,4 +351,4 @@ def _check_portfolio(episode: Episode, findings: Findings) -> None:
     findings.widest("largest_weight", max(map(abs, owned.values()), default=0.0))
     findings.widest("largest_traded", turnover(traded.values()))
     telling = [kind for kind in TYPES if kind in str(portfolio["portfolio_id"])]
-    findings.expect(not telling, where, f"its id tells that it is {', '.join(telling)}")
+    findings.expect(own or not telling, where, f"its id tells that it is {', '.join(telling)}")

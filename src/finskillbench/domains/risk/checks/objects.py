@@ -13,8 +13,9 @@ import polars as pl
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.examination import Subject, examining
 from finskillbench.domains.risk.catalogs import scenario_catalog
-from finskillbench.domains.risk.checks.data import capped, planted, replay_window
+from finskillbench.domains.risk.checks.data import capped, drawn, planted, replay_window
 from finskillbench.domains.risk.inputs import MonitoringInput, PortfolioInput, ScenarioInput, StressInput
+from finskillbench.domains.risk.objects.portfolios import OWN
 from finskillbench.domains.risk.objects.recipes import LEAST
 from finskillbench.domains.risk.objects.scenarios import FEW, HYPOTHETICAL, REPLAY, SEVERE, economics
 from finskillbench.domains.risk.own.scenarios import own_scenarios
@@ -186,6 +187,11 @@ def planted_risks(subject: Subject, findings: Findings) -> None:
     for episode in subject.episodes:
         with examining(episode.task_id, findings, fatal=subject.built):
             kind = planted(subject, episode, "portfolio_type")
+            if kind == OWN:
+                brought = not drawn(subject, [episode])
+                findings.expect(brought, episode.task_id, "is called own, and the manifest names no such book")
+                findings.add(OWN)
+                continue
             verify = _SHOWN.get(kind)
             if verify is None:
                 findings.fail(episode.task_id, f"a portfolio of the unknown type {kind}")

@@ -14,7 +14,7 @@ from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import MandateCatalog, RiskSettings, ScenarioCatalog, scenario_catalog
-from finskillbench.domains.risk.objects.mandates import capped_benchmark, fit, notes_on
+from finskillbench.domains.risk.objects.mandates import fit, market_at, notes_on
 from finskillbench.domains.risk.objects.monitoring import (
     MonitoringPair,
     against_mandates,
@@ -29,15 +29,15 @@ from finskillbench.domains.risk.objects.scenarios import (
     build_scenarios,
     economics,
     is_history,
-    refuse_other_moves,
 )
 from finskillbench.domains.risk.objects.stress import StressPair, stress_pairs
-from finskillbench.domains.risk.own.mandates import mandates_in, stated_at
+from finskillbench.domains.risk.own.mandates import mandates_in
+from finskillbench.domains.risk.own.pools import OwnPools, own_pools
 from finskillbench.domains.risk.own.scenarios import SCENARIOS, scenarios_in
 from finskillbench.engines.risk.exposures import Exposure, ranked
-from finskillbench.engines.risk.portfolio import required
 from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.panels.market.factor_exposures import SESSIONS_PER_YEAR
+from finskillbench.panels.market.regimes import OWN
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,7 @@ class RiskObjects:
     portfolios : in the order of their ids, which says nothing of their types.
     mandates : as stated, before they are fitted to a date.
     dates : the market and the fitted mandates of each date.
+    own : a user's books; they are in no other pool.
     scenario_catalog : as stated; scenarios : replays, and the hypothetical ones of it.
     identification : each portfolio with the list of its exposures.
     monitoring : each portfolio with three mandates, its home first, one of each tier.
@@ -76,6 +77,7 @@ class RiskObjects:
     monitored: tuple[MonitoringPair, ...]
     stress: tuple[StressPair, ...]
     remediation: tuple[RemediationPair, ...]
+    own: OwnPools
 
     @property
     def pool_sizes(self) -> dict[str, dict[str, int]]:
@@ -111,10 +113,10 @@ def construct(context: BuildContext, settings: RiskSettings) -> RiskObjects:
     SourceError : where the panels carry no such portfolio, mandate or scenario.
     """
     stated = scenarios_in(context.catalog)
-    _examine_own(context)
+    _note_own_scenarios(context)
     scenarios = build_scenarios(context.panels, stated, context.notes)
     planned = planned_portfolios(context, settings)
-    regimes = Counter(context.panels.regimes[day] for day in context.panels.risk_dates)
+    regimes = set(context.panels.regimes.values()) - {OWN}
     if len(regimes) < len(settings["regimes"]):
         context.notes.append(f"The risk portfolios spread over the regimes there are: {', '.join(sorted(regimes))}.")
     mandates = mandates_in(context.catalog)
@@ -136,15 +138,15 @@ def construct(context: BuildContext, settings: RiskSettings) -> RiskObjects:
         monitored=tuple(monitored),
         stress=stress_pairs(context, cases, scenarios, settings["scenarios_per_portfolio"]),
         remediation=remediation_pairs(context, unasked, against, settings),
+        own=own_pools(context, dates, scenarios, settings),
     )
 
 
-def _examine_own(context: BuildContext) -> None:
-    """Refuse what the market contradicts in a user's scenarios; what economics does is for the reader to know."""
+def _note_own_scenarios(context: BuildContext) -> None:
+    """What a reader must know of a user's scenarios: where the market or economics say otherwise."""
     own = context.catalog.of(SCENARIOS)
     if own is None:
         return
-    refuse_other_moves(context.panels, own.replays, own.places)
     if own.replays and not is_history(context.panels, scenario_catalog()):
         context.notes.append("Own replays are left out: the market is fictional, and its own drawdowns are replayed.")
     for one in own.hypothetical:
@@ -155,13 +157,9 @@ def _dates(context: BuildContext, scenarios: ScenarioSet, catalog: MandateCatalo
     """The market of each date with the mandates fitted to it; what had to be widened becomes a note."""
     dates: dict[date, RiskDate] = {}
     for as_of in context.panels.risk_dates:
-        market = context.panels.snapshot(as_of)
-        weights = capped_benchmark(required(market.benchmark, "benchmark weights"), catalog["benchmark"])
-        market = replace(market, benchmark=weights, factor_volatility=_factor_volatility(context, as_of))
-        fitted = {
-            one["mandate_id"]: fit(one, as_of, market, catalog, stated_at(context.catalog, one["mandate_id"]))
-            for one in catalog["mandates"]
-        }
+        market = market_at(context.panels, as_of)
+        market = replace(market, factor_volatility=_factor_volatility(context, as_of))
+        fitted = {one["mandate_id"]: fit(one, as_of, market, catalog) for one in catalog["mandates"]}
         hypothetical = tuple(scenario_from(one) for one in scenarios.hypothetical_at(market))
         dates[as_of] = RiskDate(market, fitted, hypothetical)
     context.notes.extend(notes_on([(day, one) for day, at in dates.items() for one in at.mandates.values()]))

@@ -16,7 +16,7 @@ from datetime import date
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats, Integers
-from finskillbench.domains.risk.catalogs import BenchmarkRule, MandateCatalog, MandateEntry
+from finskillbench.domains.risk.catalogs import BenchmarkRule, MandateCatalog, MandateEntry, mandate_catalog
 from finskillbench.domains.risk.objects.placement import place, tightened
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, Constraint, Kind, Mandate, mandate_from
@@ -24,6 +24,7 @@ from finskillbench.engines.risk.monitor import measure_all
 from finskillbench.engines.risk.portfolio import Market, required
 from finskillbench.engines.risk.remediation import nearest
 from finskillbench.errors import InputError, SourceError
+from finskillbench.panels import Panels
 
 TIERS = ("easy", "medium", "hard")
 _ROOM_SHARE, _ROOM_LEAST = 0.02, 0.001
@@ -69,6 +70,13 @@ def capped_benchmark(weights: Floats, rule: BenchmarkRule) -> Floats:
         full = capped >= cap
         capped = np.where(full, cap, capped * (1 - cap * full.sum()) / capped[~full].sum())
     return capped
+
+
+def market_at(panels: Panels, as_of: date) -> Market:
+    """The market of a risk date, with the benchmark that tasks give: capped."""
+    market = panels.snapshot(as_of)
+    rule = mandate_catalog()["benchmark"]
+    return replace(market, benchmark=capped_benchmark(required(market.benchmark, "benchmark weights"), rule))
 
 
 def fit(

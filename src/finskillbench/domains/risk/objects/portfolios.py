@@ -39,7 +39,10 @@ from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio
 from finskillbench.engines.risk.stress import apply_all
 from finskillbench.errors import SourceError
+from finskillbench.panels.market.regimes import OWN as OWN_DATE
 
+OWN = "own"
+"""The type of a portfolio that a user brought: nothing is planted in it."""
 _ATTEMPTS = 48
 _DISCIPLINED = 24
 """Attempts after which a portfolio that leaves no room for discipline is drawn without it."""
@@ -56,7 +59,7 @@ class PortfolioCase:
     Attributes
     ----------
     portfolio_id : neutral; type, regime : what it is, never shown to an agent.
-    home : the mandate that it is run under.
+    home : the mandate that it is run under; empty of a user's book that names none, until one is found.
     trades : (n,) signed weight changes already made this month.
     """
 
@@ -92,6 +95,8 @@ def planned_portfolios(context: BuildContext, settings: RiskSettings) -> list[Pl
     """The 200 portfolios to draw: each type evenly over the regimes, each regime's over its dates; tiers take turns."""
     by_regime: dict[str, list[date]] = {}
     for as_of in context.panels.risk_dates:
+        if context.panels.regimes[as_of] == OWN_DATE:
+            continue
         by_regime.setdefault(context.panels.regimes[as_of], []).append(as_of)
     count = settings["portfolios_per_type"]
     planned: list[PlannedPortfolio] = []

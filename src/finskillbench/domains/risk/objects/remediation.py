@@ -31,6 +31,8 @@ PLAIN = 0.25
 """Most that a cure without an optimiser may earn in an episode."""
 _TRIED = 2.5
 """Pairs that are solved at most, for each one that is kept."""
+_TRIED_OF_ONE = 8
+"""Mandates that one portfolio is remedied under, at most, until one serves."""
 _BRANCHING = (Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT)
 """Limits that hold or do not hold for each name, so that an optimum takes branching on names."""
 
@@ -126,9 +128,7 @@ def _queues(
     strata: dict[tuple[str, str], list[MonitoringPair]] = {}
     for case in cases:
         for name, pair in against[case.portfolio_id].items():
-            if not branching and any(pair.mandate.get(kind) for kind in _BRANCHING):
-                continue
-            if pair.margin >= band and pair.violations and Kind.TURNOVER_MAX_MONTHLY not in pair.violations:
+            if _may_be_taken(pair, band, branching=branching):
                 strata.setdefault((case.type, name), []).append(pair)
     rng = context.generator("risk", "remediation")
     return permuted([permuted(strata[key], rng) for key in sorted(strata)], rng)
@@ -166,6 +166,20 @@ def _taken_in_turn(
                 spare.append(remedied)
     spare.sort(key=lambda pair: (not pair.discriminates, not pair.remedy.compliant))
     return [pair for pairs in chosen.values() for pair in pairs], spare
+
+
+def first_remedied(pairs: Sequence[MonitoringPair], band: float, *, branching: bool) -> RemediationPair | None:
+    """The first of a few pairs of one portfolio that is broken, can be decided and tests more than arithmetic."""
+    fit = [pair for pair in pairs if _may_be_taken(pair, band, branching=branching)]
+    found = (_remedied(pair) for pair in fit[:_TRIED_OF_ONE])
+    return next((pair for pair in found if pair is not None and pair.discriminates), None)
+
+
+def _may_be_taken(pair: MonitoringPair, band: float, *, branching: bool) -> bool:
+    """Whether a pair breaks its mandate, which hangs on no rounding, by other than the month's trades so far."""
+    if not branching and any(pair.mandate.get(kind) for kind in _BRANCHING):
+        return False
+    return pair.margin >= band and bool(pair.violations) and Kind.TURNOVER_MAX_MONTHLY not in pair.violations
 
 
 def _limits_turnover(pair: MonitoringPair) -> bool:

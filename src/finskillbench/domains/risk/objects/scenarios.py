@@ -15,7 +15,7 @@ from finskillbench.domains.risk.catalogs import ReplayEntry, ScenarioCatalog, sc
 from finskillbench.domains.risk.inputs import ScenarioInput
 from finskillbench.engines.risk.portfolio import Market, Portfolio, required
 from finskillbench.engines.risk.stress import apply, scenario_from
-from finskillbench.errors import CatalogError, SourceError
+from finskillbench.errors import SourceError
 from finskillbench.panels import Panels
 
 REPLAY = "historical_replay"
@@ -105,24 +105,11 @@ def _otherwise(panels: Panels, entry: ReplayEntry) -> str:
     return f"{moved:+.1f} %" if abs(moved - entry["market_pct"]) > _AS_IN_FACT else ""
 
 
-def refuse_other_moves(panels: Panels, replays: Sequence[ReplayEntry], places: Mapping[str, str]) -> None:
-    """Refuse a user's replay of which the market says another move; a fictional market is not asked.
-
-    Raises
-    ------
-    CatalogError : naming every such replay by its place in the user's file.
-    """
+def other_moves(panels: Panels, replays: Sequence[ReplayEntry]) -> dict[str, str]:
+    """The replays of which the market says another move, by id, and that move; a fictional market is not asked."""
     if not is_history(panels, scenario_catalog()):
-        return
-    moves = {entry["scenario_id"]: (entry, moved) for entry in replays if (moved := _otherwise(panels, entry))}
-    if moves:
-        raise CatalogError(
-            [
-                f"{places[name]}: market_pct is {entry['market_pct']:+.1f}, and the market of the raw files moved by "
-                f"{moved} beyond cash from {entry['start']} to {entry['end']}; correct it, or the dates"
-                for name, (entry, moved) in moves.items()
-            ]
-        )
+        return {}
+    return {entry["scenario_id"]: moved for entry in replays if (moved := _otherwise(panels, entry))}
 
 
 def drawdowns(panels: Panels, count: int) -> list[ReplayEntry]:

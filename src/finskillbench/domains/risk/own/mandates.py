@@ -16,12 +16,14 @@ from typing_extensions import TypedDict
 from finskillbench.domains.building import read_catalog_text
 from finskillbench.domains.catalog import Catalog, CatalogFile
 from finskillbench.domains.risk.catalogs import MandateCatalog, MandateEntry, mandate_catalog
+from finskillbench.domains.risk.objects.mandates import fit, market_at
 from finskillbench.domains.risk.objects.recipes import LEAST
 from finskillbench.engines.risk.mandate import Kind, mandate_from
 from finskillbench.episode import JsonObject
-from finskillbench.errors import InputError
+from finskillbench.errors import InputError, SourceError
+from finskillbench.panels import Panels
 from finskillbench.scoring.values import mapping, objects
-from finskillbench.sources.document import Document, Identity, Place, Title, shown, within
+from finskillbench.sources.catalog.document import Document, Identity, Place, Title, shown, within
 
 _STRICT = ConfigDict(strict=True, extra="forbid")
 MOST = 40
@@ -178,12 +180,6 @@ def mandates_in(catalog: Catalog) -> MandateCatalog:
     return {**built_in, "mandates": [*kept, *own.entries]}
 
 
-def stated_at(catalog: Catalog, mandate_id: str) -> str | None:
-    """File and line of a mandate that a user brought; None of a built-in one."""
-    own = catalog.of(MANDATES)
-    return None if own is None else own.places.get(mandate_id)
-
-
 def own_mandates(manifest: JsonObject) -> set[str]:
     """The ids of the mandates of an edition that a user brought."""
     if MANDATES.name not in mapping(mapping(manifest.get("catalog")).get("files")):
@@ -197,4 +193,19 @@ def _example() -> Mapping[str, str]:
     return {"mandates.json": read_catalog_text("finskillbench.domains.risk", "mandates.json")}
 
 
-MANDATES = CatalogFile("mandates.json", _read, _example)
+def _examine(own: OwnMandates, panels: Panels, catalog: Catalog) -> list[str]:
+    """The mandates that some risk date leaves no portfolio for, each with the first such date."""
+    stated, found = mandates_in(catalog), dict[str, str]()
+    for day in panels.risk_dates:
+        market = market_at(panels, day)
+        for entry in own.entries:
+            name = entry["mandate_id"]
+            if name not in found:
+                try:
+                    fit(entry, day, market, stated, own.places[name])
+                except SourceError as error:
+                    found[name] = str(error)
+    return list(found.values())
+
+
+MANDATES = CatalogFile("mandates.json", _read, _example, examine=_examine)

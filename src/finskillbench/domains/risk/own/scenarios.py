@@ -20,9 +20,11 @@ from finskillbench.domains.building import read_catalog_text
 from finskillbench.domains.catalog import Catalog, CatalogFile
 from finskillbench.domains.risk.catalogs import ReplayEntry, ScenarioCatalog, scenario_catalog
 from finskillbench.domains.risk.inputs import ScenarioInput
+from finskillbench.domains.risk.objects.scenarios import other_moves
 from finskillbench.episode import JsonObject
+from finskillbench.panels import Panels
 from finskillbench.scoring.values import mapping, objects
-from finskillbench.sources.document import Document, Identity, Place, Title, within
+from finskillbench.sources.catalog.document import Document, Identity, Place, Title, within
 
 _STRICT = ConfigDict(strict=True, extra="forbid")
 MOST = 40
@@ -204,8 +206,19 @@ def own_scenarios(manifest: JsonObject) -> set[str]:
     return {str(one.get("scenario_id")) for one in stated if one not in built_in}
 
 
-SCENARIOS = CatalogFile(
-    "scenarios.json",
-    _read,
-    lambda: {"scenarios.json": read_catalog_text("finskillbench.domains.risk", "scenarios.json")},
-)
+def _example() -> Mapping[str, str]:
+    return {"scenarios.json": read_catalog_text("finskillbench.domains.risk", "scenarios.json")}
+
+
+def _examine(own: OwnScenarios, panels: Panels, catalog: Catalog) -> list[str]:
+    """The replays that the market of the raw files contradicts."""
+    del catalog
+    stated = {entry["scenario_id"]: entry for entry in own.replays}
+    return [
+        f"{own.places[name]}.market_pct: is {stated[name]['market_pct']:+.1f}, and the market of the raw files moved "
+        f"by {moved} beyond cash from {stated[name]['start']} to {stated[name]['end']}; correct it, or the dates"
+        for name, moved in other_moves(panels, own.replays).items()
+    ]
+
+
+SCENARIOS = CatalogFile("scenarios.json", _read, _example, examine=_examine)

@@ -1,4 +1,4 @@
-"""Files that a user wrote by hand: every mistake is found, and told with file, line, field and remedy."""
+"""JSON that a user wrote by hand: every mistake is found, and told with file, line, field and remedy."""
 
 from __future__ import annotations
 

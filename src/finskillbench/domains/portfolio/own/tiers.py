@@ -1,0 +1,119 @@
+"""Constraint tiers of a user's own (`tiers.json`), in the format of the built-in ones.
+
+They are fitted to the universe as those are: what it has no room for is widened, and a note of the edition says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, NotRequired, cast
+
+import msgspec
+import orjson
+from pydantic import ConfigDict, TypeAdapter
+from typing_extensions import TypedDict
+
+from finskillbench.domains.catalog import Catalog, CatalogFile
+from finskillbench.domains.portfolio.objects.settings import Settings, TierSettings, read_settings
+from finskillbench.sources.catalog.document import Document, within
+
+_STRICT = ConfigDict(strict=True, extra="forbid")
+_OF_NAV = "write a fraction of NAV, 0.08 for 8 %"
+_Share = Annotated[float, within(0.01, 1, _OF_NAV)]
+_Error = Annotated[float, within(0.001, 1, "write a decimal per year, 0.03 for 3 %")]
+_Count = Annotated[int, within(1, 3000, "write a number of holdings")]
+
+
+class _Tier(TypedDict):
+    """One tier, every field of it."""
+
+    __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
+
+    max_weight: _Share
+    sector_cap: _Share
+    min_names: _Count
+    max_names: _Count
+    max_turnover: _Share | None
+    max_tracking_error: _Error | None
+    neutral_factors: list[Literal["mkt_rf", "smb", "hml", "rmw", "cma", "mom"]]
+    risk_aversion: Annotated[float, within(0.05, 50, "write a risk aversion, 1 for instance")]
+    legacy_turnover: list[_Share]
+    listed: Annotated[float, within(0.2, 1, "write a share of the universe")]
+
+
+class _Tiers(TypedDict, total=False):
+    """The three tiers that tasks are built from."""
+
+    __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
+
+    easy: _Tier
+    medium: _Tier
+    hard: _Tier
+
+
+class _File(TypedDict):
+    """The whole file."""
+
+    __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
+
+    about: NotRequired[str]
+    extends: NotRequired[bool]
+    tiers: _Tiers
+
+
+_FILE = TypeAdapter(_File)
+_NAMES = ("easy", "medium", "hard")
+
+
+@dataclass(frozen=True)
+class OwnTiers:
+    """The tiers of a file by name; those that it does not name stay as they are built in."""
+
+    tiers: Mapping[str, TierSettings]
+
+
+def _read(files: Mapping[str, bytes]) -> OwnTiers:
+    ((name, data),) = files.items()
+    document = Document(name, data)
+    told = document.typed(_FILE, document.value)
+    if told is not None:
+        _check(document, told)
+    document.mistakes.raise_if_any()
+    stated = cast("Mapping[str, object]", cast("_File", told)["tiers"])
+    tiers = {name: msgspec.convert(stated[name], TierSettings) for name in _NAMES if name in stated}
+    return OwnTiers(tiers)
+
+
+def _check(document: Document, told: _File) -> None:
+    """What the types do not say: all tiers are there, ends are in order, the hard tier limits turnover."""
+    for name in _NAMES:
+        tier = told["tiers"].get(name)
+        if tier is None:
+            if not told.get("extends"):
+                document.add(("tiers", name), "is missing", 'add it, or "extends": true to keep the built-in one')
+            continue
+        place = ("tiers", name)
+        if tier["min_names"] > tier["max_names"]:
+            document.add((*place, "min_names"), f"is more than max_names, {tier['max_names']}", "exchange them")
+        ends = tier["legacy_turnover"]
+        if len(ends) != 2 or ends[0] >= ends[1]:
+            document.add((*place, "legacy_turnover"), "is no range", "write the two ends, [0.08, 0.15] for instance")
+        if len(set(tier["neutral_factors"])) < len(tier["neutral_factors"]):
+            document.add((*place, "neutral_factors"), "names a factor twice", "name each once")
+        if name == "hard" and tier["max_turnover"] is None:
+            document.add((*place, "max_turnover"), "is null", "give a limit: infeasible mandates are made with it")
+
+
+def settings_in(catalog: Catalog) -> Settings:
+    """The settings of a build, with the tiers that a user brought."""
+    settings, own = read_settings(), catalog.of(TIERS)
+    return settings if own is None else {**settings, "tiers": {**settings["tiers"], **own.tiers}}
+
+
+def _example() -> Mapping[str, str]:
+    tiers = orjson.dumps({"tiers": read_settings()["tiers"]}, option=orjson.OPT_INDENT_2)
+    return {"tiers.json": tiers.decode() + "\n"}
+
+
+TIERS = CatalogFile("tiers.json", _read, _example)

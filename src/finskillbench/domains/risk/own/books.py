@@ -1,0 +1,183 @@
+"""Books of a user's own (`holdings/NAME.csv`): each date of a file is one portfolio of the risk subtasks."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+
+import numpy as np
+import polars as pl
+
+from finskillbench.arrays import Floats
+from finskillbench.domains.building import BuildContext
+from finskillbench.domains.catalog import Catalog, CatalogFile
+from finskillbench.domains.risk.objects.portfolios import OWN, PortfolioCase
+from finskillbench.domains.risk.objects.recipes import RiskDate
+from finskillbench.domains.risk.own.mandates import mandates_in
+from finskillbench.engines.risk.mandate import Kind
+from finskillbench.engines.risk.portfolio import Portfolio
+from finskillbench.episode import JsonObject
+from finskillbench.errors import CatalogError
+from finskillbench.panels import Panels
+from finskillbench.panels.market.covariance import WINDOW
+from finskillbench.scoring.values import mapping
+from finskillbench.sources.catalog.document import located
+from finskillbench.sources.catalog.holdings import CASH, Book, HeldRow, read_books
+
+MOST = 200
+"""Books, one for each file and date, at most."""
+MOST_DATES = 40
+USUAL_NAV = 1e9
+"""US dollars of a book whose file says none: what is illiquid depends on it, and a note says so."""
+_DECIMALS = 6
+
+
+def _read(files: Mapping[str, bytes]) -> tuple[Book, ...]:
+    books: list[Book] = []
+    mistakes: list[str] = []
+    names: dict[str, str] = {}
+    for file, data in files.items():
+        try:
+            own = read_books(file, data)
+        except CatalogError as error:
+            mistakes += error.mistakes
+            continue
+        other = names.setdefault(own[0].name.lower(), file)
+        if other != file:
+            mistakes.append(f"{file}: has the name of {other}; rename one of them")
+        books += own
+    if len(books) > MOST:
+        mistakes.append(f"holdings: {len(books)} dates of books, more than {MOST}; leave some out")
+    if len(_dates(books)) > MOST_DATES:
+        mistakes.append(f"holdings: {len(_dates(books))} different dates, more than {MOST_DATES}; leave some out")
+    if mistakes:
+        raise CatalogError(mistakes)
+    return tuple(books)
+
+
+def _dates(books: Sequence[Book]) -> Collection[date]:
+    return {book.as_of for book in books}
+
+
+def _session(panels: Panels, day: date) -> date | None:
+    """The last session up to a day; None before the first and after the last."""
+    sessions: list[date] = panels.prices["date"].to_list()
+    return sessions[bisect_right(sessions, day) - 1] if sessions[0] <= day <= sessions[-1] else None
+
+
+def _examine(books: Sequence[Book], panels: Panels, catalog: Catalog) -> list[str]:
+    """Dates without data, symbols without prices, mandates that are none, shorts where none may be."""
+    limits = {
+        one["mandate_id"]: {row["type"] for row in one["constraints"]} for one in mandates_in(catalog)["mandates"]
+    }
+    mistakes: list[str] = []
+    for book in books:
+        where = located(book.file, book.line)
+        if book.mandate is not None and book.mandate not in limits:
+            mistakes.append(f"{where}: mandate: there is no {book.mandate!r}; choose one of {', '.join(limits)}")
+        if Kind.LONG_ONLY in limits.get(book.mandate or "", ()):
+            mistakes += [
+                f"{located(book.file, row.line)}: {row.symbol} is short, and the mandate {book.mandate} is long-only; "
+                "correct the sign, or leave mandate empty to have the book held against the mandate it keeps best"
+                for row in book.rows
+                if row.amount < 0
+            ]
+        mistakes += _beyond_data(book, panels)
+    return mistakes
+
+
+def _beyond_data(book: Book, panels: Panels) -> list[str]:
+    """Why the market has no such book: the date, or the symbols of it."""
+    where, sessions = located(book.file, book.line), panels.prices["date"]
+    day = _session(panels, book.as_of)
+    if day is None:
+        return [f"{where}: date: {book.as_of} is outside the prices; they run from {sessions[0]} to {sessions[-1]}"]
+    if day not in panels.regimes:
+        first = sessions[min(WINDOW, len(sessions) - 1)]
+        problem = f"too few names of the universe have a year of prices, and known shares, at {day}"
+        return [f"{where}: date: {problem}; take a later one, not before {first} in any case"]
+    known, complete = set(panels.symbols), set(panels.symbols_at(day))
+    mistakes: list[str] = []
+    for row in book.rows:
+        here = f"{located(book.file, row.line)}: symbol: {row.symbol}"
+        if row.symbol not in known:
+            mistakes.append(f"{here} is not in the universe; add it to the raw files, or book it under {CASH}")
+        elif row.symbol not in complete:
+            mistakes.append(
+                f"{here} has no year of prices, or no known shares, at {day}; add them, or take a later date"
+            )
+    if book.quantities and not mistakes:
+        values, nav = _values(book, panels, day)
+        if nav < 1e4 or not math.isfinite(nav):
+            mistakes.append(f"{where}: quantity: the book of {day} is worth {nav:,.0f} USD; it must be worth 10,000")
+        elif max(map(abs, values)) > 5 * nav:
+            mistakes.append(f"{where}: quantity: a position of {day} is worth five times the book; correct it")
+    elif not book.quantities:
+        mistakes += [
+            f"{located(book.file, row.line)}: weight: is {row.amount:g}; write a fraction, 0.05 for 5 %"
+            for row in book.rows
+            if abs(row.amount) > 5
+        ]
+    return mistakes
+
+
+def _values(book: Book, panels: Panels, day: date) -> tuple[list[float], float]:
+    """What each row is worth at the close in US dollars, and the NAV."""
+    prices = panels.prices_of("close").filter(pl.col("date") == day)
+    values = [row.amount * float(prices[row.symbol][0]) for row in book.rows]
+    return values, math.fsum(values) + book.cash
+
+
+def own_cases(context: BuildContext, dates: Mapping[date, RiskDate]) -> tuple[PortfolioCase, ...]:
+    """The books as portfolios at the last session up to their dates; without a home where the file names none."""
+    cases: list[PortfolioCase] = []
+    sized: list[str] = []
+    for book in context.catalog.of(BOOKS) or ():
+        day = _session(context.panels, book.as_of)
+        if day is None:
+            continue  # examined before anything is built
+        if day != book.as_of:
+            context.notes.append(f"{book.file}: {book.as_of} is no session; the book is of {day}.")
+        market = dates[day].market
+        nav = USUAL_NAV if book.nav is None else book.nav
+        if book.quantities:
+            values, nav = _values(book, context.panels, day)
+            amounts = [value / nav for value in values]
+        else:
+            amounts = [row.amount for row in book.rows]
+            sized += [] if book.nav is not None else [book.name]
+        weights, cash = _weights(book.rows, amounts, market.tickers)
+        identity = f"{book.name}-{book.as_of:%Y%m%d}"
+        regime = context.panels.regimes[day]
+        portfolio = Portfolio(weights, cash, float(round(nav)))
+        home = book.mandate or ""
+        cases.append(PortfolioCase(identity, OWN, regime, day, market, portfolio, np.zeros(len(weights)), home))
+    if sized:
+        context.notes.append(f"Books without a nav count as {USUAL_NAV:,.0f} USD: {', '.join(sorted(set(sized)))}.")
+    return tuple(cases)
+
+
+def _weights(rows: Sequence[HeldRow], amounts: Sequence[float], tickers: Sequence[str]) -> tuple[Floats, float]:
+    """(n,) weights of six decimals and the cash that is left; what rounding would owe the largest holding gives."""
+    weights = np.zeros(len(tickers))
+    for row, amount in zip(rows, amounts, strict=True):
+        weights[tickers.index(row.symbol)] = amount
+    weights = np.round(weights, _DECIMALS)
+    cash = round(1 - math.fsum(weights), _DECIMALS)
+    if cash < 0:
+        weights[np.argmax(weights)] = round(float(weights.max()) + cash, _DECIMALS)
+    return weights, max(cash, 0.0)
+
+
+def own_books(manifest: JsonObject) -> set[str]:
+    """The ids of the portfolios of an edition that a user brought."""
+    return set(mapping(mapping(manifest.get("parameters")).get("books")))
+
+
+def _no_example() -> Mapping[str, str]:
+    return {}  # symbols are those of the market that is built on
+
+
+BOOKS: CatalogFile[tuple[Book, ...]] = CatalogFile("holdings/*.csv", _read, _no_example, dates=_dates, examine=_examine)
