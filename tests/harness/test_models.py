@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.faults.hosted import SERVED, served
 from tests.faults.server import SUBMIT
 
 from finskillbench.errors import InputError
-from finskillbench.harness.models import PROVIDERS, ModelOptions, check_model, get_model
+from finskillbench.harness.models import PROVIDERS, ModelOptions, check_model, entry_called, entry_of, get_model
 
 pytestmark = [
     pytest.mark.enable_socket,
@@ -75,6 +76,20 @@ def test_a_provider_whose_package_is_missing_says_what_to_install():
         pytest.skip("mistralai is installed")
     with pytest.raises(InputError, match="pip install mistralai"):
         get_model("mistral/large")
+
+
+def test_an_entry_is_known_by_what_changes_its_answers():
+    options = ModelOptions(base_url="http://127.0.0.1:9/v1", seed=3, request_timeout=5.0)
+    entry = entry_of(get_model(SERVED, options))
+    assert entry == entry_called(SERVED, options)
+    assert entry == entry_called(SERVED, replace(options, request_timeout=9.0))
+    assert entry != entry_called(SERVED, replace(options, seed=4))
+    assert (entry.said["seed"], entry.said["base_url"], "reasoning_effort" in entry.said) == (
+        3,
+        options.base_url,
+        False,
+    )
+    assert entry_called("baseline/nop", options) == entry_called("baseline/nop", ModelOptions())
 
 
 def test_an_unknown_effort_is_refused():

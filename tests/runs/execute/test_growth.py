@@ -111,6 +111,7 @@ def test_a_run_grown_in_ten_steps_equals_the_run_made_at_once(
         found = read_history(out).rows
         assert {item: found[item] for item in before} == before, "a finished episode was run again"
         assert result.ran == len(found) - len(before)
+        assert found.keys() <= {*read_record(out).items()}, "the record has forgotten what was asked for"
         assert (result.kept + result.ran + result.others, result.not_run) == (result.rows.height, 0)
         assert comparable(result.rows).equals(whole["rows"].join(result.rows, on=KEYS, how="semi", nulls_equal=True))
     folders = sorted(base.iterdir(), reverse=turned)
@@ -153,6 +154,17 @@ def test_two_entries_of_one_model_stand_side_by_side(edition, learner, tmp_path)
     assert {line.model for line in summary_table(alone).lines} == {"test/learner"}
     with pytest.raises(InputError, match=r"a model was given twice: test/learner \{\"seed\":1\}"):
         run(edition, [cast[1], cast[1]], ["no_skill"], out=tmp_path)
+
+
+def test_who_resumes_with_other_arguments_is_told(edition, learner, tmp_path) -> None:
+    told = []
+    for number in (1, 2, 1, 2):
+        cast = entrants(learner)[number]
+        run(edition, [cast], ["no_skill"], limit=1, out=tmp_path, progress=lambda board, row: told.append(board.notice))
+    (notice,) = {*told} - {""}
+    assert notice.startswith("run anew, since ")
+    assert notice.endswith(" has other arguments of the model: test/learner seed=1")
+    assert told[0] == told[-1] == ""
 
 
 def test_a_stream_grows_at_its_end_alone(edition, memory_edition, learner, tmp_path) -> None:

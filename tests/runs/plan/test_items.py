@@ -1,5 +1,7 @@
 """What a run will do, in which order, under which file names."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +34,17 @@ def test_items_are_every_combination_in_order(edition) -> None:
     assert plan.items[0] == Item("a/x", NO_ARGUMENTS, Condition.NO_SKILL, "pc_uncon_000", 0)
     assert plan.items[0].trajectory == "trajectories/a-x__no_skill/pc_uncon_000__0.json.gz"
     assert plan == make_plan(edition.episodes(), [Entry("b"), Entry("a/x")], ARMS[::-1], limit=1, epochs=2)
+
+
+def test_the_order_is_entries_conditions_repeats_tasks(edition) -> None:
+    entries = [Entry("baseline/nop"), Entry("m", '{"seed":1}'), Entry("baseline/reference"), Entry("a")]
+    conditions = ["skill:b", Condition.CURATED, "skill:a", Condition.NO_SKILL]
+    plan = make_plan(edition.episodes(), entries, conditions, limit=1, epochs=2)
+    tasks, repeats = ["pc_uncon_000", "pc_infeas_000"], [0, 1]
+    arms = [Condition.NO_SKILL, Condition.CURATED, "skill:a", "skill:b"]
+    models = ["a", "m", "baseline/reference", "baseline/nop"]
+    told = [(item.model, item.condition, item.run_idx, item.task_id) for item in plan.items]
+    assert told == [*product(models, arms, repeats, tasks)]
 
 
 @pytest.mark.parametrize(

@@ -143,9 +143,17 @@ class Work:
                 )
         return self._history.spent(prices)
 
+    def _other_arguments(self) -> str:
+        """Which models the folder has under other arguments alone: whoever resumes may not have meant to."""
+        known = {item.entry for item in self.rows}
+        models = {entry.model for entry in known}
+        names = labels([*known, *self.models])
+        anew = [names[entry] for entry in self.models if entry not in known and entry.model in models]
+        return f"run anew, since {self.out} has other arguments of the model: {', '.join(anew)}" if anew else ""
+
     async def finish(self) -> None:
         """Run every missing item that may be run; on return all that was finished is on disk."""
-        self._notify("")
+        self._notify(self._other_arguments())
         if not self.to_run:
             return
         _log.info("%s: %d episodes to run, %d finished before", self.out, len(self._pending), self.kept)
