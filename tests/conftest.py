@@ -18,11 +18,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from finskillbench.domains.risk.objects.construct import RiskObjects
     from finskillbench.edition import Edition
     from finskillbench.edition.validation import ValidationReport
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
+settings.load_profile("untimed")
 
 T = TypeVar("T")
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"

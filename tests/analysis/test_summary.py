@@ -130,7 +130,7 @@ def test_rare_successes_are_covered_or_have_no_interval(count) -> None:
 SCORED = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0, 1), max_size=8)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(SCORED, SCORED)
 def test_a_difference_is_antisymmetric_and_lies_in_its_interval(one, other) -> None:
     clusters = {task: str("abcdefgh".index(task) // 2) for task in "abcdefgh"}

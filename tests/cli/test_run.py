@@ -47,6 +47,30 @@ def test_a_table_its_files_and_the_same_command_again(edition: Path, capsys: pyt
     assert second.split("Episodes:")[0] == first.split("Episodes:")[0]
 
 
+def test_a_condition_may_have_its_own_limit(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    which = ["--model", "baseline/nop", "--condition", "no_skill", "--condition", "placebo", "--out", "mine"]
+    arguments = ["run", "--edition", str(edition), *which, "--limit-for", "no_skill=1"]
+    assert cli.main(arguments) == 0
+    rows = pl.read_parquet("mine/rows.parquet")
+    subtasks = rows["sub_task"].n_unique()
+    assert rows.filter(condition="no_skill").height == subtasks
+    assert rows.filter(condition="placebo").height == 3
+    assert cli.main(arguments) == 0
+    assert f"Episodes:     0 run, {rows.height} kept from before\n" in capsys.readouterr().out
+    for wrong in ("no_skill", "no_skill=", "=3", "no_skill=-1"):
+        assert cli.main([*arguments[:-1], wrong]) == 2
+        assert f"--limit-for '{wrong}' is no CONDITION=N, as in no_skill=20" in capsys.readouterr().err
+
+
+def test_a_harness_that_there_is_not_is_refused(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "--edition", str(edition), *NOP, "--harness"]
+    assert cli.main([*arguments, "zeus"]) == 2
+    assert capsys.readouterr().err == "error: harness 'zeus' is unknown; choose from: finskillbench, hermes\n"
+    assert cli.main([*arguments, "hermes", "--hermes-python", "/nowhere/python"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: Hermes Agent 0.19.0 is not installed (/nowhere/python); run make hermes")
+
+
 def test_other_arguments_get_a_folder_of_their_own(edition: Path) -> None:
     for limit in ("1", "2"):
         assert cli.main(["run", "--edition", str(edition), *NOP, "--subtask", "rebalancing", "--limit", limit]) == 0

@@ -159,7 +159,7 @@ _TEXTS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     arguments=st.fixed_dictionaries(
         {"ticker": st.sampled_from(["ACME", "beta", "X"])},

@@ -37,7 +37,7 @@ SUBTASKS = {
 PROFILES = (Profile.PAPER, Profile.STRICT)
 # Seeds, not hypothesis' own draws: a tree of some hundred choices is drawn a hundred times faster.
 SEEDS = st.integers(0, 2**48)
-QUICK = settings(max_examples=300, deadline=None)
+QUICK = settings(max_examples=300)
 
 
 def _agree(sub_task: str, submitted: str | None, expected: dict, verification: dict, ended: str = "submitted") -> None:

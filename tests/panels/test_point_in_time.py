@@ -103,7 +103,7 @@ def _as_tables(panels: Panels) -> dict[str, pl.DataFrame]:
     }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(offset=st.integers(0, 330))
 def test_cutting_off_the_future_changes_nothing(
     lab: SimpleNamespace, holed: MarketData, whole: Panels, offset: int
@@ -124,7 +124,7 @@ def test_cutting_off_the_future_changes_nothing(
         assert_frame_equal(cut[name], expected, rel_tol=1e-12, abs_tol=1e-14)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10**6), month=st.integers(0, 10))
 def test_scrambling_the_future_changes_nothing(holed: MarketData, whole: Panels, seed: int, month: int) -> None:
     """Keep the calendar, replace every later figure: the past stays, and the future does move (the test can fail)."""

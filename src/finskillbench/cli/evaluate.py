@@ -70,7 +70,6 @@ def evaluate(
     """
     from finskillbench.analysis.skills import domains_of, evaluate_skills
     from finskillbench.domains import domain as registered
-    from finskillbench.harness.models import entry_called
     from finskillbench.harness.skills.given import GIVEN_ARM
     from finskillbench.harness.skills.loader import curated
 
@@ -96,7 +95,7 @@ def evaluate(
     packages = {key: package for key, package in wanted.given[treated].packages.items() if key not in ours}
     meant_for = [registered(each).name for each in domain] if domain else domains_of(packages.values())
     result, loaded = perform(wanted)
-    entry = entry_called(model, wanted.called)
+    (entry,) = wanted.entries
     rows = result.rows.filter(model=entry.model, arguments=entry.arguments)  # the folder may hold other models
     found = evaluate_skills(rows, treated, reference, packages, meant_for)
     for line in _report(found, packages, result.folder, named=bool(domain)):

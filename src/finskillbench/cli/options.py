@@ -15,6 +15,7 @@ from finskillbench.cli.display import console
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
+    from finskillbench.harness.entries import Entry
     from finskillbench.harness.loop import Harness
     from finskillbench.harness.models import ModelOptions
     from finskillbench.harness.skills.given import Given, SkillFolder
@@ -179,6 +180,10 @@ class RunOptions(ArmOptions):
             metavar="PATH", envvar="FINSKILLBENCH_HERMES_PYTHON", help="Interpreter that Hermes is installed in."
         ),
     ] = None
+    limit_for: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CONDITION=N", help="Another --limit under this condition; repeatable."),
+    ] = None
     shard: Annotated[
         str | None,
         typer.Option(metavar="I/N", help="Run the I-th of N parts, into a folder of its own; see finskillbench merge."),
@@ -191,6 +196,24 @@ class RunOptions(ArmOptions):
         from finskillbench.runs.execute.run import DEFAULT_MODELS
 
         return self.model or list(DEFAULT_MODELS)
+
+    @cached_property
+    def limits(self) -> dict[str, int]:
+        """Limits of their own by condition.
+
+        Raises
+        ------
+        InputError : no condition and number.
+        """
+        from finskillbench.errors import InputError
+
+        found: dict[str, int] = {}
+        for text in self.limit_for or ():
+            condition, _, number = text.rpartition("=")
+            if not condition or not number.isascii() or not number.isdigit():
+                raise InputError(f"--limit-for {text!r} is no CONDITION=N, as in no_skill=20")
+            found[condition] = int(number)
+        return found
 
     def loop(self) -> Harness | None:
         """The harness that is named, None for ours.
@@ -232,6 +255,14 @@ class RunOptions(ArmOptions):
             prices=PriceTable.load(self.prices),
         )
 
+    @property
+    def entries(self) -> list[Entry]:
+        """How a run files its models."""
+        from finskillbench.harness.models import entry_called
+
+        entries = [entry_called(name, self.called) for name in self.models]
+        return entries if self.harness == _OURS else [entry.under(self.harness) for entry in entries]
+
     def check_names(self) -> None:
         """Refuse a wrong name before an edition is built for it."""
         from finskillbench.domains import by_name
@@ -257,7 +288,7 @@ class RunOptions(ArmOptions):
         what = (self.models, self.conditions, self.subtask, self.limit, self.sample, self.task, self.epochs)
         brought = {arm: [each.digest for each in given.packages.values()] for arm, given in self.given.items()}
         how = (self.seed, self.base_url, self.max_tokens, self.reasoning_effort)
-        return self.out or run_folder(edition, *what, *how, self.harness, self.shard, brought)
+        return self.out or run_folder(edition, *what, *how, self.harness, self.limits, self.shard, brought)
 
 
 Options = TypeVar("Options", bound=ArmOptions)

@@ -48,7 +48,6 @@ def plan(options: PlanOptions) -> None:
     nothing is written and no provider is asked. Episodes that the run folder already holds are left out.
     """
     from finskillbench.harness.conditions import parse_condition
-    from finskillbench.harness.models import entry_called
     from finskillbench.runs.plan.estimate import estimate, left_to_run
     from finskillbench.runs.plan.items import make_plan
     from finskillbench.runs.plan.usage import Earlier
@@ -63,15 +62,15 @@ def plan(options: PlanOptions) -> None:
         loaded = options.open_edition(progress)
         folder = options.folder(loaded)
         arms = [parse_condition(name) for name in options.conditions]
-        entries = [entry_called(name, options.called) for name in options.models]
         episodes = loaded.episodes(options.subtask or None)
         work = make_plan(
             episodes,
-            entries,
+            options.entries,
             arms,
             limit=options.limit,
             sample=options.sample,
             tasks=options.task,
+            limits=options.limits,
             epochs=options.epochs,
         )
         left, finished = left_to_run(folder, loaded, work, shard=part, retry_errors=options.retry_errors)

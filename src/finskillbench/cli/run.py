@@ -50,6 +50,7 @@ def perform(options: RunOptions) -> tuple[RunResult, Edition]:
             limit=options.limit,
             sample=options.sample,
             tasks=options.task,
+            limits=options.limits,
             epochs=options.epochs,
             seed=options.seed,
             max_concurrency=options.max_concurrency or runs.DEFAULT_CONCURRENCY,

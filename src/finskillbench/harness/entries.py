@@ -30,6 +30,10 @@ class Entry:
         """The arguments by name."""
         return orjson.loads(self.arguments)
 
+    def under(self, harness: str) -> Entry:
+        """The same played by another harness than ours, which goes without saying."""
+        return Entry(self.model, canonical({**self.said, "harness": harness}))
+
 
 def canonical(arguments: Mapping[str, Any]) -> str:
     """Arguments as they identify an entry."""

@@ -272,7 +272,6 @@ def test_difficulty_follows_from_what_the_input_shows(cases: Any) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(data=st.data())

@@ -19,9 +19,7 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Profile, Score, Truth
 
 SUB_TASKS = tuple(ATTACKS)
-HEAVY = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+HEAVY = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 Case = tuple[Truth, dict[str, Any]]
 
 

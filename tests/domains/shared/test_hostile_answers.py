@@ -19,7 +19,6 @@ pytestmark = pytest.mark.slow
 NAMES = [subtask.name for subtask in subtasks()]
 HEAVY = settings(
     max_examples=80 if THOROUGH else 30,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 JUDGED = [(name, profile) for name in NAMES for profile in unproved(name)]

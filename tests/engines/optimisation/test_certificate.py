@@ -26,7 +26,7 @@ def _solved(problem: PortfolioProblem) -> tuple[Formulation, Floats, Floats]:
     return formulation, solution.x, solution.z
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000), st.sampled_from(OBJECTIVES), st.sampled_from(TIER_NAMES))
 def test_no_portfolio_that_keeps_the_limits_beats_the_bound(seed: int, objective: Objective, tier: str) -> None:
     problem = case(30, seed, objective, TIERS[tier])
@@ -39,7 +39,7 @@ def test_no_portfolio_that_keeps_the_limits_beats_the_bound(seed: int, objective
     assert min(problem.value(weights) for weights in others) >= bound
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from(OBJECTIVES), st.floats(1e-6, 10.0))
 def test_the_bound_holds_whatever_the_multipliers(seed: int, objective: Objective, size: float) -> None:
     """Weak duality: a spoiled pair (x, z) may only loosen the bound, never lift it over a real portfolio's value."""
@@ -139,7 +139,7 @@ def test_a_spoiled_proof_of_optimality_fails(objective: Objective, how: str) -> 
     assert spoiled.gap > ACCEPTED_GAP or spoiled.violation > 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from(TIER_NAMES), st.floats(0.0, 1.0), st.booleans())
 def test_no_ray_refutes_a_problem_that_has_a_portfolio(seed: int, tier: str, mix: float, sparse: bool) -> None:
     """Rays of every kind: random, projected, mixed with true multipliers."""

@@ -96,7 +96,7 @@ def test_identical_names_share_freely_in_minimum_turnover() -> None:
     assert violations(problem, witness, 1e-9) == []
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from(list(Objective)), st.sampled_from(list(TIERS)))
 def test_the_modulus_bounds_every_portfolio(seed: int, objective: Objective, tier: str) -> None:
     """f(w) >= f* + (m/2)||w − w*||², for portfolios far and near."""

@@ -114,7 +114,7 @@ def test_a_complete_task_is_read() -> None:
     _read(_task())
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(_paths(_task())), JSON)
 @example(("objective",), ["max_sharpe"])
 @example(("risk_aversion",), -1.0)
@@ -137,14 +137,14 @@ def test_any_value_in_any_field_is_read_or_refused(path: tuple[Any, ...], value:
     assert "\n" not in _refusal(task)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.sampled_from(sorted(_task())), JSON), min_size=2, max_size=4))
 def test_several_wrong_fields_are_refused_as_well(changes: list[tuple[str, Any]]) -> None:
     task = _task() | dict(changes)
     assert "\n" not in _refusal(task)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(JSON)
 def test_a_task_that_is_no_object_is_refused(task: Any) -> None:
     with pytest.raises(InputError):

@@ -147,7 +147,7 @@ def test_risk_parity_of_uncorrelated_names_by_its_formula() -> None:
     np.testing.assert_allclose(optimise(problem).weights, (2 * anchor + nu) / (2 + d), atol=1e-13)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.sampled_from(OBJECTIVES), st.sampled_from(["easy", "medium", "hard"]))
 def test_order_of_names_does_not_matter(seed: int, objective: Objective, tier: str) -> None:
     problem = case(30, seed, objective, TIERS[tier])
@@ -172,7 +172,7 @@ def test_order_of_names_does_not_matter(seed: int, objective: Objective, tier: s
     np.testing.assert_allclose(optimise(shuffled).weights, result.weights[order], atol=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.floats(0.1, 10), st.sampled_from([Objective.MAX_SHARPE, Objective.MIN_VARIANCE]))
 def test_a_change_of_unit_does_not_matter(seed: int, scale: float, objective: Objective) -> None:
     """(μ, Σ) times s is the same problem with its value times s, and a tracking error times √s."""
@@ -185,7 +185,7 @@ def test_a_change_of_unit_does_not_matter(seed: int, scale: float, objective: Ob
     assert second.value == pytest.approx(scale * first.value, rel=1e-8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(0, 10_000),
     st.sampled_from(OBJECTIVES),
@@ -210,7 +210,7 @@ def test_relaxing_a_limit_never_worsens_the_optimum(seed: int, objective: Object
     assert optimise(relaxed).value <= tight.value + 1e-11
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from(OBJECTIVES), st.sampled_from(list(TIERS)))
 def test_optima_keep_every_limit_and_sit_on_their_caps(seed: int, objective: Objective, tier: str) -> None:
     problem = case(30, seed, objective, TIERS[tier])

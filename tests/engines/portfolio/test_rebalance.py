@@ -32,7 +32,7 @@ def test_equals_the_independent_solver_in_both_stages(objective: Objective, seed
     assert result.least_trading.uniqueness.outcome.proved
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from(OBJECTIVES))
 @example(3204, Objective.MAX_RETURN)  # whose second stage is left as the interior point has it
 def test_trades_are_fewer_and_the_objective_is_kept(seed: int, objective: Objective) -> None:

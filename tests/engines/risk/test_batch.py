@@ -38,7 +38,7 @@ _CASES = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(cases=_CASES, data=st.data())
 def test_monitoring_pairs_are_the_same_as_one_by_one(
     cases: list[tuple[Portfolio, Market]], data: st.DataObject
@@ -56,7 +56,7 @@ def test_monitoring_pairs_are_the_same_as_one_by_one(
         assert np.isnan(np.delete(over, mandate.columns)).all()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(cases=_CASES)
 def test_stress_pairs_are_the_same_as_one_by_one(cases: list[tuple[Portfolio, Market]]) -> None:
     mild = dict.fromkeys(FACTORS, -0.01)

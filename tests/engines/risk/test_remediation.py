@@ -219,7 +219,7 @@ SEMICONTINUOUS = mandate_of(
 
 @pytest.mark.parametrize("mandate", [LINEAR, SEMICONTINUOUS, mandate_of(*CONIC.constraints[:-1])])
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_the_remedy_keeps_every_limit_and_moves_with_names_and_not_with_nav(mandate: Mandate, seed: int) -> None:
     n, rng = 12, np.random.default_rng(seed)
     market, book = market_of(n, seed % 7), random_book(rng, 12)

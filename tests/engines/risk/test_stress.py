@@ -45,7 +45,7 @@ def test_hand_computed() -> None:
     assert result.by_factor == pytest.approx(by_factor | {"sector_sensitivity": -0.034}, abs=1e-15)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(book=books(), scenario=_scenarios())
 def test_both_attributions_add_up(book: Portfolio, scenario: Scenario) -> None:
     result = apply(book, scenario, market())
@@ -56,7 +56,7 @@ def test_both_attributions_add_up(book: Portfolio, scenario: Scenario) -> None:
     assert set(result.by_sector) == held
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(first=books(), second=books(), scenario=_scenarios(), a=st.floats(-2, 2), b=st.floats(-2, 2))
 def test_linear_in_weights(first: Portfolio, second: Portfolio, scenario: Scenario, a: float, b: float) -> None:
     universe = market()
@@ -65,7 +65,7 @@ def test_linear_in_weights(first: Portfolio, second: Portfolio, scenario: Scenar
         np.testing.assert_allclose(part[2], a * part[0] + b * part[1], atol=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(book=books(), first=_scenarios(), second=_scenarios(), a=st.floats(-2, 2), b=st.floats(-2, 2))
 def test_linear_in_shocks(book: Portfolio, first: Scenario, second: Scenario, a: float, b: float) -> None:
     mixed = replace(
@@ -80,7 +80,7 @@ def test_linear_in_shocks(book: Portfolio, first: Scenario, second: Scenario, a:
         np.testing.assert_allclose(part[:, 2], a * part[:, 0] + b * part[:, 1], atol=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(book=books(), scenario=_scenarios(), order=st.permutations(range(12)), nav=st.floats(1e3, 1e12))
 def test_neither_the_order_of_names_nor_nav_matters(
     book: Portfolio, scenario: Scenario, order: list[int], nav: float
@@ -93,7 +93,7 @@ def test_neither_the_order_of_names_nor_nav_matters(
     assert second.by_factor == pytest.approx(first.by_factor, abs=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(many=st.lists(books(), min_size=1, max_size=5), scenarios=st.lists(_scenarios(), min_size=1, max_size=4))
 def test_many_at_once_are_the_same_as_one_by_one(many: list[Portfolio], scenarios: list[Scenario]) -> None:
     universe = market()

@@ -129,7 +129,7 @@ _JUNK: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data(), junk=_JUNK)
 def test_nothing_but_input_errors_escapes(data: st.DataObject, junk: Any) -> None:
     empty: Any = {"holdings": [], "cash_weight": 1.0, "trades_this_month": {}}

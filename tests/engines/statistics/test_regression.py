@@ -41,7 +41,7 @@ def test_equals_statsmodels_on_whole_windows() -> None:
     assert (fit.n_obs == 252).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), window=st.integers(12, 60), missing=st.floats(0, 0.6))
 def test_equals_lstsq_whatever_is_missing(seed: int, window: int, missing: float) -> None:
     y, x = _data(seed, length=130, m=3, k=2)

@@ -26,7 +26,7 @@ def _factors(seed: int, k: int, n: int) -> tuple[Floats, Floats]:
     return loadings, rng.uniform(0.02, 0.08, n)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(2, 12))
 def test_arithmetic_equals_the_dense_matrix(seed: int, k: int, n: int) -> None:
     loadings, specific = _factors(seed, k, n)

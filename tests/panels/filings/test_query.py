@@ -319,7 +319,7 @@ _MEMBERS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(facts=_ROWS, segments=_MEMBERS, as_of=_DAYS)
 def test_against_a_plain_search_and_never_a_row_filed_later(
     facts: list[dict[str, Any]], segments: list[dict[str, Any]], as_of: date

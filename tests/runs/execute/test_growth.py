@@ -86,7 +86,6 @@ def at_once(tmp_path_factory):
 
 @settings(
     max_examples=40 if THOROUGH else 6,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=st.lists(STEP, min_size=STEPS, max_size=STEPS), turned=st.booleans())
@@ -137,7 +136,10 @@ def test_two_entries_of_one_model_stand_side_by_side(edition, learner, tmp_path)
     ]
     assert rows["model"].unique().to_list() == ["test/learner"]
     assert len(list(tmp_path.glob("trajectories/*/*.gz"))) == rows.height == 6
-    for row in read_history(tmp_path).rows.values():
+    found = read_history(tmp_path).rows
+    assert {(item.arguments, item.task_id) for item in found} == {*rows.select("arguments", "task_id").iter_rows()}
+    assert run(edition, cast, ["no_skill"], limit=1, out=tmp_path).kept == 6
+    for row in found.values():
         trajectory = read_trajectory(tmp_path / row.item.trajectory)
         assert trajectory.item == row.item
     with pytest.raises(

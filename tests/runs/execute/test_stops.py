@@ -53,7 +53,7 @@ def test_a_budget_stops_the_run_and_more_money_finishes_it(edition, paid, tmp_pa
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     price=st.builds(Price, *[st.floats(0.01, 60.0)] * 4),
     most=st.floats(0.0, 6.0),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.entries import NO_ARGUMENTS, Entry
+from finskillbench.runs.plan.asked import asked_by
 from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.plan.items import Item, make_plan
 from finskillbench.runs.store.files import file_name
@@ -47,6 +48,16 @@ def test_the_order_is_entries_conditions_repeats_tasks(edition) -> None:
     assert told == [*product(models, arms, repeats, tasks)]
 
 
+def test_a_condition_may_have_a_limit_of_its_own(edition) -> None:
+    """As the paper ran its second harness: fewer episodes without skills."""
+    plan = make_plan(edition.episodes(), [Entry("a")], ARMS, limit=2, limits={"no_skill": 1})
+    tasks = {arm: [item.task_id for item in plan.items if item.condition == arm] for arm in ARMS}
+    assert tasks["no_skill"] == ["pc_uncon_000", "pc_infeas_000"]
+    assert tasks["curated"] == ["pc_uncon_000", "pc_uncon_001", "pc_infeas_000", "pc_infeas_001"]
+    assert [episode.task_id for episode in plan.episodes] == tasks["curated"]
+    assert sum(len(each.items()) for each in asked_by(plan)) == len(plan.items) == 6
+
+
 @pytest.mark.parametrize(
     ("models", "conditions", "more", "words"),
     [
@@ -57,6 +68,8 @@ def test_the_order_is_entries_conditions_repeats_tasks(edition) -> None:
         (["Model", "model"], ARMS, {}, "would share a file name"),
         (["a"], ARMS, {"limit": 0}, "limit is 0"),
         (["a"], ARMS, {"epochs": 0}, "epochs is 0"),
+        (["a"], ARMS, {"limits": {"no_skill": 0}}, "limit is 0"),
+        (["a"], ARMS, {"limits": {"inline": 1}}, "a limit for 'inline', which is none of the conditions"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(edition, models, conditions, more, words: str) -> None:

@@ -13,7 +13,7 @@ from finskillbench.harness.loop import run_episode
 from finskillbench.harness.skills.memory import Feedback
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan
-from finskillbench.runs.plan.streams import Shard, make_streams, parse_shard
+from finskillbench.runs.plan.streams import Shard, Stream, make_streams, missing, parse_shard, remembered, with_past
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import TIMINGS
 from finskillbench.runs.store.trajectories import read_trajectory
@@ -50,7 +50,7 @@ def test_each_episode_of_a_stream_knows_the_ones_before_it(edition, learner, tmp
         known[given.episode.task_id] = given.memory
         return await run_episode(model, given, around)
 
-    monkeypatch.setattr("finskillbench.runs.execute.work.run_episode", spy)
+    monkeypatch.setattr("finskillbench.harness.loop.run_episode", spy)
     rows = run(edition, [learner()], [KEPT], out=tmp_path, max_concurrency=8).rows
     prompts = memories(tmp_path)
     scores = {row["task_id"]: Feedback(row["task_id"], row["status"], row["score"]) for row in rows.to_dicts()}
@@ -103,6 +103,20 @@ def test_a_hole_in_a_stream_is_refused_and_named(edition, learner, tmp_path) -> 
         run(edition, [learner()], [KEPT], out=tmp_path)
 
 
+def test_what_a_folder_has_of_a_stream_is_its_past_whoever_asked_for_it(edition, learner, tmp_path) -> None:
+    run(edition, [learner()], [KEPT], epochs=2, limit=2, out=tmp_path)
+    rows = read_history(tmp_path).rows
+    plan = make_plan(edition.episodes(), [Entry("test/oracle")], [Condition(KEPT)])
+    whole = make_streams(plan)[0]
+    asked = Stream(whole.items[4:], has_memory=True)
+    (stream,) = with_past([asked], rows, edition.episodes())
+    assert stream.items == (*whole.items[:2], *whole.items[4:])
+    assert missing(stream, rows, asked.items, retry_errors=True) == asked.items
+    assert [each.task_id for each in remembered(stream, rows, tmp_path).verdicts] == ["pc_uncon_000", "pc_uncon_001"]
+    (before,) = with_past([Stream(whole.items[:1], has_memory=True)], rows, edition.episodes())
+    assert missing(before, rows, whole.items[:1], retry_errors=True) == ()
+
+
 def test_errors_are_kept_where_nobody_wants_them_run_again(edition, oracle, tmp_path) -> None:
     run(edition, [oracle(fail=[1])], ["no_skill"], out=tmp_path)
     model = oracle()
@@ -113,7 +127,7 @@ def test_errors_are_kept_where_nobody_wants_them_run_again(edition, oracle, tmp_
     assert again.rows.filter(pl.col("status") == "error").height == 2
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(of=st.integers(1, 40), epochs=st.integers(1, 3), models=st.integers(1, 3))
 def test_every_stream_belongs_to_exactly_one_shard(edition, of, epochs, models) -> None:
     plan = make_plan(edition.episodes(), [Entry(f"m{i}") for i in range(models)], ARMS, epochs=epochs)

@@ -82,6 +82,10 @@ def test_a_condition_that_was_not_run_is_scaled_as_published() -> None:
     assert found.high.calls == 12 * 12  # no episode takes more
 
 
+def test_an_agent_may_make_more_calls_than_our_loop_allows() -> None:
+    assert forecast([used(40), used(60)]).expected.calls == 12 * 50
+
+
 def test_a_model_is_like_itself_before_others() -> None:
     plain, thinking = used(4), used(8, arguments='{"reasoning_effort":"high"}')
     assert forecast([plain, thinking]).expected.calls == 48

@@ -26,7 +26,7 @@ from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
 from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
-from finskillbench.harness.entries import Entry, canonical
+from finskillbench.harness.entries import Entry
 from finskillbench.harness.loop import Harness, OurLoop
 from finskillbench.harness.models import Entrant, ModelOptions, entry_of, get_entrant
 from finskillbench.harness.proof import prove_arms
@@ -101,6 +101,7 @@ async def arun(
     skills: Mapping[str, SkillFolder | Path | str] = MappingProxyType({}),
     limit: int | None = None,
     sample: int | None = None,
+    limits: Mapping[str, int] = MappingProxyType({}),
     tasks: Sequence[str] | None = None,
     epochs: int = 1,
     seed: int = 0,
@@ -131,6 +132,7 @@ async def arun(
     subtasks : names; None takes every subtask of the edition.
     limit, sample, tasks : episodes of each subtask and in all, or single ones, as of
         `finskillbench.runs.plan.choice.choose_episodes`.
+    limits : in place of `limit` under single conditions.
     epochs : repeats of each episode.
     seed : handed to providers that take one.
     max_concurrency : episodes in flight for each model; may differ when resuming, as may the next four.
@@ -165,8 +167,9 @@ async def arun(
     for arm in arms:
         harness.check(arm_of(arm))
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
+    chosen = edition.episodes(wanted)
     plan = make_plan(
-        edition.episodes(wanted), list(entrants), arms, limit=limit, sample=sample, tasks=tasks, epochs=epochs
+        *(chosen, list(entrants), arms), limit=limit, sample=sample, tasks=tasks, limits=limits, epochs=epochs
     )
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
     mounts = mount_all(arms, given)
@@ -175,13 +178,13 @@ async def arun(
     interpreters = {name: str(each.python) for name, each in given.items()}
     record = make_record(edition, plan, proof, guards, interpreters)
     streams = make_streams(plan, shard)
-    limits = Limits(max_concurrency, max_cost, options.prices, options.max_tokens, retry_errors, allow_unconfined)
+    bounds = Limits(max_concurrency, max_cost, options.prices, options.max_tokens, retry_errors, allow_unconfined)
     grown(out, record)  # before the lock, which would be a file in somebody else's folder
     make_folder(out)
     with exclusive(out):
         record = grown(out, record)
         async with harness.opened() as play:
-            work = Work(edition, plan, streams, entrants, mounts, out, limits, progress, sleep, play)
+            work = Work(edition, plan, streams, entrants, mounts, out, bounds, progress, sleep, play)
             write_record(out, record)
             await _finish(work, entrants.values())
         frame = to_frame(work.rows[item] for item in record.in_order(work.rows))
@@ -271,10 +274,7 @@ def _under(harness: Harness, entrants: Mapping[Entry, Entrant]) -> dict[Entry, E
     for entrant in entrants.values():
         if isinstance(entrant, Agent):
             raise InputError(f"{entrant.name} has a loop of its own; the harness {harness.name} takes models only")
-    return {
-        Entry(entry.model, canonical({**entry.said, "harness": harness.name})): entrant
-        for entry, entrant in entrants.items()
-    }
+    return {entry.under(harness.name): entrant for entry, entrant in entrants.items()}
 
 
 def _check_address(models: Sequence[str | Entrant], options: ModelOptions) -> None:

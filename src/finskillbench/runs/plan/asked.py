@@ -34,13 +34,19 @@ class Asked:
         )
 
 
-def asked_by(plan: Plan) -> Asked:
-    """What a plan asks for."""
-    return Asked(
-        entries=tuple(dict.fromkeys(item.entry for item in plan.items)),
-        conditions=tuple(dict.fromkeys(item.condition for item in plan.items)),
-        tasks=tuple(dict.fromkeys(item.task_id for item in plan.items)),
-        epochs=1 + max(item.run_idx for item in plan.items),
+def asked_by(plan: Plan) -> tuple[Asked, ...]:
+    """What a plan asks for, condition by condition: they may differ in their tasks."""
+    by_condition: dict[ArmName, list[Item]] = {}
+    for item in plan.items:
+        by_condition.setdefault(item.condition, []).append(item)
+    return tuple(
+        Asked(
+            entries=tuple(dict.fromkeys(item.entry for item in items)),
+            conditions=(condition,),
+            tasks=tuple(dict.fromkeys(item.task_id for item in items)),
+            epochs=1 + max(item.run_idx for item in items),
+        )
+        for condition, items in by_condition.items()
     )
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
@@ -110,6 +111,7 @@ def make_plan(
     limit: int | None = None,
     sample: int | None = None,
     tasks: Sequence[str] | None = None,
+    limits: Mapping[str, int] = MappingProxyType({}),
     epochs: int = 1,
 ) -> Plan:
     """List the work of a run.
@@ -119,6 +121,7 @@ def make_plan(
     episodes : the edition's episodes of the wanted subtasks, in file order.
     entries, conditions : each at most once.
     limit, sample, tasks : as of `finskillbench.runs.plan.choice.choose_episodes`.
+    limits : in place of `limit` under single conditions.
     epochs : repeats of each episode, >= 1.
 
     Raises
@@ -132,13 +135,17 @@ def make_plan(
             raise InputError(f"no {what} was chosen; name at least one")
         if len(set(given)) < len(given):
             raise InputError(f"a {what} was given twice: {', '.join(given)}")
-    chosen = choose_episodes(episodes, limit, sample, tasks)
+    if unknown := sorted({*limits} - {*conditions}):
+        raise InputError(f"there is a limit for {unknown[0]!r}, which is none of the conditions")
+    chosen = {each: choose_episodes(episodes, limits.get(each, limit), sample, tasks) for each in conditions}
     items = [
         Item(entry.model, entry.arguments, condition, episode.task_id, epoch)
         for entry in entries
         for condition in conditions
         for epoch in range(epochs)
-        for episode in chosen
+        for episode in chosen[condition]
     ]
     check_names(items)
-    return Plan(in_order(items, {episode.task_id: place for place, episode in enumerate(episodes)}), chosen)
+    wanted = {item.task_id for item in items}
+    places = {episode.task_id: place for place, episode in enumerate(episodes)}
+    return Plan(in_order(items, places), tuple(episode for episode in episodes if episode.task_id in wanted))

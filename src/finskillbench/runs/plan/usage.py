@@ -81,7 +81,7 @@ PUBLISHED: Mapping[Condition, _Published] = {
 WRITTEN, LEAST_WRITTEN, MOST_WRITTEN = 0.1, 0.05, 0.2
 """Part of the tokens that a model writes: the paper does not say; models that reason write most."""
 SPREAD = 2.0
-"""From the published median over this to the published mean times this: single models lie that far from all of them."""
+"""From the published median over this to the published mean times this: of single models the paper does not tell."""
 DEVIATIONS = 2.0
 """Standard errors on either side of what an earlier run lets expect."""
 
@@ -171,6 +171,8 @@ class Earlier:
         if strange:
             basis += f"; as all of its domain where none is of the subtask: {', '.join(strange)}"
         total, error = total * factors, DEVIATIONS * np.sqrt(variance) * factors
+        # Agents with a loop of their own make as many calls as they like.
+        most_calls = max(most_calls, *(row.turns for row in own))
         most = np.array([most_calls * episodes.total(), np.inf, np.inf, np.inf])
         expected, low, high = (
             amount(calls, read, written, price, cached)

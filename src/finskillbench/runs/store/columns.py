@@ -20,7 +20,7 @@ class Column(NamedTuple):
 _TIMES = "the three times add up to ended - started"
 COLUMNS: Mapping[str, Column] = {
     "model": Column("", "name of the model, program or agent"),
-    "harness": Column("", "whose loop it was: finskillbench (ours), python, mcp, handout, harbor"),
+    "harness": Column("", "whose loop it was: finskillbench (ours), hermes, python, mcp, handout, harbor"),
     "provider": Column("", "who served the model; null for programs and agents"),
     "arguments": Column("JSON", "what tells this entry of the model from others, such as seed, max_tokens and harness"),
     "domain": Column("", "field of work of the episode"),

@@ -90,7 +90,7 @@ def make_record(
         edition_digest=edition.digest,
         edition_path=str(edition.path),
         mounts=mounts,
-        asked=(asked_by(plan),),
+        asked=joined(asked_by(plan), places),
         places=places,
         sandbox=sandbox,
         interpreters=interpreters,

@@ -37,7 +37,7 @@ def test_six_decimals_are_enough(sub_task: str) -> None:
 
 
 @pytest.mark.parametrize("sub_task", CASES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_any_object_gets_a_score_in_range(sub_task: str, data: st.DataObject) -> None:
     truth, task_input = CASES[sub_task]()
@@ -45,7 +45,7 @@ def test_any_object_gets_a_score_in_range(sub_task: str, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("sub_task", CASES)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_wrong_types_earn_nothing(sub_task: str, data: st.DataObject) -> None:
     truth, task_input = CASES[sub_task]()
