@@ -44,7 +44,7 @@ Json = dict[str, Any]
 def _rows(edition: Edition, sub_task: str) -> list[tuple[Episode, Any, Json]]:
     return [
         (episode, edition.full_input(episode), dict(edition.truth(episode.task_id).expected_output))
-        for episode in edition.episodes([sub_task])
+        for episode in sampled(edition.episodes([sub_task]), 2)
     ]
 
 
@@ -123,7 +123,7 @@ def _counted(weights: dict[str, float]) -> set[str]:
 
 
 @pytest.mark.slow
-def test_every_remedy_of_the_edition_is_that_of_the_oracle(edition: Edition) -> None:
+def test_remedies_of_the_edition_are_those_of_the_oracle(edition: Edition) -> None:
     rows = _rows(edition, "risk_remediation")
     _none({e.task_id: remediation_differences(task_input, labelled)[1] for e, task_input, labelled in rows})
 

@@ -6,6 +6,8 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+from tests.sampling import THOROUGH
+
 from finskillbench.domains import by_name
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Score
@@ -14,7 +16,7 @@ Json = dict[str, Any]
 
 FLOOR = 0.25
 """What answers that know less than they claim may earn on average."""
-SAMPLE = 120
+SAMPLE = 120 if THOROUGH else 60
 """Episodes of a subtask that every attack is tried on, spread evenly: symbols, forms and years are all among them."""
 
 

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 
 from finskillbench.domains.fundamental.inputs import FactRow, SegmentRow
 from finskillbench.domains.fundamental.second.answers import Figures, SegmentChange
@@ -29,9 +30,7 @@ class VisibleFacts:
     def __init__(self, rows: Sequence[FactRow]) -> None:
         found: dict[tuple[str, date], dict[str, tuple[tuple[bool, str, str, str], float, str]]] = defaultdict(dict)
         for row in rows:
-            start = None if row["start"] is None else date.fromisoformat(row["start"])
-            end = date.fromisoformat(row["end"])
-            figures = found[kind_of(start, end), end]
+            figures = found[_period(row["start"], row["end"])]
             # Reported before derived, then the last filed; the same period may be given two first days.
             entry = (
                 (not row["derived"], row["filed"], row["accession"], str(row["start"])),
@@ -64,6 +63,13 @@ class VisibleFacts:
         """The nearest of the days, so many days before, with which a quarter ends of which anything is known."""
         ends = [day for kind, day in self._figures if kind == "quarterly"]
         return next(iter(nearest_first(end, ends, distance)), None)
+
+
+@lru_cache(maxsize=2**14)  # of a company's facts some thousand share a few dozen periods
+def _period(start: str | None, end: str) -> tuple[str, date]:
+    """Kind and last day of a row's period."""
+    last = date.fromisoformat(end)
+    return kind_of(None if start is None else date.fromisoformat(start), last), last
 
 
 def segment_changes(rows: Sequence[SegmentRow], facts: VisibleFacts, end: date, prior_end: date) -> list[SegmentChange]:
