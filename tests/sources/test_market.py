@@ -152,6 +152,11 @@ def test_without_a_universe_any_names_are_taken_that_the_constituents_give_a_sec
     assert any(
         note.endswith("has 7 quarters of net income where 8 are needed; it is left out.") for note in market.notes
     )
+    for path in (spoiled / "statements_derived").iterdir():
+        record = orjson.loads(path.read_bytes())
+        path.write_bytes(orjson.dumps(record | {"balances": {"equity": []}}))
+    with pytest.raises(SourceError, match=r"raw: not one name can be used: \w+ \(.*\) has no equity; it is left out"):
+        load_market(spoiled)
     (spoiled / "constituents" / "constituents.csv").unlink()
     with pytest.raises(SourceError, match=r"unknown ticker \w+; rename the file or list the ticker in universe\.json"):
         load_market(spoiled)

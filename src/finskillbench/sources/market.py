@@ -121,6 +121,8 @@ def read_market(
     selection.choose(names)
     if selection.prices:
         _refuse_gaps(pl.concat(_long(selection.prices)), collection)
+    elif universe is not configured:
+        tell(SourceError(raw_dir, f"not one name can be used: {selection.notes[-1]}", remedy=WRITE_ONE), problems)
     if french is None or fred is None or len(problems or ()) > before:
         return None
     return _market(selection, french, fred, start)
