@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import date
 
 from finskillbench.arrays import FACTORS, SECTORS
 from finskillbench.domains.coverage import episodes_and_files
@@ -11,6 +12,7 @@ from finskillbench.domains.examination import Subject, examining
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
+from finskillbench.panels import Panels
 from finskillbench.scoring.values import array, mapping
 
 
@@ -37,11 +39,17 @@ def taxonomy(subject: Subject, findings: Findings) -> None:
         for sector in SECTORS:
             if sector not in sectors.values():
                 findings.warn(sector, "no name of the universe belongs to it")
-    present = set(sectors.values())
     for episode in subject.episodes:
         with examining(episode.task_id, findings):
-            _check_episode(subject, episode, sectors, present, findings)
+            _check_episode(subject, episode, sectors, _present(panels, episode.as_of_date), findings)
     findings.figures |= {"sectors": dict(sorted(Counter(sectors.values()).items())), "episodes": len(subject.episodes)}
+
+
+def _present(panels: Panels | None, day: date) -> set[str]:
+    """The sectors that a month-end has names of: in a small universe a sector may have none whose figures are known."""
+    if panels is None or day not in panels.covariance:
+        return set()  # a day that is no month-end is told by trading_days
+    return {panels.sectors[symbol] for symbol in panels.symbols_at(day) if symbol in panels.sectors}
 
 
 def _check_episode(
@@ -67,7 +75,7 @@ def _check_episode(
         findings.expect(tuple(betas) == FACTORS, task_id, f"factor_exposures of {ticker} name other factors")
     if "sectors" in given:
         if present:
-            findings.expect(set(given["sectors"]) == present, task_id, "its sectors are not those of the panels")
+            findings.expect(set(given["sectors"]) == present, task_id, "its sectors are not those of the month-end")
         if subject.edition.has_truth:
             call = mapping(subject.edition.truth(task_id).expected_output.get("optimizer_call"))
             asked = mapping(call.get("constraints"))
