@@ -23,6 +23,7 @@ class Status(StrEnum):
     INVALID_SUBMISSION = "invalid_submission"
     INCOMPLETE_SUBMISSION = "incomplete_submission"
     MAX_TURNS_EXHAUSTED = "max_turns_exhausted"
+    BUDGET_EXHAUSTED = "budget_exhausted"
     ERROR = "error"
 
 
@@ -78,7 +79,8 @@ class Truth:
 class Submission:
     """What came back for one episode: the answer's text verbatim, or None with the reason it is missing.
 
-    `ended` is one of "submitted", "max_turns", "stopped" (the agent gave up early) and "error" (the harness failed).
+    `ended` is one of "submitted", "max_turns", "budget_exhausted" (then no answer counts), "stopped" (the agent gave up
+    early) and "error" (the harness failed).
     """
 
     task_id: str

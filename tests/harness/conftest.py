@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from finskillbench.episode import Episode, Prompt
+from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.conditions import Condition, Mount, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
@@ -152,6 +153,8 @@ def play(
         base_prompt: str = "Subtask: unconstrained_optimization\nSolve it.",
         episode: Episode = episode,
         memory: Memory = EMPTY,
+        allowance: Allowance = FULL,
+        repeat: int = 0,
         **around: Any,
     ) -> Trace:
         ticks = iter(range(1_000_000))
@@ -164,7 +167,7 @@ def play(
             runner=runner, scratch_root=tmp_path, clock=lambda: float(next(ticks)), sleep=sleep, **around
         )
         data = {**episode.input, **full_input}
-        given = Assignment(episode, base_prompt, lambda: data, mounts[condition], memory)
+        given = Assignment(episode, base_prompt, lambda: data, mounts[condition], memory, allowance, repeat)
         return asyncio.run(run_episode(model, given, surroundings))
 
     return go

@@ -148,6 +148,8 @@ def outcome(text: str | None, ended: str = "submitted") -> tuple[str, bool, dict
     """(status, valid_json, answer) of a submission; the answer only where the status is `scored`."""
     if ended == "error":
         return "error", True, None
+    if ended == "budget_exhausted":
+        return "budget_exhausted", True, None
     if text is None:
         return ("max_turns_exhausted" if ended == "max_turns" else "incomplete_submission"), True, None
     try:

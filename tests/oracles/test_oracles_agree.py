@@ -78,7 +78,7 @@ def test_texts_are_read_alike(seed: int, sub_task: str) -> None:
     _agree(sub_task, text(r, answer(r, expected, hostile=True)), expected, verification)
 
 
-@pytest.mark.parametrize("ended", ["max_turns", "stopped"])
+@pytest.mark.parametrize("ended", ["max_turns", "stopped", "budget_exhausted"])
 def test_a_missing_submission_scores_zero(ended: str) -> None:
     expected, verification = truth(Random(1), "exact_match")
     _agree("constraint_monitoring", None, expected, verification, ended)

@@ -82,6 +82,7 @@ def test_any_text_gets_a_verdict(text: str, name: str) -> None:
     ("ended", "status"),
     [
         ("max_turns", Status.MAX_TURNS_EXHAUSTED),
+        ("budget_exhausted", Status.BUDGET_EXHAUSTED),
         ("stopped", Status.INCOMPLETE_SUBMISSION),
         ("submitted", Status.INCOMPLETE_SUBMISSION),
     ],

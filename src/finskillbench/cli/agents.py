@@ -90,6 +90,8 @@ def drive(options: DriveOptions) -> None:
             sample=options.sample,
             tasks=options.task,
             epochs=options.epochs,
+            turns=options.turns,
+            token_budget=options.token_budget,
             seconds=options.seconds,
             calls=options.calls,
             max_cost=options.max_cost,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from finskillbench.cli.display import console
+from finskillbench.harness.allowance import LEAST_TOKENS, MAX_TURNS, Allowance
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
@@ -81,6 +82,20 @@ SkillPython = Annotated[
         help="Interpreter of the scripts of --skills NAME, which needs nothing of ours; repeatable. Default: this one.",
     ),
 ]
+Turns = Annotated[
+    int,
+    typer.Option(min=1, max=console.LARGEST, help="Model calls of an episode, as its prompt says; the paper's: 12."),
+]
+TokenBudget = Annotated[
+    int | None,
+    typer.Option(
+        min=LEAST_TOKENS,
+        max=console.LARGEST,
+        metavar="TOKENS",
+        help="Tokens that a model may generate in an episode, reasoning included and input not; each message says what "
+        "is left. Default: as many as its turns take.",
+    ),
+]
 AllowUnconfined = Annotated[
     bool,
     typer.Option(
@@ -108,7 +123,14 @@ class ArmOptions:
     sample: Sample = None
     task: Tasks = None
     epochs: Epochs = 1
+    turns: Turns = MAX_TURNS
+    token_budget: TokenBudget = None
     allow_unconfined: AllowUnconfined = False
+
+    @property
+    def allowance(self) -> Allowance:
+        """What an episode may take."""
+        return Allowance(self.turns, self.token_budget)
 
     @property
     def conditions(self) -> list[str]:
@@ -146,7 +168,12 @@ class RunOptions(ArmOptions):
         ),
     ] = None
     seed: Annotated[
-        int, typer.Option(min=0, max=console.LARGEST, help="Seed handed to whatever draws, providers included.")
+        int,
+        typer.Option(
+            min=0,
+            max=console.LARGEST,
+            help="Seed of whatever draws; repeat r hands seed + r to providers that take one.",
+        ),
     ] = 0
     max_concurrency: MaxConcurrency = None
     out: RunFolder = None
@@ -168,6 +195,14 @@ class RunOptions(ArmOptions):
     reasoning_effort: Annotated[
         str | None,
         typer.Option(metavar="EFFORT", help="For models that reason, such as low, medium or high."),
+    ] = None
+    temperature: Annotated[float, typer.Option(min=0, max=2, help="Sent where the model takes one.")] = 0.0
+    model_args: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON",
+            help="Further settings of a call, or arguments of Inspect's adapter, such as '{\"top_p\": 0.9}'.",
+        ),
     ] = None
     prices: Prices = None
     max_cost: MaxCost = None
@@ -244,6 +279,7 @@ class RunOptions(ArmOptions):
         """How hosted models are called."""
         from finskillbench.harness.models import ModelOptions
         from finskillbench.harness.providers.prices import PriceTable
+        from finskillbench.harness.providers.settings import parse_model_args
 
         return ModelOptions(
             base_url=self.base_url,
@@ -252,6 +288,8 @@ class RunOptions(ArmOptions):
             request_timeout=self.request_timeout,
             attempt_timeout=self.attempt_timeout,
             reasoning_effort=self.reasoning_effort,
+            temperature=self.temperature,
+            model_args={} if self.model_args is None else parse_model_args(self.model_args),
             prices=PriceTable.load(self.prices),
         )
 
@@ -260,7 +298,7 @@ class RunOptions(ArmOptions):
         """How a run files its models."""
         from finskillbench.harness.models import entry_called
 
-        entries = [entry_called(name, self.called) for name in self.models]
+        entries = [entry_called(name, self.called, self.allowance) for name in self.models]
         return entries if self.harness == _OURS else [entry.under(self.harness) for entry in entries]
 
     def check_names(self) -> None:
@@ -287,8 +325,9 @@ class RunOptions(ArmOptions):
 
         what = (self.models, self.conditions, self.subtask, self.limit, self.sample, self.task, self.epochs)
         brought = {arm: [each.digest for each in given.packages.values()] for arm, given in self.given.items()}
-        how = (self.seed, self.base_url, self.max_tokens, self.reasoning_effort)
-        return self.out or run_folder(edition, *what, *how, self.harness, self.limits, self.shard, brought)
+        how = (self.seed, self.base_url, self.max_tokens, self.reasoning_effort, self.temperature, self.model_args)
+        how = (*how, self.turns, self.token_budget, self.harness)
+        return self.out or run_folder(edition, *what, *how, self.limits, self.shard, brought)
 
 
 Options = TypeVar("Options", bound=ArmOptions)

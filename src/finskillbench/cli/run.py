@@ -37,7 +37,7 @@ def perform(options: RunOptions) -> tuple[RunResult, Edition]:
     options.check_names()
     harness = options.loop()
     # A missing key or price is reported before an edition is built.
-    models = runs.make_models(options.models, options.called, options.max_cost)
+    models = runs.make_models(options.models, options.called, options.allowance, options.max_cost)
     with Progress() as progress:
         loaded = options.open_edition(progress)
     with Display() as display:
@@ -53,6 +53,8 @@ def perform(options: RunOptions) -> tuple[RunResult, Edition]:
             limits=options.limits,
             epochs=options.epochs,
             seed=options.seed,
+            turns=options.turns,
+            token_budget=options.token_budget,
             max_concurrency=options.max_concurrency or runs.DEFAULT_CONCURRENCY,
             max_cost=options.max_cost,
             shard=part,

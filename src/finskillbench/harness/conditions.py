@@ -96,9 +96,6 @@ ARMS: Mapping[str, Arm] = MappingProxyType(
     }
 )
 
-MAX_TURNS = 12
-"""Model calls of an episode, in every condition; the prompt says so."""
-
 ALWAYS = ("submit_answer", "load_skill", "load_references", "get_task_data")
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from finskillbench.harness.allowance import FULL, Allowance
+
 NO_ARGUMENTS = "{}"
 
 
@@ -39,6 +41,12 @@ def canonical(arguments: Mapping[str, Any]) -> str:
     """Arguments as they identify an entry."""
     said = {name: value for name, value in arguments.items() if value is not None}
     return orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def allowance_of(entry: Entry) -> Allowance:
+    """The turns and tokens that an entry has for an episode."""
+    said = entry.said
+    return Allowance(said.get("turns", FULL.turns), said.get("token_budget", FULL.tokens))
 
 
 def labels(entries: Iterable[Entry]) -> dict[Entry, str]:

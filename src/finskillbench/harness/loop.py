@@ -1,10 +1,11 @@
-"""The agent loop: function calling, at most twelve model calls, one submission.
+"""The agent loop: function calling, at most twelve model calls unless the allowance says otherwise, one submission.
 
 Rules, from the specification: tool calls of one turn run in order; calls after a submission are not run; a turn of
 plain text is answered by a reminder; the last turn offers only `submit_answer` and requires it; a transient
 provider failure is tried again up to three times with exponential backoff, and what still fails ends the episode
 as an error (`finskillbench.harness.failures` has the table). A conversation that outgrows its model ends without a
-submission. Clock and sleep are passed in.
+submission. Where tokens are limited, each message says what is left, each call is limited to it, and what comes with a
+call that went beyond it is not looked at. Clock and sleep are passed in.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import Protocol
 
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN, clean_turn
-from finskillbench.harness.conditions import MAX_TURNS, Arm
+from finskillbench.harness.conditions import Arm
 from finskillbench.harness.failures import PROVIDER
-from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Turn
+from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Turn, is_tuned
 from finskillbench.harness.seat import Assignment, Seat, Surroundings
 from finskillbench.harness.tools import SUBMIT_ANSWER
-from finskillbench.harness.trace import OURS, CallRecord, Ended, Trace
+from finskillbench.harness.trace import OURS, Ended, Trace
 from finskillbench.harness.words.prompts import LAST_TURN, REMINDER
 from finskillbench.redaction import logger
 
@@ -100,6 +101,7 @@ class Conversation:
         self.model, self.seat = model, seat
         self.turn = Turn()
         self.offered: tuple[ToolSpec, ...] = ()
+        self.priced = getattr(model, "price", None) is not None
 
     async def play(self) -> Trace:
         """Play the episode to its end."""
@@ -129,34 +131,33 @@ class Conversation:
     async def _converse(self) -> Ended:
         while (ended := await self.take_turn()) is None:
             if not self.turn.tool_calls:
-                if self.turns_left:
+                if self.seat.left.turns:
                     self.seat.messages.append(Message("user", REMINDER))
                 continue
             await self._serve(self.turn, self.offered, len(self.seat.calls))
             if self.seat.toolbox.answer is not None:
                 return "submitted"
+        if self.seat.left.is_overdrawn:
+            for call in self.turn.tool_calls:
+                self.seat.record_not_run(len(self.seat.calls), call)
         return ended
-
-    @property
-    def turns_left(self) -> int:
-        """Model calls that may still be made."""
-        return MAX_TURNS - len(self.seat.calls)
 
     async def take_turn(self) -> Ended | None:
         """Let the model answer the conversation so far; how the episode ended, if that was it."""
-        if not self.turns_left:
+        left = self.seat.left
+        if not left.turns:
             return "max_turns"
-        number = len(self.seat.calls) + 1
-        last = number == MAX_TURNS
+        if left.is_spent:
+            return "budget_exhausted"
+        last = left.turns == 1
         self.offered = (SUBMIT_ANSWER,) if last else self.seat.tools
         if last:
             self.seat.messages.append(Message("user", LAST_TURN))
+        self.seat.tell_left()
         queued, retried = self.seat.queue_seconds, self.seat.retry_seconds
         turn = self.turn = await self._generate(self.offered, SUBMIT_ANSWER.name if last else AUTO)
         queued, retried = self.seat.queue_seconds - queued, self.seat.retry_seconds - retried
-        seconds = turn.seconds or 0.0
-        self.seat.calls.append(CallRecord(number, seconds, queued, retried, turn.stop, turn.served_model, turn.usage))
-        self.seat.usage += turn.usage
+        self.seat.answered(turn, queued, retried, priced=self.priced)
         if turn.stop != "done":
             self.seat.incidents.append(turn.stop)
         elif not turn.tool_calls:
@@ -164,6 +165,8 @@ class Conversation:
         if turn.stop == "context_overflow":
             return "context_overflow"
         self.seat.messages.append(Message("assistant", turn.text, turn.tool_calls, None, turn.replay))
+        if left.is_overdrawn:
+            return "budget_exhausted"
         return None
 
     async def _generate(self, offered: tuple[ToolSpec, ...], choice: str) -> Turn:
@@ -176,12 +179,10 @@ class Conversation:
         for attempt in range(MAX_RETRIES + 1):
             started = clock()
             try:
-                made = await self.model.generate(tuple(self.seat.messages), offered, choice)
+                made = await self._call(offered, choice)
                 turn = clean_turn(made, self.seat.around.redact)
                 if len(made.tool_calls) > MAX_CALLS_PER_TURN:
                     self.seat.incidents.append("too_many_calls")
-                if not turn.usage.is_known and getattr(self.model, "price", None) is not None:
-                    self.seat.incidents.append("usage_unknown")
                 return replace(turn, seconds=self._without_queue(clock() - started, turn.seconds))
             except ProviderError as error:
                 _LOG.debug("%s: a call of %s failed", self.seat.episode.task_id, self.model.name, exc_info=True)
@@ -206,6 +207,13 @@ class Conversation:
         taken = whole if known is None else min(known, whole)
         self.seat.queue_seconds += whole - taken
         return taken
+
+    async def _call(self, offered: tuple[ToolSpec, ...], choice: str) -> Turn:
+        seat, conversation = self.seat, tuple(self.seat.messages)
+        if is_tuned(self.model):
+            most = seat.left.tokens
+            return await self.model.generate(conversation, offered, choice, max_tokens=most, repeat=seat.repeat)
+        return await self.model.generate(conversation, offered, choice)
 
     async def _serve(self, turn: Turn, offered: tuple[ToolSpec, ...], number: int) -> None:
         seat = self.seat

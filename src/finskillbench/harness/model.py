@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from inspect import signature
+from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
 
 Role = Literal["system", "user", "assistant", "tool"]
 AUTO = "auto"
@@ -117,7 +118,8 @@ class Turn:
 class Model(Protocol):
     """Whoever answers. Implementations keep no state between calls: the conversation is all they know.
 
-    Three more attributes are read where a model has them. `provider` : the name of whoever serves it. `price` : a
+    One whose `generate` also takes `max_tokens` and `repeat` is given them with each call, see `Tuned`. Three more
+    attributes are read where a model has them. `provider` : the name of whoever serves it. `price` : a
     `finskillbench.harness.providers.prices.Price`, by which an upper bound is set aside under `max_cost`. `arguments` :
     a mapping of what distinguishes it from other entries of its name in a run.
     """
@@ -141,3 +143,31 @@ class Model(Protocol):
         ProviderError : the provider failed; its `cause` decides what follows.
         """
         ...
+
+
+class Tuned(Protocol):
+    """A model whose calls take a limit of the answer, and say which repeat they belong to, as hosted ones do."""
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        tool_choice: str,
+        *,
+        max_tokens: int | None = None,
+        repeat: int = 0,
+    ) -> Turn:
+        """Answer the conversation so far.
+
+        Parameters
+        ----------
+        messages, tools, tool_choice : as of `Model`.
+        max_tokens : the most that this call may generate, reasoning included, where that is less than the model's own.
+        repeat : of the episode, from 0, so that what the model draws is not the same in each.
+        """
+        ...
+
+
+def is_tuned(model: Model) -> TypeGuard[Tuned]:
+    """Whether the calls of a model take both; those of another are not limited, and their repeats not told apart."""
+    return {"max_tokens", "repeat"} <= signature(model.generate).parameters.keys()

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeGuard, cast
 
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, as_agent, is_solver
+from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.entries import Entry, canonical
 from finskillbench.harness.model import Model
 from finskillbench.harness.programs.floors import Heuristic, Trivial
@@ -39,35 +40,40 @@ PROVIDERS = (
 """Providers that the pinned Inspect knows, listed here because asking it takes 2.4 s."""
 
 
-ARGUMENTS = ("base_url", "seed", "max_tokens", "reasoning_effort")
+ARGUMENTS = ("base_url", "seed", "temperature", "max_tokens", "reasoning_effort", "model_args")
 """The options that distinguish two entries of one model in a run; the others change no result."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """How language models are called; programs ignore all of it. Temperature is always 0.
+    """How language models are called; programs ignore all of it.
 
     `base_url` : address of an OpenAI-compatible server, or another address of the provider.
-    `seed` : sent where the provider takes one.
+    `seed` : sent where the provider takes one, in the first repeat of an episode; one more in each further repeat.
+    `temperature` : sent where the model takes one.
     `max_tokens` : limit of one answer, reasoning included.
     `request_timeout` : seconds without a byte from the provider after which a request fails.
     `attempt_timeout` : seconds after which a request fails in any case; None: the same as `request_timeout`.
     `reasoning_effort` : sent to models that reason; None leaves it to the provider.
+    `model_args` : further settings of a call and arguments of the adapter's constructor, see
+        `finskillbench.harness.providers.settings`.
     `prices` : what tokens cost.
     """
 
     base_url: str | None = None
     seed: int | None = None
+    temperature: float = 0.0
     max_tokens: int = 8192
     request_timeout: float = 600.0
     attempt_timeout: float | None = None
     reasoning_effort: str | None = None
+    model_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     prices: PriceTable = field(default_factory=PriceTable.load)
 
     @property
     def arguments(self) -> Mapping[str, Any]:
         """The options of `ARGUMENTS`, by name."""
-        return {name: getattr(self, name) for name in ARGUMENTS}
+        return {name: getattr(self, name) for name in ARGUMENTS if getattr(self, name) != {}}
 
 
 Entrant: TypeAlias = Model | Agent
@@ -113,16 +119,16 @@ def get_entrant(name: str, options: ModelOptions | None = None) -> Entrant:
     return _imported(name) if _IMPORTED.fullmatch(name) else get_model(name, options)
 
 
-def entry_of(entrant: Entrant) -> Entry:
-    """How a run files a model or an agent.
+def entry_of(entrant: Entrant, allowance: Allowance = FULL) -> Entry:
+    """How a run files a model or an agent that has an allowance for each episode.
 
     A model that says no `arguments` of its own has none; of an agent it is the harness that counts.
     """
     said = {"harness": entrant.harness} if isinstance(entrant, Agent) else getattr(entrant, "arguments", {})
-    return Entry(entrant.name, canonical(said))
+    return Entry(entrant.name, canonical({**said, **allowance.arguments}))
 
 
-def entry_called(name: str, options: ModelOptions) -> Entry:
+def entry_called(name: str, options: ModelOptions, allowance: Allowance = FULL) -> Entry:
     """How a run files the model or agent called `name`; a hosted one is not made, so that it needs no key.
 
     Raises
@@ -131,8 +137,8 @@ def entry_called(name: str, options: ModelOptions) -> Entry:
     """
     check_model(name)
     if name in BASELINES or _IMPORTED.fullmatch(name):
-        return entry_of(get_entrant(name, options))
-    return Entry(name, canonical(options.arguments))
+        return entry_of(get_entrant(name, options), allowance)
+    return Entry(name, canonical({**options.arguments, **allowance.arguments}))
 
 
 def _imported(name: str) -> Entrant:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError, ProviderError
+from finskillbench.harness.allowance import FULL, Allowance, Remaining
 from finskillbench.harness.cleaning import clean_text
 from finskillbench.harness.conditions import Mount, prove_mount
 from finskillbench.harness.interpreters import Interpreters
-from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec
+from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
 from finskillbench.harness.tools import tool_specs
 from finskillbench.harness.trace import CallOutcome, CallRecord, Ended, ToolRecord, Trace
-from finskillbench.harness.words.prompts import SYSTEM_PROMPT, arm_prompt, prompt_digest
+from finskillbench.harness.words.prompts import arm_prompt, left_words, prompt_digest, system_prompt
 from finskillbench.redaction import redactor_of_process
 
 
@@ -49,6 +50,8 @@ class Assignment:
     task_data : gives the input at full precision, called only when a tool needs it.
     mounted : the arm and its packages.
     memory : what the persistent arm remembers of its stream.
+    allowance : the turns and tokens that it may take.
+    repeat : which one of the episode, from 0: a model that draws draws other numbers in each.
     """
 
     episode: Episode
@@ -56,14 +59,16 @@ class Assignment:
     task_data: TaskData
     mounted: Mount
     memory: Memory = EMPTY
+    allowance: Allowance = FULL
+    repeat: int = 0
 
 
 class Seat:
     """The place at which an episode is played: by a model in our loop, or by an agent with a loop of its own.
 
     `messages` is the conversation, `records` are the tool calls and `calls` the model calls, `incidents` what went
-    wrong, in order. `retry_seconds` is what failed calls and the waits after them took, `queue_seconds` what calls
-    waited before they were made. The episode's time begins here.
+    wrong, in order; `left` is what is left of its turns and tokens. `retry_seconds` is what failed calls and the waits
+    after them took, `queue_seconds` what calls waited before they were made. The episode's time begins here.
 
     Parameters
     ----------
@@ -89,7 +94,9 @@ class Seat:
         self.tools = tool_specs(mounted, episode.skill)
         prove_mount(mounted, self.tools, episode.skill, memory)
         self.prompt = arm_prompt(given.prompt, mounted, episode.skill, memory)
-        self.messages = [Message("system", SYSTEM_PROMPT), Message("user", self.prompt)]
+        self.left, self.repeat = Remaining(given.allowance), given.repeat
+        self.system = system_prompt(given.allowance.turns)
+        self.messages = [Message("system", self.system), Message("user", self.prompt)]
         self.records: list[ToolRecord] = []
         self.toolbox = Toolbox(
             episode,
@@ -106,6 +113,33 @@ class Seat:
         self.retries = 0
         self.queue_seconds = self.retry_seconds = 0.0
         self.usage = FREE
+
+    def tell_left(self) -> None:
+        """Say at the end of the newest message what is left, where tokens are limited.
+
+        At its end, and in no other: providers' caches hold what came before, and a text of the user after the results
+        of tools teaches some models to wait for one.
+        """
+        if (words := left_words(self.left)) is not None:
+            newest = self.messages[-1]
+            self.messages[-1] = replace(newest, content=f"{newest.content}\n\n{words}")
+
+    def as_sent(self, messages: Sequence[Message]) -> list[Message]:
+        """A conversation that another loop keeps, with what its messages said of the budget when they were sent."""
+        before = self.messages[: len(messages)]
+        return [
+            old if old.role == new.role and old.content.startswith(f"{new.content}\n\n") else new
+            for old, new in zip(before, messages, strict=False)
+        ] + list(messages[len(before) :])
+
+    def answered(self, turn: Turn, queued: float = 0.0, retried: float = 0.0, *, priced: bool) -> None:
+        """Count a model call that was answered; `priced` where somebody wants to know what it cost."""
+        number, seconds = len(self.calls) + 1, turn.seconds or 0.0
+        self.calls.append(CallRecord(number, seconds, queued, retried, turn.stop, turn.served_model, turn.usage))
+        self.usage += turn.usage
+        told = self.left.take(turn)
+        if (priced and not turn.usage.is_known) or not (told or self.left.tokens is None):
+            self.incidents.append("usage_unknown")
 
     async def serve(self, call: ToolCall, offered: Sequence[ToolSpec]) -> tuple[str, CallOutcome, float]:
         """What the toolbox answers to a call, what came of it and how many seconds it took; failures are incidents."""
@@ -161,5 +195,5 @@ class Seat:
             scripts_run=tuple(self.toolbox.scripts_run),
             saved_skills=self.toolbox.saved_skills,
             mount_digest=self.mounted.digest,
-            prompt_digest=prompt_digest(SYSTEM_PROMPT, self.prompt),
+            prompt_digest=prompt_digest(self.system, self.prompt),
         )

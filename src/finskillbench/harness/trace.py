@@ -14,7 +14,15 @@ from finskillbench.harness.model import Message, Stop, Usage
 OURS = "finskillbench"
 """The harness of rows whose episodes ran in our own loop."""
 Ended = Literal[
-    "submitted", "no_answer", "max_turns", "out_of_calls", "out_of_time", "context_overflow", "adapter_failed", "error"
+    "submitted",
+    "no_answer",
+    "max_turns",
+    "budget_exhausted",
+    "out_of_calls",
+    "out_of_time",
+    "context_overflow",
+    "adapter_failed",
+    "error",
 ]
 CallOutcome = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", "not_run"]
 """What came of a tool call; `not_run` are calls after the submission."""

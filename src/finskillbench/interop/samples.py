@@ -8,7 +8,6 @@ import msgspec
 from inspect_ai.log import EvalError, EvalSample, EvalSampleLimit
 from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
 
-from finskillbench.harness.conditions import MAX_TURNS
 from finskillbench.harness.providers.inspect_words import to_chat, to_usage
 from finskillbench.harness.trace import Trace
 from finskillbench.interop.verdict_scores import SCORER, to_score
@@ -46,7 +45,7 @@ def make_sample(row: Row, trace: Trace) -> EvalSample:
         working_time=row.latency_seconds,
         uuid=f"{row.task_id}-{row.run_idx}",
         error=None if trace.error is None else EvalError(message=trace.error, traceback="", traceback_ansi=""),
-        limit=_limit(trace.ended),
+        limit=_limit(trace),
         turn_count=row.episodes,
     )
 
@@ -57,9 +56,12 @@ def _metadata(row: Row, trace: Trace) -> dict[str, Any]:
     return {**shown, "ended": trace.ended, "prompt": trace.prompt_digest}
 
 
-def _limit(ended: str) -> EvalSampleLimit | None:
-    if ended == "max_turns":
-        return EvalSampleLimit(type="turn", limit=MAX_TURNS, reason=f"no submission in {MAX_TURNS} turns")
-    if ended == "context_overflow":
+def _limit(trace: Trace) -> EvalSampleLimit | None:
+    if trace.ended == "max_turns":
+        return EvalSampleLimit(type="turn", limit=trace.turns, reason=f"no submission in {trace.turns} turns")
+    if trace.ended == "budget_exhausted":
+        generated = trace.usage.output_tokens
+        return EvalSampleLimit(type="token", limit=generated, reason=f"no submission in {generated} tokens of output")
+    if trace.ended == "context_overflow":
         return EvalSampleLimit(type="context", limit=0, reason="the conversation outgrew the model")
     return None

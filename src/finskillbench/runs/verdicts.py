@@ -46,6 +46,8 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
     if submission.ended == "error":
         return verdict(Status.ERROR, True, {}, {"reason": "the harness failed; run it again"})
     zeros = dict.fromkeys(profiles, 0.0)
+    if submission.ended == "budget_exhausted":
+        return verdict(Status.BUDGET_EXHAUSTED, True, zeros, {"reason": "no submission within its tokens"})
     if submission.answer is None:
         exhausted = submission.ended in ("max_turns", "out_of_calls")
         status = Status.MAX_TURNS_EXHAUSTED if exhausted else Status.INCOMPLETE_SUBMISSION

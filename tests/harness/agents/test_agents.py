@@ -9,6 +9,7 @@ from finskillbench.episode import Status, Truth
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import HARNESS, Agent, as_agent
 from finskillbench.harness.agents.play import play_episode
+from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.failures import OTHERS
 from finskillbench.harness.model import Usage
@@ -24,9 +25,9 @@ ANSWER = '{"weights": {"AAA": 1.0}}'
 def seated(episode, mounts):
     """The trace of an agent on the episode."""
 
-    def go(solve, condition=Condition.NO_SKILL, **limits) -> Trace:
+    def go(solve, condition=Condition.NO_SKILL, allowance=FULL, **limits) -> Trace:
         agent = solve if isinstance(solve, Agent) else Agent("agent/test", solve, **limits)
-        given = Assignment(episode, "The prompt.", lambda: episode.input, mounts[condition])
+        given = Assignment(episode, "The prompt.", lambda: episode.input, mounts[condition], allowance=allowance)
         return asyncio.run(play_episode(agent, given))
 
     return go
@@ -119,6 +120,21 @@ def test_an_agent_that_gives_no_answer_is_in_the_table(seated, solve, entry: str
     assert re.search(r"status (\w+)", OTHERS[entry].shown)[1] == status(trace).value
     if "calls" in limits and limits["calls"] == 7:
         assert len(trace.tool_calls) == 7
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_an_agent_is_told_its_budget_and_ends_where_it_says_that_it_is_used_up(seated, late: bool) -> None:
+    async def solve(task, tools):
+        assert "You have 5 turns" in task.system
+        assert "1,000 tokens for all that you write" in task.prompt
+        if late:
+            await tools.call("submit_answer", answer=ANSWER)
+        tools.spent(Usage(input_tokens=10**6, output_tokens=1_001))
+        await tools.call("get_task_data", field="objective")
+        return ANSWER
+
+    trace = seated(solve, allowance=Allowance(5, 1_000))
+    assert (trace.ended, status(trace), trace.incidents) == ("budget_exhausted", Status.BUDGET_EXHAUSTED, ())
 
 
 def test_an_answer_that_was_submitted_in_time_stands(seated) -> None:

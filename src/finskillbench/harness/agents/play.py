@@ -14,8 +14,7 @@ from finskillbench.harness.cleaning import clean_text, clean_turn
 from finskillbench.harness.model import Message, ToolCall, Turn, Usage
 from finskillbench.harness.seat import Assignment, Seat, Surroundings
 from finskillbench.harness.tools import SUBMIT_ANSWER
-from finskillbench.harness.trace import CallRecord, Ended, Trace
-from finskillbench.harness.words.prompts import SYSTEM_PROMPT
+from finskillbench.harness.trace import Ended, Trace
 from finskillbench.redaction import logger
 
 _GRACE_SECONDS = 5.0
@@ -32,7 +31,8 @@ async def play_episode(agent: Agent, given: Assignment, surroundings: Surroundin
 
     Arguments and errors as those of `finskillbench.harness.loop.run_episode`. What an agent returns is its submission,
     unless it has called `submit_answer` before. One that fails before it has called a tool ends in an error, which is
-    run again; one that fails later, takes too long or calls too many tools has given no answer.
+    run again; one that fails later, takes too long or calls too many tools has given no answer. It is told
+    how many turns and tokens it has; its own loop counts the turns, and tokens count as it tells them.
     """
     return await _Sitting(agent, Seat(agent.name, agent.harness, given, surroundings or Surroundings())).play()
 
@@ -50,6 +50,8 @@ class _Sitting:
         seat = self._seat
         try:
             ended, failure = await self._outcome()
+            if seat.left.is_overdrawn and ended != "error":
+                ended = "budget_exhausted"
             if not seat.calls:
                 seat.usage = Usage()  # what an agent does not tell of costs is not known to be nothing
             return seat.trace(ended, failure, turns=len(seat.calls) or len(seat.records))
@@ -58,12 +60,13 @@ class _Sitting:
 
     async def _outcome(self) -> tuple[Ended, FinSkillBenchError | None]:
         seat = self._seat
+        seat.tell_left()
         task = Task(
             seat.episode.task_id,
             seat.episode.sub_task,
             seat.mounted.arm.condition,
-            SYSTEM_PROMPT,
-            seat.prompt,
+            seat.system,
+            seat.messages[-1].content,
             seat.tools,
         )
         self._solving = asyncio.ensure_future(self._agent.solve(task, self))
@@ -77,6 +80,8 @@ class _Sitting:
             self._over = True
             self._solving.cancel()
             await asyncio.wait({self._solving}, timeout=_GRACE_SECONDS)
+            if seat.left.is_overdrawn:
+                return "budget_exhausted", None
             return self._without_answer("out_of_calls" if done else "out_of_time"), None
         try:
             await self._submit(self._solving.result())
@@ -113,7 +118,7 @@ class _Sitting:
     async def call_text(self, name: str, arguments: str, /) -> str:
         """As of `Tools`."""
         await asyncio.sleep(0)  # an agent that never waits must not starve the others, nor outlive its time
-        if self._over or self._asked >= self._agent.calls:
+        if self._over or self._asked >= self._agent.calls or self._seat.left.is_overdrawn:
             self._over = True
             if self._solving is not None:
                 self._solving.cancel()
@@ -140,9 +145,7 @@ class _Sitting:
     def spent(self, usage: Usage, *, served_model: str | None = None) -> None:
         """As of `Tools`."""
         turn = clean_turn(Turn(usage=usage, served_model=served_model), self._seat.around.redact)
-        number = len(self._seat.calls) + 1
-        self._seat.calls.append(CallRecord(number, 0.0, 0.0, 0.0, turn.stop, turn.served_model, turn.usage))
-        self._seat.usage += turn.usage
+        self._seat.answered(turn, priced=False)
 
 
 def _failure(name: str, error: BaseException) -> ProviderError:

@@ -62,10 +62,15 @@ def fields_read(messages: Sequence[Message]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for message in messages:
         if message.role == "tool":
-            result = orjson.loads(message.content)
+            result = orjson.loads(result_of(message))
             if isinstance(result, dict) and "field" in result and "value" in result:
                 values[result["field"]] = result["value"]
     return values
+
+
+def result_of(message: Message) -> str:
+    """What a tool answered, JSON in one line; what the loop says of the budget comes below it."""
+    return message.content.partition("\n")[0]
 
 
 def naive_answer(naive: Naive | None, fields: Mapping[str, Any]) -> dict[str, Any]:

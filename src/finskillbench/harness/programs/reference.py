@@ -26,6 +26,7 @@ from finskillbench.harness.programs.reading import (
     naive_answer,
     printed_fields,
     read_fields,
+    result_of,
     sub_task_of,
     submit,
     subtask_of,
@@ -154,6 +155,6 @@ def _results(messages: Sequence[Message]) -> dict[str, list[dict[str, Any]]]:
         if message.tool_calls:
             names = {item.id: item.name for item in message.tool_calls}
         elif message.role == "tool" and message.tool_call_id in names:
-            result: object = orjson.loads(message.content)
+            result: object = orjson.loads(result_of(message))
             found.setdefault(names[message.tool_call_id], []).append(dict(result) if is_object(result) else {})
     return found

@@ -17,13 +17,13 @@ as it was written.
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast, get_args
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
 
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.cleaning import possible
@@ -31,6 +31,13 @@ from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec,
 from finskillbench.harness.providers.bounds import bound_answers
 from finskillbench.harness.providers.errors import is_overflow, provider_error
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
+from finskillbench.harness.providers.settings import (
+    CallSettings,
+    check_constructor,
+    check_model_args,
+    constructor_arguments,
+    fixed_config,
+)
 from finskillbench.redaction import logger
 from finskillbench.scoring.values import is_array
 
@@ -44,8 +51,6 @@ _LOG = logger(__name__)
 EXTRA = 'make llm, or: pip install "finskillbench[llm]"'
 _NO_KEY = "none"
 """The key sent to a server that was named by its address, where the environment has none."""
-_NO_LIMIT = 10_000
-"""Inspect's own limit on open requests, set beyond any concurrency of ours: a run limits itself."""
 _MODEL_ARGUMENTS: dict[str, dict[str, Any]] = {"grok": {"disable_retry": True}}
 """Constructor arguments of single providers; xAI's package retries inside gRPC unless told otherwise."""
 
@@ -85,15 +90,24 @@ class Hosted:
         self.name = name
         self.provider = name.partition("/")[0]
         self.price: Price | None = options.prices.of(name)
-        self.arguments = options.arguments
+        self.arguments, self._seed = options.arguments, options.seed
         self._deadline = options.attempt_timeout or options.request_timeout
         self._request_timeout = options.request_timeout
         self._model = _inspect_model(name, options)
+        self._settings = CallSettings(self._model.api, fixed_config(options))
         self._provider_generate = self._model.api.generate
         self._model.api.generate = self._once
         self._closed = False
 
-    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        tool_choice: str,
+        *,
+        max_tokens: int | None = None,
+        repeat: int = 0,
+    ) -> Turn:
         """Answer the conversation so far with exactly one request.
 
         Raises
@@ -116,6 +130,7 @@ class Hosted:
                     to_chat(messages),
                     [to_tool(spec) for spec in tools],
                     "auto" if tool_choice == AUTO else ToolFunction(tool_choice),
+                    self._settings.of(max_tokens, None if self._seed is None else self._seed + repeat),
                 )
             )
         finally:
@@ -195,48 +210,37 @@ class Hosted:
 
 def _inspect_model(name: str, options: ModelOptions) -> Any:
     """The Inspect model, not shared with anybody."""
-    try:
-        from inspect_ai.model import GenerateConfig, get_model
-    except ImportError:
-        raise InputError(f"model {name!r} needs the extra llm; install it: {EXTRA}") from None
+    if find_spec("inspect_ai") is None:
+        raise InputError(f"model {name!r} needs the extra llm; install it: {EXTRA}")
     from finskillbench.harness.providers.inspect_words import as_written
 
     # Pydantic warns of an answer of another shape, and quotes it on standard error, a key in it and all.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings")
-    provider = name.partition("/")[0]
-    efforts = _efforts(GenerateConfig)
-    if options.reasoning_effort is not None and options.reasoning_effort not in efforts:
-        raise InputError(f"reasoning effort {options.reasoning_effort!r} is unknown; choose from: {', '.join(efforts)}")
-    config = GenerateConfig(
-        temperature=0.0,
-        seed=options.seed,
-        max_tokens=options.max_tokens,
-        reasoning_effort=options.reasoning_effort,  # pyright: ignore[reportArgumentType]
-        timeout=math.ceil(options.request_timeout),
-        max_retries=0,
-        max_connections=_NO_LIMIT,
-    )
-    arguments = _MODEL_ARGUMENTS.get(provider, {})
+    check_model_args(options.model_args)
+    # Inspect could not take back in one call what holds in all of them.
+    config = fixed_config(options).model_copy(update={"reasoning_tokens": None})
+    arguments = _MODEL_ARGUMENTS.get(name.partition("/")[0], {})
+    model = _constructed(name, options.base_url, config=config, **arguments)
+    if own := constructor_arguments(options):
+        check_constructor(name, own, model.api)
+        model = _constructed(name, options.base_url, config=config, **arguments, **own)
+    as_written(model)
+    return model
+
+
+def _constructed(name: str, base_url: str | None, **arguments: Any) -> Any:
+    from inspect_ai.model import get_model
+
     # A server named by its address often wants no key, but every package wants one to send.
-    keys = [None] if options.base_url is None else [None, _NO_KEY]
+    keys = [None] if base_url is None else [None, _NO_KEY]
     failures: list[str] = []
     for key in keys:
         try:
-            model = get_model(name, config=config, base_url=options.base_url, api_key=key, memoize=False, **arguments)
+            return get_model(name, base_url=base_url, api_key=key, memoize=False, **arguments)
         except Exception as error:  # noqa: BLE001 - whatever a constructor dislikes is reported in one line
             _LOG.debug("model %s cannot be constructed", name, exc_info=True)
             failures.append(_plain(error))
-            if key is keys[-1]:
-                raise InputError(f"model {name!r} cannot be used: {failures[0]}") from None
-        else:
-            as_written(model)
-            return model
-    raise AssertionError("unreachable: the last key returns or raises")
-
-
-def _efforts(config: Any) -> tuple[str, ...]:
-    annotation = config.model_fields["reasoning_effort"].annotation
-    return tuple(value for part in get_args(annotation) for value in get_args(part))
+    raise InputError(f"model {name!r} cannot be used: {failures[0]}")
 
 
 def _plain(error: Exception) -> str:

@@ -130,14 +130,16 @@ def to_usage(usage: Usage) -> ModelUsage:
 
 
 def from_usage(usage: ModelUsage) -> Usage:
-    """Tokens of Inspect."""
+    """Tokens of Inspect; xAI, and servers after it, leave reasoning out of the output: the total tells."""
     read, written = usage.input_tokens_cache_read or 0, usage.input_tokens_cache_write or 0
+    whole, reasoning = usage.input_tokens + read + written, usage.reasoning_tokens or 0
+    apart = 0 < usage.output_tokens < reasoning or usage.total_tokens == whole + usage.output_tokens + reasoning
     return Usage(
-        input_tokens=usage.input_tokens + read + written,
+        input_tokens=whole,
         cached_tokens=read,
         cache_write_tokens=written,
-        output_tokens=usage.output_tokens,
-        reasoning_tokens=usage.reasoning_tokens or 0,
+        output_tokens=usage.output_tokens + (reasoning if apart else 0),
+        reasoning_tokens=reasoning,
         cost_usd=usage.total_cost,
     )
 

@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError
-from finskillbench.harness.conditions import MAX_TURNS, Mount
+from finskillbench.harness.allowance import MAX_TURNS, Remaining
+from finskillbench.harness.conditions import Mount
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.words.compaction import compact_input
 from finskillbench.harness.words.schema import render_schema
@@ -21,7 +22,7 @@ MAX_TASK_PROMPT = 12_000
 """Characters of a task prompt in any condition, apart from what an arm puts behind it that differs from episode to
 episode: documents, names of saved skills and verdicts."""
 
-SYSTEM_PROMPT = f"""\
+_SYSTEM_PROMPT = """\
 You are an investment analyst taking part in a controlled benchmark. Each task gives you financial data as it was \
 known on one date and asks for one structured answer. Each tool says what it does; use them where they help.
 
@@ -30,8 +31,17 @@ Rules
 - If skills are available, load one that fits the task and follow its guidance. If none fits or there are none, \
 start right away.
 - Hand in your answer by calling `submit_answer` with JSON that follows the task's answer schema. You have \
-{MAX_TURNS} turns, each one message of yours with any number of tool calls, and one submission.
+{turns} turns, each one message of yours with any number of tool calls, and one submission.
 - Do not reply in plain text and do not decline the task. Give null for a value that cannot be determined."""
+
+
+def system_prompt(turns: int = MAX_TURNS) -> str:
+    """The system prompt of episodes of so many turns."""
+    return _SYSTEM_PROMPT.format(turns=turns)
+
+
+SYSTEM_PROMPT = system_prompt()
+"""That of the paper's twelve turns."""
 
 APPENDIX = "\n\n# Skills\n"
 """Opens what an arm appends to the base of a prompt; no base holds this line."""
@@ -62,6 +72,9 @@ That was plain text, which is not recorded as an answer. Call a tool, or hand in
 
 LAST_TURN = """\
 This is the last turn: only `submit_answer` is left. Submit the best answer you have now."""
+
+LEFT = """\
+You have {turns} left, this one included, and {tokens:,} tokens for all that you write in them, reasoning included."""
 
 _LONGEST_INSTRUCTION = max(
     len(SELF_GENERATED_INSTRUCTION),
@@ -147,6 +160,13 @@ def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -
     return base + APPENDIX + SELF_GENERATED_INSTRUCTION if arm.own else base
 
 
+def left_words(left: Remaining) -> str | None:
+    """What an agent is told of its budget before a call; None where its tokens have no limit."""
+    if left.tokens is None:
+        return None
+    return LEFT.format(turns=f"{left.turns} turn{'' if left.turns == 1 else 's'}", tokens=left.tokens)
+
+
 def _persistent(memory: Memory) -> str:
     """The instruction of the persistent arm. Answers are counted, not named: an episode's id is never shown."""
     numbered = [
@@ -170,4 +190,4 @@ def prompt_digest(*texts: str) -> str:
 def wording_digest() -> str:
     """Digest of every fixed text above: two runs with the same digest read the same words."""
     arms = (APPENDIX, SELF_GENERATED_INSTRUCTION, PERSISTENT_INSTRUCTION, INLINE_INSTRUCTION)
-    return prompt_digest(SYSTEM_PROMPT, _TEMPLATE, *arms, REMINDER, LAST_TURN)
+    return prompt_digest(SYSTEM_PROMPT, _TEMPLATE, *arms, REMINDER, LAST_TURN, LEFT)

@@ -21,7 +21,7 @@ from finskillbench.harness.loop import Conversation
 from finskillbench.harness.model import Message, Model, ToolCall, Turn
 from finskillbench.harness.seat import Assignment, Seat, Surroundings
 from finskillbench.harness.trace import CallOutcome, Ended, ToolRecord, Trace
-from finskillbench.harness.words.prompts import REMINDER, SYSTEM_PROMPT
+from finskillbench.harness.words.prompts import REMINDER
 from finskillbench.interop.hermes.endpoint import OVER, Answer
 from finskillbench.interop.hermes.wire import SKILL_TOOLS, Expected, read_request, same_json, stream_of, to_messages
 from finskillbench.redaction import logger
@@ -57,7 +57,7 @@ class Sitting:
     def __init__(self, model: Model, given: Assignment, around: Surroundings) -> None:
         self.seat = seat = Seat(model.name, HARNESS, given, around)
         seat.tools = tuple(tool for tool in seat.tools if tool.name not in _REPLACED)
-        self.expected = Expected(model.name, SYSTEM_PROMPT, seat.prompt, seat.tools, bool(given.mounted.loadable))
+        self.expected = Expected(model.name, seat.system, seat.prompt, seat.tools, bool(given.mounted.loadable))
         self.moved = around.clock()
         self._talk = Conversation(model, seat)
         self._results: dict[str, str] = {}
@@ -141,7 +141,7 @@ class Sitting:
         request = read_request(body)
         offered = self.expected.check(request, self._results)
         self._settle()
-        seat.tools, seat.messages = offered, to_messages(request, self._said)
+        seat.tools, seat.messages = offered, seat.as_sent(to_messages(request, self._said))
         ended = await talk.take_turn()
         if ended is not None:
             self._end(ended)
@@ -207,7 +207,7 @@ class Sitting:
         if not self._ended.done() and turns == self._paused_at:
             self.fail(ProviderError(f"Hermes has given up: {error or 'without a reason'}", Cause.ADAPTER))
         self._paused_at = turns
-        if not self._ended.done() and not self._talk.turns_left:
+        if not self._ended.done() and not self.seat.left.turns:
             self._end("max_turns")
         return Answer(orjson.dumps({"say": None if self._ended.done() else REMINDER}))
 

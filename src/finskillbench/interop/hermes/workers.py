@@ -15,10 +15,9 @@ from typing import Any
 import orjson
 
 from finskillbench.errors import Cause, ProviderError, SkillError
-from finskillbench.harness.conditions import MAX_TURNS, Mount
+from finskillbench.harness.conditions import Mount
 from finskillbench.harness.skills.loader import digest, read_files
 from finskillbench.harness.trace import Ended
-from finskillbench.harness.words.prompts import SYSTEM_PROMPT
 from finskillbench.interop.hermes import VERSION, worker
 from finskillbench.interop.hermes.endpoint import Endpoint
 from finskillbench.interop.hermes.sitting import Sitting
@@ -120,11 +119,11 @@ class Worker:
             self._tell(
                 episode=name,
                 model=sitting.expected.model,
-                system=SYSTEM_PROMPT,
+                system=sitting.expected.system,
                 prompt=sitting.expected.prompt,
                 tools=tools,
                 skills=sitting.expected.skills,
-                turns=MAX_TURNS,
+                turns=sitting.seat.left.turns,
             )
             try:
                 return await self._awaited(sitting, asyncio.ensure_future(ended))

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import CALLS, SECONDS, Agent
+from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.skills.given import SkillFolder
 from finskillbench.interop.mcp import HARNESS
 from finskillbench.interop.mcp.command import USAGE_FILE, Command, parse_command, watching
@@ -31,6 +32,8 @@ def drive(
     sample: int | None = None,
     tasks: Sequence[str] | None = None,
     epochs: int = 1,
+    turns: int = MAX_TURNS,
+    token_budget: int | None = None,
     seconds: float = SECONDS,
     calls: int = CALLS,
     max_cost: float | None = None,
@@ -43,8 +46,8 @@ def drive(
 
     Parameters
     ----------
-    edition, conditions, subtasks, skills, limit, sample, tasks, epochs, max_concurrency, allow_unconfined, out,
-    progress : as of `finskillbench.runs.execute.run.run`.
+    edition, conditions, subtasks, skills, limit, sample, tasks, epochs, turns, token_budget, max_concurrency : as of
+        `finskillbench.runs.execute.run.run`, and so are `allow_unconfined`, `out` and `progress`.
     command : the command line, with the places of `finskillbench.interop.mcp.command`.
     name : under which rows file the agent.
     seconds, calls : an episode that takes longer, or calls more tools, ends without an answer.
@@ -72,6 +75,8 @@ def drive(
             sample=sample,
             tasks=tasks,
             epochs=epochs,
+            turns=turns,
+            token_budget=token_budget,
             max_concurrency=max_concurrency,
             max_cost=max_cost,
             allow_unconfined=allow_unconfined,

@@ -11,6 +11,7 @@ from finskillbench.domains.base import Subtask
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
+from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.seat import Assignment
 from finskillbench.harness.skills.memory import EMPTY, Memory
@@ -25,9 +26,11 @@ class Material:
     prompt: str
     full_input: Mapping[str, Any]
 
-    def under(self, mounted: Mount, memory: Memory = EMPTY) -> Assignment:
+    def under(
+        self, mounted: Mount, memory: Memory = EMPTY, *, allowance: Allowance = FULL, repeat: int = 0
+    ) -> Assignment:
         """What is played under an arm."""
-        return Assignment(self.episode, self.prompt, lambda: self.full_input, mounted, memory)
+        return Assignment(self.episode, self.prompt, lambda: self.full_input, mounted, memory, allowance, repeat)
 
 
 def prepare(edition: Edition, episode: Episode) -> Material:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 import orjson
 
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.cleaning import possible
-from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage
+from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage, is_tuned
 from finskillbench.harness.models import Entrant
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
@@ -85,37 +85,56 @@ class Metered:
         """What the episode has cost so far, with what is set aside for a call under way."""
         return Expense(self.calls, self.usage, self.lost_usd + reserved_usd)
 
-    async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
-        """Answer the conversation so far; arguments and errors as those of `finskillbench.harness.model.Model`.
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        tool_choice: str,
+        *,
+        max_tokens: int | None = None,
+        repeat: int = 0,
+    ) -> Turn:
+        """Answer the conversation so far; arguments and errors as those of `finskillbench.harness.model.Tuned`.
 
         Raises
         ------
         RunStoppedError : the budget does not reach.
         """
-        bound = 0.0 if self.price is None else self._bound(self.price, messages, tools)
+
+        async def ask() -> Turn:
+            if is_tuned(self._model):
+                return await self._model.generate(messages, tools, tool_choice, max_tokens=max_tokens, repeat=repeat)
+            return await self._model.generate(messages, tools, tool_choice)
+
+        limit = self._max_tokens if max_tokens is None else min(max_tokens, self._max_tokens)
+        bound = 0.0 if self.price is None else self._bound(self.price, messages, tools, limit)
+        turn = await self._paid(ask, bound)
+        self._seen, self._last = len(messages), turn.usage.input_tokens
+        return turn
+
+    async def _paid(self, ask: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
+        """Make a call with its upper bound set aside."""
         if self._budget is None:
-            return await self._limited(messages, tools, tool_choice, bound)
+            return await self._limited(ask, bound)
         await self._budget.reserve(bound, (self.usage.cost_usd or 0.0) + self.lost_usd)
         before = self.usage.cost_usd or 0.0, self.lost_usd
         try:
             if self._note is not None:
                 self._note(self.expense(reserved_usd=bound))
-            return await self._limited(messages, tools, tool_choice, bound)
+            return await self._limited(ask, bound)
         finally:
             self._budget.settle(bound, (self.usage.cost_usd or 0.0) - before[0], self.lost_usd - before[1])
             if self._note is not None:
                 self._note(self.expense())
 
-    async def _limited(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str, bound: float
-    ) -> Turn:
+    async def _limited(self, ask: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
         if self._limiter is None:
-            return await self._call(messages, tools, tool_choice, bound)
+            return await self._call(ask, bound)
         begun = await self._limiter.acquire()
         outcome: Outcome = "failed"
         asked: float | None = None
         try:
-            turn = await self._call(messages, tools, tool_choice, bound)
+            turn = await self._call(ask, bound)
             outcome = "answered"
             return turn
         except ProviderError as error:
@@ -125,13 +144,11 @@ class Metered:
         finally:
             self._limiter.release(begun, outcome, asked)
 
-    async def _call(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str, bound: float
-    ) -> Turn:
+    async def _call(self, ask: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
         self.asked += 1
         started = self._clock()
         try:
-            turn = await self._model.generate(messages, tools, tool_choice)
+            turn = await ask()
         except ProviderError as error:
             error.seconds = self._clock() - started
             if error.cause not in _UNPAID:
@@ -151,11 +168,10 @@ class Metered:
                 self.lost_usd += bound
         self.usage += turn.usage
         self.calls += 1
-        self._seen, self._last = len(messages), turn.usage.input_tokens
         return turn
 
-    def _bound(self, price: Price, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> float:
-        """An upper bound of what the next call costs, in US dollars.
+    def _bound(self, price: Price, messages: Sequence[Message], tools: Sequence[ToolSpec], limit: int) -> float:
+        """An upper bound of what the next call costs that may generate `limit` tokens, in US dollars.
 
         No tokeniser makes more tokens than there are bytes. What the provider counted of the conversation so far
         is a closer bound than its bytes; what it generated itself is in the new messages again.
@@ -165,7 +181,7 @@ class Metered:
         else:
             tokens = sum(map(_message_bound, messages)) + sum(map(_tool_bound, tools)) + HIDDEN_TOKENS
         dearest = max(price.input, price.cached_input, price.cache_write)
-        return (tokens * dearest + self._max_tokens * price.output) / 1e6
+        return (tokens * dearest + limit * price.output) / 1e6
 
 
 def _message_bound(message: Message) -> int:

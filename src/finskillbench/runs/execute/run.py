@@ -25,6 +25,7 @@ from finskillbench.edition.store import LARGEST, refuse_inside_edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
+from finskillbench.harness.allowance import FULL, LEAST_TOKENS, MAX_TURNS, Allowance
 from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
 from finskillbench.harness.entries import Entry
 from finskillbench.harness.loop import Harness, OurLoop
@@ -105,6 +106,8 @@ async def arun(
     tasks: Sequence[str] | None = None,
     epochs: int = 1,
     seed: int = 0,
+    turns: int = MAX_TURNS,
+    token_budget: int | None = None,
     max_concurrency: int = DEFAULT_CONCURRENCY,
     max_cost: float | None = None,
     shard: Shard | None = None,
@@ -134,7 +137,9 @@ async def arun(
         `finskillbench.runs.plan.choice.choose_episodes`.
     limits : in place of `limit` under single conditions.
     epochs : repeats of each episode.
-    seed : handed to providers that take one.
+    seed : repeat r hands `seed` + r to providers that take one.
+    turns : model calls of an episode.
+    token_budget : tokens that a model may generate in an episode, reasoning included; None: as many as its turns take.
     max_concurrency : episodes in flight for each model; may differ when resuming, as may the next four.
     max_cost : US dollars that the run folder may cost in all, earlier calls included; None: no limit.
     retry_errors : whether episodes that ended in an error are run again.
@@ -158,10 +163,11 @@ async def arun(
     EditionError : the edition was handed out without its truth, or is damaged.
     """
     _check_numbers(limit=limit, epochs=epochs, seed=seed, max_concurrency=max_concurrency, max_cost=max_cost)
+    allowance = _allowance(turns, token_budget)
     refuse_inside_edition(out)
     options, harness = options or ModelOptions(seed=seed), harness or OurLoop()
     wanted_models = list(DEFAULT_MODELS if models is None and not agents else models or ())
-    entrants = _under(harness, make_models([*wanted_models, *map(as_agent, agents)], options, max_cost))
+    entrants = _under(harness, make_models([*wanted_models, *map(as_agent, agents)], options, allowance, max_cost))
     given = read_given(skills)
     arms = [parse_condition(name) for name in (*conditions, *(arm for arm in given if arm not in conditions))]
     for arm in arms:
@@ -277,6 +283,14 @@ def _under(harness: Harness, entrants: Mapping[Entry, Entrant]) -> dict[Entry, E
     return {entry.under(harness.name): entrant for entry, entrant in entrants.items()}
 
 
+def _allowance(turns: int, tokens: int | None) -> Allowance:
+    if not 1 <= turns <= LARGEST:
+        raise InputError(f"turns is {turns}; it must be at least 1, and not above {LARGEST}")
+    if tokens is not None and not LEAST_TOKENS <= tokens <= LARGEST:
+        raise InputError(f"token_budget is {tokens}; it must be at least {LEAST_TOKENS}, and not above {LARGEST}")
+    return Allowance(turns, tokens)
+
+
 def _check_address(models: Sequence[str | Entrant], options: ModelOptions) -> None:
     if options.base_url is None:
         return
@@ -290,7 +304,7 @@ def _check_address(models: Sequence[str | Entrant], options: ModelOptions) -> No
 
 
 def make_models(
-    models: Sequence[str | Entrant], options: ModelOptions, max_cost: float | None = None
+    models: Sequence[str | Entrant], options: ModelOptions, allowance: Allowance = FULL, max_cost: float | None = None
 ) -> dict[Entry, Entrant]:
     """Make the models and agents of a run, in the given order; an object stands for itself. Nothing is sent.
 
@@ -301,9 +315,9 @@ def make_models(
     """
     _check_address(models, options)
     objects = [get_entrant(model, options) if isinstance(model, str) else model for model in models]
-    entrants = {entry_of(model): model for model in objects}
+    entrants = {entry_of(model, allowance): model for model in objects}
     if len(entrants) < len(objects):
-        raise InputError(f"a model was given twice: {', '.join(str(entry_of(model)) for model in objects)}")
+        raise InputError(f"a model was given twice: {', '.join(str(entry_of(model, allowance)) for model in objects)}")
     if max_cost is not None:
         for model in objects:
             if price_of(model) is None and not (isinstance(model, Agent) and model.tells_cost):

@@ -22,7 +22,7 @@ from finskillbench.errors import Cause, InputError, RunStoppedError
 from finskillbench.harness.agents import Agent
 from finskillbench.harness.agents.play import play_episode
 from finskillbench.harness.conditions import Mount
-from finskillbench.harness.entries import Entry, labels
+from finskillbench.harness.entries import Entry, allowance_of, labels
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.loop import Play, run_episode
@@ -261,7 +261,8 @@ class Work:
         return Metered(entrant, limiter, self.budget, self.limits.max_tokens, note, self._around.clock)
 
     async def _trace(self, item: Item, material: Material, metered: Metered | Tab, memory: Memory) -> Trace:
-        given = material.under(self.mounts[item.condition], memory)
+        mounted, allowance = self.mounts[item.condition], allowance_of(item.entry)
+        given = material.under(mounted, memory, allowance=allowance, repeat=item.run_idx)
         entrant = self.models[item.entry]
         if isinstance(metered, Metered):
             return await self.play(metered, given, self._around)

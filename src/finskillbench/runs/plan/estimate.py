@@ -20,8 +20,9 @@ from statistics import fmean, variance
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import MAX_TURNS, mount_all
-from finskillbench.harness.entries import Entry, labels
+from finskillbench.harness.allowance import Allowance
+from finskillbench.harness.conditions import mount_all
+from finskillbench.harness.entries import Entry, allowance_of, labels
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.providers.prices import NO_CHARGE, PriceTable
 from finskillbench.harness.skills.given import NOTHING_GIVEN, Given
@@ -95,17 +96,20 @@ def estimate(
     async def work(rehearsal: Rehearsal) -> list[Estimate]:
         found: list[Estimate] = []
         for number, ((entry, condition), items) in enumerate(arms.items(), 1):
+            allowance = allowance_of(entry)
             if entry.model in BASELINES:
                 strata = _strata(plan.episodes, items, wanted)
-                await _sample(strata, rehearsal, entry.model, condition)
+                await _sample(strata, rehearsal, entry.model, condition, allowance)
                 count, forecast = sum(stratum.weight for stratum in strata), _played(strata)
             else:
                 counts = Counter(sub_tasks[item.task_id] for item in items if item in wanted)
                 count, price = counts.total(), prices.of(entry.model)
                 if like is None:
-                    forecast = published(condition, count, MAX_TURNS, price)
+                    forecast = published(condition, count, allowance.turns, price)
                 else:
-                    forecast = like.forecast(entry, condition, counts, MAX_TURNS, price)
+                    forecast = like.forecast(entry, condition, counts, allowance.turns, price)
+                if allowance.tokens is not None:
+                    forecast = forecast.within(count * allowance.tokens, price)
             found.append(Estimate(names[entry], condition, count, forecast))
             if progress is not None:
                 progress(number, len(arms))
@@ -199,7 +203,9 @@ _MEASURES: tuple[Callable[[Play], int], ...] = (
 """What has to be known well."""
 
 
-async def _sample(strata: Sequence[_Stratum], rehearsal: Rehearsal, player: str, condition: str) -> None:
+async def _sample(
+    strata: Sequence[_Stratum], rehearsal: Rehearsal, player: str, condition: str, allowance: Allowance
+) -> None:
     """Play a pilot, then twice as many, and so on, until the totals are known well enough.
 
     All strata grow alike: to follow the least certain one would leave out those whose costly episodes are still
@@ -208,7 +214,7 @@ async def _sample(strata: Sequence[_Stratum], rehearsal: Rehearsal, player: str,
 
     async def play(stratum: _Stratum, share: float) -> None:
         drawn = stratum.draw(max(PILOT_OF_STRATUM, math.ceil(share * len(stratum.tasks))))
-        plays = (rehearsal.play(player, condition, task_id, stratum.verdicts) for task_id in drawn)
+        plays = (rehearsal.play(player, condition, task_id, stratum.verdicts, allowance) for task_id in drawn)
         stratum.plays += await asyncio.gather(*plays)
 
     share = PILOT / max(PILOT, sum(len(stratum.tasks) for stratum in strata))

@@ -16,6 +16,7 @@ from types import TracebackType
 
 from finskillbench.edition import Edition
 from finskillbench.errors import EditionError
+from finskillbench.harness.allowance import Allowance
 from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.loop import run_episode
@@ -69,8 +70,8 @@ class Rehearsal:
         self._material = lru_cache(maxsize=_CACHED_EPISODES)(self._prepare)
         self._model = cache(get_model)
         self._turns = asyncio.Semaphore(_AT_ONCE)
-        self._plays: dict[tuple[str, str, str, int], asyncio.Task[Play]] = {}
-        self._memories: dict[tuple[str, str, str], asyncio.Task[Trace]] = {}
+        self._plays: dict[tuple[str, str, str, int, Allowance], asyncio.Task[Play]] = {}
+        self._memories: dict[tuple[str, str, str, Allowance], asyncio.Task[Trace]] = {}
         self._allow_unconfined = allow_unconfined
         self._around = Surroundings()
         self._stack = ExitStack()
@@ -98,35 +99,38 @@ class Rehearsal:
     ) -> None:
         self._stack.close()
 
-    async def play(self, player: str, condition: str, task_id: str, verdicts: int) -> Play:
+    async def play(self, player: str, condition: str, task_id: str, verdicts: int, allowance: Allowance) -> Play:
         """Let `player` play one episode under an arm; where the arm keeps skills, after so many `verdicts`."""
-        key = player, condition, task_id, verdicts if self._mounts[condition].arm.kept else 0
+        key = player, condition, task_id, verdicts if self._mounts[condition].arm.kept else 0, allowance
         if key not in self._plays:
             self._plays[key] = asyncio.create_task(self._measured(*key))
         return await self._plays[key]
 
-    async def _measured(self, player: str, condition: str, task_id: str, verdicts: int) -> Play:
-        memory = await self._remembered(player, condition, task_id, verdicts) if verdicts else EMPTY
-        trace = await self._trace(player, condition, task_id, memory)
+    async def _measured(self, player: str, condition: str, task_id: str, verdicts: int, allowance: Allowance) -> Play:
+        memory = await self._remembered(player, condition, task_id, verdicts, allowance) if verdicts else EMPTY
+        trace = await self._trace(player, condition, task_id, memory, allowance)
         if trace.error is not None:
             what = f"{player} cannot play it under {condition}: {trace.error}"
             raise EditionError(f"{self._edition.path}: {task_id}: {what}; look at `finskillbench data validate`")
         return Play(trace.turns, trace.usage.input_tokens, trace.usage.output_tokens)
 
-    async def _remembered(self, player: str, condition: str, task_id: str, verdicts: int) -> Memory:
+    async def _remembered(
+        self, player: str, condition: str, task_id: str, verdicts: int, allowance: Allowance
+    ) -> Memory:
         """What a stream holds after so many episodes: the skills saved in its first one, and words on each."""
         sub_task = self._episodes[task_id].sub_task
-        key = player, condition, sub_task
+        key = player, condition, sub_task, allowance
         if key not in self._memories:
             first = next(name for name, episode in self._episodes.items() if episode.sub_task == sub_task)
-            self._memories[key] = asyncio.create_task(self._trace(player, condition, first, EMPTY))
+            self._memories[key] = asyncio.create_task(self._trace(player, condition, first, EMPTY, allowance))
         skills = (await self._memories[key]).saved_skills
         return Memory(skills, (Feedback(task_id, "scored", 0.5),) * verdicts)
 
-    async def _trace(self, player: str, condition: str, task_id: str, memory: Memory) -> Trace:
+    async def _trace(self, player: str, condition: str, task_id: str, memory: Memory, allowance: Allowance) -> Trace:
         async with self._turns:
             material = self._material(task_id)
-            return await run_episode(self._model(player), material.under(self._mounts[condition], memory), self._around)
+            given = material.under(self._mounts[condition], memory, allowance=allowance)
+            return await run_episode(self._model(player), given, self._around)
 
     def _prepare(self, task_id: str) -> Material:
         return prepare(self._edition, self._episodes[task_id])

@@ -60,9 +60,20 @@ class Forecast:
     high: Amount
     basis: str = ""
 
+    def within(self, most_written: int, price: Price | None) -> Forecast:
+        """The same where no more than so many tokens may be written."""
+        return Forecast(*(_cut(each, most_written, price) for each in (self.expected, self.low, self.high)), self.basis)
+
     def __add__(self, other: Forecast) -> Forecast:
         """Sum; what one is off, the other may be off too."""
         return Forecast(self.expected + other.expected, self.low + other.low, self.high + other.high)
+
+
+def _cut(used: Amount, most_written: int, price: Price | None) -> Amount:
+    over = max(0, used.output_tokens - most_written)
+    saved = 0.0 if price is None else price.cost(Usage(output_tokens=over))
+    cost = None if used.cost_usd is None else used.cost_usd - saved
+    return Amount(used.calls, used.input_tokens, used.output_tokens - over, cost)
 
 
 class _Published(NamedTuple):

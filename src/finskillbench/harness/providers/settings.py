@@ -1,0 +1,187 @@
+"""What a hosted model is sent beside the conversation: limits, seed, temperature, and arguments of the user's own.
+
+Arguments of the user's own are settings of a call that Inspect knows (`SETTINGS`), or arguments of the constructor of
+the provider's adapter. What another option says, or the harness holds fixed, cannot be said by them, and no secret: a
+run folder keeps them.
+
+This module imports Inspect where it is needed, never with itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, get_args
+
+from finskillbench.errors import InputError
+from finskillbench.redaction import named_like_a_secret, redactor_of_process
+from finskillbench.scoring.values import is_array, is_object
+
+if TYPE_CHECKING:
+    from inspect_ai.model import GenerateConfig
+
+    from finskillbench.harness.models import ModelOptions
+
+SETTINGS = (
+    *("top_p", "top_k", "frequency_penalty", "presence_penalty", "logit_bias", "parallel_tool_calls", "verbosity"),
+    *("effort", "reasoning_mode", "reasoning_tokens", "reasoning_summary", "reasoning_history", "cache_prompt"),
+    "extra_body",
+)
+"""Settings of a call, by Inspect's names, that no other option says."""
+_FIXED_IN_BODY = frozenset(
+    {
+        *("model", "messages", "input", "system", "contents", "tools", "tool_choice", "stream", "n", "seed"),
+        *("max_tokens", "max_completion_tokens", "max_output_tokens", "temperature"),
+    }
+)
+"""What `extra_body` may not say: an option does, or the harness."""
+_FIXED_IN_CONSTRUCTOR = frozenset(
+    {"self", "model_name", "base_url", "service_base_url", "api_key", "config", "client_timeout", "strict_tools"}
+)
+_NO_LIMIT = 10_000
+"""Inspect's own limit on open requests, set beyond any concurrency of ours: a run limits itself."""
+_LEAST_THINKING = 1_024
+"""Anthropic's least budget for thinking; less is not worth asking of others either."""
+
+
+def parse_model_args(text: str) -> dict[str, Any]:
+    """Read arguments of a model from JSON text.
+
+    Raises
+    ------
+    InputError : the text is no JSON object, or `check_model_args` refuses it.
+    """
+    try:
+        value: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"--model-args is no JSON ({error}); give an object such as '{{\"top_p\": 0.9}}'") from None
+    if not is_object(value):
+        raise InputError(f"--model-args must be a JSON object such as '{{\"top_p\": 0.9}}', not {text[:60]}")
+    check_model_args(value)
+    return dict(value)
+
+
+def check_model_args(given: Mapping[str, Any]) -> None:
+    """Refuse arguments that hold a secret, which run.json would keep, or say what is not theirs to say.
+
+    Raises
+    ------
+    InputError : which of them, and why.
+    """
+    redact = redactor_of_process()
+    for name, value in _texts(given):
+        # Numbers under such a name count tokens.
+        if named_like_a_secret(name) or "auth" in name.lower() or redact(value) != value:
+            raise InputError(f"model_args: {name} holds a secret, which run.json would keep; give keys by environment")
+    body = given.get("extra_body")
+    if is_object(body) and (fixed := sorted(_FIXED_IN_BODY & body.keys())):
+        raise InputError(f"model_args: extra_body.{fixed[0]} is not theirs to say; see the options of run")
+
+
+def fixed_config(options: ModelOptions) -> GenerateConfig:
+    """What is the same in every call of a model.
+
+    Raises
+    ------
+    InputError : the reasoning effort or a setting is none.
+    """
+    from inspect_ai.model import GenerateConfig
+    from pydantic import ValidationError
+
+    efforts = _efforts(GenerateConfig)
+    if options.reasoning_effort is not None and options.reasoning_effort not in efforts:
+        raise InputError(f"reasoning effort {options.reasoning_effort!r} is unknown; choose from: {', '.join(efforts)}")
+    settings = {name: value for name, value in options.model_args.items() if name in SETTINGS}
+    try:
+        made = GenerateConfig(
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+            reasoning_effort=options.reasoning_effort,  # pyright: ignore[reportArgumentType]
+            timeout=math.ceil(options.request_timeout),
+            max_retries=0,
+            max_connections=_NO_LIMIT,
+            **settings,
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"model_args: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return made
+
+
+def constructor_arguments(options: ModelOptions) -> dict[str, Any]:
+    """The arguments of the user's own that are no settings of a call."""
+    return {name: value for name, value in options.model_args.items() if name not in SETTINGS}
+
+
+def check_constructor(name: str, given: Mapping[str, Any], adapter: object) -> None:
+    """Refuse arguments that the adapter of the model called `name` does not have: most take any and pass it on.
+
+    Raises
+    ------
+    InputError : which one, and the nearest that there is.
+    """
+    parameters = inspect.signature(type(adapter).__init__).parameters.values()
+    known = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD} - _FIXED_IN_CONSTRUCTOR
+    for each in given:
+        if each not in known:
+            like = get_close_matches(each, [*SETTINGS, *known], n=1)
+            nearest = f"; did you mean {like[0]}?" if like else f"; there are {', '.join([*SETTINGS, *sorted(known)])}"
+            raise InputError(f"model_args: {name} has no argument {each!r}{nearest}")
+
+
+@dataclass(frozen=True, slots=True)
+class CallSettings:
+    """Makes what single calls differ in, by the adapter of Inspect that will send them."""
+
+    adapter: Any
+    fixed: GenerateConfig
+
+    def of(self, max_tokens: int | None, seed: int | None) -> GenerateConfig:
+        """The settings of a call that may generate `max_tokens` at most, where that is less than the model's own limit.
+
+        A budget for thinking, which some providers take beside the limit of the answer, is kept below that limit, with
+        room for an answer; where that leaves too little, the call is made without thinking.
+        """
+        most = self.fixed.max_tokens or 0
+        limit = most if max_tokens is None else min(most, max_tokens)
+        made = self.fixed.model_copy(update={"max_tokens": limit, "seed": seed})
+        thinking = _thinking_tokens(self.adapter, made)
+        if not thinking or thinking < 0:
+            return made
+        room = min(thinking, limit * 3 // 4)
+        if room < _LEAST_THINKING:
+            return made.model_copy(update={"reasoning_tokens": None, "reasoning_effort": "none"})
+        return made.model_copy(update={"reasoning_tokens": room})
+
+
+def _thinking_tokens(adapter: Any, config: GenerateConfig) -> int | None:
+    """The budget for thinking that an adapter would send; None where it sends none, as of most providers."""
+    if config.reasoning_tokens is not None:
+        return config.reasoning_tokens
+    if hasattr(adapter, "is_using_extended_thinking"):  # Anthropic
+        return adapter.bridged_reasoning_tokens(config) if adapter.is_using_extended_thinking(config) else None
+    if hasattr(adapter, "chat_thinking_config"):  # Google
+        thinking = adapter.chat_thinking_config(config)
+        return None if thinking is None else thinking.thinking_budget
+    return None
+
+
+def _texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in a JSON value, with the name under which it stands."""
+    if isinstance(value, str):
+        yield name, value
+    elif is_object(value):
+        for key, member in value.items():
+            yield from _texts(member, key)
+    elif is_array(value):
+        for member in value:
+            yield from _texts(member, name)
+
+
+def _efforts(config: Any) -> tuple[str, ...]:
+    annotation = config.model_fields["reasoning_effort"].annotation
+    return tuple(value for part in get_args(annotation) for value in get_args(part))
