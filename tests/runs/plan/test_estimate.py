@@ -16,8 +16,9 @@ from tests.sampling import THOROUGH
 from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
+from finskillbench.harness.allowance import Allowance
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.entries import Entry, canonical
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.providers.prices import Price, PriceTable
 from finskillbench.runs.execute.run import run
@@ -85,6 +86,17 @@ def test_baselines_use_what_the_plan_said(synthetic_edition: Edition, tmp_path: 
     assert sum(played(each) for each in estimates if each.model == REFERENCE) < len(Condition) * limit * len(subtasks())
 
 
+def test_a_forecast_keeps_to_turns_and_a_budget(edition) -> None:
+    entries = [Entry(HOSTED, canonical(Allowance(*each).arguments)) for each in ((12, None), (5, None), (12, 3_000))]
+    plan = make_plan(edition.episodes(), entries, [Condition.NO_SKILL])
+    # In the order of a plan, where arguments are sorted as text.
+    poor, short, free = (each.forecast for each in estimate(edition, plan, prices=PRICES))
+    assert (free.high.calls, short.high.calls, short.expected.calls) == (12 * 12, 12 * 5, 12 * 5)
+    assert poor.high.output_tokens == poor.expected.output_tokens == 12 * 3_000 < free.expected.output_tokens
+    saved = (free.expected.output_tokens - 12 * 3_000) * PRICE.output / 1e6
+    assert free.expected.cost_usd - poor.expected.cost_usd == pytest.approx(saved)
+
+
 def test_a_program_that_was_played_whole_is_known(edition, tmp_path: Path) -> None:
     plan = plan_of(edition, [Faulty.name])
     (each,) = estimate(edition, plan, prices=PRICES)
@@ -98,7 +110,7 @@ def test_costly_episodes_that_a_pilot_misses_are_found(memory_edition, episodes_
     """One episode in ten costs a hundred times the others; following the least certain stratum would miss some."""
     edition = memory_edition(episodes_of("unconstrained_optimization", "pc_uncon", 200))
 
-    async def play(self, player, condition, task_id, verdicts):
+    async def play(self, player, condition, task_id, verdicts, allowance):
         costly = int(task_id[-3:]) % 10 == 3
         return rehearsal.Play(1, 100, 5000 if costly else 50)
 
