@@ -62,7 +62,8 @@ class Forecast:
 
     def within(self, most_written: int, price: Price | None) -> Forecast:
         """The same where no more than so many tokens may be written."""
-        return Forecast(*(_cut(each, most_written, price) for each in (self.expected, self.low, self.high)), self.basis)
+        expected, low, high = (_cut(each, most_written, price) for each in (self.expected, self.low, self.high))
+        return Forecast(expected, low, high, self.basis)
 
     def __add__(self, other: Forecast) -> Forecast:
         """Sum; what one is off, the other may be off too."""
