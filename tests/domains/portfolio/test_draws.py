@@ -13,9 +13,9 @@ import pytest
 from finskillbench.domains import domain
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.definitions import OBJECTIVE_TEXT
-from finskillbench.domains.portfolio.distinct import distinct
 from finskillbench.domains.portfolio.objects.settings import read_settings
 from finskillbench.domains.portfolio.rebalancing import TWO_STAGES
+from finskillbench.domains.portfolio.worth.distinct import distinct
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import violations

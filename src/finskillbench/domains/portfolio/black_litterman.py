@@ -17,17 +17,17 @@ from finskillbench.domains.portfolio.audits import exploits
 from finskillbench.domains.portfolio.audits.ladders import black_litterman as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, TOLERANCE
 from finskillbench.domains.portfolio.inputs import AnalystView, BlackLittermanInput
-from finskillbench.domains.portfolio.merit import (
+from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
+from finskillbench.domains.portfolio.objects.settings import ViewSettings
+from finskillbench.domains.portfolio.proofs import Recheck
+from finskillbench.domains.portfolio.worth.merit import (
     DEAD_ZONE,
     LEAST_SPREAD,
     judge_weights,
     submitted_weights,
     weight_score,
 )
-from finskillbench.domains.portfolio.naive import equal_weights
-from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
-from finskillbench.domains.portfolio.objects.settings import ViewSettings
-from finskillbench.domains.portfolio.proofs import Recheck
+from finskillbench.domains.portfolio.worth.naive import equal_weights
 from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.portfolio.black_litterman import (
     RISK_AVERSION,

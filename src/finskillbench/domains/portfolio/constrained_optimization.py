@@ -15,20 +15,20 @@ from finskillbench.domains.draws import drawn
 from finskillbench.domains.portfolio.audits import exploits
 from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
-from finskillbench.domains.portfolio.distinct import is_different
 from finskillbench.domains.portfolio.inputs import ConstrainedInput
-from finskillbench.domains.portfolio.merit import (
+from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, Tier
+from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio, of_few_names
+from finskillbench.domains.portfolio.objects.tiers import mandate_fields, market_fields, month_problem
+from finskillbench.domains.portfolio.proofs import EXACT, Recheck
+from finskillbench.domains.portfolio.worth.distinct import is_different
+from finskillbench.domains.portfolio.worth.merit import (
     discriminates,
     judge_weights,
     submitted_weights,
     weight_score,
     zero_value,
 )
-from finskillbench.domains.portfolio.naive import equal_weights
-from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, Tier
-from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio, of_few_names
-from finskillbench.domains.portfolio.objects.tiers import mandate_fields, market_fields, month_problem
-from finskillbench.domains.portfolio.proofs import EXACT, Recheck
+from finskillbench.domains.portfolio.worth.naive import equal_weights
 from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandate import problem_from

@@ -17,19 +17,19 @@ from finskillbench.domains.portfolio.audits import exploits
 from finskillbench.domains.portfolio.audits.ladders import rebalancing as ladders
 from finskillbench.domains.portfolio.audits.ladders.written import of_digits
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
-from finskillbench.domains.portfolio.distinct import is_different
 from finskillbench.domains.portfolio.inputs import RebalancingInput
-from finskillbench.domains.portfolio.merit import (
+from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
+from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem, sized_limits
+from finskillbench.domains.portfolio.proofs import EXACT, WEIGHT_TOLERANCE, Recheck
+from finskillbench.domains.portfolio.worth.distinct import is_different
+from finskillbench.domains.portfolio.worth.merit import (
     LEAST_SPREAD,
     judge_weights,
     submitted_weights,
     weight_score,
     zero_value,
 )
-from finskillbench.domains.portfolio.naive import rule_of_thumb
-from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
-from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem, sized_limits
-from finskillbench.domains.portfolio.proofs import EXACT, WEIGHT_TOLERANCE, Recheck
+from finskillbench.domains.portfolio.worth.naive import rule_of_thumb
 from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.optimisation.certified import UndecidedError
 from finskillbench.engines.portfolio.formulation import Aim, Goal

@@ -13,19 +13,19 @@ from finskillbench.domains.draws import permuted, stratified
 from finskillbench.domains.portfolio.audits import exploits
 from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
-from finskillbench.domains.portfolio.distinct import is_different
 from finskillbench.domains.portfolio.inputs import UnconstrainedInput
-from finskillbench.domains.portfolio.merit import (
+from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
+from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem
+from finskillbench.domains.portfolio.proofs import Recheck
+from finskillbench.domains.portfolio.worth.distinct import is_different
+from finskillbench.domains.portfolio.worth.merit import (
     LEAST_SPREAD,
     judge_weights,
     submitted_weights,
     weight_score,
     zero_value,
 )
-from finskillbench.domains.portfolio.naive import equal_weights, rule_of_thumb
-from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
-from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem
-from finskillbench.domains.portfolio.proofs import Recheck
+from finskillbench.domains.portfolio.worth.naive import equal_weights, rule_of_thumb
 from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import clean

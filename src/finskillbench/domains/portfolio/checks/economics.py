@@ -10,8 +10,8 @@ import numpy as np
 
 from finskillbench.domains.examination import Subject, examining
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.distinct import distinct
-from finskillbench.domains.portfolio.merit import LEAST_SPAN
+from finskillbench.domains.portfolio.worth.distinct import distinct
+from finskillbench.domains.portfolio.worth.merit import LEAST_SPAN
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.optimise import optimise

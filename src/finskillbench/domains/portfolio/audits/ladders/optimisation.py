@@ -14,7 +14,7 @@ from finskillbench.domains.portfolio.audits.ladders.written import (
     other_objectives,
     too_wide,
 )
-from finskillbench.domains.portfolio.merit import CONFUSED
+from finskillbench.domains.portfolio.worth.merit import CONFUSED
 from finskillbench.engines.portfolio.mandate import problem_from
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from finskillbench.domains.base import Label, Rung
 from finskillbench.domains.portfolio.audits.exploits import traded
 from finskillbench.domains.portfolio.audits.ladders.written import WORTHLESS, of_digits, other_objectives
-from finskillbench.domains.portfolio.merit import CONFUSED
+from finskillbench.domains.portfolio.worth.merit import CONFUSED
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import turnover, violations
 from finskillbench.engines.portfolio.optimise import optimise
