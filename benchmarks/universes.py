@@ -23,7 +23,9 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.objects.construct import construct
 from finskillbench.edition.build import build_edition, refuse_small
+from finskillbench.edition.validation import validate_edition
 from finskillbench.errors import SourceError
+from finskillbench.findings import State
 from finskillbench.panels import build_panels
 from finskillbench.sources.files import files_below, ticker_of
 from finskillbench.sources.market import load_market
@@ -85,9 +87,11 @@ class Collection:
         (folder / "universe.json").write_text(json.dumps({"sectors": sectors}))
 
 
-def whole(raw: Path, seed: int, out: Path) -> dict[str, int]:
-    """Build the edition: episodes by subtask."""
-    return build_edition(source="raw-dir", raw_dir=raw, seed=seed, out=out).manifest["counts"]
+def whole(raw: Path, seed: int, out: Path, validate: bool) -> dict[str, int]:
+    """Build the edition, and have every label of it proved again: episodes by subtask, and checks that failed."""
+    edition = build_edition(source="raw-dir", raw_dir=raw, seed=seed, out=out)
+    failed = {"failed checks": validate_edition(edition).counts[State.FAIL]} if validate else {}
+    return {**edition.manifest["counts"], **failed}
 
 
 def thin(raw: Path, seed: int) -> dict[str, int]:
@@ -111,10 +115,10 @@ def outcome(collection: Collection, seed: int, given: argparse.Namespace) -> str
         raw.mkdir()
         collection.write(names, raw, seed - given.first < given.full)
         try:
-            counts = thin(raw, seed) if given.thin else whole(raw, seed, Path(place, "edition"))
+            counts = thin(raw, seed) if given.thin else whole(raw, seed, Path(place, "edition"), given.validate)
         except SourceError as error:
             return f"{what}: REFUSED {error}"
-    return f"{what}: {sum(counts.values())} of {len(counts)} kinds, fewest {min(counts.values())}"
+    return f"{what}: {', '.join(f'{name} {count}' for name, count in counts.items())}"
 
 
 def main() -> None:
@@ -125,6 +129,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--full", type=int, default=0, help="how many with their filings")
     parser.add_argument("--thin", action="store_true", help="a fifth of the risk portfolios, and no episodes of theirs")
+    parser.add_argument("--validate", action="store_true", help="validate what is built whole")
     given = parser.parse_args()
     collection = Collection(given.raw.resolve())
     print(f"{len(collection.sectors)} names have prices and statements", flush=True)

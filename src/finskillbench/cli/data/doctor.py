@@ -54,7 +54,8 @@ def doctor(
 
 def _show_files(one: Examined) -> None:
     """One kind of file: a line if nothing is wrong with it, else what is and the format."""
-    state = one.found[0].state if one.found else "PASS" if one.files else "SKIP"
+    worst = "FAIL" if any(finding.state == "FAIL" for finding in one.found) else "WARN"
+    state = worst if one.found else "PASS" if one.files else "SKIP"
     typer.echo(f"{state:<5} {one.format.path}: {one.files} file{'' if one.files == 1 else 's'}")
     for finding in one.found[:_SHOWN]:
         typer.echo(f"      {finding.state} {finding.where}: {finding.message}")
