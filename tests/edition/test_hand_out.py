@@ -15,7 +15,7 @@ from finskillbench.cli import main
 from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.difference import compare_editions
 from finskillbench.edition.publish import export_public
-from finskillbench.edition.store import CANARY
+from finskillbench.edition.store import CANARY, write_manifest
 from finskillbench.episode import Episode, Prompt, Truth
 
 PROMPT = Prompt("Do it.", "As JSON.")
@@ -43,6 +43,19 @@ def _written(folder: Path, **changes: Any) -> Path:
     tasks = list(zip(EPISODES, TRUTHS, strict=True))
     tasks[1] = (replace(EPISODES[1], **of_episode), replace(TRUTHS[1], **of_truth))
     return write_edition(folder, tasks, certificate={})
+
+
+def test_what_somebody_brought_to_the_build_is_not_handed_out(tmp_path: Path) -> None:
+    folder = _written(tmp_path / "edition")
+    (folder / "catalog" / "holdings").mkdir(parents=True)
+    (folder / "catalog" / "holdings" / "fund.csv").write_text("date,symbol,weight\n")
+    manifest = orjson.loads((folder / "manifest.json").read_bytes())
+    derived = ("format", "digest", "files", "seal")
+    write_manifest(folder, {name: value for name, value in manifest.items() if name not in derived})
+    whole = load_edition(folder)
+    assert "catalog/holdings/fund.csv" in whole.manifest["files"]
+    public = export_public(whole, tmp_path / "public")
+    assert (public.digest, (public.path / "catalog").exists()) == (whole.digest, False)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ PARTS = ("input", "prompt", "other fields", "expected output", "verification", "
 """What of an episode can differ; the last three are of its truth."""
 _UNSCORED = {"proof"}
 """Parts that change no score: what only says how a label was proved."""
-_SHOWN_FIELDS = ("source", "seed", "universe", "as_of_dates", "parameters", "versions")
+_SHOWN_FIELDS = ("source", "seed", "catalog", "universe", "as_of_dates", "parameters", "versions")
 
 
 @dataclass(frozen=True, slots=True)

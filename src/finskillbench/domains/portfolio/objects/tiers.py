@@ -69,7 +69,7 @@ def tier_at(context: BuildContext, settings: Settings, name: str, month: MonthEn
         raise SourceError(
             "prices",
             f"the {name} tier cannot be kept at {month.as_of}: {error}",
-            remedy="check prices and shares up to that month, or add names",
+            remedy="check prices and shares up to that month, add names, or bring looser tiers by --catalog",
         ) from error
 
 
