@@ -228,7 +228,7 @@ def test_an_option_that_makes_no_sense_is_one_line(
     ("command", "options", "message"),
     [
         ("run", ["--max-cost", "inf"], "max_cost is inf; it must be a number of US dollars, 0 or more"),
-        ("plan", ["--output-tokens-per-call", "-1"], "Invalid value for '--output-tokens-per-call'"),
+        ("plan", ["--like", "nowhere"], "Invalid value for '--like'"),
     ],
 )
 def test_an_option_of_one_command_is_one_line_too(

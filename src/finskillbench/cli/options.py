@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
 
 import typer
 
 from finskillbench.cli.display import console
+from finskillbench.cli.runfile import RunFile, apply_run_file, read_run_file
 from finskillbench.harness.allowance import LEAST_TOKENS, MAX_TURNS, Allowance
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
     from finskillbench.harness.entries import Entry
     from finskillbench.harness.loop import Harness
-    from finskillbench.harness.models import ModelOptions
+    from finskillbench.harness.models import Contender, ModelOptions
     from finskillbench.harness.skills.given import Given, SkillFolder
     from finskillbench.runs.plan.streams import Shard
 
@@ -126,6 +127,8 @@ class ArmOptions:
     turns: Turns = MAX_TURNS
     token_budget: TokenBudget = None
     allow_unconfined: AllowUnconfined = False
+    on_line: frozenset[str] = field(default=frozenset(), init=False)
+    """Options that the command line says, not a file."""
 
     @property
     def allowance(self) -> Allowance:
@@ -224,6 +227,16 @@ class RunOptions(ArmOptions):
         typer.Option(metavar="I/N", help="Run the I-th of N parts, into a folder of its own; see finskillbench merge."),
     ] = None
     retry_errors: Annotated[bool, typer.Option(help="Run episodes that ended in an error again.")] = True
+    file: Annotated[
+        RunFile | None,
+        typer.Option(
+            parser=read_run_file,
+            callback=apply_run_file,
+            is_eager=True,
+            metavar="FILE",
+            help="All of this and more in a file (TOML); what stands here goes before it. See docs/running.md.",
+        ),
+    ] = None
 
     @property
     def models(self) -> list[str]:
@@ -249,6 +262,29 @@ class RunOptions(ArmOptions):
                 raise InputError(f"--limit-for {text!r} is no CONDITION=N, as in no_skill=20")
             found[condition] = int(number)
         return found
+
+    @property
+    def single(self) -> Sequence[Self]:
+        """The options of each entry of the run, which may have arguments of its own."""
+        own = () if self.file is None or "model" in self.on_line else self.file.models
+        if not own:
+            return [replace(self, model=[name], file=None) for name in self.models]
+        return [
+            replace(
+                self,
+                model=[model["name"]],
+                file=None,
+                **{k: v for k, v in model.items() if k not in {"name", *self.on_line}},
+            )
+            for model in own
+        ]
+
+    @property
+    def contenders(self) -> list[Contender]:
+        """The models of the run, each with its own options."""
+        from finskillbench.harness.models import Contender
+
+        return [Contender(each.models[0], each.called, each.allowance) for each in self.single]
 
     def loop(self) -> Harness | None:
         """The harness that is named, None for ours.
@@ -298,7 +334,7 @@ class RunOptions(ArmOptions):
         """How a run files its models."""
         from finskillbench.harness.models import entry_called
 
-        entries = [entry_called(name, self.called, self.allowance) for name in self.models]
+        entries = [entry_called(each.models[0], each.called, each.allowance) for each in self.single]
         return entries if self.harness == _OURS else [entry.under(self.harness) for entry in entries]
 
     def check_names(self) -> None:
@@ -323,11 +359,10 @@ class RunOptions(ArmOptions):
         """The run folder: the one named, or one that belongs to all that decides what is run and how it comes out."""
         from finskillbench.runs.plan.defaults import run_folder
 
-        what = (self.models, self.conditions, self.subtask, self.limit, self.sample, self.task, self.epochs)
+        single = [(each.models, each.called.arguments, each.allowance.arguments) for each in self.single]
+        what = (single, self.conditions, self.subtask, self.limit, self.sample, self.task, self.epochs)
         brought = {arm: [each.digest for each in given.packages.values()] for arm, given in self.given.items()}
-        how = (self.seed, self.base_url, self.max_tokens, self.reasoning_effort, self.temperature, self.model_args)
-        how = (*how, self.turns, self.token_budget, self.harness)
-        return self.out or run_folder(edition, *what, *how, self.limits, self.shard, brought)
+        return self.out or run_folder(edition, *what, self.harness, self.limits, self.shard, brought)
 
 
 Options = TypeVar("Options", bound=ArmOptions)
@@ -337,12 +372,16 @@ def command(function: Callable[[Options], None], kind: type[Options]) -> Callabl
     """A command line function with one parameter for each field of `kind`, for Typer to read."""
 
     @wraps(function)
-    def call(**values: Any) -> None:
-        function(kind(**values))
+    def call(context: typer.Context, **values: Any) -> None:
+        made = kind(**values)
+        sources = {name: context.get_parameter_source(name) for name in values}
+        made.on_line = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
+        function(made)
 
     hints = get_type_hints(kind, include_extras=True)
     signature = inspect.signature(kind)
+    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     parameters = [each.replace(annotation=hints[each.name]) for each in signature.parameters.values()]
-    vars(call).update(__signature__=signature.replace(parameters=parameters))
-    call.__annotations__ = hints
+    vars(call).update(__signature__=signature.replace(parameters=[context, *parameters]))
+    call.__annotations__ = {**hints, "context": typer.Context}
     return call

@@ -16,6 +16,7 @@ EXAMPLE = """\b
 Examples:
   finskillbench run
   finskillbench run --edition editions/mine --model baseline/reference --limit 5 --out runs/mine
+  finskillbench run --file run.toml
   finskillbench run --model openai/gpt-4o --condition no_skill --condition curated --max-cost 25"""
 
 
@@ -31,19 +32,22 @@ def run(options: RunOptions) -> None:
 def perform(options: RunOptions) -> tuple[RunResult, Edition]:
     """Do what the options say, and return what came of it with the edition."""
     from finskillbench.cli.display.board import Display
+    from finskillbench.harness.entries import allowance_of
+    from finskillbench.harness.models import Contender
     from finskillbench.runs.execute import run as runs
 
     part = options.part
     options.check_names()
     harness = options.loop()
     # A missing key or price is reported before an edition is built.
-    models = runs.make_models(options.models, options.called, options.allowance, options.max_cost)
+    models = runs.make_models(options.contenders, options.called, options.allowance, options.max_cost)
+    entered = [Contender(model, allowance=allowance_of(entry)) for entry, model in models.items()]
     with Progress() as progress:
         loaded = options.open_edition(progress)
     with Display() as display:
         result = runs.run(
             loaded,
-            list(models.values()),
+            entered,
             options.conditions,
             options.subtask or None,
             skills=options.folders,
@@ -53,8 +57,6 @@ def perform(options: RunOptions) -> tuple[RunResult, Edition]:
             limits=options.limits,
             epochs=options.epochs,
             seed=options.seed,
-            turns=options.turns,
-            token_budget=options.token_budget,
             max_concurrency=options.max_concurrency or runs.DEFAULT_CONCURRENCY,
             max_cost=options.max_cost,
             shard=part,

@@ -78,6 +78,17 @@ class ModelOptions:
 
 Entrant: TypeAlias = Model | Agent
 """What can be run: a model in our loop, or an agent with a loop of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A model or an agent, by name or as it is, with options and an allowance of its own; None: those of the run."""
+
+    model: str | Entrant
+    options: ModelOptions | None = None
+    allowance: Allowance | None = None
+
+
 _IMPORTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 """`package.module:name`."""
 

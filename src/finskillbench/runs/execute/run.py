@@ -29,7 +29,7 @@ from finskillbench.harness.allowance import FULL, LEAST_TOKENS, MAX_TURNS, Allow
 from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
 from finskillbench.harness.entries import Entry
 from finskillbench.harness.loop import Harness, OurLoop
-from finskillbench.harness.models import Entrant, ModelOptions, entry_of, get_entrant
+from finskillbench.harness.models import Contender, Entrant, ModelOptions, entry_of, get_entrant
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS
@@ -94,7 +94,7 @@ class RunResult:
 # Longer than a screen for its arguments, each of which is named and explained once, here.
 async def arun(
     edition: Edition,
-    models: Sequence[str | Entrant] | None = None,
+    models: Sequence[str | Entrant | Contender] | None = None,
     conditions: Sequence[str] = DEFAULT_CONDITIONS,
     subtasks: Sequence[str] | None = None,
     *,
@@ -127,7 +127,8 @@ async def arun(
     Parameters
     ----------
     edition : what to run on, with its truth.
-    models : names of `finskillbench.harness.models`, or model objects; None takes the baselines, or only the agents.
+    models : names of `finskillbench.harness.models`, model objects, or `Contender`s, which have options of their own;
+        None takes the baselines, or only the agents.
     conditions : names of arms.
     skills : folders of skills by NAME, each an arm `skill:NAME` after `conditions`: see
         `finskillbench.harness.skills.given`.
@@ -291,20 +292,27 @@ def _allowance(turns: int, tokens: int | None) -> Allowance:
     return Allowance(turns, tokens)
 
 
-def _check_address(models: Sequence[str | Entrant], options: ModelOptions) -> None:
-    if options.base_url is None:
-        return
-    address = urlsplit(options.base_url)
-    if "@" in address.netloc or any(named_like_a_secret(name) for name, _ in parse_qsl(address.query)):
-        raise InputError("base_url holds a password or a key, which run.json would keep; give keys by environment")
-    providers = {model.partition("/")[0] for model in models if isinstance(model, str)} - {PROGRAMS.rstrip("/")}
-    if len(providers) > 1:
-        named = ", ".join(sorted(providers))
-        raise InputError(f"base_url is the address of one provider, not of {named}: it would get all their keys")
+def _check_addresses(contenders: Iterable[Contender], options: ModelOptions) -> None:
+    providers: dict[str, set[str]] = {}
+    for each in contenders:
+        if (address := (each.options or options).base_url) is not None:
+            named = providers.setdefault(address, set())
+            if isinstance(each.model, str) and not each.model.startswith(PROGRAMS):
+                named.add(each.model.partition("/")[0])
+    for address, named in providers.items():
+        parts = urlsplit(address)
+        if "@" in parts.netloc or any(named_like_a_secret(name) for name, _ in parse_qsl(parts.query)):
+            raise InputError("base_url holds a password or a key, which run.json would keep; give keys by environment")
+        if len(named) > 1:
+            these = ", ".join(sorted(named))
+            raise InputError(f"base_url is the address of one provider, not of {these}: it would get all their keys")
 
 
 def make_models(
-    models: Sequence[str | Entrant], options: ModelOptions, allowance: Allowance = FULL, max_cost: float | None = None
+    models: Sequence[str | Entrant | Contender],
+    options: ModelOptions,
+    allowance: Allowance = FULL,
+    max_cost: float | None = None,
 ) -> dict[Entry, Entrant]:
     """Make the models and agents of a run, in the given order; an object stands for itself. Nothing is sent.
 
@@ -313,13 +321,17 @@ def make_models(
     InputError : no such model, a missing package or key, a model given twice, `max_cost` with an unknown price, or a
         `base_url` that would be written down with a password or get the keys of several providers.
     """
-    _check_address(models, options)
-    objects = [get_entrant(model, options) if isinstance(model, str) else model for model in models]
-    entrants = {entry_of(model, allowance): model for model in objects}
-    if len(entrants) < len(objects):
-        raise InputError(f"a model was given twice: {', '.join(str(entry_of(model, allowance)) for model in objects)}")
+    contenders = [each if isinstance(each, Contender) else Contender(each) for each in models]
+    _check_addresses(contenders, options)
+    entrants: dict[Entry, Entrant] = {}
+    for each in contenders:
+        model = get_entrant(each.model, each.options or options) if isinstance(each.model, str) else each.model
+        entry = entry_of(model, each.allowance or allowance)
+        if entry in entrants:
+            raise InputError(f"a model was given twice: {entry}")
+        entrants[entry] = model
     if max_cost is not None:
-        for model in objects:
+        for model in entrants.values():
             if price_of(model) is None and not (isinstance(model, Agent) and model.tells_cost):
                 raise InputError(
                     f"--max-cost needs the price of {model.name}, which is not known; name it in a --prices file"

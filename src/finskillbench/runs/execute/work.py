@@ -258,7 +258,8 @@ class Work:
         entrant = self.models[item.entry]
         if isinstance(entrant, Agent):
             return Tab(self.budget, self._dearest, note)
-        return Metered(entrant, limiter, self.budget, self.limits.max_tokens, note, self._around.clock)
+        max_tokens = item.entry.said.get("max_tokens", self.limits.max_tokens)
+        return Metered(entrant, limiter, self.budget, max_tokens, note, self._around.clock)
 
     async def _trace(self, item: Item, material: Material, metered: Metered | Tab, memory: Memory) -> Trace:
         mounted, allowance = self.mounts[item.condition], allowance_of(item.entry)
