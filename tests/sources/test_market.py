@@ -230,6 +230,7 @@ def test_a_file_of_an_unknown_ticker_is_refused(spoiled: Path, folder: str, name
         ('"Technology"', '"Tech"', "unknown sector 'Tech'"),
         ("{", "{{", "not valid JSON"),
         ('"sub_sector": "', '"sub_sector": 1, "x": "', "sub_sector is missing"),
+        ('"cik": "', '"cik": "CIK', "cik is 'CIK"),
     ],
 )
 def test_a_bad_universe_is_refused(spoiled: Path, old: str, new: str, word: str) -> None:

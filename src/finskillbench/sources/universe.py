@@ -124,7 +124,9 @@ def _security(symbol: str, entry: dict[str, object] | None, error: Callable[[str
             raise error(f"securities.{symbol}.{field} is not text", "text or null")
         return value
 
-    added = optional("date_added")
+    cik, added = optional("cik"), optional("date_added")
+    if cik and not (cik.isascii() and cik.isdigit() and len(cik) <= 10):
+        raise error(f"securities.{symbol}.cik is {cik!r}", "up to ten digits, or null")
     try:
         day = date.fromisoformat(added) if added else None
     except ValueError:
@@ -132,7 +134,7 @@ def _security(symbol: str, entry: dict[str, object] | None, error: Callable[[str
     return Security(
         symbol=symbol,
         name=required("name"),
-        cik=optional("cik"),
+        cik=cik.zfill(10) if cik else None,
         isin=optional("isin"),
         cusip=optional("cusip"),
         sector=required("sector"),
