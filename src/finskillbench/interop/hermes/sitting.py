@@ -55,7 +55,7 @@ class Sitting:
     """
 
     def __init__(self, model: Model, given: Assignment, around: Surroundings) -> None:
-        self.seat = seat = Seat(model.name, HARNESS, given, around)
+        self.seat = seat = Seat(model.name, HARNESS, given, around, getattr(model, "provider", None))
         seat.tools = tuple(tool for tool in seat.tools if tool.name not in _REPLACED)
         self.expected = Expected(model.name, seat.system, seat.prompt, seat.tools, bool(given.mounted.loadable))
         self.moved = around.clock()
