@@ -30,7 +30,7 @@ def test_an_agent_programs_where_its_arm_lets_it(edition, tmp_path) -> None:
     right = pl.col("scores").struct.field("paper").mean()
     means = dict(result.rows.group_by("condition").agg(right).rows())
     assert means == {"no_skill": 0.0, "code": 1.0, "code_curated": 1.0}
-    trace = read_trajectory(next((tmp_path / "run" / "trajectories").rglob("*code/*.json.gz"))).trace
+    trace = read_trajectory(next((tmp_path / "run" / "trajectories").rglob("*__code__*/*.json.gz"))).trace
     assert [(record.name, record.fate) for record in trace.tool_calls][:2] == [("run_python", "ok")] * 2
 
 

@@ -83,7 +83,8 @@ def test_a_condition_that_was_not_run_is_scaled_as_published() -> None:
 
 
 def test_an_agent_may_make_more_calls_than_our_loop_allows() -> None:
-    assert forecast([used(40), used(60)]).expected.calls == 12 * 50
+    assert forecast([used(40, harness="python"), used(60, harness="python")]).expected.calls == 12 * 50
+    assert forecast([used(40), used(60)]).expected.calls == 12 * 12
 
 
 def test_a_model_is_like_itself_before_others() -> None:

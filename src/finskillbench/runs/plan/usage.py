@@ -21,6 +21,7 @@ from finskillbench.harness.entries import Entry
 from finskillbench.harness.model import Usage
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.providers.prices import Price
+from finskillbench.harness.trace import OURS
 from finskillbench.runs.store.rows import Row
 
 
@@ -184,7 +185,7 @@ class Earlier:
             basis += f"; as all of its domain where none is of the subtask: {', '.join(strange)}"
         total, error = total * factors, DEVIATIONS * np.sqrt(variance) * factors
         # Agents with a loop of their own make as many calls as they like.
-        most_calls = max(most_calls, *(row.turns for row in own))
+        most_calls = max(most_calls, *(row.turns for row in own if row.harness != OURS), 0)
         most = np.array([most_calls * episodes.total(), np.inf, np.inf, np.inf])
         expected, low, high = (
             amount(calls, read, written, price, cached)
