@@ -128,7 +128,7 @@ def test_what_is_mounted_for_others_changes_no_answer_to_the_no_skill_arm(attemp
 
 def test_the_curated_arm_loads_documents_and_then_runs_scripts(attempt, package, runner) -> None:
     results, trace, _ = attempt(Condition.CURATED, RUN, LOAD, REFERENCES, RUN_IN_PACKAGE)
-    assert "load_skill first" in results["run"]
+    assert "load one first" in results["run"]
     assert orjson.loads(results["load"]) == {
         "skill_name": package.name,
         "content": package.body,
