@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from finskillbench.harness.programs.reference import Reference
 from finskillbench.interop.hermes.harness import Hermes
 from finskillbench.runs.execute.run import RunResult, run
 
+READ = calls(("get_task_data", '{"field": "cash"}'))
 pytestmark = pytest.mark.enable_socket
 
 ONE = {"conditions": ["no_skill"], "subtasks": ["rebalancing"], "limit": 1}
@@ -130,13 +132,25 @@ def test_text_is_answered_by_a_reminder_and_twelve_turns_are_all(played: Callabl
 
 
 def test_the_last_turn_takes_only_an_answer(played: Callable[..., RunResult]) -> None:
-    read = calls(("get_task_data", '{"field": "cash"}'))
-    result = played(Said(read))
+    result = played(Said(READ))
     (row,) = result.rows.to_dicts()
     assert (row["status"], row["episodes"], row["tool_calls"]) == ("max_turns_exhausted", 12, 12)
     assert row["incidents"] == ["unknown_tool"]
     (trace,) = traces(result)
     assert len({call.id for call in trace.tool_calls}) == 12
+
+
+def test_turns_and_tokens_are_counted_as_in_our_loop(played: Callable[..., RunResult]) -> None:
+    """Eight tokens left are too few for a call, and an answer that goes beyond the budget counts for nothing."""
+    turns = [replace(turn, usage=Usage(output_tokens=10, cost_usd=0)) for turn in (READ, READ, SUBMIT)]
+    result = played(Said(*turns), token_budget=28, turns=5)
+    (trace,) = traces(result)
+    assert trace.messages[0].content.count("5 turns") == 1
+    assert (trace.ended, trace.turns, trace.answer) == ("budget_exhausted", 2, None)
+    beyond = [replace(turn, usage=Usage(output_tokens=20, cost_usd=0)) for turn in (READ, SUBMIT)]
+    (trace,) = traces(played(Said(*beyond), "again", token_budget=38))
+    assert (trace.ended, trace.turns, trace.answer) == ("budget_exhausted", 2, None)
+    assert [call.fate for call in trace.tool_calls] == ["ok", "not_run"]
 
 
 def test_what_hermes_declines_and_what_comes_after_the_answer_is_noted(played: Callable[..., RunResult]) -> None:

@@ -142,13 +142,16 @@ class Sitting:
         offered = self.expected.check(request, self._results)
         self._settle()
         seat.tools, seat.messages = offered, seat.as_sent(to_messages(request, self._said))
+        turns = len(seat.calls)
         ended = await talk.take_turn()
+        turn = talk.turn
+        if len(seat.calls) > turns and turn.stop != "context_overflow":
+            turn = talk.turn = self._with_usual_ids(turn)
+            seat.messages[-1] = Message("assistant", turn.text, turn.tool_calls, None, turn.replay)
+            self._settled = False
         if ended is not None:
             self._end(ended)
             return None
-        turn = talk.turn = self._with_usual_ids(talk.turn)
-        seat.messages[-1] = Message("assistant", turn.text, turn.tool_calls, None, turn.replay)
-        self._settled = False
         if turn.tool_calls:
             self._said[tuple(call.id for call in turn.tool_calls)] = turn
         return stream_of(seat.name, turn)
@@ -221,7 +224,8 @@ class Sitting:
         for call in self._talk.turn.tool_calls:
             if call.id in known:
                 continue
-            fate = "not_run" if self.seat.toolbox.answer is not None else _why_declined(call, offered)
+            too_late = self.seat.toolbox.answer is not None or self.seat.left.is_overdrawn
+            fate = "not_run" if too_late else _why_declined(call, offered)
             if fate != "not_run":
                 self.seat.incidents.append(fate)
             turn = len(self.seat.calls)
