@@ -107,6 +107,10 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     draw("limited", BEYOND + LIMITED - len(pairs), lambda pair: pair.group == (True, True) and pair.modelled is True)
     draw("unlimited", EPISODES - len(pairs), lambda pair: pair.group == (True, False) and pair.modelled is True)
     draw("any", EPISODES - len(pairs), lambda pair: pair.remedy.compliant)
+    if len(tasks) < EPISODES:
+        context.notes.append(
+            f"{NAME}: {len(tasks)} drawn episodes of {EPISODES}: the mandates leave no more hard cures."
+        )
     return [*(task for task, _ in own), *shuffled(tasks, context.generator(NAME, "order"))]
 
 
