@@ -10,14 +10,14 @@ import pytest
 from tests.domains.risk.judging.cases import MARKET, TICKERS, Json, mandate, portfolio
 
 from finskillbench.domains.risk.audits.statuses import economics
-from finskillbench.findings import Findings
+from finskillbench.findings import Findings, State
 
 
 def _whole_input(episode: Any) -> Any:
     return episode.input
 
 
-def _subject(inputs: list[Json]) -> Any:
+def _subject(inputs: list[Json], manifest: Json) -> Any:
     episodes = [
         SimpleNamespace(
             task_id=f"rm_cm_{place}", as_of_date=date(2024, 1, 31), sub_task="constraint_monitoring", input=one
@@ -32,7 +32,7 @@ def _subject(inputs: list[Json]) -> Any:
     return SimpleNamespace(
         episodes=episodes,
         built=True,
-        edition=SimpleNamespace(has_truth=True, truth=truth),
+        edition=SimpleNamespace(has_truth=True, truth=truth, manifest=manifest),
         of=lambda name: episodes,  # pyright: ignore[reportUnknownLambdaType]
         input_of=_whole_input,
     )
@@ -51,10 +51,10 @@ def _inputs(cash: list[float], *limits: Json) -> list[Json]:
 _BALANCED = [0.0498, 0.0502, 0.0499, 0.0501, 0.048, 0.052, 0.02, 0.09, 0.01, 0.08, 0.0495, 0.0505]
 
 
-def _told(inputs: list[Json]) -> list[str]:
+def _told(inputs: list[Json], manifest: Json | None = None, state: State = State.FAIL) -> list[str]:
     findings = Findings()
-    economics(_subject(inputs), findings)
-    return [f"{one.where}: {one.message}" for one in findings.found]
+    economics(_subject(inputs, manifest or {}), findings)
+    return [f"{one.where}: {one.message}" for one in findings.found if one.state is state]
 
 
 def test_balanced_statuses_and_a_mandate_that_its_benchmark_keeps_are_clean() -> None:
@@ -72,6 +72,27 @@ def test_a_mandate_that_does_not_fit_its_benchmark_is_found(limit: Json, message
     inputs = _inputs(_BALANCED)
     inputs[3]["mandate"]["constraints"].append(limit)
     assert _told(inputs) == [f"rm_cm_3: {message}"]
+
+
+def test_of_a_mandate_that_a_user_brought_it_is_only_said() -> None:
+    inputs = _inputs(_BALANCED)
+    inputs[3]["mandate"]["constraints"].append({"type": "tracking_error_max", "value": 0.07})
+    brought = {
+        "catalog": {"files": {"mandates.json": ""}},
+        "parameters": {"mandates": {"mandates": [{"mandate_id": "M3"}]}},
+    }
+    assert _told(inputs, brought) == []
+    assert _told(inputs, brought, State.WARN) == ["rm_cm_3: M may run a tracking error of 7.0%, over 6%"]
+    assert _told(inputs, {**brought, "catalog": {"files": {}}}) != []
+
+
+def test_no_balance_is_asked_of_a_users_own_books() -> None:
+    inputs = _inputs([*_BALANCED, *[0.01] * 12])
+    for place, one in enumerate(inputs):
+        one["portfolio"] = {**one["portfolio"], "portfolio_id": f"own-{place}" if place >= len(_BALANCED) else "P001"}
+    own = {f"own-{place}": {} for place in range(len(inputs))}
+    assert _told(inputs) != []
+    assert _told(inputs, {"parameters": {"books": own}}) == []
 
 
 def test_a_limit_that_is_hardly_ever_broken_is_found() -> None:

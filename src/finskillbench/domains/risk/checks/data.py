@@ -50,7 +50,7 @@ def planted(subject: Subject, episode: Episode, fact: str) -> str:
 def drawn(subject: Subject, episodes: Sequence[Episode]) -> list[Episode]:
     """The episodes of drawn portfolios: a user's own books are not ours to choose, and no balance is asked of them."""
     own = own_books(subject.edition.manifest)
-    return [episode for episode in episodes if episode.input["portfolio"]["portfolio_id"] not in own]
+    return [one for one in episodes if mapping(one.input.get("portfolio")).get("portfolio_id") not in own]
 
 
 def _known(subject: Subject) -> bool:
