@@ -149,8 +149,12 @@ class Worker:
             while line := await self._process.stdout.readline():
                 self._heard(orjson.loads(line))
         self.is_dead = True
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _GRACE_SECONDS)
+        if self._process.returncode is None:
+            # Not `Process.kill`, which looks whether it has ended and so takes its exit code from whoever waits for it.
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
         code = await self._process.wait()
         self._why = self._why or f"its process ended with {code}{self._last_words()}"
         self._ready.set()
