@@ -157,7 +157,7 @@ class Seat:
         self.messages.append(Message("tool", result, tool_call_id=call.id))
 
     def record_not_run(self, turn: int, call: ToolCall) -> None:
-        """Note a call that came after the submission."""
+        """Note a call that came after the submission, or with a turn that overdrew its budget."""
         self.records.append(ToolRecord(turn, call.id, call.name, call.arguments, "not_run", 0.0, None))
 
     def trace(self, ended: Ended, failure: FinSkillBenchError | None, turns: int, busy: float | None = None) -> Trace:

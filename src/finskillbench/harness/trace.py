@@ -25,7 +25,7 @@ Ended = Literal[
     "error",
 ]
 CallOutcome = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", "not_run"]
-"""What came of a tool call; `not_run` are calls after the submission."""
+"""What came of a tool call; `not_run` are calls after the submission or beyond a budget."""
 
 
 @dataclass(frozen=True, slots=True)

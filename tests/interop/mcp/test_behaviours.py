@@ -72,7 +72,7 @@ def test_an_episode_is_shown_with_its_calls_and_its_words(driven) -> None:
     path = find_trajectory(result.folder, "pc_rebal_0")
     shown = [line.text for line in conversation(read_trajectory(path), None)]
     assert "-> submit_answer" in "\n".join(shown)
-    assert "   not run, after the submission: get_task_data, submit_answer" in shown
+    assert "   not run: get_task_data, submit_answer" in shown
     assert any("after the answer" in line for line in shown)
 
 

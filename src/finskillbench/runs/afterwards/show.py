@@ -192,7 +192,7 @@ def _turn(call: CallRecord) -> str:
 
 def _not_run(records: Sequence[ToolRecord]) -> Iterator[Line]:
     if records:
-        yield Line(f"   not run, after the submission: {', '.join(printable(record.name) for record in records)}")
+        yield Line(f"   not run: {', '.join(printable(record.name) for record in records)}")
 
 
 def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterator[Line]:
