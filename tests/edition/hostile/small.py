@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from finskillbench.edition.store import MANIFEST, WITHHELD, read_lines, write_lines, write_manifest
+from finskillbench.edition.store import MANIFEST, read_lines, write_lines, write_manifest
 
 Row = dict[str, Any]
 
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 def shrink(edition: Path, folder: Path, sub_tasks: Sequence[str]) -> Path:
     """Copy the first episode of some subtasks and what their inputs refer to, under a manifest of its own."""
     for name in sub_tasks:
-        for part in ("episodes", *WITHHELD):
+        for part in ("episodes", "truth", "certificates"):
             rows = [next(read_lines(edition / part / f"{name}.jsonl"))]
             if part == "episodes":
                 _carry(rows[0]["input"], edition, folder)
