@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
+from finskillbench.arrays import SECTORS
+
 MANDATE = """{
   "mandates": [
     {"mandate_id": "core", "name": "Core Equity", "tier": "easy", "constraints": [
@@ -18,19 +20,6 @@ MANDATE = """{
 """
 """A file of one mandate, its constraints on the lines 4 to 7."""
 
-SECTORS = (
-    "Technology",
-    "Financial Services",
-    "Industrials",
-    "Healthcare",
-    "Consumer Cyclical",
-    "Consumer Defensive",
-    "Energy",
-    "Real Estate",
-    "Basic Materials",
-    "Utilities",
-    "Communication Services",
-)
 SCENARIO = f"""{{
   "extends": true,
   "replays": [
