@@ -1,0 +1,214 @@
+"""Rows of any runs under one profile, as every table and figure takes them.
+
+Rows of status `error` are no scores: they stay in the table with a null, are counted by themselves and enter no mean.
+Repeats of an episode are averaged first, so that an episode counts once however often it was run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import polars as pl
+
+from finskillbench.domains import domains, subtasks
+from finskillbench.episode import Profile, Status
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import Condition
+from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
+from finskillbench.harness.skills.given import GIVEN_ARM
+
+REFERENCE = Condition.NO_SKILL.value
+CURATED = Condition.CURATED.value
+OUR_HARNESS = "finskillbench"
+_FALLBACK = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
+_NEEDED = ("model", "condition", "task_id", "sub_task", "cluster", "status", "scores")
+_FILLED: dict[str, pl.Expr] = {
+    "harness": pl.lit(OUR_HARNESS),
+    "arguments": pl.lit(NO_ARGUMENTS),
+    "difficulty": pl.lit("unknown"),
+    "run_idx": pl.lit(0, dtype=pl.Int64),
+    "edition": pl.lit(""),
+    "scorer_version": pl.lit(""),
+}
+"""Columns that a table made by hand may leave out, and what they then hold."""
+EPISODE = ("model", "harness", "condition", "episode")
+"""What an episode's mean over its repeats is told by."""
+
+
+class Comparison(NamedTuple):
+    """Two conditions, of which the first is measured against the second."""
+
+    treated: str
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Rows of any runs under one profile.
+
+    `rows` has the columns of `rows.parquet`, in which `model` is what tables call the entry and `score` is the score
+    under the profile of the row's subtask (`profiles`), null where there is none; beside them `episode` and `cluster`
+    (told apart by edition where there are several), `program`, `headline` (whether the subtask counts towards it) and
+    `failed` (status `error`).
+    `episodes` has a line for each model, harness, condition and episode that has a score: its mean `score` over
+    `repeats`, with domain, sub_task, difficulty, cluster, program and headline.
+    `excluded` are the models that were left out.
+    """
+
+    profile: Profile
+    profiles: dict[str, Profile]
+    rows: pl.DataFrame
+    episodes: pl.DataFrame
+    conditions: tuple[str, ...]
+    excluded: tuple[str, ...]
+
+    @property
+    def models(self) -> list[str]:
+        """What tables call the entries, in the order of the rows."""
+        return distinct(self.rows, "model")
+
+    @property
+    def sub_tasks(self) -> list[str]:
+        """The subtasks that were run, in the order of the domains."""
+        return list(self.profiles)
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Every condition that is measured against another that was run."""
+        against = {REFERENCE: [name for name in self.conditions if name != REFERENCE]}
+        against[CURATED] = [name for name in self.conditions if name.startswith(GIVEN_ARM)]
+        against[Condition.CODE.value] = [name for name in self.conditions if name == Condition.CODE_CURATED]
+        return tuple(
+            Comparison(treated, reference)
+            for reference, names in against.items()
+            if reference in self.conditions
+            for treated in names
+        )
+
+
+def collect(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, exclude: Collection[str] = ()) -> Results:
+    """Prepare the rows of one or several runs.
+
+    Parameters
+    ----------
+    rows : as in `rows.parquet`.
+    profile : the wanted profile. A subtask that does not define it is taken in the next one of certified, strict, paper
+        that it has.
+    exclude : models to leave out, by their names in the rows or in tables.
+
+    Raises
+    ------
+    InputError : the table lacks a column, has no rows or none that are left, or a model to leave out is not in it.
+    """
+    absent = [name for name in _NEEDED if name not in rows.columns]
+    if absent:
+        raise InputError(f"rows: the column {absent[0]!r} is missing; give the rows.parquet of a run")
+    if rows.is_empty():
+        raise InputError("rows: the table is empty; give the rows.parquet of a finished run")
+    rows = rows.with_columns(**{name: value for name, value in _FILLED.items() if name not in rows.columns})
+    if "domain" not in rows.columns:
+        home = {subtask.name: domain.name for domain in domains() for subtask in domain.subtasks}
+        rows = rows.with_columns(domain=pl.col("sub_task").replace_strict(home, default="other"))
+    rows = _without(rows, exclude)
+    beside = [subtask.name for subtask in subtasks() if not subtask.headline]
+    names = sorted(distinct(rows, "sub_task"), key=_place_in([subtask.name for subtask in subtasks()]))
+    profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in names}
+    rows = rows.with_columns(
+        score=_score(profiles),
+        program=pl.col("model").str.starts_with("baseline/"),
+        headline=~pl.col("sub_task").is_in(beside),
+        failed=pl.col("status") == Status.ERROR.value,
+        **_apart(rows),
+    )
+    return Results(
+        profile=profile,
+        profiles=profiles,
+        rows=rows,
+        episodes=_episodes(rows),
+        conditions=tuple(sorted(distinct(rows, "condition"), key=_place_in([each.value for each in Condition]))),
+        excluded=tuple(exclude),
+    )
+
+
+def pairs(results: Results, comparison: Comparison) -> pl.DataFrame:
+    """The episodes that both conditions have a score for, a line for each model and harness.
+
+    The columns are those of `Results.episodes` but `condition`, `score` and `repeats`, with `treated` and `reference`
+    for the two scores and `difference` between them.
+    """
+    sides = [results.episodes.filter(pl.col("condition") == name).drop("condition", "repeats") for name in comparison]
+    keys = ["model", "harness", "episode"]
+    paired = (
+        sides[0]
+        .rename({"score": "treated"})
+        .join(sides[1].select(*keys, reference="score"), on=keys, how="inner", maintain_order="left")
+    )
+    return paired.with_columns(difference=pl.col("treated") - pl.col("reference"))
+
+
+def distinct(rows: pl.DataFrame, column: str) -> list[str]:
+    """The values of a column, in the order in which they come."""
+    return rows[column].unique(maintain_order=True).to_list()
+
+
+def _without(rows: pl.DataFrame, exclude: Collection[str]) -> pl.DataFrame:
+    """The rows under what tables call their entries, without those of some models."""
+    entries = [Entry(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
+    names = labels(entries)
+    unknown = sorted(set(exclude) - {entry.model for entry in entries} - set(names.values()))
+    if unknown:
+        raise InputError(f"exclude: no row is of {unknown[0]}; the models are {', '.join(sorted(names.values()))}")
+    named = pl.DataFrame(
+        [(entry.model, entry.arguments, name) for entry, name in names.items()],
+        schema={"model": pl.String, "arguments": pl.String, "name": pl.String},
+        orient="row",
+    )
+    rows = rows.join(named, on=["model", "arguments"], how="left", maintain_order="left")
+    chosen = list(exclude)
+    kept = rows.filter(~(pl.col("model").is_in(chosen) | pl.col("name").is_in(chosen)))
+    if kept.is_empty():
+        raise InputError(f"exclude: no row is left without {', '.join(chosen)}; leave fewer models out")
+    return kept.with_columns(model="name").drop("name")
+
+
+def _apart(rows: pl.DataFrame) -> dict[str, pl.Expr]:
+    """Names of episodes and clusters: those of two editions are not the same even where they are called the same."""
+    if rows["edition"].n_unique() == 1:
+        return {"episode": pl.col("task_id")}
+    mark = pl.col("edition").str.slice(0, 8)
+    return {
+        "episode": pl.concat_str(mark, "task_id", separator="/"),
+        "cluster": pl.concat_str(mark, "cluster", separator="/"),
+    }
+
+
+def _profile_of(rows: pl.DataFrame, wanted: Profile) -> Profile:
+    """The wanted profile, or the first other that has a score; the wanted one where nothing was scored at all."""
+    for profile in (wanted, *(other for other in _FALLBACK if other is not wanted)):
+        if rows["scores"].struct.field(profile.value).is_not_null().any():
+            return profile
+    return wanted
+
+
+def _score(profiles: dict[str, Profile]) -> pl.Expr:
+    shown = pl.lit(None, dtype=pl.Float64)
+    for name, profile in profiles.items():
+        score = pl.col("scores").struct.field(profile.value)
+        shown = pl.when(pl.col("sub_task") == name).then(score).otherwise(shown)
+    return pl.when(pl.col("status") == Status.ERROR.value).then(None).otherwise(shown)
+
+
+def _episodes(rows: pl.DataFrame) -> pl.DataFrame:
+    alike = ("domain", "sub_task", "difficulty", "cluster", "program", "headline")
+    return (
+        rows.filter(pl.col("score").is_not_null())
+        .group_by(EPISODE, maintain_order=True)
+        .agg(*(pl.col(name).first() for name in alike), pl.col("score").mean(), repeats=pl.len())
+    )
+
+
+def _place_in(order: Sequence[str]) -> Callable[[str], int]:
+    """A sorting key: known names in their order, then the others."""
+    return lambda name: order.index(name) if name in order else len(order)
