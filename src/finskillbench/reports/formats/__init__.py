@@ -1,0 +1,1 @@
+"""A `Table` written down: as text for a terminal, and as the formats that papers and programs read."""

@@ -1,0 +1,43 @@
+"""Cells in words: the same figures in every format that people read."""
+
+from __future__ import annotations
+
+from finskillbench.reports.tables.base import ABSENT, Cell, Column, Estimate, Kind
+
+
+def cell_text(column: Column, cell: Cell, *, absent: str = ABSENT) -> str:
+    """One cell as text: `absent` for what cannot be said, an interval behind its value, `absent` in its place where
+    there is none.
+    """
+    if cell is None:
+        return absent
+    if isinstance(cell, str):
+        return " ".join(cell.split())
+    if not isinstance(cell, Estimate):
+        return _number(column, cell, column.decimals)
+    if cell.low is None or cell.high is None or cell.low == cell.high:  # a width of nothing is no certainty
+        return f"{_number(column, cell.value, column.decimals)} {absent}"
+    decimals = _enough(column, cell.low, cell.high)
+    value, low, high = (_number(column, each, decimals) for each in (cell.value, cell.low, cell.high))
+    return f"{value} [{low}, {high}]"
+
+
+def _enough(column: Column, low: float, high: float) -> int:
+    """Decimals with which the two ends of an interval are not the same: one that has width must show it."""
+    decimals = column.decimals
+    while decimals < 12 and _number(column, low, decimals) == _number(column, high, decimals):
+        decimals += 1
+    return decimals
+
+
+def _number(column: Column, value: float, decimals: int) -> str:
+    value += 0.0  # a negative zero is none
+    match column.kind:
+        case Kind.COUNT:
+            return f"{value:,.0f}"
+        case Kind.DIFFERENCE:
+            return f"{value:+.{decimals}f}"
+        case Kind.SHARE:
+            return f"{100 * value:.{decimals}f} %"
+        case _:
+            return f"{value:,.{decimals}f}"

@@ -1,0 +1,1 @@
+"""One module for each table: `Results` in, a `Table` out."""
