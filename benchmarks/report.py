@@ -1,0 +1,87 @@
+"""The bootstrap of a whole report against scipy.stats.bootstrap: 324 groups of 17,820 rows, 10,000 resamples each.
+
+    python benchmarks/report.py
+
+Groups are 9 models x 12 subtasks x 3 conditions, and the three conditions pooled; both sides draw clusters. scipy is
+given the clusters' sums and counts as paired samples with a vectorised statistic, its fastest way, group by group, and
+is timed on every ninth group. The least of three times counts: others may be at work. Exit code 1 if a requirement
+fails.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.rows import synthetic_rows
+
+from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.results import collect
+
+GROUPS = ["model", "sub_task", "condition"]
+RESAMPLES, ONE_IN, REPEATS = 10_000, 9, 3
+REQUIRED_RATIO, REQUIRED_SECONDS, REQUIRED_MEGABYTES = 5.0, 3.0, 1000.0
+
+
+def ours(episodes: pl.DataFrame, method: str) -> tuple[float, float, int]:
+    """Seconds of all groups, of the conditions pooled under both weightings, and how many groups there are."""
+    start = time.perf_counter()
+    found = estimate(episodes, "score", GROUPS, method, resamples=RESAMPLES)
+    between = time.perf_counter()
+    for weighting in ("micro", "macro"):
+        estimate(episodes, "score", ["condition"], method, weighting, RESAMPLES)
+    return between - start, time.perf_counter() - between, found.height
+
+
+def theirs(episodes: pl.DataFrame, method: str) -> float:
+    """Seconds of a group."""
+    sums = episodes.group_by(*GROUPS, "cluster").agg(pl.col("score").sum(), count=pl.len())
+    parts = [part for part in sums.partition_by(GROUPS) if part["score"].n_unique() > 1][::ONE_IN]
+    start = time.perf_counter()
+    for part in parts:
+        stats.bootstrap(
+            (part["score"].to_numpy(), part["count"].to_numpy()),
+            lambda total, count, axis: total.sum(axis=axis) / count.sum(axis=axis),
+            n_resamples=RESAMPLES,
+            paired=True,
+            vectorized=True,
+            method={"percentile": "percentile", "bca": "BCa"}[method],
+            rng=np.random.default_rng(0),
+        )
+    return (time.perf_counter() - start) / len(parts)
+
+
+def main() -> int:
+    """Measure, print both sides, and say by the exit code whether the requirements hold."""
+    rows = synthetic_rows()
+    start = time.perf_counter()
+    episodes = collect(rows).episodes
+    print(f"{rows.height:,} rows collected in {time.perf_counter() - start:.2f} s")
+    good = True
+    ours(episodes, "t")  # Polars' first call builds its threads
+    print(f"{'interval':<12}{'groups':>8}{'ours':>10}{'scipy':>10}{'ratio':>9}{'pooled':>10}")
+    for method in ("t", "percentile", "bca"):
+        mine, pooled, count = map(min, zip(*(ours(episodes, method) for _ in range(REPEATS)), strict=True))
+        good &= mine + pooled <= REQUIRED_SECONDS
+        beside = f"{'-':>10}{'-':>9}"
+        if method != "t":
+            other = min(theirs(episodes, method) for _ in range(REPEATS)) * count
+            good &= other / mine >= REQUIRED_RATIO
+            beside = f"{other:>8.2f} s{other / mine:>8.1f}x"
+        print(f"{method:<12}{count:>8}{mine:>8.2f} s{beside}{pooled:>8.2f} s")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    good &= peak <= REQUIRED_MEGABYTES
+    print(f"required: {REQUIRED_RATIO:.0f}x, {REQUIRED_SECONDS:.0f} s; peak memory of both sides {peak:.0f} MB")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""Means of groups of episodes with their intervals, a line for each group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from enum import StrEnum
+from math import inf
+
+import numpy as np
+import polars as pl
+
+from finskillbench.analysis.intervals.bootstrap import bca, percentile, resample
+from finskillbench.analysis.intervals.cells import Cells, gather
+from finskillbench.analysis.intervals.clustered_t import Interval, Spread, spread, tells_enough
+from finskillbench.errors import InternalError
+
+BOUNDS = {"difference": (-1.0, 1.0), **dict.fromkeys(("score", "treated", "reference"), (0.0, 1.0))}
+"""What the means of the columns of `Results.episodes` and `pairs` can be; a t interval is cut off there."""
+_SAID = {
+    "mean": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "error": pl.Float64,
+    "freedom": pl.Float64,
+    "pairs": pl.Int64,
+    "clusters": pl.Int64,
+    "effective_clusters": pl.Float64,
+}
+_BATCH = 256
+"""Groups resampled at a time: 10,000 means of each are 20 MB."""
+
+
+class Method(StrEnum):
+    """How an interval is made."""
+
+    T = "t"
+    PERCENTILE = "percentile"
+    BCA = "bca"
+
+
+class Weighting(StrEnum):
+    """What a mean weighs: every episode alike, or every subtask."""
+
+    MICRO = "micro"
+    MACRO = "macro"
+
+
+def estimate(
+    frame: pl.DataFrame,
+    value: str = "difference",
+    by: Sequence[str] = (),
+    method: str = Method.T,
+    weighting: str = Weighting.MICRO,
+    resamples: int = 10_000,
+    seed: int = 0,
+    bounds: Interval | None = None,
+) -> pl.DataFrame:
+    """The mean of a column in each group, with a 95 % interval that counts what episodes share once.
+
+    Parameters
+    ----------
+    frame : as from `pairs` or `Results.episodes`; any frame with `sub_task`, `cluster` and the value will do. Nulls of
+        the value are left out.
+    value : what is averaged.
+    by : what groups are told apart by; by nothing there is one group. They come in the order of the frame.
+    method : "t" (CR2 with Satterthwaite's degrees of freedom), or "percentile" or "bca" of a bootstrap that draws
+        clusters.
+    weighting : "micro": every episode weighs alike; "macro": every subtask does.
+    resamples, seed : of the bootstrap. A group's interval depends on no other group.
+    bounds : what a mean can be, where the column's name does not tell (`BOUNDS`).
+
+    Returns
+    -------
+    The columns of `by`, then `mean` (null where no episode has a value), `low` and `high` (null where no interval can
+    be said: too few clusters, or too few that differ from the rest), `error` and `freedom` (the CR2 standard error of
+    the mean and its degrees of freedom, whatever the method; null with the interval), `pairs` (the values behind the
+    mean), `clusters` and `effective_clusters` (how many of one size would say as much; null without any).
+    """
+    method, weighting = Method(method), Weighting(weighting)
+    taken = sorted({*by} & {*_SAID})
+    if taken:
+        raise InternalError(f"estimate: groups cannot be told apart by {taken[0]!r}: it is a column of the result")
+    groups = frame.select(by).unique(maintain_order=True) if by else pl.DataFrame({"_": [0]})
+    gathered = _gather(frame, value, list(by), groups, weighting)
+    spreads = {place: spread(cells) for place, cells in gathered.items() if tells_enough(cells)}
+    if method is Method.T:
+        intervals = _t_intervals(gathered, spreads, bounds or BOUNDS.get(value, (-inf, inf)))
+    else:
+        intervals = _bootstrapped(gathered, sorted(spreads), method, resamples, seed)
+    lines = [_line(gathered.get(place), spreads.get(place), intervals.get(place)) for place in range(groups.height)]
+    said = pl.DataFrame(lines, schema=_SAID, orient="row")
+    return pl.concat([groups, said], how="horizontal") if by else said
+
+
+def _gather(
+    frame: pl.DataFrame, value: str, by: list[str], groups: pl.DataFrame, weighting: Weighting
+) -> dict[int, Cells]:
+    """The cells of every group that has a value, by its place."""
+    kept = frame.filter(pl.col(value).is_not_null()).select(
+        *by,
+        _cluster=pl.col("cluster").rank("dense"),
+        _part=pl.col("sub_task").rank("dense") if weighting is Weighting.MACRO else pl.lit(0),
+        _value=pl.col(value).cast(pl.Float64),
+    )
+    places = groups.with_row_index("_place")
+    kept = kept.join(places, on=by, how="left", nulls_equal=True) if by else kept.with_columns(_place=pl.lit(0))
+    sums = (
+        kept.group_by("_place", "_part", "_cluster")
+        .agg(pl.col("_value").sum(), _count=pl.len().cast(pl.Float64))
+        .sort("_place", "_part", "_cluster")
+    )
+    columns = [sums[name].to_numpy() for name in ("_part", "_cluster", "_count", "_value")]
+    present, starts, sizes = np.unique(sums["_place"].to_numpy(), return_index=True, return_counts=True)
+    return {
+        int(place): gather(*(column[start : start + size] for column in columns))
+        for place, start, size in zip(present, starts, sizes, strict=True)
+    }
+
+
+def _t_intervals(groups: dict[int, Cells], spreads: dict[int, Spread], bounds: Interval) -> dict[int, Interval]:
+    low, high = bounds
+    intervals: dict[int, Interval] = {}
+    for place, each in spreads.items():
+        mean, half = groups[place].mean, each.half_width
+        intervals[place] = max(mean - half, low), min(mean + half, high)
+    return intervals
+
+
+def _bootstrapped(
+    groups: dict[int, Cells], places: Sequence[int], method: Method, resamples: int, seed: int
+) -> dict[int, Interval]:
+    alike: defaultdict[int, list[int]] = defaultdict(list)
+    for place in places:
+        alike[groups[place].clusters].append(place)
+    intervals: dict[int, Interval] = {}
+    for members in alike.values():
+        for start in range(0, len(members), _BATCH):
+            batch = members[start : start + _BATCH]
+            resampled = resample([groups[place] for place in batch], resamples, seed)
+            for place, means in zip(batch, resampled, strict=True):
+                found = percentile(means) if method is Method.PERCENTILE else bca(groups[place], means)
+                if found is not None:
+                    intervals[place] = found
+    return intervals
+
+
+def _line(cells: Cells | None, known: Spread | None, interval: Interval | None) -> tuple[float | None, ...]:
+    if cells is None:
+        return (None, None, None, None, None, 0, 0, None)
+    low, high = interval or (None, None)
+    error, freedom = known or (None, None)
+    pairs = int(cells.counts.sum())
+    return (cells.mean, low, high, error, freedom, pairs, cells.clusters, cells.effective_clusters)
