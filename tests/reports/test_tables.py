@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 from tests.analysis.test_summary import table
 
 from finskillbench.analysis.results import collect
+from finskillbench.reports.report import report
 from finskillbench.reports.tables.base import Estimate
+from finskillbench.reports.tables.common import gaps_of
+from finskillbench.reports.tables.grouped import domains_table, subtasks_table
+from finskillbench.reports.tables.harnesses import harnesses_table, mean_difference
+from finskillbench.reports.tables.models import models_table
+from finskillbench.reports.tables.overview import overview_table
 from finskillbench.reports.tables.pooled import pooled_table
+from finskillbench.reports.tables.resources import resources_table
 
 GAINS = (0.1, 0.3, 0.2, 0.4)
 
@@ -30,6 +39,7 @@ def test_pooled_means_and_their_difference() -> None:
     assert found.column("episodes") == (10, 10)
     assert found.column("mean") == pytest.approx(((8 * 0.5 + 2) / 10, (8 * 0.5 + 1.0 + 2) / 10))
     assert found.column("macro_mean") == pytest.approx(((0.5 + 1) / 2, (0.5 + 1.0 / 8 + 1) / 2))
+    assert found.column("against") == (None, "no_skill")
     assert found.column("pairs") == (None, 10)
     assert found.column("clusters") == (None, 5)
     none, change = found.column("difference")
@@ -40,13 +50,155 @@ def test_pooled_means_and_their_difference() -> None:
     assert change == pytest.approx((0.1, usual.low, usual.high))
 
 
-def test_programs_alone_are_no_contenders() -> None:
+def test_weighing_subtasks_alike() -> None:
+    """The mean of the two subtasks' means, and of their differences; the latter has no interval, of one cluster."""
+    found = pooled_table(collect(table(*two_models())))
+    assert found.column("macro_difference")[1] == Estimate(pytest.approx(0.125 / 2))
+
+
+def test_programs_alone_are_told() -> None:
     found = pooled_table(collect(table(("baseline/trivial", "no_skill", "rebalancing", "r0", 1.0, 1.0))))
-    assert found.rows == (("no_skill", 0, None, None, None, None, None),)
-    assert "floors and ceilings" in str(found)
+    assert found.rows == (("no_skill", None, 1, 1.0, None, None, None, None, 1.0, None),)
+    assert "baseline/trivial, a program, stands in its place" in str(found)
 
 
 def test_who_is_left_out_is_named() -> None:
     found = pooled_table(collect(table(*two_models()), exclude=["b"]))
     assert found.notes[0] == "Without b."
     assert found.column("mean") == pytest.approx((0.6, 0.8))
+
+
+def test_domains_and_subtasks_with_the_floor_of_a_program() -> None:
+    results = collect(table(*two_models()))
+    domains = domains_table(results)
+    assert domains.column("domain") == ("portfolio_construction", "risk_management")
+    assert domains.column("episodes") == (8, 1 * 2)
+    assert domains.column("mean_curated") == pytest.approx((0.625, 1.0))
+    assert domains.column("floor") == (1.0, None)
+    subtasks = subtasks_table(results)
+    assert subtasks.column("sub_task") == ("rebalancing", "stress_testing")
+    assert [subtasks.column("curated_minus_no_skill")[i].value for i in (0, 1)] == [pytest.approx(0.125), 0.0]
+
+
+def test_subtasks_are_sorted_by_what_they_gain_and_the_unknown_is_last() -> None:
+    rows = [
+        *(("m", arm, "rebalancing", "r0", 0.5, 0.5) for arm in ("no_skill", "curated")),
+        *(("m", arm, "normalization", "n0", score, 0.5) for arm, score in (("no_skill", 0.1), ("curated", 0.9))),
+        *(("m", arm, "stress_testing", "s0", score, 0.5) for arm, score in (("no_skill", 0.9), ("curated", 0.1))),
+        ("m", "no_skill", "black_litterman", "b0", 0.5, 0.5),
+    ]
+    found = subtasks_table(collect(table(*rows)))
+    assert found.column("sub_task") == ("normalization", "rebalancing", "stress_testing", "black_litterman")
+
+
+def test_models_are_unweighted_over_subtasks_and_then_over_conditions() -> None:
+    found = models_table(collect(table(*two_models())))
+    assert found.column("model") == ("a", "b", "floor (baseline/trivial)")
+    assert found.column("mean_no_skill") == pytest.approx((0.75, 0.75, 1.0))
+    assert found.column("mean_curated")[:2] == pytest.approx((0.875, 0.75))
+    assert found.column("overall") == (pytest.approx(0.8125), pytest.approx(0.75), None)
+    first, second, _ = found.column("curated_minus_no_skill")
+    assert isinstance(first, Estimate)
+    assert isinstance(second, Estimate)
+    assert (first.value, second.value) == (pytest.approx(0.125), 0.0)
+
+
+def test_answers_that_cannot_be_read_are_told_from_wrong_ones() -> None:
+    rows = [
+        *(("malformed", "no_skill", "rebalancing", f"r{i}", 0.0, 0.0, "invalid_submission") for i in range(4)),
+        *(("wrong", "no_skill", "rebalancing", f"r{i}", 0.0, 0.0) for i in range(4)),
+    ]
+    for found in (models_table(collect(table(*rows))), overview_table(collect(table(*rows)))):
+        assert found.column("mean_no_skill") == (0.0, 0.0)
+        assert found.column("answered") == (0.0, 1.0)
+        assert found.column("mostly") == ("invalid_submission 100 %", None)
+    alone = overview_table(collect(table(*rows[:4])))
+    assert alone.notes[0] == "Answered: 0 % of 4 rows, otherwise mostly invalid_submission 100 %."
+
+
+def test_resources_are_those_of_rows_that_came_to_an_end() -> None:
+    rows = table(
+        ("m", "no_skill", "rebalancing", "r0", 0.5, 0.5),
+        ("m", "no_skill", "rebalancing", "r1", 0.5, 0.5),
+        ("m", "no_skill", "rebalancing", "r2", 0.5, 0.5),
+        ("m", "no_skill", "rebalancing", "r3", None, None, "error"),
+    ).with_columns(
+        total_input_tokens=pl.Series([100, 200, 900, 10**6]),
+        total_output_tokens=pl.Series([10, 20, 90, 10**6]),
+        latency_seconds=pl.Series([1.0, 2.0, 6.0, 1e6]),
+        turns=pl.Series([1, 2, 12, 999]),
+        cost_usd=pl.Series([0.1, None, 0.3, 9.0]),
+    )
+    (row,) = resources_table(collect(rows)).rows
+    assert row == ("no_skill", 3, 220.0, 440.0, 20.0, 40.0, 2.0, 3.0, 2.0, 5.0, None, None)
+    bare = resources_table(collect(rows.drop("turns", "total_input_tokens")))
+    assert bare.column("median_turns") == bare.column("mean_tokens") == (None,)
+    assert bare.column("mean_latency") == (3.0,)
+
+
+def test_harnesses_have_the_means_of_two_conditions() -> None:
+    found = harnesses_table(collect(table(*two_models())))
+    assert found.column("name") == ("all", "portfolio_construction", "risk_management", "a", "b")
+    assert found.column("episodes_reference") == (10, 8, 2, 5, 5)
+    values = [each.value for each in found.column("difference") if isinstance(each, Estimate)]
+    assert values == pytest.approx([0.1, 0.125, 0.0, 0.2, 0.0])
+
+
+def test_the_mean_of_other_episodes_differs_by_the_means() -> None:
+    """Six episodes against two others, no cluster shared: Welch's standard error, but for the small-sample factors."""
+    rng = np.random.default_rng(2)
+    sides = [
+        pl.DataFrame({"sub_task": "s", "cluster": [f"{name}{i}" for i in range(n)], "score": rng.uniform(size=n)})
+        for name, n in (("t", 60), ("r", 40))
+    ]
+    gap = mean_difference(*sides)
+    assert gap is not None
+    usual = stats.ttest_ind(*(side["score"].to_numpy() for side in sides), equal_var=False)
+    interval = usual.confidence_interval(0.95)
+    assert gap.estimate.value == pytest.approx(sides[0]["score"].mean() - sides[1]["score"].mean())
+    assert gap.estimate[1:] == pytest.approx((interval.low, interval.high), abs=0.003)
+
+
+def test_the_mean_of_the_same_episodes_differs_as_their_pairs_do() -> None:
+    rng = np.random.default_rng(3)
+    base = pl.DataFrame({"sub_task": "s", "cluster": [f"{i // 3}" for i in range(30)], "score": rng.uniform(size=30)})
+    treated = base.with_columns(score=pl.col("score") * 0.5 + 0.4)
+    paired = base.with_columns(difference=treated["score"] - base["score"])
+    gap, usual = mean_difference(treated, base), gaps_of(paired)[()]
+    assert gap is not None
+    assert gap.estimate == pytest.approx(usual.estimate, abs=1e-3)
+
+
+def test_programs_are_folded_into_a_ceiling_and_floors() -> None:
+    rows = [
+        ("baseline/reference", "no_skill", "rebalancing", "r0", 0.25, 0.3),
+        ("baseline/reference", "curated", "rebalancing", "r0", 1.0, 0.9),
+        ("baseline/trivial", "no_skill", "rebalancing", "r0", 0.0, 0.4),
+        ("baseline/heuristic", "no_skill", "infeasibility_detection", "i0", 0.5, 0.5),
+    ]
+    found = report(table(*rows)).overview
+    assert [column.name for column in found.columns] == [
+        *("sub_task", "episodes", "ceiling", "by_hand", "heuristic", "floor", "floor_paper")
+    ]
+    assert found.rows == (
+        ("rebalancing", 1, 1.0, 0.25, None, 0.0, 0.4),
+        ("infeasibility_detection", 1, None, None, 0.5, None, None),
+        ("headline", 1, 1.0, 0.25, None, 0.0, 0.4),
+    )
+    assert "curated - no_skill: +0.750 -" in found.notes[1]
+
+
+def test_what_a_mean_lacks_is_told_beside_it() -> None:
+    rows = [row for row in two_models() if row[:4] != ("a", "curated", "rebalancing", "r0")]
+    rows.append(("a", "curated", "rebalancing", "r0", None, None, "error"))
+    found = subtasks_table(collect(table(*rows)))
+    assert found.column("remarks") == ("curated 7 of 8, curated 1 err", "")
+    assert "1 of 21 rows ended in an error" in " ".join(found.notes)
+    assert "remarks" not in [column.name for column in subtasks_table(collect(table(*two_models()))).columns]
+
+
+def test_the_tidy_frame_has_every_mean_and_difference() -> None:
+    frame = report(table(*two_models())).to_polars()
+    assert frame.filter(model="a", sub_task="headline")["mean"].to_list() == pytest.approx([0.6, 0.8, 0.2])
+    assert frame.filter(model="a", sub_task="headline")["reference"].to_list() == [None, None, "no_skill"]
+    assert frame.filter(model="baseline/trivial")["condition"].to_list() == ["no_skill"] * 2

@@ -12,7 +12,7 @@ def cell_text(column: Column, cell: Cell, *, absent: str = ABSENT) -> str:
     if cell is None:
         return absent
     if isinstance(cell, str):
-        return " ".join(cell.split())
+        return "".join(each if each.isprintable() else "?" for each in " ".join(cell.split()))
     if not isinstance(cell, Estimate):
         return _number(column, cell, column.decimals)
     if cell.low is None or cell.high is None or cell.low == cell.high:  # a width of nothing is no certainty
@@ -20,6 +20,11 @@ def cell_text(column: Column, cell: Cell, *, absent: str = ABSENT) -> str:
     decimals = _enough(column, cell.low, cell.high)
     value, low, high = (_number(column, each, decimals) for each in (cell.value, cell.low, cell.high))
     return f"{value} [{low}, {high}]"
+
+
+def titled(column: Column) -> str:
+    """The title of a column with its unit."""
+    return f"{column.title} ({column.unit})" if column.unit else column.title
 
 
 def _enough(column: Column, low: float, high: float) -> int:

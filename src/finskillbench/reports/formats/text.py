@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
-from finskillbench.reports.formats.cells import cell_text
+from finskillbench.reports.formats.cells import cell_text, titled
 from finskillbench.reports.tables.base import Column, Kind, Table
 
 WIDTH = 100
@@ -16,11 +17,21 @@ _MOST = 32
 """Characters of a text beyond which it is broken where the width is short."""
 
 
+def render_texts(tables: Sequence[Table], width: int = WIDTH) -> str:
+    """Several tables, one below the other; a note that belongs to all of them stands once, below the last."""
+    shared = (
+        [note for note in tables[0].notes if all(note in table.notes for table in tables)] if len(tables) > 1 else []
+    )
+    bare = [replace(table, notes=tuple(note for note in table.notes if note not in shared)) for table in tables]
+    parts = [render_text(table, width) for table in bare]
+    return "\n\n".join([*parts, *(["\n".join(_wrapped(note, width) for note in shared) + "\n"] if shared else [])])
+
+
 def render_text(table: Table, width: int = WIDTH) -> str:
     """The table under its title, its notes below it, in lines of at most `width` characters (at least 40).
 
     A table of one row is shown transposed, a line for each column. One that is too wide is broken into blocks of
-    columns, each with the first column before it.
+    columns, each with the columns that name a row before it.
     """
     width = max(width, NARROWEST)
     texts = [[cell_text(column, cell) for column, cell in zip(table.columns, row, strict=True)] for row in table.rows]
@@ -31,11 +42,6 @@ def render_text(table: Table, width: int = WIDTH) -> str:
         parts += _blocks(table.columns, texts, width)
     parts += ["\n".join(_wrapped(note, width) for note in table.notes)] if table.notes else []
     return "\n\n".join(parts) + "\n"
-
-
-def titled(column: Column) -> str:
-    """The title of a column with its unit."""
-    return f"{column.title} ({column.unit})" if column.unit else column.title
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -52,16 +58,28 @@ def _transposed(columns: Sequence[Column], texts: Sequence[str], width: int) -> 
 
 
 def _blocks(columns: Sequence[Column], texts: Sequence[Sequence[str]], width: int) -> list[str]:
-    """The columns from left to right, as many at once as the width takes, each time behind the first."""
+    """The columns from left to right, as many at once as the width takes, each time behind those that name a row."""
     widths = [_column_width(column, [row[place] for row in texts], width) for place, column in enumerate(columns)]
-    blocks: list[list[int]] = [[0]]
-    for place in range(1, len(columns)):
+    keys = _keys(columns, widths, width)
+    blocks: list[list[int]] = [[*keys]]
+    for place in range(len(keys), len(columns)):
         taken = sum(widths[each] + len(_GAP) for each in blocks[-1])
-        if len(blocks[-1]) > 1 and taken + widths[place] > width:
-            blocks.append([0])
+        if len(blocks[-1]) > len(keys) and taken + widths[place] > width:
+            blocks.append([*keys])
         blocks[-1].append(place)
     return [_block([columns[i] for i in block], [[row[i] for i in block] for row in texts], [widths[i] for i in block])
             for block in blocks]  # fmt: skip
+
+
+def _keys(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
+    """The first columns, as far as they are texts and leave half of the width; at least one."""
+    keys, taken = [0], widths[0]
+    for place in range(1, len(columns)):
+        taken += len(_GAP) + widths[place]
+        if columns[place].kind is not Kind.TEXT or taken > width // 2:
+            break
+        keys.append(place)
+    return keys
 
 
 def _column_width(column: Column, texts: Sequence[str], width: int) -> int:

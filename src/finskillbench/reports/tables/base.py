@@ -123,6 +123,11 @@ class Table:
 
         return render_text(self)
 
+    def _repr_html_(self) -> str:
+        from finskillbench.reports.formats.notebook import render_html  # it reads tables
+
+        return render_html(self)
+
     def column(self, name: str) -> tuple[Cell, ...]:
         """The cells of a column.
 

@@ -1,46 +1,162 @@
-"""What several tables share: which episodes they count, means, paired differences, and what must be said below."""
+"""What several tables share: who is compared and on which episodes, means, paired differences, names of columns."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
 import polars as pl
 
-from finskillbench.analysis.intervals import paired_difference
-from finskillbench.analysis.results import Results
-from finskillbench.reports.tables.base import Estimate
+from finskillbench.analysis.intervals import Weighting, estimate
+from finskillbench.analysis.results import Comparison, Results, distinct, pairs
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind
+
+Group = tuple[str, ...]
+"""The values of the columns that groups are told apart by."""
+Scope = Callable[[pl.DataFrame], pl.DataFrame]
+"""Which subtasks are counted."""
+REFERENCE_PROGRAM = "baseline/reference"
+HEADLINE = "headline"
 
 
-def headline(frame: pl.DataFrame) -> pl.DataFrame:
-    """The lines of language models on subtasks that count towards the headline; programs are no contenders."""
-    return frame.filter(~pl.col("program") & pl.col("headline"))
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean and the episodes behind it."""
+
+    value: float
+    episodes: int
 
 
-def means(frame: pl.DataFrame, by: str) -> dict[str, float]:
-    """Mean score by the values of one column."""
-    grouped = frame.group_by(by, maintain_order=True).agg(pl.col("score").mean())
-    return dict(zip(grouped[by].to_list(), grouped["score"].to_list(), strict=True))
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A mean with its interval, the episodes or pairs behind it, and the clusters: how many, and how many of one size
+    would say as much.
+    """
+
+    estimate: Estimate
+    pairs: int
+    clusters: int
+    effective_clusters: float
 
 
-def difference(paired: pl.DataFrame) -> tuple[Estimate | None, int | None, int | None]:
-    """Mean difference with its interval, the pairs and the clusters behind it; None where fewer than two are paired."""
-    names = pl.concat_str("model", "harness", "episode", separator="\n")
-    table = paired.select("cluster", "treated", "reference", name=names)
-    name = table["name"].to_list()
-    sides = [dict(zip(name, table[side].to_list(), strict=True)) for side in ("treated", "reference", "cluster")]
-    found = paired_difference(*sides)
-    if found is None:
-        return None, None, None
-    return Estimate(found.mean, *(found.interval or (None, None))), found.pairs, found.clusters
+def headline_only(frame: pl.DataFrame) -> pl.DataFrame:
+    """The lines on subtasks that count towards the headline."""
+    return frame.filter("headline")
 
 
-def notes(results: Results) -> tuple[str, ...]:
-    """What a reader of any table must know: who was left out, and what an interval is."""
-    told: list[str] = []
-    if results.excluded:
-        told.append(f"Without {', '.join(results.excluded)}.")
-    if headline(results.episodes).is_empty():
-        told.append("No language model has a score: baseline/... are programs, which stand as floors and ceilings.")
-    told.append(
-        "Differences are paired by episode, with 95 % intervals that count what episodes share (market date, mandate, "
-        "company) once; no interval where too few such clusters were run or nothing varies."
-    )
-    return tuple(told)
+def every_subtask(frame: pl.DataFrame) -> pl.DataFrame:
+    """All lines."""
+    return frame
+
+
+def with_headline(frame: pl.DataFrame) -> pl.DataFrame:
+    """All lines, and those that count towards the headline once more as a subtask of that name."""
+    return pl.concat([frame, headline_only(frame).with_columns(sub_task=pl.lit(HEADLINE))])
+
+
+def contenders(results: Results) -> list[str]:
+    """The models that tables compare: the language models, or where there is none the program in their place."""
+    models = distinct(results.rows.filter(~pl.col("program")), "model")
+    programs = [model for model in results.models if model not in models]
+    return models or ([REFERENCE_PROGRAM] if REFERENCE_PROGRAM in programs else programs[:1])
+
+
+def compared(results: Results, frame: pl.DataFrame, scope: Scope = headline_only) -> pl.DataFrame:
+    """The lines of contenders."""
+    return scope(frame.filter(pl.col("model").is_in(contenders(results))))
+
+
+def means(frame: pl.DataFrame, by: Sequence[str]) -> dict[Group, Mean]:
+    """Mean score of each group, every line weighing alike."""
+    grouped = frame.group_by(by or [pl.lit(0)], maintain_order=True).agg(pl.col("score").mean(), episodes=pl.len())
+    return _to_means(grouped, by)
+
+
+def macro_means(frame: pl.DataFrame, by: Sequence[str]) -> dict[Group, Mean]:
+    """Mean score of each group, every subtask weighing alike."""
+    parts = frame.group_by(*by, "sub_task", maintain_order=True).agg(pl.col("score").mean(), episodes=pl.len())
+    grouped = parts.group_by(by or [pl.lit(0)], maintain_order=True).agg(pl.col("score").mean(), pl.sum("episodes"))
+    return _to_means(grouped, by)
+
+
+def gaps(
+    results: Results,
+    comparison: Comparison,
+    by: Sequence[str] = (),
+    *,
+    scope: Scope = headline_only,
+    weighting: Weighting = Weighting.MICRO,
+) -> dict[Group, Gap]:
+    """What one condition changed against another on the same episodes, by group."""
+    return gaps_of(compared(results, pairs(results, comparison), scope), by, weighting=weighting)
+
+
+def gaps_of(
+    frame: pl.DataFrame, by: Sequence[str] = (), *, value: str = "difference", weighting: Weighting = Weighting.MICRO
+) -> dict[Group, Gap]:
+    """The mean of a column with its interval, by group; a group without a value is absent."""
+    if frame.is_empty():
+        return {}
+    said = estimate(frame, value, by, weighting=weighting)
+    figures = said.select("mean", "low", "high", "pairs", "clusters", "effective_clusters")
+    return {
+        group: Gap(Estimate(mean, low, high), count, clusters, effective)
+        for group, (mean, low, high, count, clusters, effective) in zip(
+            _groups(said, by), figures.iter_rows(), strict=True
+        )
+        if mean is not None
+    }
+
+
+def order_of(results: Results, by: str) -> list[str]:
+    """The values of a column in the order in which tables list them."""
+    if by == "sub_task":
+        return results.sub_tasks
+    if by == "domain":
+        place = {name: number for number, name in enumerate(results.sub_tasks)}
+        homes = results.rows.select("sub_task", "domain").unique().rows()
+        return list(dict.fromkeys(home for _, home in sorted(homes, key=lambda each: place[each[0]])))
+    levels = ["easy", "medium", "hard"]
+    return sorted(distinct(results.rows, by), key=lambda name: levels.index(name) if name in levels else len(levels))
+
+
+def falling(cell: Cell) -> float:
+    """A sorting key: the greatest difference first, what cannot be said last."""
+    return -cell.value if isinstance(cell, Estimate) else 2.0
+
+
+def condition_columns(results: Results) -> list[Column]:
+    """A column of means for each condition."""
+    return [Column(f"mean_{slug(name)}", name, Kind.SCORE) for name in results.conditions]
+
+
+def comparison_columns(results: Results) -> list[Column]:
+    """A column of differences for each comparison."""
+    return [
+        Column(
+            f"{slug(each.treated)}_minus_{slug(each.reference)}",
+            f"{each.treated} - {each.reference}",
+            Kind.DIFFERENCE,
+            interval=True,
+        )
+        for each in results.comparisons
+    ]
+
+
+def slug(text: str) -> str:
+    """A name as columns and files have it."""
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_") or "x"
+
+
+def _to_means(grouped: pl.DataFrame, by: Sequence[str]) -> dict[Group, Mean]:
+    figures = grouped.select("score", "episodes").iter_rows()
+    return {
+        group: Mean(mean, count)
+        for group, (mean, count) in zip(_groups(grouped, by), figures, strict=True)
+        if mean is not None
+    }
+
+
+def _groups(frame: pl.DataFrame, by: Sequence[str]) -> list[Group]:
+    return frame.select(by).rows() if by else [()] * frame.height

@@ -1,0 +1,127 @@
+"""What rows come to: every table that can be made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import polars as pl
+
+from finskillbench.analysis.results import Results, collect
+from finskillbench.episode import Profile
+from finskillbench.errors import InputError
+from finskillbench.reports.formats.notebook import render_html
+from finskillbench.reports.published import beside
+from finskillbench.reports.tables.base import Table
+from finskillbench.reports.tables.floors import floors_table
+from finskillbench.reports.tables.grouped import difficulty_table, domains_table, subtasks_table
+from finskillbench.reports.tables.harnesses import harnesses_table
+from finskillbench.reports.tables.models import models_table
+from finskillbench.reports.tables.overview import overview_table
+from finskillbench.reports.tables.pooled import pooled_table
+from finskillbench.reports.tables.resources import model_resources_table, resources_table
+from finskillbench.reports.tables.tidy import tidy
+
+
+class By(StrEnum):
+    """What the tables of a report can be chosen by."""
+
+    DOMAIN = "domain"
+    SUBTASK = "subtask"
+    DIFFICULTY = "difficulty"
+    MODEL = "model"
+    CONDITION = "condition"
+    STATUS = "status"
+    HARNESS = "harness"
+
+
+TABLES: Mapping[Callable[[Results], Table], By] = {
+    pooled_table: By.CONDITION,
+    domains_table: By.DOMAIN,
+    subtasks_table: By.SUBTASK,
+    difficulty_table: By.DIFFICULTY,
+    models_table: By.MODEL,
+    resources_table: By.CONDITION,
+    model_resources_table: By.MODEL,
+    harnesses_table: By.HARNESS,
+}
+"""Every table of results, in the order of a report, with what it is chosen by."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Report:
+    """Rows under a profile, with the short table that a run ends with; `print` shows it, a notebook as HTML."""
+
+    results: Results
+    published: Results | None
+    """The same rows under the profile `paper`, for its floors; None where no program was run."""
+    paper: bool = False
+
+    def __repr__(self) -> str:
+        results = self.results
+        models = len(results.models)
+        return (
+            f"Report({results.profile}: {results.rows.height} rows, {models} models, {', '.join(results.conditions)})"
+        )
+
+    def __str__(self) -> str:
+        return str(self.overview)
+
+    def _repr_html_(self) -> str:
+        return render_html(self.overview)
+
+    @property
+    def overview(self) -> Table:
+        """The short table."""
+        return overview_table(self.results, self.published)
+
+    def tables(self, by: By | None = None) -> list[Table]:
+        """The tables that are chosen by something, or all; with `paper`, its printed values stand beside ours."""
+        found = [make(self.results) for make, of in TABLES.items() if by in (None, of)]
+        if by is None and self.results.rows["program"].any():
+            found.append(floors_table(self.results, self.published))
+        return [beside(table) if self.paper else table for table in found]
+
+    def to_polars(self) -> pl.DataFrame:
+        """`finskillbench.reports.tables.tidy.tidy` of the results."""
+        return tidy(self.results)
+
+
+def report(
+    rows: pl.DataFrame, profile: Profile | str | None = None, exclude: Collection[str] = (), *, paper: bool = False
+) -> Report:
+    """What the rows of one or several runs come to.
+
+    Parameters
+    ----------
+    rows : as in `rows.parquet`; of several runs by `pl.concat`.
+    profile : `certified` unless told otherwise, or `paper` with `paper`. A subtask that does not define it is shown in
+        the next one of certified, strict, paper that it has, and a note says so.
+    exclude : models to leave out.
+    paper : whether the values that the paper prints stand beside ours.
+
+    Raises
+    ------
+    InputError : no such profile; the table lacks a column, has no rows or none that are left, or a model to leave out
+        is not in it.
+    """
+    wanted = _profile(profile or (Profile.PAPER if paper else Profile.CERTIFIED))
+    results = collect(rows, wanted, exclude)
+    programs = results.rows["program"].any()
+    return Report(results, collect(rows, Profile.PAPER, exclude) if programs else None, paper)
+
+
+def _profile(name: str) -> Profile:
+    try:
+        return Profile(name)
+    except ValueError:
+        raise InputError(f"profile {name!r} is unknown; choose from: {', '.join(Profile)}") from None
+
+
+def excluded_beside(
+    rows: pl.DataFrame, profile: Profile | str | None, exclude: Sequence[str], *, paper: bool = False
+) -> list[Report]:
+    """The report with every model and the one without some; only the first where none is left out."""
+    reports = [report(rows, profile, paper=paper)]
+    return [*reports, report(rows, profile, exclude, paper=paper)] if exclude else reports

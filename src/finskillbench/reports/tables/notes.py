@@ -1,0 +1,72 @@
+"""Sentences below a table: what a reader must know before believing it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from finskillbench.analysis.results import REFERENCE, Results, distinct
+from finskillbench.reports.tables.common import contenders
+
+PAIRED = (
+    "Differences are paired by episode, with 95 % intervals that count what episodes share (market date, mandate, "
+    "scenario, company) once; no interval where fewer than three such clusters were run or too little varies."
+)
+
+
+def notes(results: Results, *, differences: bool = True) -> tuple[str, ...]:
+    """Who was left out, what was mixed, what failed, and what an interval is."""
+    told = [*_left_out(results), *_place(results), *_profiles(results), *_mixed(results), *_errors(results)]
+    if differences and results.comparisons:
+        told.append(PAIRED)
+    elif differences:
+        told.append(f"No differences: they are against {REFERENCE}, and the rows have no two conditions to compare.")
+    return tuple(told)
+
+
+def _left_out(results: Results) -> list[str]:
+    return [f"Without {', '.join(results.excluded)}."] if results.excluded else []
+
+
+def _place(results: Results) -> list[str]:
+    """Programs in the place of models."""
+    if not results.rows["program"].all():
+        return []
+    return [f"No language model was run: {contenders(results)[0]}, a program, stands in its place."]
+
+
+def _profiles(results: Results) -> list[str]:
+    told: list[str] = []
+    other = [
+        f"{name} ({profile.value})" for name, profile in results.profiles.items() if profile is not results.profile
+    ]
+    if other:
+        told.append(f"No {results.profile} scores for: {', '.join(other)}.")
+    beside = distinct(results.rows.filter(~pl.col("headline")), "sub_task")
+    if beside:
+        told.append(f"Not in the headline: {', '.join(sorted(beside))}.")
+    return told
+
+
+def _mixed(results: Results) -> list[str]:
+    """Rows that do not belong together without a word."""
+    told: list[str] = []
+    for column, what in (("edition", "editions"), ("scorer_version", "scorers")):
+        found = [value[:8] or "not told" for value in distinct(results.rows, column)]
+        if len(found) > 1:
+            told.append(f"The rows are of several {what}: {', '.join(found)}.")
+    if {"code_version", "commit"} <= set(results.rows.columns):
+        made = results.rows.group_by("code_version", "commit").len().sort("code_version", "commit")
+        if made.height > 1:
+            each = [f"{count} by {version} ({commit or 'no commit'})" for version, commit, count in made.iter_rows()]
+            told.append(f"The rows were made by several versions of this program: {', '.join(each)}.")
+    return told
+
+
+def _errors(results: Results) -> list[str]:
+    failed = int(results.rows["failed"].sum())
+    if not failed:
+        return []
+    everything = results.rows.height
+    if failed == everything:
+        return [f"All {everything} rows ended in an error: there is no score. Run again to repeat them."]
+    return [f"{failed} of {everything} rows ended in an error and are in no mean; run again to repeat them."]
