@@ -1,17 +1,27 @@
-"""How often the 95 % interval of a paired difference covers the truth, where successes are rare and where they are not.
+"""How often the 95 % interval of a paired difference covers the truth.
 
-Exact for single episodes that succeed or fail: every number of successes is tried and weighed by its probability. Where
-episodes come in clusters that share their outcome, by simulation.
+    python benchmarks/intervals.py [--draws N]
+
+First by method, number of clusters and how alike episodes of a cluster are (ICC), by simulation; beside them the
+interval that takes every episode for a cluster of its own. Then where successes are rare: exact for single episodes
+that succeed or fail (every number of successes is tried and weighed by its probability), by simulation where clusters
+share their outcome.
 """
 
 from __future__ import annotations
 
+import argparse
 from math import comb
 
 import numpy as np
+import polars as pl
 
-from finskillbench.analysis.intervals import paired_difference
+from finskillbench.analysis.intervals import Method, estimate, paired_difference
 
+CLUSTERS = (5, 8, 12, 40, 150)
+ALIKE = (0.0, 0.3, 0.85)
+TRUTH, DEVIATION = 0.2, 0.15
+RESAMPLES = 2_000
 COUNTS = (10, 20, 40, 100)
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 DRAWS = 400
@@ -48,8 +58,47 @@ def interval_of(gaps: np.ndarray, member: np.ndarray) -> tuple[float, float] | N
     return found.interval
 
 
+def simulated(clusters: int, alike: float, draws: int, skewed: bool) -> pl.DataFrame:
+    """Differences of so many draws: clusters of one to nine episodes, normal or skewed about the truth."""
+    rng = np.random.default_rng([clusters, int(100 * alike), skewed])
+    sizes = rng.integers(1, 10, size=(draws, clusters)).ravel()
+
+    def noise(share: float, size: int) -> np.ndarray:
+        standard = rng.exponential(size=size) - 1.0 if skewed else rng.normal(size=size)
+        return DEVIATION * share**0.5 * standard
+
+    member = np.repeat(np.arange(draws * clusters), sizes)
+    values = TRUTH + noise(alike, draws * clusters)[member] + noise(1.0 - alike, member.size)
+    return pl.DataFrame({"draw": member // clusters, "cluster": member, "sub_task": "s", "difference": values})
+
+
+def coverage(found: pl.DataFrame) -> float:
+    """Share of the draws whose interval holds the truth, of those that have one."""
+    return float(found.select((pl.col("low") <= TRUTH) & (pl.col("high") >= TRUTH)).to_series().mean())
+
+
+def by_method(draws: int) -> None:
+    """Print the coverage of every method."""
+    print(
+        f"{'clusters':<10}{'ICC':>6}{'noise':>9}" + "".join(f"{each.value:>12}" for each in Method) + f"{'alone':>12}"
+    )
+    for clusters in CLUSTERS:
+        for alike in ALIKE:
+            for skewed in (False, True):
+                data = simulated(clusters, alike, draws, skewed)
+                every = [coverage(estimate(data, by=["draw"], method=each, resamples=RESAMPLES)) for each in Method]
+                alone = data.with_columns(cluster=pl.int_range(pl.len()))
+                every.append(coverage(estimate(alone, by=["draw"])))
+                noise = "skewed" if skewed else "normal"
+                print(f"{clusters:<10}{alike:>6.2f}{noise:>9}" + "".join(f"{each:>12.3f}" for each in every))
+
+
 def main() -> None:
     """Print coverage where an interval is printed, and in brackets how often one is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=1_000)
+    by_method(parser.parse_args().draws)
+    print()
     print(f"{'':<22}" + "".join(f"{f'rate {rate:.2f}':>14}" for rate in RATES))
     for title, measure in (("single episodes", exact), ("clusters of 1 to 9", clustered)):
         for count in COUNTS:

@@ -38,7 +38,8 @@ def tells_enough(cells: Cells) -> bool:
     """
     if cells.clusters < MIN_CLUSTERS or ((cells.counts > 0).sum(axis=1) < 2).any():
         return False
-    apart = cells.deviations.sum(axis=0) / cells.counts.sum(axis=0)
+    per_episode = cells.weights / cells.counts.sum(axis=1)
+    apart = (per_episode @ cells.deviations) / (per_episode @ cells.counts)
     _, counts = np.unique(apart.round(9), return_counts=True)
     alike = int(counts.max())
     return alike <= apart.size / 2 or apart.size - alike >= MIN_APART
