@@ -6,6 +6,7 @@ The shape is hypothesis' own draw, so that it shrinks; the values come from a se
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from random import Random
@@ -22,6 +23,8 @@ SUBTASKS = {
     "infeasibility_detection": "portfolio_construction",
 }
 ARMS = ("no_skill", "curated", "self_generated", "docs_only", "scripts_only")
+HARNESSES = ("finskillbench", "hermes")
+NOT_CERTIFIED = "risk_identification"
 FAILED = ("invalid_submission", "incomplete_submission", "max_turns_exhausted")
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -42,6 +45,8 @@ class Shape:
     levels: int = 0
     programs: bool = False
     shared: bool = False
+    harnesses: int = 1
+    arguments: int = 1
 
 
 def shapes(arms: tuple[str, ...] = ARMS[:3], least_tasks: int = 1) -> st.SearchStrategy[Shape]:
@@ -59,6 +64,8 @@ def shapes(arms: tuple[str, ...] = ARMS[:3], least_tasks: int = 1) -> st.SearchS
         levels=st.sampled_from((0, 0, 1, 2, 3)),
         programs=st.booleans(),
         shared=st.booleans(),
+        harnesses=st.sampled_from((1, 1, 2)),
+        arguments=st.sampled_from((1, 1, 2)),
     )
 
 
@@ -68,7 +75,10 @@ def table(shape: Shape) -> list[Row]:
     names = [f"lab/model-{i}" for i in range(shape.models)] + ["baseline/reference"] * shape.programs
     rows = [
         _row(r, shape, model, arm, sub_task, number, repeat)
+        | {"harness": harness, "arguments": json.dumps({"harness": harness, "seed": variant} if variant else {})}
         for model in names
+        for harness in HARNESSES[: shape.harnesses]
+        for variant in range(shape.arguments)
         for arm in shape.arms
         for sub_task in list(SUBTASKS)[: shape.subtasks]
         for number in range(shape.tasks)
@@ -92,7 +102,12 @@ def _row(r: Random, shape: Shape, model: str, arm: str, sub_task: str, number: i
     status = "error" if failed else "scored" if r.random() < 0.8 else r.choice(FAILED)
     score = None if failed else 0.0 if status != "scored" else _score(r, shape, arm)
     cluster = f"{number % shape.clusters}" if shape.shared else f"{sub_task}-{number % shape.clusters}"
-    scores = {"certified": score, "strict": None if failed else r.random(), "paper": None if failed else r.random()}
+    certified = sub_task != NOT_CERTIFIED
+    scores = {
+        "certified": score if certified else None,
+        "strict": score if not certified else None if failed else r.random(),
+        "paper": None if failed else r.random(),
+    }
     turns = r.randrange(1, 13)
     reasoning, cached = r.randrange(0, 400), r.randrange(0, 900)
     words = f"{model} {arm} {sub_task} {number} {repeat}"
@@ -110,7 +125,7 @@ def _row(r: Random, shape: Shape, model: str, arm: str, sub_task: str, number: i
         "as_of_date": date(2025, 1 + number % 12, 1),
         "run_idx": repeat,
         "score": score,
-        "score_profile": None if failed else "certified",
+        "score_profile": None if failed else "certified" if certified else "strict",
         "scores": scores,
         "status": status,
         "valid_json": status == "scored",
