@@ -64,6 +64,15 @@ def score_of(row: Row, profile: str | None = None) -> float | None:
     return row["score"] if profile is None else row["scores"][profile]
 
 
+def profile_of(rows: list[Row], sub_task: str, wanted: str) -> str:
+    """The profile a subtask is read under: the wanted one, or the first of the published order that it defines."""
+    for profile in (wanted, "certified", "strict", "paper"):
+        for row in rows:
+            if row["sub_task"] == sub_task and score_of(row, profile) is not None:
+                return profile
+    return wanted
+
+
 def mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
@@ -84,8 +93,9 @@ def cells(rows: list[Row], profile: str | None = None, exclude: tuple[str, ...] 
     """Scored cells of the headline, repeats averaged; `exclude` names models."""
     repeats: dict[tuple[Entry, str, str], list[float]] = {}
     first: dict[tuple[Entry, str, str], Row] = {}
+    read = {row["sub_task"]: profile and profile_of(rows, row["sub_task"], profile) for row in rows}
     for row in rows:
-        score = score_of(row, profile)
+        score = score_of(row, read[row["sub_task"]])
         if score is None or row["model"] in exclude or row["sub_task"] == HEADLINE_EXCLUDES:
             continue
         key = entry_of(row), row["condition"], row["task_id"]
@@ -107,21 +117,14 @@ def cells(rows: list[Row], profile: str | None = None, exclude: tuple[str, ...] 
 
 def pairs(found: list[Cell], treatment: str = "curated", reference: str = "no_skill") -> list[Pair]:
     """Pairs of the same entry on the same episode."""
-    return [
-        Pair(
-            entry=treated.entry,
-            task_id=treated.task_id,
-            sub_task=treated.sub_task,
-            domain=treated.domain,
-            cluster=treated.cluster,
-            reference=other.score,
-            treatment=treated.score,
-        )
-        for treated in found
-        for other in found
-        if treated.condition == treatment and other.condition == reference
-        if (other.entry, other.task_id) == (treated.entry, treated.task_id)
-    ]
+    others = {(cell.entry, cell.task_id): cell for cell in found if cell.condition == reference}
+    result: list[Pair] = []
+    for cell in found:
+        other = others.get((cell.entry, cell.task_id))
+        if cell.condition == treatment and other is not None:
+            where = cell.entry, cell.task_id, cell.sub_task, cell.domain, cell.cluster
+            result.append(Pair(*where, reference=other.score, treatment=cell.score))
+    return result
 
 
 def micro(values: list[tuple[str, float]]) -> float | None:

@@ -100,14 +100,21 @@ Distribution = list[tuple[float, float]]  # value, probability
 
 
 def distribution(
-    observations: Sequence[Observation], statistic: Statistic = pooled, stratified: bool = False
+    observations: Sequence[Observation], statistic: Statistic = pooled, stratified: bool = False, whole: bool = False
 ) -> Distribution:
-    """The bootstrap distribution of the statistic, values rounded so that equal ones count as equal."""
+    """The bootstrap distribution of the statistic, values rounded so that equal ones count as equal.
+
+    With `whole`, given that every subtask was drawn.
+    """
+    wanted = {sub_task for _, sub_task, _ in observations}
     found: dict[float, float] = {}
     for probability, sample in resamples(observations, stratified):
+        if whole and {sub_task for _, sub_task, _ in sample} != wanted:
+            continue
         value = round(statistic(sample), 12) + 0.0
         found[value] = found.get(value, 0.0) + probability
-    return sorted(found.items())
+    total = sum(found.values())
+    return sorted((value, probability / total) for value, probability in found.items())
 
 
 def below(known: Distribution, value: float, slack: float = 1e-9) -> float:
@@ -157,7 +164,11 @@ def bca_levels(z0: float, a: float, confidence: float = 0.95) -> tuple[float, fl
     return levels[0], levels[1]
 
 
-def kish(observations: Sequence[Observation]) -> float:
-    """Number of equal clusters that would weigh the same: (sum of sizes) squared over the sum of squares."""
-    sizes = Counter(cluster for cluster, _, _ in observations).values()
-    return sum(sizes) ** 2 / sum(size**2 for size in sizes)
+def kish(observations: Sequence[Observation], weighting: str = "micro") -> float:
+    """Number of equal clusters that would weigh the same (Kish 1965): one over the sum of squared shares."""
+    subtasks = Counter(sub_task for _, sub_task, _ in observations)
+    shares: dict[str, float] = {}
+    for cluster, sub_task, _ in observations:
+        weight = 1 / len(observations) if weighting == "micro" else 1 / (len(subtasks) * subtasks[sub_task])
+        shares[cluster] = shares.get(cluster, 0.0) + weight
+    return 1 / sum(share**2 for share in shares.values())

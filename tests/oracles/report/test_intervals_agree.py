@@ -1,0 +1,119 @@
+"""Means and intervals of `estimate` against the dense formulas and the exact bootstrap of the oracle."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from finskillbench.analysis.intervals import estimate
+
+from . import clustered
+from .clustered import Observation
+
+RESAMPLES = 10_000
+STATISTICS = {"micro": clustered.pooled, "macro": clustered.by_subtask}
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Clustered differences: cluster effects, ties by rounding, clusters within subtasks or across them."""
+
+    seed: int
+    sizes: tuple[int, ...]
+    subtasks: int
+    digits: int
+    nested: bool
+
+
+def draws(most: int) -> st.SearchStrategy[Draw]:
+    return st.builds(
+        Draw,
+        seed=st.integers(0, 2**32),
+        sizes=st.lists(st.integers(1, 5), min_size=1, max_size=most).map(tuple),
+        subtasks=st.integers(1, 3),
+        digits=st.sampled_from((15, 15, 1, 0)),
+        nested=st.booleans(),
+    )
+
+
+def observed(draw: Draw) -> list[Observation]:
+    r = Random(draw.seed)
+    found = []
+    for g, size in enumerate(draw.sizes):
+        level = r.gauss(0.1, 0.3)
+        for i in range(size):
+            sub_task = g % draw.subtasks if draw.nested else (g + i) % draw.subtasks
+            value = round(max(-1.0, min(1.0, level + r.gauss(0, 0.2))), draw.digits)
+            found.append((f"c{g}", f"s{sub_task}", value))
+    r.shuffle(found)
+    return found
+
+
+def frame(observations: list[Observation], group: str = "only") -> pl.DataFrame:
+    return pl.DataFrame(
+        [{"group": group, "cluster": c, "sub_task": s, "difference": v} for c, s, v in observations],
+    )
+
+
+def clipped(value: float) -> float:
+    return max(-1.0, min(1.0, value))
+
+
+@settings(max_examples=150, deadline=None)
+@given(draw=draws(14), weighting=st.sampled_from(("micro", "macro")))
+def test_means_and_t_intervals_are_those_of_dense_cr2(draw: Draw, weighting: str) -> None:
+    observations = observed(draw)
+    (line,) = estimate(frame(observations), weighting=weighting).to_dicts()
+    known = clustered.cr2(observations, weighting)
+    assert line["mean"] == pytest.approx(STATISTICS[weighting](observations), abs=1e-12)
+    assert (line["pairs"], line["clusters"]) == (len(observations), len(draw.sizes))
+    assert line["effective_clusters"] == pytest.approx(clustered.kish(observations, weighting), rel=1e-9)
+    said = [line[name] is not None for name in ("low", "high", "error", "freedom")]
+    assert all(said) or not any(said)
+    if all(said):
+        assert known.low is not None, "an interval where nothing can be said"
+        assert known.high is not None
+        assert line["error"] == pytest.approx(known.error, rel=1e-7)
+        assert line["freedom"] == pytest.approx(known.freedom, rel=1e-7)
+        assert (line["low"], line["high"]) == pytest.approx((clipped(known.low), clipped(known.high)), abs=1e-7)
+    elif known.low is not None:
+        # Few clusters, or few that differ: whoever stays silent must have such a reason.
+        levels = {sum(v for c, _, v in observations if c == name) for name, _, _ in observations}
+        assert min(len(draw.sizes), len(levels)) < 10
+
+
+@settings(max_examples=60, deadline=None)
+@given(draw=draws(6), method=st.sampled_from(("percentile", "bca")), weighting=st.sampled_from(("micro", "macro")))
+def test_bootstrap_intervals_are_quantiles_of_the_exact_distribution(draw: Draw, method: str, weighting: str) -> None:
+    observations = observed(draw)
+    (line,) = estimate(frame(observations), weighting=weighting, method=method, resamples=RESAMPLES).to_dicts()
+    assume(line["low"] is not None)
+    statistic = STATISTICS[weighting]
+    known = clustered.distribution(observations, statistic, whole=weighting == "macro")
+    levels, slack = (0.025, 0.975), 0.0
+    if method == "bca":
+        # The bias is estimated by counting, so that the levels have an error of their own.
+        a = clustered.acceleration(clustered.jackknife(observations, statistic))
+        levels, slack = clustered.bca_levels(clustered.bias(known, statistic(observations)), a), 0.01
+    for bound, level in zip((line["low"], line["high"]), levels, strict=True):
+        error = 5 * math.sqrt(level * (1 - level) / RESAMPLES) + slack
+        assert clustered.below(known, bound) <= level + error, (line, level)
+        assert clustered.at_most(known, bound) >= level - error, (line, level)
+
+
+@settings(max_examples=25, deadline=None)
+@given(first=draws(8), second=draws(8), method=st.sampled_from(("t", "percentile", "bca")))
+def test_a_group_stands_for_itself(first: Draw, second: Draw, method: str) -> None:
+    one, other = frame(observed(first), "one"), frame(observed(second), "other")
+    mixed = pl.concat([one, other]).sample(fraction=1.0, shuffle=True, seed=1)
+    together = estimate(mixed, by=("group",), method=method, resamples=400).sort("group").to_dicts()
+    for line, alone in zip(together, (one, other), strict=True):
+        (wanted,) = estimate(alone, method=method, resamples=400).to_dicts()
+        for name, value in wanted.items():
+            assert line[name] == value if value is None else line[name] == pytest.approx(value, rel=1e-9)
