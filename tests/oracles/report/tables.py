@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.oracles.report.cells import Cell, Pair, Row, cells, macro, mean, median, micro, pairs
+from tests.oracles.report.cells import HEADLINE_EXCLUDES, Cell, Pair, Row, cells, macro, mean, median, micro, pairs
 
 CONDITIONS = ("no_skill", "curated", "self_generated")
 Line = dict[str, float | int | str | None]
@@ -32,8 +32,14 @@ def table_2(rows: list[Row], profile: str | None = None, exclude: tuple[str, ...
             "mean": _mean(here),
             "macro": _macro(here),
             "n": len(here),
-            "delta": _delta(pairs(found, condition)) if condition != "no_skill" else None,
         }
+        if condition != "no_skill":
+            found_pairs = pairs(found, condition)
+            table[condition] |= {
+                "delta": _delta(found_pairs),
+                "macro_delta": macro([(pair.sub_task, pair.difference) for pair in found_pairs]),
+                "pairs": len(found_pairs),
+            }
     return table
 
 
@@ -75,8 +81,8 @@ def _sorted(lines: list[Line]) -> list[Line]:
 def table_5(rows: list[Row], profile: str | None = None, exclude: tuple[str, ...] = ()) -> list[Line]:
     """Per model: each condition's unweighted mean over subtasks, and the mean of the three ("overall")."""
     lines: list[Line] = []
-    for entry, here in _entries(cells(rows, profile, exclude)).items():
-        line: Line = {"model": entry[1], "harness": entry[0], "arguments": entry[2]}
+    for (model, arguments), here in _entries(cells(rows, profile, exclude)).items():
+        line: Line = {"model": model, "arguments": arguments}
         known: list[float] = []
         for condition in CONDITIONS:
             value = _macro([cell for cell in here if cell.condition == condition])
@@ -89,10 +95,11 @@ def table_5(rows: list[Row], profile: str | None = None, exclude: tuple[str, ...
     return _sorted(lines)
 
 
-def _entries(found: list[Cell]) -> dict[tuple[str, str, str], list[Cell]]:
-    groups: dict[tuple[str, str, str], list[Cell]] = {}
+def _entries(found: list[Cell]) -> dict[tuple[str, str], list[Cell]]:
+    """A model under whichever harness: the paper's table 5 has no column for it."""
+    groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in found:
-        groups.setdefault(cell.entry, []).append(cell)
+        groups.setdefault((cell.model, cell.entry[2]), []).append(cell)
     return groups
 
 
@@ -103,7 +110,8 @@ def table_6(rows: list[Row], exclude: tuple[str, ...] = ()) -> dict[str, Line]:
         here = [
             row
             for row in rows
-            if row["condition"] == condition and row["status"] != "error" and row["model"] not in exclude
+            if row["condition"] == condition and row["status"] != "error"
+            if row["model"] not in exclude and row["sub_task"] != HEADLINE_EXCLUDES
         ]
         tokens = [
             row["total_input_tokens"] + row["total_output_tokens"]

@@ -16,6 +16,8 @@ from finskillbench.analysis.intervals import estimate
 from . import clustered
 from .clustered import Observation
 
+pytestmark = pytest.mark.slow
+
 RESAMPLES = 10_000
 STATISTICS = {"micro": clustered.pooled, "macro": clustered.by_subtask}
 

@@ -122,7 +122,9 @@ def test_tables_by_hand() -> None:
     second = tables.table_2(rows)
     assert second["no_skill"]["mean"] == pytest.approx(0.2)
     assert second["curated"]["delta"] == pytest.approx((0.5 + 0.1 + 0.8) / 3)
-    assert second["self_generated"] == pytest.approx({"mean": 0.15, "macro": 0.15, "n": 2, "delta": (0.1 + 0.0) / 2})
+    assert second["self_generated"] == pytest.approx(
+        {"mean": 0.15, "macro": 0.15, "n": 2, "delta": (0.1 + 0.0) / 2, "macro_delta": 0.05, "pairs": 2}
+    )
     assert [line["sub_task"] for line in tables.table_4(rows)] == ["rebalancing", "normalization"]
     (line,) = tables.table_5(rows)
     assert (line["no_skill"], line["curated"], line["self_generated"]) == pytest.approx((0.2, 0.75, 0.15))

@@ -16,6 +16,8 @@ from finskillbench.runs.store.rows import SCHEMA
 from . import cells as oracle
 from .rows import Shape, shapes, table
 
+pytestmark = pytest.mark.slow
+
 PROFILES = st.sampled_from(tuple(Profile))
 
 
