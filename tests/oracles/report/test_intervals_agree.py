@@ -90,6 +90,18 @@ def test_means_and_t_intervals_are_those_of_dense_cr2(draw: Draw, weighting: str
         assert min(len(draw.sizes), len(levels)) < 10
 
 
+@settings(max_examples=40, deadline=None)
+@given(draw=draws(14), weighting=st.sampled_from(("micro", "macro")), one=st.booleans())
+def test_one_cluster_that_differs_is_no_interval(draw: Draw, weighting: str, one: bool) -> None:
+    """Neither no spread at all nor that of one cluster tells how far a mean may be off, however it is weighed."""
+    levels = {"s0": 0.5, "s1": 0.0, "s2": -0.25}
+    observations = [(c, s, levels[s] + 0.25 * (one and c == "c0")) for c, s, _ in observed(draw)]
+    assume(len(draw.sizes) > 2)
+    (line,) = estimate(frame(observations), weighting=weighting).to_dicts()
+    if weighting == "macro" or draw.subtasks == 1:
+        assert (line["low"], line["high"], line["error"], line["freedom"]) == (None,) * 4
+
+
 @settings(max_examples=60, deadline=None)
 @given(draw=draws(6), method=st.sampled_from(("percentile", "bca")), weighting=st.sampled_from(("micro", "macro")))
 def test_bootstrap_intervals_are_quantiles_of_the_exact_distribution(draw: Draw, method: str, weighting: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import proportion_confint
 
 from . import clustered, episodes, tables, textbook
@@ -99,7 +100,11 @@ def test_textbook_figures() -> None:
     assert textbook.benjamini_hochberg(values) == pytest.approx(multipletests(values, method="fdr_bh")[1])
     assert textbook.pass_at([True, False, False, True, False], 2) == pytest.approx(1 - 3 / 10)
     assert textbook.pass_hat([True, False, False, True, False], 2) == pytest.approx(1 / 10)
-    assert textbook.power_of(textbook.detectable(0.1, 9), 0.1, 9) == pytest.approx(0.8, abs=0.01)
+    assert textbook.power_of(textbook.detectable(0.1, 9), 0.1, 9) == pytest.approx(0.8, abs=1e-4)
+    # statsmodels' power of the one-sample t test, of 12 observations with a standard deviation of 1.
+    alone = TTestPower().solve_power(nobs=12, alpha=0.05, power=0.8)
+    assert textbook.detectable(1 / math.sqrt(12), 11) == pytest.approx(alone, rel=1e-4)
+    assert textbook.needed(alone * 1.001, 1 / math.sqrt(5), 4, 5) == 12
     observed = [("a", "x", 1.0)] * 3 + [("b", "x", 2.0)]
     assert clustered.kish(observed) == pytest.approx(16 / 10)
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from scipy import stats
 
 
-def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson(successes: float, trials: float, confidence: float = 0.95) -> tuple[float, float]:
     """Roots p of (share - p)^2 = z^2 p (1 - p) / n (Wilson 1927)."""
     z = float(stats.norm.ppf(0.5 + confidence / 2))
     share = successes / trials
@@ -60,10 +60,25 @@ def power_of(effect: float, error: float, freedom: float, alpha: float = 0.05) -
 
 
 def detectable(error: float, freedom: float, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Bloom (1995): smallest effect found with that power, as a multiple of the standard error by t quantiles."""
-    return (float(stats.t.ppf(1 - alpha / 2, freedom)) + float(stats.t.ppf(power, freedom))) * error
+    """Smallest effect of one sign that the two-sided t test finds with that power, by bisection."""
+    bound = float(stats.t.ppf(1 - alpha / 2, freedom))
+    low, high = 0.0, 1e4
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if stats.nct.sf(bound, freedom, middle) >= power else (middle, high)
+    return high * error
 
 
-def detectable_normal(error: float, alpha: float = 0.05, power: float = 0.8) -> float:
-    """The same with normal quantiles."""
-    return (float(stats.norm.ppf(1 - alpha / 2)) + float(stats.norm.ppf(power))) * error
+def needed(effect: float, error: float, freedom: float, clusters: int) -> int:
+    """Least number of clusters with that power, one by one: each is like those that were run.
+
+    The variance of a mean is inversely proportional to their number, and so are, of clusters of one size, the degrees
+    of freedom plus one.
+    """
+    number = 3  # of two no interval is said
+    while True:
+        left = (freedom + 1) * number / clusters - 1
+        shift = abs(effect) / (error * (clusters / number) ** 0.5)
+        if left > 0 and stats.nct.sf(float(stats.t.ppf(0.975, left)), left, shift) >= 0.8:
+            return number
+        number += 1
