@@ -31,7 +31,7 @@ def test_the_number_of_clusters_is_the_least_that_will_do(error, clusters, effec
     assert needed is not None
 
     def seen(count: int) -> float:
-        return detectable_effect(error * (clusters / count) ** 0.5, freedom * count / clusters)
+        return detectable_effect(error * (clusters / count) ** 0.5, count - 1.0)
 
     assert seen(needed) <= effect
     assert needed == 3 or seen(needed - 1) > effect

@@ -28,8 +28,8 @@ def detectable_effect(error: float, freedom: float) -> float:
 def clusters_needed(effect: float, error: float, freedom: float, clusters: int) -> int | None:
     """The least number of clusters with which a true effect would be found in 80 of 100 runs.
 
-    The clusters are taken to be like those that were run: the squared error falls and the degrees of freedom rise with
-    their number.
+    The clusters are taken to be like those that were run: the squared error falls with their number, and the degrees of
+    freedom, of which clusters of one size have one less than there are, rise in proportion but for that one.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ def clusters_needed(effect: float, error: float, freedom: float, clusters: int) 
         raise InputError("effect: no number of episodes finds an effect of 0; give the least one that matters")
 
     def enough(count: int) -> bool:
-        return error * (clusters / count) ** 0.5 * _multiple(freedom * count / clusters) <= abs(effect)
+        left = (freedom + 1.0) * count / clusters - 1.0
+        return left > 0.0 and error * (clusters / count) ** 0.5 * _multiple(left) <= abs(effect)
 
     low, high = MIN_CLUSTERS, MIN_CLUSTERS
     while not enough(high):
