@@ -38,11 +38,15 @@ def tells_enough(cells: Cells) -> bool:
     """
     if cells.clusters < MIN_CLUSTERS or ((cells.counts > 0).sum(axis=1) < 2).any():
         return False
-    per_episode = cells.weights / cells.counts.sum(axis=1)
-    apart = (per_episode @ cells.deviations) / (per_episode @ cells.counts)
-    _, counts = np.unique(apart.round(9), return_counts=True)
-    alike = int(counts.max())
-    return alike <= apart.size / 2 or apart.size - alike >= MIN_APART
+    if not ((cells.weights / cells.counts.sum(axis=1)) @ cells.deviations).round(9).any():
+        return False
+    apart = np.zeros(cells.clusters, dtype=bool)
+    # Each part is held against itself: parts of unlike means make clusters differ in which nothing does.
+    for counts, sums in zip(cells.counts, cells.sums, strict=True):
+        held = np.flatnonzero(counts)
+        values, places, often = np.unique((sums[held] / counts[held]).round(9), return_inverse=True, return_counts=True)
+        apart[held] |= values[places] != values[often.argmax()]
+    return 2 * int(apart.sum()) >= apart.size or int(apart.sum()) >= MIN_APART
 
 
 def spread(cells: Cells) -> Spread:
