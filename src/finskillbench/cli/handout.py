@@ -20,6 +20,7 @@ Examples:
   finskillbench handout editions/seven out/tasks --limit 5 --format harbor"""
 
 
+# As long as its options are many, each of which is named and explained once, here.
 def handout(
     edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to make, with one folder for each episode.")],

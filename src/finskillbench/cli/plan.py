@@ -14,7 +14,7 @@ from finskillbench.cli.display import console
 from finskillbench.cli.options import RunOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from finskillbench.runs.plan.estimate import Estimate
     from finskillbench.runs.plan.usage import Amount, Forecast
@@ -53,7 +53,7 @@ def plan(options: PlanOptions) -> None:
     from finskillbench.runs.plan.usage import Earlier
     from finskillbench.runs.store.journal import read_history
 
-    part, prices, max_cost = options.part, options.called.prices, options.max_cost
+    part = options.part
     options.check_names()
     like = None if options.like is None else Earlier(str(options.like), read_history(options.like).rows.values())
 
@@ -78,7 +78,7 @@ def plan(options: PlanOptions) -> None:
             loaded,
             work,
             left,
-            prices=prices,
+            prices=options.called.prices,
             like=like,
             given=options.given,
             allow_unconfined=options.allow_unconfined,
@@ -86,23 +86,32 @@ def plan(options: PlanOptions) -> None:
         )
     typer.echo(_table("Expected", estimates, lambda each: _figures(each.expected)))
     typer.echo(_table("From - to", estimates, _spread))
+    for line in _closing(options, estimates, folder, finished):
+        typer.echo(line)
+
+
+def _closing(options: PlanOptions, estimates: Sequence[Estimate], folder: Path, finished: int) -> Iterator[str]:
+    """Where the figures come from, what is finished, and whether the money will do."""
+    from finskillbench.runs.store.journal import read_history
+
     for basis in dict.fromkeys(each.forecast.basis for each in estimates):
         of = [f"{each.model} {each.condition}" for each in estimates if each.forecast.basis == basis]
-        typer.echo(f"{', '.join(of)}: {basis}.")
-    if like is None and any("published" in each.forecast.basis for each in estimates):
-        typer.echo("A pilot tells more: run with --limit 5, then plan --like with its run folder.")
+        yield f"{', '.join(of)}: {basis}."
+    if options.like is None and any("published" in each.forecast.basis for each in estimates):
+        yield "A pilot tells more: run with --limit 5, then plan --like with its run folder."
     if finished:
-        typer.echo(f"Finished: {finished:,} episodes in {folder}, not counted above.")
+        yield f"Finished: {finished:,} episodes in {folder}, not counted above."
+    prices, max_cost = options.called.prices, options.max_cost
     unknown = sorted({each.model for each in estimates if each.forecast.expected.cost_usd is None})
     if unknown:
-        typer.echo(f"Price unknown: {', '.join(unknown)}; give it in a file with --prices.")
+        yield f"Price unknown: {', '.join(unknown)}; give it in a file with --prices."
     elif max_cost is not None:
         history = read_history(folder)
         paid = history.spent({model: prices.of(model) for model, _ in history.amounts()})
         expected = sum(each.forecast.expected.cost_usd or 0.0 for each in estimates)
         verdict = "stop early" if paid + expected > max_cost else "be enough"
         already = f", of which {paid:,.2f} are spent," if paid else ""
-        typer.echo(f"--max-cost {max_cost:,.2f} USD{already} is expected to {verdict}.")
+        yield f"--max-cost {max_cost:,.2f} USD{already} is expected to {verdict}."
 
 
 def _table(title: str, estimates: Sequence[Estimate], cells: Callable[[Forecast], tuple[str, ...]]) -> str:

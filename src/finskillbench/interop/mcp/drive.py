@@ -20,6 +20,7 @@ MAX_CONCURRENCY = 4
 """Commands at a time, unless it is said otherwise: each is some process with a memory of its own."""
 
 
+# Longer than a screen for its arguments, each of which is named and handed on once, here.
 def drive(
     edition: Edition,
     command: str,

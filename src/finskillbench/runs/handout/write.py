@@ -110,19 +110,14 @@ def hand_out(
         raise InputError("--image is of Harbor's tasks; add --format harbor")
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
     episodes = choose_episodes(edition.episodes(wanted), limit, sample)
-    record = Record(layout=layout, edition=edition.digest, condition=condition, mount=mounted.digest)
-    names = {episode.task_id: file_name(episode.task_id) for episode in episodes}
-    # Compared without case: some file systems do not tell Task-1 from task-1.
-    if len({name.lower() for name in names.values()} | {_SKILLS}) <= len(names):
-        raise InputError("two task ids of this hand-out would share a folder; rename one of them")
+    tasks = _folders(episodes)
+    record = Record(layout=layout, edition=edition.digest, condition=condition, mount=mounted.digest, tasks=tasks)
     with new_folder(out) as folder:
         shared = folder / _SKILLS
         for name, package in mounted.packages.items():
             _copy(package, mounted, shared / name)
         cases: list[dict[str, str]] = []
-        for done, episode in enumerate(episodes, 1):
-            name = names[episode.task_id]
-            record.tasks[name] = episode.task_id
+        for done, (name, episode) in enumerate(zip(record.tasks, episodes, strict=True), 1):
             words = _write(folder / name, edition, episode, mounted, shared, image)
             cases.append({"id": name, "prompt": words, "expected_skill": _skill_of(episode)})
             progress(done, len(episodes))
@@ -131,6 +126,15 @@ def hand_out(
         shutil.rmtree(shared, ignore_errors=True)
         (folder / RECORD).write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2))
     return record
+
+
+def _folders(episodes: Sequence[Episode]) -> dict[str, str]:
+    """The task id of each folder, in the order of the episodes."""
+    tasks = {file_name(episode.task_id): episode.task_id for episode in episodes}
+    # Compared without case: some file systems do not tell Task-1 from task-1.
+    if len({name.lower() for name in tasks} | {_SKILLS}) <= len(episodes):
+        raise InputError("two task ids of this hand-out would share a folder; rename one of them")
+    return tasks
 
 
 def _mounted(condition: str, given: Mapping[str, Given]) -> Mount:

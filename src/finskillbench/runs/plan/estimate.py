@@ -96,20 +96,13 @@ def estimate(
     async def work(rehearsal: Rehearsal) -> list[Estimate]:
         found: list[Estimate] = []
         for number, ((entry, condition), items) in enumerate(arms.items(), 1):
-            allowance = allowance_of(entry)
             if entry.model in BASELINES:
                 strata = _strata(plan.episodes, items, wanted)
-                await _sample(strata, rehearsal, entry.model, condition, allowance)
+                await _sample(strata, rehearsal, entry.model, condition, allowance_of(entry))
                 count, forecast = sum(stratum.weight for stratum in strata), _played(strata)
             else:
                 counts = Counter(sub_tasks[item.task_id] for item in items if item in wanted)
-                count, price = counts.total(), prices.of(entry.model)
-                if like is None:
-                    forecast = published(condition, count, allowance.turns, price)
-                else:
-                    forecast = like.forecast(entry, condition, counts, allowance.turns, price)
-                if allowance.tokens is not None:
-                    forecast = forecast.within(count * allowance.tokens, price)
+                count, forecast = counts.total(), _asked(entry, condition, counts, prices, like)
             found.append(Estimate(names[entry], condition, count, forecast))
             if progress is not None:
                 progress(number, len(arms))
@@ -118,6 +111,18 @@ def estimate(
     played = {item.condition for item in wanted if item.model in BASELINES}
     with Rehearsal(edition, plan, played, given, allow_unconfined=allow_unconfined) as rehearsal:
         return asyncio.run(work(rehearsal))
+
+
+def _asked(
+    entry: Entry, condition: str, counts: Counter[tuple[str, str]], prices: PriceTable, like: Earlier | None
+) -> Forecast:
+    """What `counts` episodes, by domain and subtask, take of a model that is asked."""
+    allowance, price = allowance_of(entry), prices.of(entry.model)
+    if like is None:
+        forecast = published(condition, counts.total(), allowance.turns, price)
+    else:
+        forecast = like.forecast(entry, condition, counts, allowance.turns, price)
+    return forecast if allowance.tokens is None else forecast.within(counts.total() * allowance.tokens, price)
 
 
 def left_to_run(
