@@ -9,17 +9,17 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from tests.analysis.test_summary import line_of, simple, table
+from tests.small_rows import simple, table
 
-from finskillbench.analysis.html import render_html
-from finskillbench.analysis.summary import summary_table
-from finskillbench.analysis.text import render_text
 from finskillbench.audit.report import AuditReport
 from finskillbench.edition import Edition
 from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.findings import Check, Finding, State
 from finskillbench.notebook import drawn_interval
 from finskillbench.notebook import table as html_table
+from finskillbench.reports.formats.text import render_text
+from finskillbench.reports.report import report
+from finskillbench.reports.tables.base import Estimate
 from finskillbench.runs.execute.run import run
 
 
@@ -40,22 +40,20 @@ def _noisy() -> list[tuple[Any, ...]]:
     return [(*row[:4], row[4] + 0.01 * (place * place % 7), row[5]) for place, row in enumerate(rows)]
 
 
-def test_a_summary_shows_one_table_everywhere() -> None:
-    summary = summary_table(table(*_noisy()))
-    assert repr(summary) == "Summary(certified: 2 lines, 1 models, no_skill, curated)"
-    assert str(summary) == render_text(summary)
-    head, first, _ = _texts(summary._repr_html_())
-    assert head == ["model", "subtask", "episodes", "no_skill", "curated", "curated - no_skill"]
-    assert first[0] == "mine/<m>"
-    assert " ".join(first[1:]) in " ".join(render_text(summary).split())
-    line = line_of(summary, "rebalancing", "mine/<m>")
-    assert line.differences[0].interval is not None
-    frame = summary.to_polars().filter(sub_task="rebalancing")
-    assert frame["condition"].to_list() == ["no_skill", "curated", "curated"]
+def test_a_report_shows_one_table_everywhere() -> None:
+    found = report(table(*_noisy()))
+    assert repr(found) == "Report(certified: 24 rows, 1 models, no_skill, curated)"
+    assert str(found) == render_text(found.overview)
+    head, first, _ = _texts(found._repr_html_())
+    assert head == ["Subtask", "Episodes", "no_skill", "curated", "curated - no_skill"]
+    assert " ".join(first) in " ".join(render_text(found.overview).split())
+    change = found.overview.column("curated_minus_no_skill")[0]
+    assert isinstance(change, Estimate)
+    frame = found.to_polars().filter(sub_task="rebalancing")
     assert frame["reference"].to_list() == [None, None, "no_skill"]
-    (change,) = line.differences
-    assert frame["mean"].to_list() == [cell.mean for cell in line.cells] + [change.mean]
-    assert (frame["low"][2], frame["high"][2]) == change.interval
+    assert frame.row(2, named=True)["mean"] == change.value
+    assert (frame["low"][2], frame["high"][2]) == change[1:] != (None, None)
+    assert "mine/&lt;m&gt;" in found._repr_html_()
 
 
 def test_an_interval_is_drawn_where_it_is() -> None:
@@ -67,8 +65,8 @@ def test_an_interval_is_drawn_where_it_is() -> None:
 
 
 def test_a_difference_of_nothing_looks_like_nothing() -> None:
-    summary = summary_table(table(*simple(gain=0.0)))
-    assert set(re.findall(r'cx="([\d.]+)"', render_html(summary))) == {"80.0"}
+    found = report(table(*simple(gain=0.0)))
+    assert set(re.findall(r'cx="([\d.]+)"', found._repr_html_())) == {"80.0"}
 
 
 def test_a_run_and_an_edition_are_told_in_a_line(synthetic_edition: Edition, tmp_path: Path) -> None:

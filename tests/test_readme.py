@@ -7,12 +7,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.small_rows import table
 from typer.testing import CliRunner
 
 from finskillbench.cli import app
 from finskillbench.edition import Edition
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.failures import OTHERS, PROVIDER
+from finskillbench.reports.report import report
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -33,6 +35,17 @@ def test_its_python_runs(edition: Edition, tmp_path: Path, monkeypatch: pytest.M
     rows = pl.read_parquet(tmp_path / "runs" / "my-agent" / "rows.parquet")
     assert rows["model"].unique().to_list() == ["agent/my_agent"]
     assert "error" not in rows["status"]
+
+
+def test_its_table_is_the_one_that_a_run_of_the_programs_prints() -> None:
+    programs = [f"baseline/{name}" for name in ("reference", "heuristic", "trivial", "nop")]
+    arms = ("no_skill", "curated")
+    rows = [(name, arm, "infeasibility_detection", "i0", 0.5, 0.5) for name in programs for arm in arms]
+    printed = str(report(table(*rows, *((*row[:2], "rebalancing", "r0", 0.5, 0.5) for row in rows)))).splitlines()
+    shown = README[README.index("```\nSubtask") :].splitlines()[1:5]
+    assert [line.split() for line in shown[:1]] == [printed[2].split()]
+    assert [line.split()[0] for line in shown[2:]] == [line.split()[0] for line in printed[5:7]]
+    assert all(len(line) == len(shown[0]) for line in shown)
 
 
 def test_commands_exist() -> None:

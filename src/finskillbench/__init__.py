@@ -6,8 +6,7 @@ The public API in one screen; each name is imported when it is first used.
 
     edition = load_edition(Path("editions/mine"))
     result = run(edition, ["baseline/reference"], ["no_skill", "curated"], limit=5, out=Path("runs/mine"))
-    for line in report(result.rows).lines:
-        print(line.sub_task, [cell.mean for cell in line.cells])
+    print(report(result.rows))
     rows = list(score(edition, [Submission("pc_uncon_001", '{"weights": {"A": 1.0}}')]))
 
 What is done with an edition:
@@ -20,7 +19,8 @@ What is done with an edition:
   where it stopped.
 - `arun(...)`: the same to be awaited, by those who have an event loop.
 - `score(edition, submissions)`: verdicts on answers (`Submission`) that come from elsewhere.
-- `report(rows)`: mean per subtask and condition, difference and 95 % paired interval; `print` shows it.
+- `report(rows)`: means, paired differences with 95 % intervals, what it took; `print` shows the short table, `tables()`
+  has all.
 
 Each of these is shown in a line, in a notebook as a table, and gives its numbers as a table by `to_polars()`.
 
@@ -41,7 +41,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from finskillbench.analysis.summary import summary_table as report
     from finskillbench.audit import audit_edition
     from finskillbench.domains.base import Domain, Extension, Subtask
     from finskillbench.edition.build import build_edition
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from finskillbench.errors import FinSkillBenchError
     from finskillbench.harness.agents import Agent
     from finskillbench.harness.model import Model
+    from finskillbench.reports.report import report
     from finskillbench.runs.afterwards.scoring import score
     from finskillbench.runs.execute.run import arun, run
 
@@ -77,7 +77,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "analysis.summary": ("report",),
     "audit": ("audit_edition",),
     "domains.base": ("Domain", "Extension", "Subtask"),
     "edition.build": ("build_edition",),
@@ -87,16 +86,16 @@ _HOMES = {
     "errors": ("FinSkillBenchError",),
     "harness.agents": ("Agent",),
     "harness.model": ("Model",),
+    "reports.report": ("report",),
     "runs.afterwards.scoring": ("score",),
     "runs.execute.run": ("arun", "run"),
 }
-_NAMED_OTHERWISE = {"report": "summary_table"}
 
 
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(f"{__name__}.{home}"), _NAMED_OTHERWISE.get(name, name))
+            return getattr(import_module(f"{__name__}.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

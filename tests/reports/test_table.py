@@ -30,8 +30,8 @@ def test_the_rendered_table() -> None:
     )
     text = render_text(Table("pooled", "Means", COLUMNS, rows, ("A note.",)))
     assert text.splitlines()[-4:] == [
-        "gpt-4.1     5,280  0.366  +0.162 [+0.152, +0.171]  3.6 %    59.75",
-        "other           3      -                 +0.500 -      -     0.00",
+        "gpt-4.1     5,280  0.366  +0.162 [+0.152, +0.171]  3.6 %        59.75",
+        "other           3      -                 +0.500 -      -         0.00",
         "",
         "A note.",
     ]

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
-from tests.analysis.test_summary import table
+from tests.small_rows import simple, table
 
 from finskillbench.analysis.results import collect
 from finskillbench.reports.report import report
@@ -202,3 +202,52 @@ def test_the_tidy_frame_has_every_mean_and_difference() -> None:
     assert frame.filter(model="a", sub_task="headline")["mean"].to_list() == pytest.approx([0.6, 0.8, 0.2])
     assert frame.filter(model="a", sub_task="headline")["reference"].to_list() == [None, None, "no_skill"]
     assert frame.filter(model="baseline/trivial")["condition"].to_list() == ["no_skill"] * 2
+
+
+def test_the_headline_weighs_episodes_and_leaves_infeasibility_out() -> None:
+    rows = [
+        *simple(gain=0.0),
+        *[("m", c, "black_litterman", "b0", 1.0, 1.0) for c in ("no_skill", "curated")],
+        *[("m", c, "infeasibility_detection", f"i{i}", 1.0, 1.0) for c in ("no_skill", "curated") for i in range(9)],
+    ]
+    found = overview_table(collect(table(*rows)))
+    assert found.column("sub_task") == ("rebalancing", "black_litterman", "infeasibility_detection", "headline")
+    assert found.column("mean_no_skill")[-1] == pytest.approx((0.0 + 0.1 + 0.2 + 0.3 + 1.0) / 5)
+    assert found.column("episodes") == (4, 1, 9, 5)
+    assert "Not in the headline: infeasibility_detection." in found.notes
+
+
+def test_a_condition_that_only_failed_has_no_mean() -> None:
+    rows = [row for row in simple() if row[1] == "no_skill"]
+    found = overview_table(collect(table(*rows, ("m", "curated", "rebalancing", "r0", None, None, "error"))))
+    assert found.column("mean_curated") == found.column("curated_minus_no_skill") == (None, None)
+    assert found.column("remarks") == ("curated 1 err",) * 2
+
+
+def test_a_profile_that_a_subtask_lacks_is_told() -> None:
+    rows = table(*simple(), ("m", "no_skill", "stress_testing", "s0", None, 0.25))
+    assert "No certified scores for: stress_testing (strict)." in overview_table(collect(rows)).notes
+
+
+def test_without_a_reference_it_is_said_that_there_are_no_differences() -> None:
+    found = pooled_table(collect(table(*(row for row in simple() if row[1] == "curated"))))
+    assert any(note.startswith("No differences:") for note in found.notes)
+    assert found.column("difference") == (None,)
+
+
+def test_a_row_does_not_depend_on_its_neighbours() -> None:
+    rng = np.random.default_rng(3)
+    rows = [(*row[:4], float(rng.uniform()), 0.0) for row in simple(count=20)]
+    alone, beside = (models_table(collect(table(*each))) for each in (rows, [*simple(model="other"), *rows]))
+    assert alone.rows[0] in beside.rows
+
+
+def test_the_short_table_of_one_model() -> None:
+    assert str(overview_table(collect(table(*simple())))).splitlines()[:6] == [
+        "Mean score of m, profile certified",
+        "",
+        "Subtask      Episodes  no_skill  curated  curated - no_skill",
+        "-----------  --------  --------  -------  ------------------",
+        "rebalancing         4     0.150    0.650            +0.500 -",
+        "headline            4     0.150    0.650            +0.500 -",
+    ]

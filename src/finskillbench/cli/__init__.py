@@ -19,6 +19,7 @@ from finskillbench.cli import (
     options,
     plan,
     read,
+    report,
     run,
     score,
     skills,
@@ -49,6 +50,7 @@ app.command("drive", epilog=agents.DRIVE_EXAMPLE)(options.command(agents.drive, 
 app.command("serve", epilog=agents.SERVE_EXAMPLE)(agents.serve)
 app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
 app.command("show", epilog=show.EXAMPLE)(show.show)
+app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)
 app.command("export", epilog=export.EXAMPLE)(export.export)
 app.command("handout", epilog=handout.EXAMPLE)(handout.handout)

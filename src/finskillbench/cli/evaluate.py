@@ -144,8 +144,9 @@ def _report(found: Evaluation, packages: dict[str, SkillPackage], run: Path, *, 
 
 
 def _gains(found: Evaluation) -> list[str]:
-    from finskillbench.analysis.text import format_difference
     from finskillbench.cli.display.tables import render_table
+    from finskillbench.reports.formats.cells import difference_text
+    from finskillbench.reports.tables.base import Estimate
 
     treated, reference = (side.condition for side in found.sides)
     rows = [
@@ -154,7 +155,7 @@ def _gains(found: Evaluation) -> list[str]:
             str(part.episodes),
             _score(part.reference),
             _score(part.treated),
-            format_difference(part.difference),
+            difference_text(part.difference and Estimate(part.difference.mean, *(part.difference.interval or ()))),
         )
         for part in found.parts
     ]

@@ -107,10 +107,9 @@ def _handout(returned: Iterator[Row], out: Path) -> list[str]:
     """Judge what came back in a hand-out; what to print of it."""
     from collections import Counter
 
-    from finskillbench.analysis.summary import summary_table
-    from finskillbench.analysis.text import render_text
     from finskillbench.edition.store import refuse_inside_edition
     from finskillbench.errors import InputError
+    from finskillbench.reports.report import report
     from finskillbench.runs.store.rows import to_frame, write_rows
 
     if out.is_dir():
@@ -122,7 +121,7 @@ def _handout(returned: Iterator[Row], out: Path) -> list[str]:
     missing = sum(row.answer_digest is None for row in rows)
     counted = _counted(Counter(row.status.value for row in rows))
     return [
-        render_text(summary_table(frame)),
+        str(report(frame)),
         f"{len(rows)} episodes: {counted}" + (f" ({missing} unanswered: 0)" if missing else ""),
     ]
 

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import polars as pl
 
+from finskillbench.episode import Status
 from finskillbench.errors import InputError
+from finskillbench.reports.release import read_release
+from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.record import FILE, RunRecord, read_record
-from finskillbench.runs.store.rows import ROWS, SCHEMA, from_frame
+from finskillbench.runs.store.rows import ROWS, SCHEMA, from_frame, to_frame
+
+_PARQUET = b"PAR1"
+_ITEM = ("model", "harness", "arguments", "condition", "task_id", "run_idx", "edition")
 
 
 @dataclass(frozen=True, slots=True)
 class RunRows:
-    """The rows of one run; `path` is as it was named, and `record` is None where that is a table without its folder."""
+    """The rows of one run; `path` is as it was named, and `record` is None where that is a table without its folder.
+
+    `missing` are episodes that were asked for and have no row yet.
+    """
 
     path: Path
     rows: pl.DataFrame
     record: RunRecord | None = None
+    missing: int = 0
 
     @property
     def has_trajectories(self) -> bool:
@@ -28,26 +39,86 @@ class RunRows:
 
 
 def read_run(path: Path) -> RunRows:
-    """Read a run folder, or a table of rows that stands by itself, such as `score --out` writes.
+    """Read a run folder, finished or not; a table of rows that stands by itself, such as `score --out` writes; or a
+    file of rows of the published release (`finskillbench.reports.release`).
 
     Raises
     ------
-    InputError : it is neither, has not finished, is damaged, or a row was altered after it was written.
+    InputError : it is none of these, is damaged, or a row was altered after it was written.
     """
     if path.is_file():
-        return RunRows(path, _table(path))
+        return RunRows(path, _table(path) if _is_parquet(path) else read_release(path))
     if not (path / FILE).is_file():
         raise InputError(f"{path}: no run folder (it has no {FILE}) and no file; name what `finskillbench run` wrote")
-    return RunRows(path, _table(path / ROWS), read_record(path))
+    record = read_record(path)
+    if (path / ROWS).is_file():
+        rows = _table(path / ROWS)
+    else:
+        found = read_history(path).rows
+        rows = to_frame(found[item] for item in record.in_order(found))
+    return RunRows(path, rows, record, max(0, len(record.items()) - rows.height))
+
+
+def read_runs(paths: Sequence[Path]) -> list[RunRows]:
+    """Read runs that are told one report, each once.
+
+    Raises
+    ------
+    InputError : as `read_run`; or no run is named.
+    """
+    if not paths:
+        raise InputError("no run was named; name run folders or files of rows")
+    return [read_run(path) for path in {path.resolve(): path for path in paths}.values()]
+
+
+def joined(runs: Sequence[RunRows]) -> pl.DataFrame:
+    """The rows of several runs in one table, for `finskillbench.report`.
+
+    A row that several have is taken once; one that ended in an error gives way to one that did not.
+
+    Raises
+    ------
+    InputError : none has a row, or two have different rows of one episode.
+    """
+    tables = [run.rows.with_columns(_run=pl.lit(str(run.path))) for run in runs if run.rows.height]
+    if not tables:
+        raise InputError(f"{', '.join(str(run.path) for run in runs)}: no episode has finished; run again first")
+    try:
+        rows = pl.concat(tables, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"{tables[-1]['_run'][0]}: columns unlike those of the others ({error})") from None
+    return _once(rows).drop("_run") if len(tables) > 1 else rows.drop("_run")
+
+
+def _once(rows: pl.DataFrame) -> pl.DataFrame:
+    item = [name for name in _ITEM if name in rows.columns]
+    if "status" not in rows.columns or "task_id" not in item:
+        return rows
+    ended = pl.col("status") != Status.ERROR.value
+    kept = rows.filter(ended | ~ended.any().over(item))
+    outcome = [name for name in ("status", "scores", "answer_digest") if name in rows.columns]
+    several = kept.filter(pl.struct(outcome).n_unique().over(item) > 1, pl.col("_run").n_unique().over(item) > 1)
+    if several.height:
+        task, condition, one = several.select("task_id", "condition", "_run").row(0)
+        other = several.filter(pl.col("task_id") == task, pl.col("condition") == condition, pl.col("_run") != one)
+        raise InputError(
+            f"{one} and {other['_run'][0]}: different rows of {task} under {condition}; "
+            "report one of the two, or see finskillbench compare"
+        )
+    return kept.filter(pl.col("_run") == pl.col("_run").first().over(item))
+
+
+def _is_parquet(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_PARQUET)) == _PARQUET or path.suffix == ".parquet"
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def _table(path: Path) -> pl.DataFrame:
     try:
         rows = pl.read_parquet(path)
-    except FileNotFoundError:
-        raise InputError(
-            f"{path.parent}: has no {path.name} yet; the command that started the run finishes it"
-        ) from None
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{path}: not a table of rows ({error}); name the rows.parquet of a run") from None
     if rows.schema == SCHEMA:  # else they come from another program, or an earlier version, and have no digests of ours

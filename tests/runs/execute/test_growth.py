@@ -9,12 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.sampling import THOROUGH
 
-from finskillbench.analysis.summary import summary_table
+from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.entries import Entry
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.providers.prices import Price
+from finskillbench.reports.tables.notes import notes
 from finskillbench.runs.afterwards.merge import merge
 from finskillbench.runs.afterwards.show import find_trajectory
 from finskillbench.runs.execute.run import run
@@ -146,14 +147,13 @@ def test_two_entries_of_one_model_stand_side_by_side(edition, learner, tmp_path)
         InputError, match=r"pc_uncon_000 with 3 sets of arguments; name a file instead: trajectories/test"
     ):
         find_trajectory(tmp_path, "pc_uncon_000")
-    told = [line.model for line in summary_table(rows).lines if line.sub_task == "headline"]
-    assert told == [
+    assert collect(rows).models == [
         "test/learner reasoning_effort=high seed=2",
         "test/learner reasoning_effort=- seed=1",
         "test/learner reasoning_effort=- seed=-",
     ]
     alone = rows.filter(pl.col("arguments") == '{"seed":1}')
-    assert {line.model for line in summary_table(alone).lines} == {"test/learner"}
+    assert collect(alone).models == ["test/learner"]
     with pytest.raises(InputError, match=r"a model was given twice: test/learner \{\"seed\":1\}"):
         run(edition, [cast[1], cast[1]], ["no_skill"], out=tmp_path)
 
@@ -253,9 +253,10 @@ def test_rows_of_several_versions_are_told(edition, oracle, tmp_path, monkeypatc
     run(edition, [oracle("test/a")], ["no_skill"], limit=1, out=tmp_path)
     monkeypatch.setattr("finskillbench.runs.store.rows.code_version", lambda: "9.9.9")
     rows = run(edition, [oracle("test/b")], ["no_skill"], limit=1, out=tmp_path).rows
-    (note,) = [note for note in summary_table(rows).notes if "versions" in note]
+    (note,) = [note for note in notes(collect(rows)) if "versions" in note]
     assert "2 by 9.9.9 (" in note
-    assert not [note for note in summary_table(rows.filter(pl.col("model") == "test/a")).notes if "versions" in note]
+    alone = collect(rows.filter(pl.col("model") == "test/a"))
+    assert not [note for note in notes(alone) if "versions" in note]
 
 
 @pytest.mark.parametrize("name", ["prompts_digest", "scorer_version"])

@@ -14,15 +14,11 @@ INTERRUPTED = 130
 
 
 def print_result(result: RunResult, edition: Edition) -> None:
-    """Print the tables of a run, then its end."""
-    from finskillbench.analysis.summary import summary_table
-    from finskillbench.analysis.text import render_text
-    from finskillbench.episode import Profile
+    """Print the short table of a run, then its end."""
+    from finskillbench.reports.report import report
 
     if result.rows.height:
-        typer.echo(render_text(summary_table(result.rows)))
-        # The published scorers pay trivial answers: their floors belong beside every score read under them.
-        typer.echo(render_text(summary_table(result.rows, Profile.PAPER), differences=False))
+        typer.echo(report(result.rows))
     print_end(result, edition)
 
 

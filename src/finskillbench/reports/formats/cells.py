@@ -22,6 +22,11 @@ def cell_text(column: Column, cell: Cell, *, absent: str = ABSENT) -> str:
     return f"{value} [{low}, {high}]"
 
 
+def difference_text(difference: Estimate | None) -> str:
+    """A difference of scores outside of a table."""
+    return cell_text(Column("difference", "Difference", Kind.DIFFERENCE, interval=True), difference)
+
+
 def titled(column: Column) -> str:
     """The title of a column with its unit."""
     return f"{column.title} ({column.unit})" if column.unit else column.title

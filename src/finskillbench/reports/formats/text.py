@@ -59,7 +59,10 @@ def _transposed(columns: Sequence[Column], texts: Sequence[str], width: int) -> 
 
 def _blocks(columns: Sequence[Column], texts: Sequence[Sequence[str]], width: int) -> list[str]:
     """The columns from left to right, as many at once as the width takes, each time behind those that name a row."""
-    widths = [_column_width(column, [row[place] for row in texts], width) for place, column in enumerate(columns)]
+    cells = [[row[place] for row in texts] for place in range(len(columns))]
+    widths = [max(map(len, [titled(column), *of_column])) for column, of_column in zip(columns, cells, strict=True)]
+    if sum(widths) + len(_GAP) * (len(widths) - 1) > width:
+        widths = [_least_width(column, of_column, width) for column, of_column in zip(columns, cells, strict=True)]
     keys = _keys(columns, widths, width)
     blocks: list[list[int]] = [[*keys]]
     for place in range(len(keys), len(columns)):
@@ -82,8 +85,8 @@ def _keys(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[
     return keys
 
 
-def _column_width(column: Column, texts: Sequence[str], width: int) -> int:
-    """The widest cell, or the longest word of the title; at most so much that it fits beside the first column."""
+def _least_width(column: Column, texts: Sequence[str], width: int) -> int:
+    """The widest cell, or the longest word of the title, which is broken; at most what fits beside the first column."""
     words = max(map(len, titled(column).split()))
     natural = max(words, *map(len, texts))
     most = (width - len(_GAP)) // 2

@@ -6,7 +6,7 @@ import polars as pl
 
 from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, pairs
 from finskillbench.episode import Profile
-from finskillbench.reports.formats.cells import cell_text
+from finskillbench.reports.formats.cells import difference_text
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
 from finskillbench.reports.tables.common import HEADLINE, REFERENCE_PROGRAM, gaps_of, order_of, with_headline
 from finskillbench.reports.tables.notes import PAIRED
@@ -29,7 +29,7 @@ def floors_table(results: Results, published: Results | None = None) -> Table:
         Column("sub_task", "Subtask"),
         Column("episodes", "Episodes", Kind.COUNT),
         *mark_columns(run),
-        *(Column(f"{mark.name}_paper", f"{mark.title}, paper's scorers", Kind.SCORE) for mark in paid),
+        *(Column(f"{mark.name}_paper", f"{mark.title}, paper", Kind.SCORE) for mark in paid),
     )
     sources: list[tuple[Results, Mark]] = [(results, mark) for mark in run]
     sources += [(published, mark) for mark in paid if published]
@@ -42,7 +42,7 @@ def floors_table(results: Results, published: Results | None = None) -> Table:
         if name in count
     ]
     title = f"What programs score, profile {results.profile}"
-    return Table("floors", title, columns, tuple(rows), (_meaning(run), *_worth(results)))
+    return Table("floors", title, columns, tuple(rows), (_meaning([*run, *paid]), *_worth(results)))
 
 
 def _meaning(run: list[Mark]) -> str:
@@ -53,7 +53,9 @@ def _meaning(run: list[Mark]) -> str:
         "floor": "floor, the best constant answer",
         "nop": "nulls, no answer at all",
     }
-    return f"Programs, not language models: {'; '.join(told[mark.name] for mark in run)}."
+    meant = list(dict.fromkeys(told[mark.name] for mark in run))
+    paid = "; floor, paper: that of the published scorers, which pay trivial answers" if len(meant) < len(run) else ""
+    return f"Programs, not language models: {'; '.join(meant)}{paid}."
 
 
 def _worth(results: Results) -> list[str]:
@@ -65,5 +67,4 @@ def _worth(results: Results) -> list[str]:
     gap = gaps_of(paired).get(())
     if gap is None:
         return []
-    column = Column("difference", "Difference", Kind.DIFFERENCE, interval=True)
-    return [f"Headline, {REFERENCE_PROGRAM}, {CURATED} - {REFERENCE}: {cell_text(column, gap.estimate)}. {PAIRED}"]
+    return [f"Headline, {REFERENCE_PROGRAM}, {CURATED} - {REFERENCE}: {difference_text(gap.estimate)}. {PAIRED}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from finskillbench.analysis.results import REFERENCE, Results, distinct
+from finskillbench.reports.release.columns import EDITION, NOTE
 from finskillbench.reports.tables.common import contenders
 
 PAIRED = (
@@ -54,10 +55,15 @@ def _mixed(results: Results) -> list[str]:
         found = [value[:8] or "not told" for value in distinct(results.rows, column)]
         if len(found) > 1:
             told.append(f"The rows are of several {what}: {', '.join(found)}.")
+    if EDITION in distinct(results.rows, "edition"):
+        told.append(NOTE)
     if {"code_version", "commit"} <= set(results.rows.columns):
         made = results.rows.group_by("code_version", "commit").len().sort("code_version", "commit")
         if made.height > 1:
-            each = [f"{count} by {version} ({commit or 'no commit'})" for version, commit, count in made.iter_rows()]
+            each = [
+                f"{count} by {version or 'not told'} ({commit or 'no commit'})"
+                for version, commit, count in made.iter_rows()
+            ]
             told.append(f"The rows were made by several versions of this program: {', '.join(each)}.")
     return told
 
