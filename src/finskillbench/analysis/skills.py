@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from finskillbench.analysis.intervals import Difference, paired_difference
+from finskillbench.analysis.use import loads_any
 from finskillbench.domains import domains
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
@@ -198,8 +199,7 @@ def _side(condition: str, rows: pl.DataFrame) -> Side:
 
 
 def _loads(rows: pl.DataFrame, packages: Collection[str]) -> Loads:
-    loaded = sum(not set(packages).isdisjoint(names) for names in rows["skills_loaded"].to_list())
-    return Loads(loaded, rows.height)
+    return Loads(rows.filter(loads_any(packages)).height, rows.height)
 
 
 def _flips(treated: pl.DataFrame, reference: pl.DataFrame) -> tuple[Flip, ...]:

@@ -57,15 +57,15 @@ def test_nothing_and_everything_are_shares_of_so_many_clusters(everything) -> No
 
 
 def test_shares_of_clustered_episodes_are_covered() -> None:
-    """2,000 draws of 12 clusters of 1 to 9 episodes that succeed or fail nearly together, at rates of 0.1 and 0.5."""
+    """400 draws of 12 clusters of 1 to 9 episodes that succeed or fail nearly together, at rates of 0.1 and 0.5."""
     rng = np.random.default_rng(2)
     for rate in (0.1, 0.5):
-        chances = rng.beta(rate, 1 - rate, size=2_000 * 12)  # intra-cluster correlation of 1 / 2
+        chances = rng.beta(rate, 1 - rate, size=400 * 12)  # intra-cluster correlation of 1 / 2
         member = np.repeat(np.arange(chances.size), rng.integers(1, 10, size=chances.size))
         data = pl.DataFrame({"draw": member // 12, "cluster": member, "was": rng.random(member.size) < chances[member]})
         found = proportions(data, "was", ["draw"])
         held = found.select((pl.col("low") <= rate) & (pl.col("high") >= rate)).to_series().mean()
         alone = proportions(data.with_columns(cluster=pl.int_range(pl.len())), "was", ["draw"])
         missed = 1 - alone.select((pl.col("low") <= rate) & (pl.col("high") >= rate)).to_series().mean()
-        assert 0.92 <= held <= 0.99, rate
+        assert 0.91 <= held <= 0.995, rate
         assert missed > 0.15

@@ -206,19 +206,19 @@ def test_groups_are_not_told_apart_by_a_column_of_the_result() -> None:
 
 
 def test_t_covers_where_few_clusters_are_alike_and_the_others_do_not() -> None:
-    """1,000 draws of 8 clusters of 1 to 9 episodes, 85 % of the variance shared; benchmarks/intervals.py has more."""
+    """500 draws of 8 clusters of 1 to 9 episodes, 85 % of the variance shared; benchmarks/intervals.py has more."""
     rng = np.random.default_rng(4)
-    member = np.repeat(np.arange(8_000), rng.integers(1, 10, size=8_000))
-    values = rng.normal(0.2, 0.15 * 0.85**0.5, 8_000)[member] + rng.normal(0, 0.15 * 0.15**0.5, member.size)
+    member = np.repeat(np.arange(4_000), rng.integers(1, 10, size=4_000))
+    values = rng.normal(0.2, 0.15 * 0.85**0.5, 4_000)[member] + rng.normal(0, 0.15 * 0.15**0.5, member.size)
     data = pl.DataFrame({"draw": member // 8, "cluster": member, "difference": values})
     alone = data.with_columns(cluster=pl.int_range(pl.len()))
     held = [
-        estimate(each, by=["draw"], method=method, resamples=500)
+        estimate(each, by=["draw"], method=method, resamples=300)
         .select((pl.col("low") <= 0.2) & (pl.col("high") >= 0.2))
         .to_series()
         .mean()
         for each, method in ((data, "t"), (data, "percentile"), (data, "bca"), (alone, "t"))
     ]
-    assert 0.93 <= held[0] <= 0.97
+    assert 0.925 <= held[0] <= 0.975
     assert max(held[1:3]) < 0.91
     assert held[3] < 0.65

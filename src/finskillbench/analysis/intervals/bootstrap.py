@@ -38,7 +38,7 @@ def resample(groups: Sequence[Cells], resamples: int, seed: int) -> Floats:
     done = 0
     # The products are small: on a busy machine BLAS threads would only wait for each other. 0 / 0: a part not drawn.
     with threadpool_limits(1), np.errstate(invalid="ignore"):
-        for drawn in _draws(groups[0].clusters, resamples, seed):
+        for drawn in draws(groups[0].clusters, resamples, seed):
             of_parts = (sums @ drawn.T) / (counts @ drawn.T)
             means[:, done : done + len(drawn)] = np.add.reduceat(of_parts, starts, axis=0)
             done += len(drawn)
@@ -70,7 +70,7 @@ def bca(cells: Cells, resampled: Floats) -> Interval | None:
     return _between(kept, ndtr(bias + shifted / (1.0 - acceleration * shifted)))
 
 
-def _draws(clusters: int, resamples: int, seed: int) -> Iterator[Floats]:
+def draws(clusters: int, resamples: int, seed: int) -> Iterator[Floats]:
     """How often each cluster is drawn in each resample: parts of a (resamples, clusters) array."""
     rng = np.random.default_rng([seed, clusters])
     for done in range(0, resamples, _CHUNK):
