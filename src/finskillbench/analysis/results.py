@@ -102,16 +102,7 @@ def collect(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, exclude: C
     ------
     InputError : the table lacks a column, has no rows or none that are left, or a model to leave out is not in it.
     """
-    absent = [name for name in _NEEDED if name not in rows.columns]
-    if absent:
-        raise InputError(f"rows: the column {absent[0]!r} is missing; give the rows.parquet of a run")
-    if rows.is_empty():
-        raise InputError("rows: the table is empty; give the rows.parquet of a finished run")
-    rows = rows.with_columns(**{name: value for name, value in _FILLED.items() if name not in rows.columns})
-    if "domain" not in rows.columns:
-        home = {subtask.name: domain.name for domain in domains() for subtask in domain.subtasks}
-        rows = rows.with_columns(domain=pl.col("sub_task").replace_strict(home, default="other"))
-    rows = _without(rows, exclude)
+    rows = _without(complete(rows), exclude)
     beside = [subtask.name for subtask in subtasks() if not subtask.headline]
     names = sorted(distinct(rows, "sub_task"), key=_place_in([subtask.name for subtask in subtasks()]))
     profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in names}
@@ -130,6 +121,25 @@ def collect(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, exclude: C
         conditions=tuple(sorted(distinct(rows, "condition"), key=_place_in([each.value for each in Condition]))),
         excluded=tuple(exclude),
     )
+
+
+def complete(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with every column that a table made by hand may leave out.
+
+    Raises
+    ------
+    InputError : the table lacks a column that cannot be filled in, or has no rows.
+    """
+    absent = [name for name in _NEEDED if name not in rows.columns]
+    if absent:
+        raise InputError(f"rows: the column {absent[0]!r} is missing; give the rows.parquet of a run")
+    if rows.is_empty():
+        raise InputError("rows: the table is empty; give the rows.parquet of a finished run")
+    rows = rows.with_columns(**{name: value for name, value in _FILLED.items() if name not in rows.columns})
+    if "domain" not in rows.columns:
+        home = {subtask.name: domain.name for domain in domains() for subtask in domain.subtasks}
+        rows = rows.with_columns(domain=pl.col("sub_task").replace_strict(home, default="other"))
+    return rows
 
 
 def pairs(results: Results, comparison: Comparison) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from typer import TyperException
 from finskillbench.cli import (
     agents,
     audit,
+    compare,
     data,
     doctor,
     handout,
@@ -51,6 +52,7 @@ app.command("serve", epilog=agents.SERVE_EXAMPLE)(agents.serve)
 app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
 app.command("show", epilog=show.EXAMPLE)(show.show)
 app.command("report", epilog=report.EXAMPLE)(report.report)
+app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)
 app.command("export", epilog=export.EXAMPLE)(export.export)
 app.command("handout", epilog=handout.EXAMPLE)(handout.handout)

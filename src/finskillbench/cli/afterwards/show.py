@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from finskillbench.cli.display import console
 
 EXAMPLE = """\b
 Examples:
@@ -43,12 +44,11 @@ def show(
         raise InputError(f"{run}: is a folder; name a task behind it")
     else:
         path = find_trajectory(run, task_id, model=model, condition=condition, run_idx=run_idx)
-    width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
     trajectory = read_trajectory(path)
     row, truth = row_of(path, trajectory), truth_of(path, trajectory, edition)
     most = None if full else lines
     try:
-        for line in conversation(trajectory, row, width=max(width, 40), most=most):
+        for line in conversation(trajectory, row, width=max(console.width(), 40), most=most):
             typer.secho(line.text, bold=line.heading or None)
         known = not isinstance(truth, str)
         end = comparison(truth, trajectory.trace.answer, most=most) if known else [Line(f"expected:  {truth}")]

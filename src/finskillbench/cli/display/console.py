@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
+from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 import typer
 
 from finskillbench.errors import InputError
 
+Choice = TypeVar("Choice", bound=StrEnum)
 LARGEST = 2**63 - 1
 """The largest whole number of an option: `finskillbench.edition.store.LARGEST`, which takes long to import."""
 
@@ -21,6 +24,19 @@ def out_path(text: str) -> Path:
     if not text:
         raise InputError("--out is empty; name a path")
     return Path(text)
+
+
+def one_of(kind: type[Choice], text: str, option: str) -> Choice:
+    """The member of an enumeration that an option names."""
+    try:
+        return kind(text)
+    except ValueError:
+        raise InputError(f"{option} {text}: there is no such one; choose from {', '.join(kind)}") from None
+
+
+def width() -> int:
+    """Characters of a line on the terminal, or of one in a file."""
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
 
 
 def help_when_alone(context: typer.Context) -> None:

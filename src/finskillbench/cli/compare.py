@@ -1,0 +1,143 @@
+"""`finskillbench compare`: what moved between two runs, models, harnesses or conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from finskillbench.cli.display import console
+
+if TYPE_CHECKING:
+    from finskillbench.reports.compare.gates import Outcome
+    from finskillbench.reports.compare.moves import Cut
+    from finskillbench.reports.compare.paired import Paired
+    from finskillbench.reports.formats import Format
+
+EXAMPLE = """\b
+Examples:
+  finskillbench compare runs/before runs/after
+  finskillbench compare runs/mine --over model openai/gpt-5 anthropic/claude-opus-4
+  finskillbench compare runs/mine --over condition curated skill:mine --flips 20
+  finskillbench compare runs/main runs/branch --fail-under headline=0.6 --fail-on-regression"""
+
+
+# As long as its options are many, each of which is named and explained once, here.
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN_A [RUN_B]", help="Two run folders; with --over, one or more.")
+    ],
+    over: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option(
+            metavar="WHAT A B", help="Compare two models, harnesses or conditions of the runs: --over model A B."
+        ),
+    ] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this model; repeatable.")] = None,
+    condition: Annotated[list[str] | None, typer.Option(help="Only this condition; repeatable.")] = None,
+    subtask: Annotated[list[str] | None, typer.Option(help="Only this subtask; repeatable.")] = None,
+    profile: Annotated[str, typer.Option(help="certified, strict or paper.")] = "certified",
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="headline, domain, subtask, difficulty, model or condition; repeatable. Default: the first three."
+        ),
+    ] = None,
+    flips: Annotated[int, typer.Option(min=0, max=console.LARGEST, help="Flips of each kind to print.")] = 10,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also the lines in which no score moved, and all flips.")
+    ] = False,
+    format_: Annotated[str, typer.Option("--format", help="table, md, csv or json.")] = "table",
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART[@CONDITION]=SCORE",
+            help="Exit with 1 if a model of B is below: headline, a domain or a subtask; repeatable.",
+        ),
+    ] = None,
+    fail_on_regression: Annotated[
+        bool, typer.Option("--fail-on-regression", help="Exit with 1 if anything fell beyond chance.")
+    ] = False,
+    margin: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="How much of a mean score --fail-on-regression lets go.")
+    ] = 0.0,
+) -> None:
+    """Compare two sides on the same episodes: scores, what they took, and the episodes whose score moved.
+
+    Exit code 0: done, and every gate holds; 1: a gate does not, which a line says; 2: the sides cannot be
+    compared.
+    """
+    from finskillbench.episode import Profile
+    from finskillbench.reports.compare.gates import check_floors, parse_floor
+    from finskillbench.reports.compare.moves import USUAL, Cut
+    from finskillbench.reports.compare.paired import make_pairs
+    from finskillbench.reports.compare.regression import check_regression
+    from finskillbench.reports.compare.sides import Choice, Over, make_sides
+    from finskillbench.reports.formats import Format
+    from finskillbench.reports.read import read_run
+
+    form, judged_by = console.one_of(Format, format_, "--format"), console.one_of(Profile, profile, "--profile")
+    cuts = [console.one_of(Cut, each, "--by") for each in by] if by else USUAL
+    floors = [parse_floor(text) for text in fail_under or ()]
+    chosen = Choice(model or (), condition or (), subtask or ())
+    between = None if over is None else Over(*over)
+    with console.Progress() as progress:
+        progress("reading the runs")
+        paired = make_pairs(make_sides([read_run(run) for run in runs], between, chosen, judged_by))
+    gates = check_floors(paired.sides.b.results, floors)
+    if fail_on_regression:
+        gates.append(check_regression(paired, margin))
+    if form is Format.TABLE:
+        _print(paired, cuts, None if every else flips)
+    else:
+        _write(paired, cuts, gates, form)
+    print_gates(gates)
+
+
+def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
+    """For a reader: without the lines in which nothing moved, and the flips with their commands."""
+    from finskillbench.reports.compare.moves import for_reading, moved_table, took_table
+    from finskillbench.reports.formats import Format, render
+
+    tables = [moved_table(paired, cuts), took_table(paired)]
+    if most is not None:
+        tables = [for_reading(table) for table in tables]
+    typer.echo(render([table for table in tables if table.rows], Format.TABLE, console.width()))
+    for line in _flips(paired, most):
+        typer.echo(line)
+
+
+def _write(paired: Paired, cuts: Sequence[Cut], gates: Sequence[Outcome], form: Format) -> None:
+    """For a program: everything."""
+    from finskillbench.reports.compare.flips import find_flips, flips_table
+    from finskillbench.reports.compare.gates import gates_table
+    from finskillbench.reports.compare.moves import moved_table, took_table
+    from finskillbench.reports.formats import render
+
+    tables = [moved_table(paired, cuts), took_table(paired), flips_table(find_flips(paired))]
+    typer.echo(render([*tables, gates_table(gates)] if gates else tables, form), nl=False)
+
+
+def _flips(paired: Paired, most: int | None) -> Iterator[str]:
+    from finskillbench.reports.compare.flips import find_flips
+
+    flips = find_flips(paired)
+    fallen, risen = [each for each in flips if each.change < 0], [each for each in flips[::-1] if each.change > 0]
+    for title, moved in (("fell", fallen), ("rose", risen)):
+        yield f"Scores that {title}: {len(moved)}"
+        for each in moved[:most]:
+            yield f"  {each.a:.3f} -> {each.b:.3f}  {each.show_b or ' '.join((each.task_id, *each.keys.values()))}"
+        if most is not None and len(moved) > most:
+            yield f"  and {len(moved) - most} more; --flips {len(moved)} prints them"
+    if flips and flips[0].show_a is not None:
+        yield f"The other side of the first: {flips[0].show_a}"
+
+
+def print_gates(gates: Sequence[Outcome]) -> None:
+    """Say on standard error what each gate found; leave with 1 where one does not hold, those last."""
+    for gate in sorted(gates, key=lambda each: each.holds, reverse=True):
+        typer.echo(f"{'passed' if gate.holds else 'failed'}: {gate.told}", err=True)
+    if not all(gate.holds for gate in gates):
+        raise typer.Exit(1)

@@ -1,0 +1,178 @@
+"""What moved, line by line: scores by headline, domain, subtask and the like, and what an episode took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Any
+
+import polars as pl
+
+from finskillbench.analysis.intervals import estimate
+from finskillbench.reports.compare.paired import LEAST_CHANGE, RESOURCES, Paired
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
+
+
+class Cut(StrEnum):
+    """By what the lines of the table are told apart, beside the model, harness and condition."""
+
+    HEADLINE = "headline"
+    DOMAIN = "domain"
+    SUBTASK = "subtask"
+    DIFFICULTY = "difficulty"
+    MODEL = "model"
+    CONDITION = "condition"
+
+
+USUAL = (Cut.HEADLINE, Cut.DOMAIN, Cut.SUBTASK)
+_PARTS = {Cut.DOMAIN: "domain", Cut.SUBTASK: "sub_task", Cut.DIFFICULTY: "difficulty"}
+_TITLES = {"model": "Model", "harness": "Harness", "condition": "Condition"}
+_SCORES = (
+    Column("pairs", "Pairs", Kind.COUNT),
+    Column("only_a", "Only A", Kind.COUNT),
+    Column("only_b", "Only B", Kind.COUNT),
+    Column("a", "A", Kind.SCORE),
+    Column("b", "B", Kind.SCORE),
+    Column("difference", "B - A", Kind.DIFFERENCE, interval=True),
+    Column("better", "Better", Kind.COUNT),
+    Column("worse", "Worse", Kind.COUNT),
+)
+_AMOUNTS = (
+    Column("pairs", "Pairs", Kind.COUNT),
+    Column("a", "A", Kind.NUMBER),
+    Column("b", "B", Kind.NUMBER),
+    Column("difference", "B - A", Kind.NUMBER, interval=True),
+    Column("ratio", "B / A", Kind.NUMBER, digits=3),
+)
+_TOOK = {
+    "turns": ("Turns", 1.0),
+    "tool_calls": ("Tool calls", 1.0),
+    "total_input_tokens": ("Input tokens", 1.0),
+    "total_output_tokens": ("Output tokens", 1.0),
+    "total_reasoning_tokens": ("Reasoning tokens", 1.0),
+    "latency_seconds": ("Latency (milliseconds)", 1e3),
+    "cost_usd": ("Cost (US dollars per 1,000 episodes)", 1e3),
+}
+"""Titles of `RESOURCES`, in units in which two decimals say enough."""
+
+
+def moved_table(paired: Paired, cuts: Sequence[Cut] = USUAL) -> Table:
+    """Scores of both sides and their difference with its interval, a line for each part of each group.
+
+    Domains, difficulties, models and conditions count what counts towards the headline; a subtask stands for itself.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    for cut in cuts:
+        frame, alone = (_of(cut, each) for each in (paired.frame, paired.alone))
+        by = _by(cut, paired)
+        for line in _scores(frame, alone, by):
+            group = [line.get(name) for name in paired.shown]
+            name = "all" if cut not in _PARTS else line[_PARTS[cut]]
+            difference = Estimate(line["mean"], line["low"], line["high"])
+            counts = [line[each.name] for each in _SCORES if each.name != "difference"]
+            rows.append((cut.value, name, *group, *counts[:5], difference, *counts[5:]))
+    keys = tuple(Column(name, _TITLES[name]) for name in paired.shown)
+    columns = (Column("by", "By"), Column("part", "Part"), *keys, *_SCORES)
+    a, b = paired.sides.a.name, paired.sides.b.name
+    common = [f"{_TITLES[name]}: {value}." for name, value in paired.common.items() if name != "harness"]
+    notes = (*common, *paired.sides.notes, _INTERVALS)
+    return Table("moved", f"Scores on the same episodes: A is {a}, B is {b}", columns, tuple(rows), notes)
+
+
+_INTERVALS = (
+    "Better and worse count the episodes whose score moved. Intervals are 95 % and count what episodes share (market "
+    "date, mandate, company) once; none where too few such clusters were run, or too few moved apart from the rest."
+)
+
+
+def for_reading(table: Table) -> Table:
+    """The table without the lines in which nothing moved, and without columns that say nothing in the others.
+
+    Notes tell how many lines were left out, and of which model or condition all others are.
+    """
+    place = next(i for i, column in enumerate(table.columns) if column.name == "difference")
+    counts = [i for i, column in enumerate(table.columns) if column.name in ("better", "worse")]
+    rows = [row for row in table.rows if any(row[i] for i in counts) or not _is_nothing(row[place])]
+    told: list[str] = []
+    if left := len(table.rows) - len(rows):
+        told.append(f"{left} of {len(table.rows)} lines, in which nothing moved, are left out (--all shows them).")
+    kept: list[int] = []
+    for i, column in enumerate(table.columns):
+        values = {row[i] for row in rows}
+        if column.name in _TITLES and len(values) == 1:
+            told.append(f"{column.title}: {values.pop()}.")
+        elif column.name not in ("only_a", "only_b") or values - {0}:
+            kept.append(i)
+    columns = tuple(table.columns[i] for i in kept)
+    return Table(
+        table.name, table.title, columns, tuple(tuple(row[i] for i in kept) for row in rows), (*told, *table.notes)
+    )
+
+
+def _is_nothing(cell: Cell) -> bool:
+    return isinstance(cell, Estimate) and abs(cell.value) <= LEAST_CHANGE
+
+
+def took_table(paired: Paired) -> Table:
+    """What an episode took on each side, on average over the pairs, and the difference with its interval.
+
+    What nothing was taken of on either side, or is not known, has no line.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    for name in RESOURCES:
+        title, scale = _TOOK[name]
+        frame = paired.frame.with_columns(a=pl.col(f"a_{name}") * scale, b=pl.col(f"b_{name}") * scale)
+        known = frame.filter(pl.col("a").is_not_null() & pl.col("b").is_not_null())
+        if not known.select(pl.any_horizontal("a", "b").any()).item():
+            continue
+        known = known.with_columns(change=pl.col("b") - pl.col("a"))
+        for line in _grouped(known, paired.shown, "change", a=pl.col("a").mean(), b=pl.col("b").mean()):
+            group = [line[key] for key in paired.shown]
+            change = Estimate(line["mean"], line["low"], line["high"])
+            ratio = line["b"] / line["a"] if line["a"] else None
+            rows.append((title, *group, line["pairs"], line["a"], line["b"], change, ratio))
+    keys = tuple(Column(name, _TITLES[name]) for name in paired.shown)
+    columns = (Column("what", "Mean of an episode"), *keys, *_AMOUNTS)
+    return Table("took", "What an episode took", columns, tuple(rows))
+
+
+def _of(cut: Cut, frame: pl.DataFrame) -> pl.DataFrame:
+    if cut is Cut.SUBTASK:
+        return frame
+    frame = frame.filter("headline")
+    if cut is Cut.CONDITION and not frame["program"].all():
+        return frame.filter(~pl.col("program"))  # programs are no contenders: their mean with models says nothing
+    return frame
+
+
+def _by(cut: Cut, paired: Paired) -> list[str]:
+    if cut in (Cut.MODEL, Cut.CONDITION):
+        return [name for name in paired.shown if name == cut.value]
+    return [*paired.shown, _PARTS[cut]] if cut in _PARTS else paired.shown
+
+
+def _scores(frame: pl.DataFrame, alone: pl.DataFrame, by: list[str]) -> Iterator[dict[str, Any]]:
+    """A line for each group of pairs: `estimate` of the difference, the means and counts of the two sides."""
+    change = pl.col("difference")
+    only = {(*each[by].row(0),): each["side"] for _, each in alone.group_by(by)} if by else {(): alone["side"]}
+    for line in _grouped(
+        frame,
+        by,
+        "difference",
+        a=pl.col("reference").mean(),
+        b=pl.col("treated").mean(),
+        better=(change > LEAST_CHANGE).sum(),
+        worse=(change < -LEAST_CHANGE).sum(),
+    ):
+        sides = only.get(tuple(line[name] for name in by), pl.Series(dtype=pl.String))
+        yield {**line, "only_a": (sides == "A").sum(), "only_b": (sides == "B").sum()}
+
+
+def _grouped(frame: pl.DataFrame, by: list[str], value: str, **sums: pl.Expr) -> Iterator[dict[str, Any]]:
+    """`estimate` of a column for each group of a frame, with some sums beside it."""
+    if frame.is_empty():
+        return
+    keys = by or ["_"]
+    frame = frame.with_columns(_=pl.lit(0))
+    beside = frame.group_by(keys, maintain_order=True).agg(**sums)
+    yield from estimate(frame, value, keys).join(beside, on=keys, maintain_order="left").iter_rows(named=True)

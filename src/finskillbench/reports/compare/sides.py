@@ -1,0 +1,266 @@
+"""The two sides of a comparison: which rows stand on each, and whether they may stand side by side.
+
+Refused is what would make the difference mean something else: other editions, scorers or profiles. What may be the
+very thing that is compared (other packages under one name, other code, other arguments) is told in notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import polars as pl
+
+from finskillbench.analysis.results import Results, collect, complete, distinct
+from finskillbench.episode import Profile
+from finskillbench.errors import InputError
+from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
+from finskillbench.reports.read import RunRows
+
+RUN = "run"
+DIMENSIONS = ("model", "harness", "condition")
+"""What an episode is told by beside itself; the one that is compared is not among the keys of a pair."""
+_ITEM = ("edition", *DIMENSIONS, "task_id", "run_idx")
+
+
+class Over(NamedTuple):
+    """What the sides differ in (one of `DIMENSIONS`), and its value on each."""
+
+    what: str
+    a: str
+    b: str
+
+
+class Choice(NamedTuple):
+    """What of the runs is compared; empty: all of it."""
+
+    models: Collection[str] = ()
+    conditions: Collection[str] = ()
+    sub_tasks: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side: what it is called, and its results.
+
+    The rows have, beside the columns of `Results.rows`, `run` (the path that its run was named by) and `entry_model`
+    and `entry_arguments`, by which the run itself knows the entry.
+    """
+
+    name: str
+    results: Results
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """A against B: `over` is `RUN` or one of `DIMENSIONS`, `runs` are all that were read, by their paths."""
+
+    over: str
+    a: Side
+    b: Side
+    runs: Mapping[str, RunRows]
+    notes: tuple[str, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        """What a pair has in common beside the episode."""
+        return [name for name in DIMENSIONS if name != self.over]
+
+
+def make_sides(
+    runs: Sequence[RunRows],
+    over: Over | None = None,
+    choice: Choice = Choice(),  # noqa: B008 - immutable
+    profile: Profile = Profile.CERTIFIED,
+) -> Sides:
+    """Put the rows of runs on two sides.
+
+    Parameters
+    ----------
+    runs : the two that are compared, A first; with `over`, one or more whose rows are taken together.
+    over : None compares the two runs.
+    choice : what of them.
+    profile : as of `collect`.
+
+    Raises
+    ------
+    InputError : there is nothing on a side, or the sides are unlike.
+    """
+    by_path = {str(run.path): run for run in runs}
+    tables = [complete(run.rows).with_columns(run=pl.lit(str(run.path))) for run in runs]
+    if over is None:
+        if len(runs) != 2 or len({run.path.resolve() for run in runs}) != 2:
+            raise InputError("compare takes two runs; to compare within one, say over what: --over model A B")
+        a, b = (_chosen(table, choice) for table in _one_name_for_both(tables))
+        names = (str(runs[0].path), str(runs[1].path))
+    else:
+        a, b = _split(_chosen(_labelled(_together(tables)), choice), over)
+        names = (over.a, over.b)
+    a, b, left_out = _of_common_editions(a, b)
+    _refuse_other_scorers(names, a, b)
+    side_a, side_b = Side(names[0], collect(a, profile)), Side(names[1], collect(b, profile))
+    _refuse_other_profiles(side_a, side_b)
+    what = RUN if over is None else over.what
+    notes = (*left_out, *_notes(what, side_a, side_b), *_other_words(runs))
+    return Sides(what, side_a, side_b, by_path, notes)
+
+
+def _chosen(rows: pl.DataFrame, choice: Choice) -> pl.DataFrame:
+    for column, wanted in zip(("model", "condition", "sub_task"), choice, strict=True):
+        there = distinct(rows, column)
+        if unknown := [name for name in wanted if name not in there]:
+            what = column.replace("_", "")
+            raise InputError(f"{rows['run'][0]}: has no {what} {unknown[0]!r}; it has {', '.join(there)}")
+        if wanted:
+            rows = rows.filter(pl.col(column).is_in(list(wanted)))
+    if rows.is_empty():
+        raise InputError("nothing is left of what was chosen; choose less narrowly")
+    return rows
+
+
+def _together(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The rows of all runs; one that stands in several is taken once."""
+    rows = pl.concat(tables, how="diagonal_relaxed")
+    same = [*_ITEM, "arguments"]
+    rows = rows.unique([*same, "status", "scores"], keep="first", maintain_order=True)
+    twice = rows.filter(pl.struct(same).is_duplicated())
+    if twice.height:
+        first = twice.row(0, named=True)
+        raise InputError(
+            f"{first['task_id']} of {first['model']} under {first['condition']} stands in two of the runs with "
+            "different rows; compare the runs themselves, or name one of them"
+        )
+    return rows
+
+
+def _entries(rows: pl.DataFrame) -> list[Entry]:
+    return [Entry(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
+
+
+def _labelled(rows: pl.DataFrame, names: Mapping[Entry, str] | None = None) -> pl.DataFrame:
+    """The rows under names of their entries, by default those of tables."""
+    names = labels(_entries(rows)) if names is None else names
+    table = pl.DataFrame(
+        [(entry.model, entry.arguments, name) for entry, name in names.items()],
+        schema={"model": pl.String, "arguments": pl.String, "name": pl.String},
+        orient="row",
+    )
+    rows = rows.join(table, on=["model", "arguments"], how="left", maintain_order="left")
+    rows = rows.with_columns(entry_model="model", entry_arguments="arguments")
+    return rows.with_columns(model="name", arguments=pl.lit(NO_ARGUMENTS)).drop("name")
+
+
+def _one_name_for_both(tables: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Each side under names that are the same on both: those of tables, but where a model has one entry on each side,
+    with other arguments, the two are one.
+    """
+    entries = [_entries(rows) for rows in tables]
+    names = labels([*entries[0], *entries[1]])
+    alone = [{each.model: each for each in side if sum(o.model == each.model for o in side) == 1} for side in entries]
+    renamed = {alone[i][model]: model for model in alone[0].keys() & alone[1].keys() for i in (0, 1)}
+    return [
+        _labelled(rows, {entry: renamed.get(entry, names[entry]) for entry in side})
+        for rows, side in zip(tables, entries, strict=True)
+    ]
+
+
+def _split(rows: pl.DataFrame, over: Over) -> tuple[pl.DataFrame, pl.DataFrame]:
+    if over.what not in DIMENSIONS:
+        raise InputError(f"--over {over.what}: compare over one of {', '.join(DIMENSIONS)}")
+    if over.a == over.b:
+        raise InputError(f"--over {over.what}: both sides are {over.a}; name two")
+    found: list[pl.DataFrame] = []
+    for name in (over.a, over.b):
+        side = rows.filter(pl.col(over.what) == name)
+        if side.is_empty() and over.what == "model":  # by its plain name, if that tells one
+            side = rows.filter(pl.col("entry_model") == name)
+            if len(several := distinct(side, "model")) > 1:
+                raise InputError(f"{name} has several entries; name one of {'; '.join(several)}")
+        if side.is_empty():
+            there = ", ".join(distinct(rows, over.what))
+            raise InputError(f"--over {over.what}: no row is of {name!r}; there are {there}")
+        found.append(side)
+    return found[0], found[1]
+
+
+def _of_common_editions(a: pl.DataFrame, b: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+    editions = [set(distinct(rows, "edition")) for rows in (a, b)]
+    common = editions[0] & editions[1]
+    if not common:
+        told = [", ".join(sorted(name[:8] for name in each)) for each in editions]
+        raise InputError(
+            f"the sides are of other editions (A {told[0]}, B {told[1]}), so that no episode is the same; "
+            "run both on one edition"
+        )
+    notes = [
+        f"{rows.height - kept} rows of {side} are of an edition that the other side has none of, and are left out."
+        for side, rows in (("A", a), ("B", b))
+        if (kept := rows.filter(pl.col("edition").is_in(common)).height) < rows.height
+    ]
+    kept = [rows.filter(pl.col("edition").is_in(common)) for rows in (a, b)]
+    return kept[0], kept[1], notes
+
+
+def _refuse_other_scorers(names: tuple[str, str], a: pl.DataFrame, b: pl.DataFrame) -> None:
+    versions = [sorted(distinct(rows, "scorer_version")) for rows in (a, b)]
+    if len({*versions[0], *versions[1]}) > 1:
+        told = [f"{name}: {', '.join(each) or 'unknown'}" for name, each in zip(names, versions, strict=True)]
+        raise InputError(
+            f"the sides were judged by other scorers ({'; '.join(told)}); judge the runs again with finskillbench "
+            "rescore, then compare"
+        )
+
+
+def _refuse_other_profiles(a: Side, b: Side) -> None:
+    for sub_task, profile in a.results.profiles.items():
+        other = b.results.profiles.get(sub_task, profile)
+        if other != profile:
+            raise InputError(
+                f"{sub_task} has scores under {profile} in A and only under {other} in B; choose a --profile that both "
+                "have"
+            )
+
+
+def _notes(over: str, a: Side, b: Side) -> Iterator[str]:
+    """What differs between the sides beside what is compared."""
+    for side, each in (("A", a), ("B", b)):
+        failed = each.results.rows["failed"].sum()
+        if failed:
+            yield f"{failed} of {each.results.rows.height} rows of {side} ended in an error and have no score."
+    yield from _other_mounts(over, a.results.rows, b.results.rows)
+    if over == RUN:
+        for model in [name for name in a.results.models if name in b.results.models]:
+            said = [_of_model(side.results.rows, model, "entry_arguments") for side in (a, b)]
+            if said[0] != said[1]:
+                yield f"{model} was called with other arguments: A {', '.join(said[0])}; B {', '.join(said[1])}."
+    for column, what in (("code_version", "versions of this package"), ("commit", "commits of this package")):
+        told = [_known(side.results.rows, column) for side in (a, b)]
+        if told[0] and told[1] and told[0] != told[1]:
+            yield f"The sides ran with other {what}: A {', '.join(told[0])}; B {', '.join(told[1])}."
+
+
+def _other_mounts(over: str, a: pl.DataFrame, b: pl.DataFrame) -> Iterator[str]:
+    if over == "condition" or "mount" not in a.columns or "mount" not in b.columns:
+        return
+    for condition in [name for name in distinct(a, "condition") if name in distinct(b, "condition")]:
+        mounts = [_known(rows.filter(pl.col("condition") == condition), "mount") for rows in (a, b)]
+        if mounts[0] != mounts[1]:
+            told = f"A {', '.join(mounts[0])}; B {', '.join(mounts[1])}"
+            yield f"Under {condition} the sides mounted other packages: {told}."
+
+
+def _other_words(runs: Sequence[RunRows]) -> list[str]:
+    digests = {run.record.prompts_digest for run in runs if run.record is not None}
+    return ["The runs were asked in other words (their prompts differ)."] if len(digests) > 1 else []
+
+
+def _of_model(rows: pl.DataFrame, model: str, column: str) -> list[str]:
+    return sorted(distinct(rows.filter(pl.col("model") == model), column))
+
+
+def _known(rows: pl.DataFrame, column: str) -> list[str]:
+    """The values of a column that is there, cut to what tells digests apart."""
+    if column not in rows.columns:
+        return []
+    return sorted({value[:12] for value in rows[column].drop_nulls().to_list()})

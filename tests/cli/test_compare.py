@@ -1,0 +1,70 @@
+"""`finskillbench compare`: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from finskillbench import cli
+
+
+@pytest.fixture
+def run(edition: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Two baselines over three episodes under one condition."""
+    folder = edition.with_name("my run")
+    models = ["--model", "baseline/nop", "--model", "baseline/trivial"]
+    arguments = ["run", "--edition", str(edition), *models, "--condition", "no_skill", "--out", str(folder)]
+    assert cli.main(arguments) == 0
+    capsys.readouterr()
+    return folder
+
+
+OVER = ("--over", "model", "baseline/trivial", "baseline/nop")
+
+
+def compared(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = cli.main(["compare", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_a_table_with_flips_whose_commands_run(run: Path, capsys) -> None:
+    code, text, _ = compared(capsys, run, *OVER)
+    assert code == 0
+    assert text.startswith("Scores on the same episodes: A is baseline/trivial, B is baseline/nop\n")
+    assert all(len(line) <= 100 for line in text.splitlines() if "finskillbench show" not in line)
+    commands = [line.partition("finskillbench ")[2] for line in text.splitlines() if "finskillbench show" in line]
+    assert commands
+    for command in commands:
+        assert cli.main(shlex.split(command)) == 0
+
+
+def test_json_has_every_table_and_the_gates(run: Path, capsys) -> None:
+    code, text, told = compared(capsys, run, *OVER, "--format", "json", "--fail-under", "headline=0.5")
+    assert code == 1
+    assert [table["name"] for table in json.loads(text)] == ["moved", "took", "flips", "gates"]
+    assert told.splitlines()[-1] == "failed: headline of baseline/nop under no_skill is 0.0000, below 0.5"
+
+
+def test_gates_that_hold_exit_with_0(run: Path, capsys) -> None:
+    gates = ("--fail-under", "headline=0", "--fail-on-regression", "--margin", "1")
+    code, _, told = compared(capsys, run, *OVER, *gates)
+    assert code == 0
+    assert told.splitlines()[-1] == "passed: nothing fell by more than 1 beyond chance"
+
+
+def test_what_cannot_be_compared_exits_with_2_in_one_line(run: Path, capsys) -> None:
+    for arguments, told in {
+        (run,): "compare takes two runs; to compare within one, say over what: --over model A B",
+        (run, run): "compare takes two runs",
+        (run, "--over", "colour", "a", "b"): "compare over one of model, harness, condition",
+        (run, *OVER, "--format", "pdf"): "--format pdf: there is no such one; choose from table, md, csv",
+        (run, *OVER, "--fail-under", "headline"): "write it as headline=0.6",
+        (run.parent, *OVER): "no run folder",
+    }.items():
+        code, text, error = compared(capsys, *arguments)
+        assert (code, text) == (2, "")
+        assert told in error.splitlines()[-1]

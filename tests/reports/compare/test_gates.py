@@ -1,0 +1,160 @@
+"""Gates: floors by hand, regressions that were planted are found, and chance alone is seldom taken for one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.reports.compare.cases import drawn, row, two
+
+from finskillbench.analysis.results import collect
+from finskillbench.errors import InputError
+from finskillbench.reports.compare.gates import Floor, check_floors, gates_table, parse_floor
+from finskillbench.reports.compare.paired import Paired, make_pairs
+from finskillbench.reports.compare.regression import check_regression, regressions
+from finskillbench.reports.compare.sides import make_sides
+
+ROWS = [
+    row("r1", 0.5),
+    row("r2", 0.7),
+    row("s1", 0.1, sub_task="stress_testing"),
+    row("r1", 0.0, condition="no_skill"),
+    row("r1", 0.2, model="baseline/nop"),
+]
+
+
+def floors(*texts: str, rows: list[dict] = ROWS) -> list[tuple[bool, str]]:
+    table = two(rows, rows)[0].rows
+    return [tuple(each) for each in check_floors(collect(table), [parse_floor(text) for text in texts])]
+
+
+def pairs(a: list[dict], b: list[dict]) -> Paired:
+    return make_pairs(make_sides(two(a, b)))
+
+
+def test_floors_are_read_as_they_are_written() -> None:
+    assert parse_floor("headline=0.6") == Floor("headline", None, 0.6)
+    assert parse_floor("risk_management@skill:mine=1") == Floor("risk_management", "skill:mine", 1.0)
+    for wrong in ("headline", "=0.5", "headline=", "headline=60", "headline=nan", "headline=-1"):
+        with pytest.raises(InputError, match=r"write it as headline=0\.6"):
+            parse_floor(wrong)
+
+
+def test_floors_hold_the_curated_condition_of_every_model_but_programs() -> None:
+    assert floors("headline=0.4", "portfolio_construction=0.6", "stress_testing=0.2") == [
+        (True, "headline of m under curated is 0.4333, not below 0.4"),
+        (True, "portfolio_construction of m under curated is 0.6000, not below 0.6"),
+        (False, "stress_testing of m under curated is 0.1000, below 0.2"),
+    ]
+    assert floors("headline@no_skill=0.1") == [(False, "headline of m under no_skill is 0.0000, below 0.1")]
+    assert floors("headline=0.1", rows=ROWS[-1:])[0][0]  # where only programs ran, they are meant
+
+
+def test_the_only_condition_is_meant_and_among_others_than_curated_one_must_be_named() -> None:
+    assert floors("headline=0", rows=[row("r1", 0.0, condition="placebo")])[0][0]
+    others = [row("r1", 0.0, condition="no_skill"), row("r1", 0.0, condition="code")]
+    with pytest.raises(InputError, match="name one of no_skill, code behind an @"):
+        floors("headline=0", rows=others)
+    with pytest.raises(InputError, match="nothing was run under 'curated'; there are no_skill, code"):
+        floors("headline@curated=0", rows=others)
+    with pytest.raises(InputError, match="nothing of it was run under curated; there are headline, portfolio_const"):
+        floors("fundamental_analysis=0")
+
+
+def test_a_floor_does_not_hold_because_of_episodes_that_nobody_judged() -> None:
+    rows = [row("r1", 0.7), row("r2", None)]
+    assert floors("headline=0.6", rows=rows) == [
+        (False, "headline of m under curated is 0.7000, but 1 of 2 episodes have no score: "
+                "with 0 for these it is 0.3500, below 0.6")
+    ]  # fmt: skip
+    assert floors("headline=0.3", rows=rows)[0][0]
+    assert floors("headline=0", rows=[row("r1", None)]) == [
+        (False, "headline of m under curated: none of 1 episodes has a score")
+    ]
+
+
+def test_a_mean_that_equals_the_floor_holds() -> None:
+    rows = [row(f"r{i}", 0.1) for i in range(3)]  # their sum over three is not exactly 0.1
+    assert floors("headline=0.1", rows=rows)[0][0]
+
+
+def test_gates_are_a_table_too() -> None:
+    outcomes = check_floors(collect(two(ROWS, ROWS)[0].rows), [parse_floor("headline=0.9")])
+    assert gates_table(outcomes).rows == (("fails", "headline of m under curated is 0.4333, below 0.9"),)
+
+
+def test_a_drop_of_the_same_size_everywhere_has_no_interval_and_is_a_regression() -> None:
+    def side(score: float) -> list[dict]:
+        return [row(f"r{i}", score) for i in range(10)]
+
+    (headline, subtask) = regressions(pairs(side(1.0), side(0.5)))
+    # Ten clusters of ten fell: 2 / 2^10 by the sign test, twice over by Holm.
+    assert (headline.hypothesis.low, headline.hypothesis.p) == (None, pytest.approx(2 / 1024))
+    assert headline.adjusted == pytest.approx(4 / 1024)
+    assert subtask.hypothesis.part == "rebalancing"
+    assert check_regression(pairs(side(1.0), side(0.5)), 0.1).holds is False
+    assert check_regression(pairs(side(1.0), side(0.5)), 0.5).holds is True
+    assert check_regression(pairs(side(0.5), side(1.0))).holds is True
+
+
+def test_the_p_value_is_that_of_t_where_every_episode_stands_alone() -> None:
+    gaps = np.random.default_rng(5).normal(-0.1, 0.15, 40)
+    a = [row(f"r{i}", 0.5) for i in range(40)]
+    b = [row(f"r{i}", 0.5 + gap) for i, gap in enumerate(gaps)]
+    found = regressions(pairs(a, b))[0].hypothesis
+    assert found.p == pytest.approx(stats.ttest_1samp(gaps, 0.0).pvalue)
+    shifted = regressions(pairs(a, b), 0.02)[0].hypothesis
+    assert shifted.p == pytest.approx(stats.ttest_1samp(gaps, -0.02).pvalue)
+
+
+def test_a_single_hypothesis_fails_exactly_where_its_interval_lies_below_the_margin() -> None:
+    gaps = np.random.default_rng(6).normal(-0.1, 0.15, 40)
+    a = [row(f"i{i}", 0.5, sub_task="infeasibility_detection") for i in range(40)]  # not in the headline
+    b = [row(f"i{i}", 0.5 + gap, sub_task="infeasibility_detection") for i, gap in enumerate(gaps)]
+    paired = pairs(a, b)
+    high = regressions(paired)[0].hypothesis.high
+    assert high is not None
+    assert check_regression(paired, -high - 1e-9).holds is False
+    assert check_regression(paired, -high + 1e-9).holds is True
+
+
+def test_planted_regressions_are_found_and_named() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        found = regressions(make_pairs(make_sides(drawn(rng, {"stress_testing": -0.15}))))
+        assert "stress_testing" in {each.hypothesis.part for each in found}
+    (first, *_) = regressions(make_pairs(make_sides(drawn(rng, {"stress_testing": -0.25}))), 0.1)
+    assert (first.hypothesis.part, first.asked) == ("stress_testing", 6)
+
+
+def test_chance_alone_is_found_in_at_most_5_of_100_draws() -> None:
+    rng = np.random.default_rng(2)
+    alarms = [not check_regression(make_pairs(make_sides(drawn(rng, {})))).holds for _ in range(100)]
+    assert sum(alarms) <= 5
+    unclustered = 0  # what would be found if every episode counted by itself, without control over subtasks
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        frame = make_pairs(make_sides(drawn(rng, {}))).frame
+        gaps = [each["difference"].to_numpy() for _, each in frame.group_by("sub_task")]
+        unclustered += any(gap.mean() < 0 and stats.ttest_1samp(gap, 0.0).pvalue < 0.05 for gap in gaps)
+    assert unclustered > 10
+
+
+def test_a_part_in_which_nothing_moved_costs_the_others_nothing() -> None:
+    def side(score: float) -> list[dict]:
+        still = [
+            row(f"{name}{i}", 0.5, sub_task=name) for name in ("stress_testing", "normalization") for i in range(9)
+        ]
+        return [*(row(f"r{i}", score) for i in range(10)), *still]
+
+    assert {each.asked for each in regressions(pairs(side(1.0), side(0.5)))} == {2}
+
+
+def test_errors_cannot_hide_a_regression() -> None:
+    a = [row(f"r{i}", 1.0) for i in range(20)]
+    b = [row(f"r{i}", None if i < 10 else 1.0) for i in range(20)]
+    outcome = check_regression(pairs(a, b))
+    assert outcome.holds is False
+    assert outcome.told.startswith("10 episodes with a score in A ended in an error in B: with 0 for these, ")
+    one = [row(f"r{i}", None if i < 1 else 1.0) for i in range(20)]
+    assert check_regression(pairs(a, one)).holds is True
