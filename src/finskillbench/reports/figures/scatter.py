@@ -1,0 +1,97 @@
+"""Points in a plane, with a frontier or a bound and with marks across."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from finskillbench.reports.figures.scale import Scale, short
+from finskillbench.reports.figures.svg import Drawing, Point
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 820, 430, 62, 28, 52
+
+
+class Dot(NamedTuple):
+    """One point: where, of which series, its letter in the figure (may be empty) and what it is called."""
+
+    x: float
+    y: float
+    series: int
+    label: str
+    words: str
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """The axes of a scatter plot: their words and ends, and what lies across it.
+
+    `levels` are horizontal lines with their names; `bound` is a line from point to point, such as a frontier or the
+    most that is possible.
+    """
+
+    across: str
+    up: str
+    horizontal: tuple[float, float]
+    vertical: tuple[float, float]
+    log: bool = False
+    levels: Sequence[tuple[float, str]] = ()
+    bound: Sequence[Point] = ()
+    bound_kind: str = "zero"
+    series: Sequence[str] = ()
+    first: int = 0
+    """The series of the first name."""
+
+
+def draw_scatter(dots: Sequence[Dot], plane: Plane) -> Drawing:
+    """Draw points with their intervals over the lines of the plane."""
+    drawing = Drawing(_WIDTH, _HEIGHT)
+    top = 14 + drawing.legend(plane.series, (_LEFT + 10, 14), first=plane.first, width=_WIDTH - _LEFT - _RIGHT)
+    across = Scale(*plane.horizontal, _LEFT, _WIDTH - _RIGHT, plane.log)
+    up = Scale(*plane.vertical, _HEIGHT - _BOTTOM, top)
+    draw_axes(drawing, across, up, plane.across, plane.up)
+    for value, name in plane.levels:
+        y = up(value)
+        drawing.line((across.start, y), (across.end, y), "level")
+        drawing.text((across.end, y - 5), name, "quiet small", "end")
+    if plane.bound:
+        drawing.path([(across(x), up(y)) for x, y in plane.bound], plane.bound_kind)
+    taken: list[tuple[float, float, float]] = []
+    for dot in dots:
+        x, y = across(dot.x), up(dot.y)
+        with drawing.told(dot.words):
+            if dot.low is not None and dot.high is not None:
+                drawing.line((x, up(dot.low)), (x, up(dot.high)), f"o{dot.series}")
+            drawing.mark((x, y), dot.series)
+        if dot.label:
+            _label(drawing, dot.label, x, y, across.end, taken)
+    return drawing
+
+
+def draw_axes(drawing: Drawing, across: Scale, up: Scale, across_words: str, up_words: str) -> None:
+    """Draw rules and numbers for two scales, with the words of both."""
+    for value in up.ticks:
+        drawing.line((across.start, up(value)), (across.end, up(value)), "zero" if value == 0 else "rule")
+        drawing.text((across.start - 8, up(value) + 4), short(value), "quiet small", "end")
+    for value in across.ticks:
+        drawing.line((across(value), up.start), (across(value), up.start + 4), "zero")
+        drawing.text((across(value), up.start + 18), short(value), "quiet small", "middle")
+    if across_words:
+        drawing.text(((across.start + across.end) / 2, up.start + 38), across_words, "quiet", "middle")
+    if up_words:
+        drawing.upright((14, (up.start + up.end) / 2), up_words)
+
+
+def _label(
+    drawing: Drawing, words: str, x: float, y: float, end: float, taken: list[tuple[float, float, float]]
+) -> None:
+    """Write a point's name beside it where no other name is yet; else the pointer and the table say it."""
+    wide = len(words) * 6.2
+    for left, base in ((x + 8, y + 4), (x - 8 - wide, y + 4), (x + 6, y - 9), (x + 6, y + 17)):
+        free = all(abs(base - other) > 11 or left > stop or left + wide < start for start, stop, other in taken)
+        if free and left + wide < end + 20 and left > _LEFT:
+            taken.append((left, left + wide, base))
+            drawing.text((left, base), words, "ink small")
+            return

@@ -1,0 +1,156 @@
+"""A drawing: parts with classes instead of colours, written as SVG for a page or as a file of its own, and as PNG."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from markupsafe import escape
+
+from finskillbench.reports.figures.style import FAMILY, PAPER, rules
+from finskillbench.runs.afterwards.show import printable
+
+Anchor = Literal["start", "middle", "end"]
+Point = tuple[float, float]
+SIZE = 13
+"""Letters, in pixels."""
+_CLASSES = re.compile('class="([^"]*)"')
+_ZOOM = 1.5
+_MARKS = ("circle", "square", "diamond", "triangle", "down", "plus", "bar", "cross")
+
+
+class Drawing:
+    """Parts in the order in which they are laid over each other; lengths in pixels, from the upper left corner."""
+
+    def __init__(self, width: float, height: float) -> None:
+        self.width = width
+        self.height = height
+        self._parts: list[str] = []
+
+    @contextmanager
+    def told(self, words: str) -> Generator[None]:
+        """Parts that say `words` when a pointer rests on them."""
+        self._parts.append(f"<g><title>{_words(words)}</title>")
+        yield
+        self._parts.append("</g>")
+
+    def line(self, start: Point, end: Point, kind: str) -> None:
+        """A straight line."""
+        (x1, y1), (x2, y2) = start, end
+        self._parts.append(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
+
+    def rect(self, corner: Point, width: float, height: float, kind: str) -> None:
+        """A rectangle by its upper left corner."""
+        x, y = corner
+        self._parts.append(
+            f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}"/>'
+        )
+
+    def path(self, points: Sequence[Point], kind: str, *, closed: bool = False) -> None:
+        """Straight lines from point to point."""
+        words = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        self._parts.append(f'<path class="{kind}" d="M{words}{"Z" if closed else ""}"/>')
+
+    def text(self, place: Point, words: str, kind: str = "ink", anchor: Anchor = "start", most: float = 0) -> None:
+        """Words on their base line; with `most`, cut to about so many pixels, and said in full to a pointer."""
+        x, y = place
+        room = int(most / (SIZE * 0.52)) if most else len(words)
+        shown = words if len(words) <= room else words[: max(room - 1, 1)] + "…"
+        told = "" if shown == words else f"<title>{_words(words)}</title>"
+        anchored = "" if anchor == "start" else f' text-anchor="{anchor}"'
+        self._parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{anchored}>{_words(shown)}{told}</text>')
+
+    def slanted(self, place: Point, words: str) -> None:
+        """Words above a column, rising to the right."""
+        x, y = place
+        turned = f'transform="rotate(-38 {x:.1f} {y:.1f})"'
+        self._parts.append(f'<text class="ink" x="{x:.1f}" y="{y:.1f}" {turned}>{_words(words)}</text>')
+
+    def upright(self, place: Point, words: str) -> None:
+        """Words beside an axis, read from below."""
+        x, y = place
+        turned = f'transform="rotate(-90 {x:.1f} {y:.1f})" text-anchor="middle"'
+        self._parts.append(f'<text class="quiet" x="{x:.1f}" y="{y:.1f}" {turned}>{_words(words)}</text>')
+
+    def mark(self, place: Point, series: int, size: float = 4.5) -> None:
+        """The mark of a series: a shape and a colour of its own."""
+        x, y = place
+        shape, kind = _MARKS[series % len(_MARKS)], f"f{series % len(_MARKS)} edge"
+        if shape == "circle":
+            self._parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}"/>')
+            return
+        corners: dict[str, list[Point]] = {
+            "square": [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+            "diamond": [(0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)],
+            "triangle": [(0, -1.2), (1.1, 0.9), (-1.1, 0.9)],
+            "down": [(0, 1.2), (1.1, -0.9), (-1.1, -0.9)],
+            "plus": [(-1.2, -0.4), (1.2, -0.4), (1.2, 0.4), (-1.2, 0.4)],
+            "bar": [(-0.4, -1.2), (0.4, -1.2), (0.4, 1.2), (-0.4, 1.2)],
+            "cross": [(-1.1, -0.5), (0.5, -1.1), (1.1, 0.5), (-0.5, 1.1)],
+        }
+        self.path([(x + size * dx, y + size * dy) for dx, dy in corners[shape]], kind, closed=True)
+
+    def legend(
+        self, names: Sequence[str], place: Point, *, first: int = 0, lines: bool = False, width: float = 0
+    ) -> float:
+        """Marks with their names side by side, in rows of `width`; returns the height that they take.
+
+        `first` is the series of the first name.
+        """
+        x, y = place
+        for series, name in enumerate(names, first):
+            room = 34 + len(name) * SIZE * 0.58
+            if width and x > place[0] and x + room > place[0] + width:
+                x, y = place[0], y + 18
+            if lines:
+                self.line((x - 7, y), (x + 7, y), f"d{series % len(_MARKS)}")
+            self.mark((x, y), series)
+            self.text((x + 12, y + 4.5), name, "ink")
+            x += room
+        return y - place[1] + 18
+
+    def inline(self, name: str, title: str, words: str) -> str:
+        """The element for a page that has `style.rules` in its own style; `name` is unique there."""
+        return (
+            f'<svg class="figure" viewBox="0 0 {self.width:.0f} {self.height:.0f}" role="img" '
+            f'aria-labelledby="{name}-title {name}-words" font-size="{SIZE}">'
+            f'<title id="{name}-title">{_words(title)}</title><desc id="{name}-words">{_words(words)}</desc>'
+            f"{''.join(self._parts)}</svg>"
+        )
+
+    def file(self, title: str, words: str) -> str:
+        """A file of its own, with the title above the drawing, in light colours."""
+        above = 34
+        used = {kind for part in self._parts for kinds in _CLASSES.findall(part) for kind in kinds.split()}
+        style = rules(dark=False, used={*used, "ink", "bold"})
+        width, height = self.width, self.height + above
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+            f'height="{height:.0f}" role="img" font-size="{SIZE}">\n<title>{_words(title)}</title>\n'
+            f"<desc>{_words(words)}</desc>\n<style>\ntext{{font-family:{FAMILY}}}\n{style}\n</style>\n"
+            f'<rect width="100%" height="100%" fill="{PAPER.light}"/>\n'
+            f'<text class="ink bold" x="12" y="22" font-size="15">{_words(title)}</text>\n'
+            f'<g transform="translate(0 {above})">\n{chr(10).join(self._parts)}\n</g>\n</svg>\n'
+        )
+
+
+def png(svg: str) -> bytes:
+    """A file of `Drawing.file` as PNG, three pixels for two, with letters that are the same on every machine.
+
+    Letters that Lato lacks, as Chinese ones in a model's name, come from the fonts of the system where it has them.
+    """
+    import font_lato
+    import resvg_py
+
+    fonts = Path(font_lato.__file__).with_name("files")
+    files = [str(fonts / f"Lato-{weight}.ttf") for weight in ("Regular", "Bold")]
+    return resvg_py.svg_to_bytes(
+        svg_string=svg, zoom=_ZOOM, font_files=files, font_family="Lato", sans_serif_family="Lato"
+    )
+
+
+def _words(text: str) -> str:
+    return str(escape(printable(text)))

@@ -1,0 +1,89 @@
+"""From what a page says to HTML: every text is escaped, and nothing may be fetched or run but our own few lines.
+
+The security policy of a page names our style and script by their digests. A text that found its way past the escaping
+would still not run, and no address in it would be asked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from finskillbench.reports.figures.style import difference_step, rules, score_step
+from finskillbench.reports.formats.cells import cell_text
+from finskillbench.reports.tables.base import Cell, Estimate, Kind
+from finskillbench.runs.afterwards.show import printable
+
+if TYPE_CHECKING:
+    from finskillbench.reports.page.episodes import Block
+
+_TEMPLATES = Path(__file__).with_name("templates")
+
+
+def index_page(content: Mapping[str, object], data: bytes) -> str:
+    """The page, from what its template names, with the episodes of `packed` in it."""
+    # Safe: `packed` writes <, > and & as escapes of JSON.
+    style = f"{_text('page.css')}\n{rules(dark=None)}"
+    return _page("index.html", style, _text("page.js"), {**content, "data": Markup(data.decode())})
+
+
+def episode_page(title: str, blocks: Sequence[Block], command: str, *, truth: bool) -> str:
+    """The page of one episode; `command` shows it in a terminal."""
+    return _page(
+        "episode.html", _text("episode.css"), "", {"title": title, "blocks": blocks, "command": command, "truth": truth}
+    )
+
+
+def _page(template: str, style: str, script: str, content: Mapping[str, object]) -> str:
+    style = f"{_text('base.css')}\n{style}"
+    theme = _text("theme.js")
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(theme)}' '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    ours = {"style": Markup(style), "theme": Markup(theme), "script": Markup(script), "policy": policy}
+    helpers = {"cell_text": cell_text, "sorting": sorting, "step": step, "TEXT": Kind.TEXT, "newline": Markup("\n")}
+    return _environment().get_template(template).render(**content, **ours, **helpers)
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+
+
+def sorting(cell: Cell) -> str:
+    """What a cell is sorted by, as the script reads it."""
+    value = cell.value if isinstance(cell, Estimate) else cell
+    return "" if value is None else str(value)
+
+
+def step(value: float, differences: bool) -> str:
+    """The class of a cell of the heat map."""
+    return difference_step(value) if differences else score_step(value)
+
+
+def _shown(value: object) -> object:
+    return value if isinstance(value, Markup) or not isinstance(value, str) else printable(value)
+
+
+@cache
+def _text(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

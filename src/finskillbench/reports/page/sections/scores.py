@@ -1,0 +1,94 @@
+"""Mean scores and differences by model and subtask: the heat map, as a picture and as a table with links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from finskillbench.analysis.results import distinct
+from finskillbench.reports.figures.base import Figure
+from finskillbench.reports.figures.heat import draw_heat
+from finskillbench.reports.page.view import View
+from finskillbench.reports.page.words import slug
+from finskillbench.reports.tables.base import Column, Kind, Table
+
+HEADLINE = "headline"
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """One quantity for each entry (those that are compared, then programs) and column (subtasks, then the headline).
+
+    `condition` is the one whose episodes a cell leads to; `values` are None where nothing can be said.
+    """
+
+    name: str
+    title: str
+    condition: str
+    differences: bool
+    entries: tuple[str, ...]
+    programs: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+
+    @property
+    def file(self) -> str:
+        """What its picture is called."""
+        return f"heat_{slug(self.name)}"
+
+
+def heat_maps(view: View) -> list[HeatMap]:
+    """The differences of every comparison, the main one first, then the means of every condition."""
+    everyone = [*view.entries, *view.programs]
+    order = sorted(view.results.comparisons, key=lambda each: each != view.main)
+    maps = [
+        _map(
+            view,
+            f"{treated}_minus_{reference}",
+            f"{treated} − {reference}",
+            treated,
+            _means(view.paired(each, everyone), "difference"),
+            differences=True,
+        )
+        for each in order
+        for treated, reference in [each]
+    ]
+    for condition in view.conditions:
+        means = _means(view.episodes.filter(pl.col("condition") == condition), "score")
+        maps.append(_map(view, condition, condition, condition, means, differences=False))
+    return maps
+
+
+def heat_figures(view: View, maps: Sequence[HeatMap]) -> Iterator[Figure]:
+    """The same as pictures."""
+    for each in maps:
+        rows = [*each.entries, *each.programs]
+        drawn = [place for place, name in enumerate(rows) if name in view.drawn or name in each.programs]
+        kind = Kind.DIFFERENCE if each.differences else Kind.SCORE
+        columns = (Column("model", "Model"), *(Column(slug(name), name, kind) for name in each.columns))
+        cells = tuple((row, *values) for row, values in zip(rows, each.values, strict=True))
+        table = Table(each.file, f"Model by subtask: {each.title}", columns, cells, view.drawn_note)
+        known = [value for values in each.values for value in values if value is not None]
+        spread = f"from {min(known):+.3f} to {max(known):+.3f}" if known else "of which none can be said"
+        words = f"A heat map of {len(rows)} models by {len(each.columns)} subtasks, {spread}."
+        shown, values = [rows[place] for place in drawn], [each.values[place] for place in drawn]
+        yield Figure(table, words, draw_heat(shown, each.columns, values, differences=each.differences))
+
+
+def _map(
+    view: View, name: str, title: str, condition: str, means: dict[tuple[str, str], float], *, differences: bool
+) -> HeatMap:
+    counted = set(distinct(view.episodes.filter(pl.col("headline")), "sub_task"))
+    columns = (*view.results.sub_tasks, HEADLINE) if counted else tuple(view.results.sub_tasks)
+    everyone = [*view.entries, *view.programs]
+    values = tuple(tuple(means.get((entry, column)) for column in columns) for entry in everyone)
+    return HeatMap(name, title, condition, differences, view.entries, view.programs, columns, values)
+
+
+def _means(frame: pl.DataFrame, value: str) -> dict[tuple[str, str], float]:
+    """Means by entry and subtask, and over the headline."""
+    headline = frame.filter(pl.col("headline")).with_columns(sub_task=pl.lit(HEADLINE))
+    grouped = pl.concat([frame, headline]).group_by("entry", "sub_task").agg(pl.col(value).mean())
+    return {(entry, name): mean for entry, name, mean in grouped.iter_rows()}

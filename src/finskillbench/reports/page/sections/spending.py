@@ -1,0 +1,153 @@
+"""What scores cost: money against score with its frontier, and tokens, turns and seconds of an episode."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from finskillbench.reports.figures.bars import draw_marks
+from finskillbench.reports.figures.base import Figure
+from finskillbench.reports.figures.scatter import Dot, Plane, draw_scatter
+from finskillbench.reports.page.estimates import Said, estimates
+from finskillbench.reports.page.view import View
+from finskillbench.reports.tables.base import Cell, Column, Kind, Table
+from finskillbench.reports.tables.programs import mark_means, marks_run
+
+_QUANTITIES = {
+    "total_output_tokens": ("output_tokens", "Output tokens of an episode", "mean output tokens of an episode"),
+    "turns": ("turns", "Turns of an episode", "mean turns of an episode"),
+    "latency_seconds": ("seconds", "Seconds of an episode", "mean seconds of an episode"),
+}
+
+
+def spending_figures(view: View) -> Iterator[Figure]:
+    """The figures of the section."""
+    said = estimates(view.episodes.filter(pl.col("headline")), ["entry", "condition"], "score")
+    yield cost_and_score(view, said)
+    for column, (name, title, axis) in _QUANTITIES.items():
+        if column in view.rows.columns:
+            yield _quantity(view, column, name, title, axis)
+
+
+def cost_and_score(view: View, said: dict[str, Said]) -> Figure:
+    """Mean score of the headline against the mean price of an episode, or its output tokens where no price is known."""
+    rows = view.rows.filter(pl.col("headline") & pl.col("entry").is_in(view.entries) & ~pl.col("failed"))
+    priced = "cost_usd" in rows.columns and bool((rows["cost_usd"].drop_nulls() > 0).any())
+    column = "cost_usd" if priced else "total_output_tokens"
+    unit = "US dollars" if priced else "output tokens"
+    # A mean over the episodes whose price happens to be known would be another thing.
+    spent = rows.group_by("entry", "condition", maintain_order=True).agg(
+        pl.when(pl.col(column).is_null().any()).then(None).otherwise(pl.col(column).mean()).alias("spent")
+    )
+    points: list[tuple[str, str, float, Said]] = []
+    unpriced: list[str] = []
+    for entry, condition, amount in spent.iter_rows():
+        found = said.get(f"{entry}\n{condition}")
+        if found is None:
+            continue
+        if amount is None or amount <= 0:
+            unpriced.append(f"{entry} under {condition}")
+        else:
+            points.append((entry, condition, amount, found))
+    frontier = _frontier([(amount, found.mean.value) for _, _, amount, found in points])
+    on = set(frontier)
+    named = view.main.treated if view.main else view.conditions[0]
+    dots = [
+        Dot(
+            amount,
+            found.mean.value,
+            view.series.index(condition),
+            entry.split("/")[-1] if condition == named and entry in view.drawn else "",
+            f"{entry}, {condition}: {found.mean.value:.3f} for {amount:,.4g} {unit}",
+            found.mean.low,
+            found.mean.high,
+        )
+        for entry, condition, amount, found in points
+    ]
+    amounts = [dot.x for dot in dots] or [1.0]
+    ends = (min(amounts) / 1.6, max(amounts) * 1.9)
+    steps = [each for one, other in itertools.pairwise(frontier) for each in (one, (other[0], one[1]))]
+    if frontier:
+        steps += [frontier[-1], (ends[1], frontier[-1][1])]
+    plane = Plane(
+        f"mean {unit} of an episode (logarithmic)",
+        "mean score (headline)",
+        ends,
+        (0.0, 1.02),
+        log=True,
+        levels=_levels(view),
+        bound=steps if len(steps) > 1 else (),
+        series=view.series,
+    )
+    columns = (
+        Column("model", "Model"),
+        Column("condition", "Condition"),
+        Column("spent", f"Mean {unit}", Kind.NUMBER, digits=4 if priced else 0),
+        Column("score", "Mean score", Kind.SCORE, interval=True),
+        Column("frontier", "On the frontier"),
+    )
+    cells: list[tuple[Cell, ...]] = [
+        (entry, condition, amount, found.mean, "yes" if (amount, found.mean.value) in on else "no")
+        for entry, condition, amount, found in points
+    ]
+    notes = [f"Nothing is known of what {each} cost." for each in unpriced[:5]]
+    if not priced:
+        notes.append("No prices are known: output tokens stand in their place.")
+    notes.append("On the frontier is whoever no other beats at the same or a lower price.")
+    table = Table("cost_and_score", f"What a score costs, in {unit}", columns, tuple(cells), tuple(notes))
+    best = [f"{entry} under {condition}" for entry, condition, *_, flag in cells if flag == "yes"]
+    words = f"{len(dots)} points of model and condition. On the frontier: {', '.join(map(str, best)) or 'none'}."
+    return Figure(table, words, draw_scatter(dots, plane))
+
+
+def _levels(view: View) -> list[tuple[float, str]]:
+    """What programs score, as lines: floors, a yardstick and the ceiling."""
+    found = list[tuple[float, str]]()
+    for mark in marks_run(view.results) if view.programs else ():
+        value = mark_means(view.results, mark, ()).get(())
+        if value is not None:
+            found.append((value, f"{mark.title}: {mark.model}, {mark.condition}"))
+    return found
+
+
+def _frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    found: list[tuple[float, float]] = []
+    for amount, score in sorted(points, key=lambda one: (one[0], -one[1])):
+        if not found or score > found[-1][1]:
+            found.append((amount, score))
+    return found
+
+
+def _quantity(view: View, column: str, name: str, title: str, axis: str) -> Figure:
+    rows = view.rows.filter(pl.col("entry").is_in(view.entries) & ~pl.col("failed"))
+    grouped = rows.group_by("entry", "condition").agg(
+        mean=pl.col(column).mean(), half=pl.col(column).median(), most=pl.col(column).max(), episodes=pl.len()
+    )
+    found = {(entry, condition): rest for entry, condition, *rest in grouped.iter_rows()}
+    lines = [
+        (entry, [found[entry, condition][0] if (entry, condition) in found else None for condition in view.series])
+        for entry in view.drawn
+    ]
+    values = [value for _, each in lines for value in each if value is not None]
+    log = bool(values) and min(values) > 0 and max(values) / min(values) > 8
+    columns = (
+        Column("model", "Model"),
+        Column("condition", "Condition"),
+        Column("mean", "Mean", Kind.NUMBER, digits=1),
+        Column("median", "Median", Kind.NUMBER, digits=1),
+        Column("most", "Most", Kind.NUMBER, digits=1),
+        Column("episodes", "Episodes", Kind.COUNT),
+    )
+    cells = tuple(
+        (entry, condition, *found[entry, condition])
+        for entry in view.entries
+        for condition in view.series
+        if (entry, condition) in found
+    )
+    table = Table(name, title, columns, cells, view.drawn_note)
+    spread = f"from {min(values):,.4g} to {max(values):,.4g}" if values else "of which none is known"
+    words = f"{axis[0].upper()}{axis[1:]} for {len(lines)} models, a mark for each condition, {spread}."
+    drawing = draw_marks(lines, view.series, f"{axis}{' (logarithmic)' if log else ''}", log=log)
+    return Figure(table, words, drawing)

@@ -1,0 +1,125 @@
+"""Results as the page looks at them: who is compared, and which programs stand as marks beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from finskillbench.analysis.results import CURATED, Comparison, Results, distinct, pairs
+
+MOST_DRAWN = 24
+"""Entries that a figure has room for."""
+_FOLLOWS = "baseline/reference"
+"""The program that does what a skill says."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Results with `entry` beside every line: the model, and its harness where it played in several.
+
+    `entries` are those that are shown: language models, or the programs where there is nothing else; `programs` are the
+    marks beside them. `pooled` are those that means are taken over: all models, but of programs only the one that
+    follows the skills, since floors and a ceiling have no mean. `main` is the comparison that the headline tells; None
+    where only one condition was run.
+    """
+
+    results: Results
+    rows: pl.DataFrame
+    episodes: pl.DataFrame
+    entries: tuple[str, ...]
+    pooled: tuple[str, ...]
+    programs: tuple[str, ...]
+    main: Comparison | None
+
+    @property
+    def only_programs(self) -> bool:
+        """Whether no language model took part."""
+        return bool(self.entries) and not self.programs and bool(self.rows["program"].all())
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The entries that figures show: all, or those with the highest means where there are too many."""
+        if len(self.entries) <= MOST_DRAWN:
+            return self.entries
+        means = self.episodes.filter("headline").group_by("entry").agg(pl.col("score").mean())
+        best = means.sort("score", descending=True).head(MOST_DRAWN)["entry"].to_list()
+        return tuple(name for name in self.entries if name in best)
+
+    @property
+    def drawn_note(self) -> tuple[str, ...]:
+        """What a figure that shows only some of the entries has to say."""
+        if len(self.drawn) == len(self.entries):
+            return ()
+        return (f"Drawn are the {len(self.drawn)} of {len(self.entries)} with the highest means; the table has all.",)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions that were run, in their order."""
+        return self.results.conditions
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The conditions in the order of their marks: first the one that others are measured against."""
+        first = self.main.reference if self.main else self.conditions[0]
+        return (first, *(name for name in self.conditions if name != first))
+
+    @property
+    def contending(self) -> pl.DataFrame:
+        """Scored episodes of the entries that means are taken over."""
+        return self.episodes.filter(pl.col("entry").is_in(self.pooled))
+
+    def paired(self, comparison: Comparison, entries: Sequence[str] | None = None) -> pl.DataFrame:
+        """The pairs of a comparison, of those that means are taken over or of some entries."""
+        wanted = self.pooled if entries is None else entries
+        return _entered(pairs(self.results, comparison), self.results).filter(pl.col("entry").is_in(wanted))
+
+    @property
+    def compared(self) -> tuple[Comparison, ...]:
+        """The comparisons against the reference of the main one, which a figure can show side by side."""
+        if self.main is None:
+            return ()
+        return tuple(each for each in self.results.comparisons if each.reference == self.main.reference)
+
+
+def view_of(results: Results) -> View:
+    """Results as the page looks at them."""
+    rows, episodes = _entered(results.rows, results), _entered(results.episodes, results)
+    models = distinct(rows.filter(~pl.col("program")), "entry")
+    programs = distinct(rows.filter(pl.col("program")), "entry")
+    return View(
+        results=results,
+        rows=rows,
+        episodes=episodes,
+        entries=tuple(models or programs),
+        pooled=tuple(models or [name for name in programs if name.startswith(_FOLLOWS)] or programs),
+        programs=tuple(programs) if models else (),
+        main=_main(results),
+    )
+
+
+def whose_of(view: View) -> str:
+    """Who the means are taken over, in words."""
+    if len(view.pooled) == 1:
+        return view.pooled[0]
+    return f"{len(view.pooled)} {'programs' if view.only_programs else 'models'}"
+
+
+def _main(results: Results) -> Comparison | None:
+    """What curated skills changed, or the first comparison that has pairs."""
+    curated = [each for each in results.comparisons if each.treated == CURATED]
+    wanted = [*curated, *results.comparisons]
+    paired = (each for each in wanted if not pairs(results, each).is_empty())
+    return next(paired, next(iter(wanted), None))
+
+
+def _entered(frame: pl.DataFrame, results: Results) -> pl.DataFrame:
+    several = (
+        results.rows.group_by("model")
+        .agg(pl.col("harness").n_unique())
+        .filter(pl.col("harness") > 1)["model"]
+        .to_list()
+    )
+    inside = pl.concat_str(pl.col("model"), pl.lit(" in "), pl.col("harness"))
+    return frame.with_columns(entry=pl.when(pl.col("model").is_in(several)).then(inside).otherwise(pl.col("model")))

@@ -1,0 +1,170 @@
+"""Writing a page: one folder with `index.html`, its figures as files, and pages of single episodes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from finskillbench.analysis.results import Results, distinct
+from finskillbench.audit.report import AuditReport
+from finskillbench.edition.validation.report import ValidationReport
+from finskillbench.errors import InputError
+from finskillbench.reports.page.episodes import FOLDER as EPISODES
+from finskillbench.reports.page.episodes import write_episodes
+from finskillbench.reports.page.headline import headline_of
+from finskillbench.reports.page.lineage import editions_of, lineage_of
+from finskillbench.reports.page.packed import packed
+from finskillbench.reports.page.render import index_page
+from finskillbench.reports.page.sections import Section, sections_of
+from finskillbench.reports.page.trajectories import choose, locate
+from finskillbench.reports.page.view import View, view_of
+from finskillbench.reports.read import RunRows
+from finskillbench.runs.store.files import make_folder, write_beside
+
+INDEX = "index.html"
+FIGURES = "figures"
+_FILTERS = {
+    "m": ("Model", "entry"),
+    "c": ("Condition", "condition"),
+    "s": ("Subtask", "sub_task"),
+    "d": ("Difficulty", "difficulty"),
+    "st": ("Status", "status"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPage:
+    """What was written: the file to open, how many episodes have a page of their own, and the size of the folder."""
+
+    index: Path
+    episodes: int
+    size: int
+
+
+def write_page(
+    results: Results,
+    out: Path,
+    runs: Sequence[RunRows] = (),
+    *,
+    trajectories: int | None = None,
+    truth: bool = True,
+    causes: pl.DataFrame | None = None,
+    validation: ValidationReport | None = None,
+    audit: AuditReport | None = None,
+) -> WrittenPage:
+    """Write the page of some results into a folder, in place of a page that is there.
+
+    Parameters
+    ----------
+    results : of any runs.
+    out : folder of the page; a new one, an empty one, or one that holds a page.
+    runs : where the trajectories and the edition are; without them the page has neither.
+    trajectories : how many of each cell (model, condition, subtask) get a page of their own, from the worst to the
+        best; None takes the few that `page.trajectories` names, 0 takes none.
+    truth : whether what was expected stands beside what was given.
+    causes : why episodes failed: columns model, condition, task_id, run_idx and cause.
+    validation, audit : what is known of the edition.
+
+    Raises
+    ------
+    InputError : the folder holds something else, or cannot be written.
+    """
+    view = view_of(results)
+    _prepare(out)
+    located = locate(view, runs)
+    failures = _causes(view, causes)
+    chosen = choose(view, failures, located, trajectories)
+    editions = editions_of(runs)
+    pages = write_episodes(out, view, located, chosen, editions, truth=truth)
+    sections = sections_of(view, failures)
+    files = dict(_files(sections))
+    content: Mapping[str, object] = {
+        "title": _title(view),
+        "subtitle": _subtitle(view),
+        "truth": truth and bool(pages),
+        "headline": headline_of(view),
+        "sections": sections,
+        "lineage": lineage_of(view, runs, editions, validation, audit),
+        "packed_words": _packed_words(view, len(pages), trajectories),
+        "filters": [
+            *((short, label) for short, (label, _) in _FILTERS.items()),
+            *([("ca", "Cause of failure")] if any(failures) else []),
+        ],
+        "places": _places(view, "entry"),
+        "conditions": _places(view, "condition"),
+        "subtasks": _places(view, "sub_task"),
+        "footer": f"Written by FinSkillBench. Figures are in the folder {FIGURES}/, as SVG and PNG.",
+    }
+    index = index_page(content, packed(view, failures, located, pages))
+    make_folder(out / FIGURES)
+    for name, data in files.items():
+        write_beside(out / FIGURES / name, data)
+    write_beside(out / INDEX, index.encode())
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    return WrittenPage(out / INDEX, len(pages), size)
+
+
+def _prepare(out: Path) -> None:
+    """An empty folder, or one without the page that was in it."""
+    make_folder(out)
+    strangers = sorted(path.name for path in out.iterdir() if path.name not in (INDEX, FIGURES, EPISODES))
+    if strangers:
+        raise InputError(f"{out}: not empty and no page ({strangers[0]} is there); choose another --out")
+    (out / INDEX).unlink(missing_ok=True)
+    for name in (FIGURES, EPISODES):
+        shutil.rmtree(out / name, ignore_errors=True)
+
+
+def _causes(view: View, causes: pl.DataFrame | None) -> list[str | None]:
+    """The cause of each row's failure."""
+    if causes is None:
+        return [None] * view.rows.height
+    key = ["model", "condition", "task_id", "run_idx"]
+    first = causes.unique(key, keep="first", maintain_order=True).select(*key, "cause")
+    return view.rows.join(first, on=key, how="left", maintain_order="left")["cause"].to_list()
+
+
+def _files(sections: Sequence[Section]) -> Iterator[tuple[str, bytes]]:
+    for section in sections:
+        for each in section.drawn:
+            yield f"{each.name}.svg", each.svg().encode()
+            yield f"{each.name}.png", each.png()
+
+
+def _places(view: View, column: str) -> dict[str, int]:
+    """The places of names in the lists of the page's data."""
+    return {name: place for place, name in enumerate(distinct(view.rows, column))}
+
+
+def _title(view: View) -> str:
+    if view.main is None:
+        return f"FinSkillBench: scores under {view.conditions[0]}"
+    return f"FinSkillBench: what {view.main.treated} skills were worth"
+
+
+def _subtitle(view: View) -> str:
+    days = view.rows["ended"].drop_nulls() if "ended" in view.rows.columns else pl.Series([], dtype=pl.Date)
+    when = f", run from {days.min():%Y-%m-%d} to {days.max():%Y-%m-%d}" if len(days) else ""
+    return (
+        f"{', '.join(view.entries[:9])}{' and others' if len(view.entries) > 9 else ''}; {view.rows.height:,} episodes "
+        f"under {', '.join(view.conditions)}{when}; profile {view.results.profile.value}"
+    )
+
+
+def _packed_words(view: View, pages: int, trajectories: int | None) -> str:
+    if not pages:
+        return "No trajectories came with this page; where a run has them, a row says the command that shows one."
+    rule = (
+        "of every cell (model, condition, subtask) the worst, an example of each cause of failure, the best and the "
+        "one in the middle, as far as there is room"
+        if trajectories is None
+        else f"{trajectories} of every cell (model, condition, subtask), from the worst to the best"
+    )
+    return (
+        f"{pages:,} of {view.rows.height:,} trajectories came with this page: {rule}. For any other, its row says the "
+        "command that shows it. A cell of the heat map leads to its episodes here."
+    )

@@ -1,0 +1,64 @@
+"""A run of an agent that tries to break out of every text it can leave in a page, and the pages of some runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import polars as pl
+import pytest
+from tests.editions import write_edition
+from tests.rows import synthetic_rows
+from tests.scoring.examples import truth
+
+from finskillbench import load_edition, run
+from finskillbench.analysis.results import collect
+from finskillbench.domains import domain_of
+from finskillbench.episode import Episode, Prompt
+from finskillbench.harness.model import ToolCall, Turn
+from finskillbench.reports.page import WrittenPage, write_page
+from finskillbench.reports.read import RunRows, read_run
+
+EVIL = '</script><script>window.broken=1</script><img src=x onerror="window.broken=2">\u202egnp.exe\u0007&amp;{{7*7}}'
+SECRET = "PLANTED-TRUTH"
+"""Stands in the truth of every episode and nowhere else."""
+
+
+class Hostile:
+    """Says and submits markup, and is called so as well."""
+
+    name = "evil/<img src=x onerror=alert(1)>\u202e'\"&{{7*7}}"
+
+    async def generate(self, messages, tools, tool_choice):
+        if len(messages) < 4:
+            return Turn(content=EVIL, tool_calls=(ToolCall("1", "get_task_data", '{"field": "<b><b onclick=x>"}'),))
+        return Turn(content=EVIL, tool_calls=(ToolCall("2", "submit_answer", '{"answer": "<svg onload=alert(1)>"}'),))
+
+
+@pytest.fixture(scope="session")
+def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> RunRows:
+    """Three episodes under two conditions, played by `Hostile` and by a program."""
+    folder = tmp_path_factory.mktemp("hostile")
+    prompt, day = Prompt(f"Do it. {EVIL}", "Answer as JSON."), date(2025, 1, 31)
+    tasks = []
+    for name in ("tool_use_parameterization", "rebalancing", "normalization"):
+        known, task_id = truth(name), f"{name}_1"
+        label = replace(known, task_id=task_id, expected_output={"a": SECRET, **known.expected_output})
+        tasks.append((Episode(task_id, domain_of(name).name, name, day, "easy", {}, prompt), label))
+    edition = load_edition(write_edition(folder / "edition", tasks))
+    run(edition, [Hostile(), "baseline/nop"], ["no_skill", "curated"], out=folder / "run")
+    return read_run(folder / "run")
+
+
+@pytest.fixture(scope="session")
+def hostile_page(hostile_run: RunRows, tmp_path_factory: pytest.TempPathFactory) -> WrittenPage:
+    """The page of the hostile run, with a cause of failure that is hostile too."""
+    results = collect(hostile_run.rows)
+    causes = results.rows.select("model", "condition", "task_id", "run_idx").head(2).with_columns(cause=pl.lit(EVIL))
+    return write_page(results, tmp_path_factory.mktemp("page") / "hostile", [hostile_run], causes=causes)
+
+
+@pytest.fixture(scope="session")
+def whole_page(tmp_path_factory: pytest.TempPathFactory) -> WrittenPage:
+    """The page of 17,820 rows of nine models under three conditions."""
+    return write_page(collect(synthetic_rows()), tmp_path_factory.mktemp("page") / "whole")
