@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from tests.oracles.report.cells import Cell, Row, mean, score_of
+from tests.oracles.report.cells import Cell, Row, entry_of, mean, score_of
+
+
+def _episodes(rows: Sequence[Row], value: Callable[[Row], float | None]) -> list[float]:
+    """The value of each episode: the mean over its repeats, so that one counts once however often it was run."""
+    repeats: dict[tuple[object, str, str], list[float]] = {}
+    for row in rows:
+        told = value(row)
+        if told is not None:
+            repeats.setdefault((entry_of(row), row["condition"], row["task_id"]), []).append(told)
+    return [sum(values) / len(values) for values in repeats.values()]
 
 
 def within(rows: Sequence[Row], column: str, budget: float) -> float | None:
-    """S(B): mean over judged rows of the score where it cost at most B, and of 0 where it cost more."""
-    gained = []
-    for row in rows:
-        score, spent = score_of(row), row[column]
-        if score is None or spent is None:
-            continue
-        gained.append(score if spent <= budget else 0.0)
-    return mean(gained)
+    """S(B): mean over judged episodes of the score where it cost at most B, and of 0 where it cost more."""
+
+    def gained(row: Row) -> float | None:
+        score = score_of(row)
+        return None if score is None else score if row[column] <= budget else 0.0
+
+    return mean(_episodes(rows, gained))
 
 
 def area_within(rows: Sequence[Row], column: str, most: float) -> float | None:
     """Integral of S(B) from 0 to `most` over `most`, step by step between the amounts that were spent."""
-    spent = sorted({float(row[column]) for row in rows if score_of(row) is not None and row[column] is not None})
+    spent = sorted({float(row[column]) for row in rows if score_of(row) is not None})
     edges = [0.0, *[amount for amount in spent if 0 < amount < most], float(most)]
     area = 0.0
     for left, right in pairwise(edges):
@@ -61,16 +70,22 @@ def coverage(rows: Sequence[Row]) -> float | None:
 
 
 def bounds(rows: Sequence[Row]) -> tuple[float | None, float | None]:
-    """Mean score if every row without a verdict were 0, and if it were 1."""
-    scores = [score_of(row) for row in rows]
-    worst = mean([0.0 if score is None else score for score in scores])
-    best = mean([1.0 if score is None else score for score in scores])
-    return worst, best
+    """Mean over episodes if every row without a verdict were 0, and if it were 1."""
+    return tuple(mean(_filled(rows, missing)) for missing in (0.0, 1.0))
 
 
-def difference_bounds(treated: Sequence[Row], reference: Sequence[Row]) -> tuple[float, float] | None:
-    """Difference of two conditions' means, at its worst and at its best for the treatment (Manski 1990)."""
-    (worst, best), (low, high) = bounds(treated), bounds(reference)
-    if worst is None or best is None or low is None or high is None:
+def _filled(rows: Sequence[Row], missing: float) -> list[float]:
+    return _episodes(rows, lambda row: missing if score_of(row) is None else score_of(row))
+
+
+def difference_bounds(rows: Sequence[Row], treatment: str, reference: str) -> tuple[float, float] | None:
+    """Mean difference over episodes run under both, at its worst and at its best for the treatment (Manski 1990)."""
+    sides: dict[tuple[object, str], dict[str, list[Row]]] = {}
+    for row in rows:
+        sides.setdefault((entry_of(row), row["task_id"]), {}).setdefault(row["condition"], []).append(row)
+    both = [side for side in sides.values() if treatment in side and reference in side]
+    if not both:
         return None
-    return worst - high, best - low
+    worst = [_filled(side[treatment], 0.0)[0] - _filled(side[reference], 1.0)[0] for side in both]
+    best = [_filled(side[treatment], 1.0)[0] - _filled(side[reference], 0.0)[0] for side in both]
+    return sum(worst) / len(both), sum(best) / len(both)

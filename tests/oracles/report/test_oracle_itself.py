@@ -140,12 +140,12 @@ def test_tables_by_hand() -> None:
 
 
 def test_budget_and_factorial_by_hand() -> None:
-    rows = [{"status": "scored", "score": s, "turns": t} for s, t in ((1.0, 2), (0.5, 6), (0.8, 20))]
+    pattern = table(Shape(seed=1))[0] | {"status": "scored"}
+    rows = [pattern | {"score": s, "turns": t, "task_id": f"{t}"} for s, t in ((1.0, 2), (0.5, 6), (0.8, 20))]
     assert [episodes.within(rows, "turns", b) for b in (1, 2, 6)] == pytest.approx([0.0, 1 / 3, 0.5])
     # A score earned at t is there for the rest of the way: (1 - t / most) of it.
     assert episodes.area_within(rows, "turns", 10) == pytest.approx((1.0 * 0.8 + 0.5 * 0.4) / 3)
     arms = ("no_skill", "docs_only", "scripts_only", "curated")
-    pattern = table(Shape(seed=1))[0] | {"task_id": "t", "status": "scored"}
     rows = [pattern | {"condition": arm, "score": score} for arm, score in zip(arms, (0.1, 0.2, 0.5, 0.9), strict=True)]
     effects = {name: values[0][2] for name, values in episodes.factorial(cells(rows)).items()}
     assert effects == pytest.approx({"first": 0.25, "second": 0.55, "interaction": 0.3})
