@@ -129,7 +129,11 @@ def _t_intervals(groups: dict[int, Cells], spreads: dict[int, Spread], bounds: I
     intervals: dict[int, Interval] = {}
     for place, each in spreads.items():
         mean, half = groups[place].mean, each.half_width
-        intervals[place] = max(mean - half, low), min(mean + half, high)
+        # The published ranked list scores above 1: what a mean has passed is no bound of it.
+        intervals[place] = (
+            max(mean - half, low if low <= mean else -inf),
+            min(mean + half, high if mean <= high else inf),
+        )
     return intervals
 
 
