@@ -166,7 +166,7 @@ def test_the_mean_of_the_same_episodes_differs_as_their_pairs_do() -> None:
     paired = base.with_columns(difference=treated["score"] - base["score"])
     gap, usual = mean_difference(treated, base), gaps_of(paired)[()]
     assert gap is not None
-    assert gap.estimate == pytest.approx(usual.estimate, abs=1e-3)
+    assert gap.estimate == pytest.approx(usual.estimate, abs=1e-9)
 
 
 def test_programs_are_folded_into_a_ceiling_and_floors() -> None:

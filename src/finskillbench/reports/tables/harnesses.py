@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from finskillbench.analysis.intervals import Weighting
 from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, distinct
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 from finskillbench.reports.tables.common import Gap, compared, contenders, gaps_of, order_of
@@ -72,24 +73,17 @@ def _cells(episodes: pl.DataFrame, comparison: Comparison) -> list[Cell]:
 def mean_difference(treated: pl.DataFrame, reference: pl.DataFrame) -> Gap | None:
     """The difference of two means of `score`, over episodes that need not be the same, with its interval.
 
-    Every episode is given what it adds to the difference, so that the mean of these is the difference and their sums by
-    cluster are what both sides share: a cluster-robust interval of that mean is one of the difference (linearisation,
-    Binder 1983). Where both sides have the same episodes it is that of the paired differences.
+    It is the regression of the score on both conditions with CR2 (Imbens & Kolesar 2016): twice the score of either
+    side with its sign, of which the unweighted mean over the two sides is the difference. Where both sides have the
+    same episodes it is that of the paired differences; where too little varies on either side, no interval is said.
     """
     if treated.is_empty() or reference.is_empty():
         return None
-    together = treated.height + reference.height
-    level, base = pl.Series(treated["score"]).mean(), pl.Series(reference["score"]).mean()
-    assert isinstance(level, float)
-    assert isinstance(base, float)
-    change = level - base
     sides = [
-        side.select(
-            "sub_task", "cluster", difference=pl.lit(change) + sign * together / side.height * (pl.col("score") - mean)
-        )
-        for side, sign, mean in ((treated, 1.0, level), (reference, -1.0, base))
+        side.select("cluster", sub_task=pl.lit(name), difference=factor * pl.col("score"))
+        for side, name, factor in ((treated, "treated", 2.0), (reference, "reference", -2.0))
     ]
-    return gaps_of(pl.concat(sides))[()]
+    return gaps_of(pl.concat(sides), weighting=Weighting.MACRO)[()]
 
 
 def _apart(one: Estimate, other: Estimate) -> bool:
