@@ -55,6 +55,12 @@ def _mixed(results: Results) -> list[str]:
         found = [value[:8] or "not told" for value in distinct(results.rows, column)]
         if len(found) > 1:
             told.append(f"The rows are of several {what}: {', '.join(found)}.")
+    compared = results.rows.filter(pl.col("model").is_in(contenders(results)))
+    harnesses = distinct(compared, "harness")
+    if len(harnesses) > 1:
+        told.append(
+            f"The rows are of several harnesses: {', '.join(harnesses)}; only tables that name them keep them apart."
+        )
     if EDITION in distinct(results.rows, "edition"):
         told.append(NOTE)
     if {"code_version", "commit"} <= set(results.rows.columns):
