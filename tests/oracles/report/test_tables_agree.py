@@ -151,6 +151,7 @@ def test_harnesses(shape: Shape) -> None:
             assert same(here["mean_treated"], line["curated"]), name
             assert same(here["difference"], line["delta"]), name
             _apart(here)
+            sides: list[clustered.Observation] = []
             for side, condition in (("reference", "no_skill"), ("treated", "curated")):
                 scores = [
                     (cell.cluster, cell.sub_task, cell.score)
@@ -158,8 +159,12 @@ def test_harnesses(shape: Shape) -> None:
                     if cell.harness == harness and cell.condition == condition
                     if name[0] == "overall" or name[1] in (cell.domain, cell.model)
                 ]
+                sides += [(cluster, side, (2 if side == "treated" else -2) * score) for cluster, _, score in scores]
                 if scores:
                     _interval(here[f"mean_{side}"], clustered.cr2(scores), 0.0)
+            if here["difference"] is not None:
+                # A regression on the two conditions; half the sum of the doubled coefficients is the difference.
+                _interval(here["difference"], clustered.cr2(sides, "macro"))
 
 
 def _apart(line: dict[str, Any]) -> None:
