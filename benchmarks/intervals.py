@@ -16,7 +16,7 @@ from math import comb
 import numpy as np
 import polars as pl
 
-from finskillbench.analysis.intervals import Method, estimate, paired_difference
+from finskillbench.analysis.intervals import Method, estimate
 
 CLUSTERS = (5, 8, 12, 40, 150)
 ALIKE = (0.0, 0.3, 0.85)
@@ -50,12 +50,10 @@ def clustered(clusters: int, rate: float) -> tuple[float, float]:
 
 
 def interval_of(gaps: np.ndarray, member: np.ndarray) -> tuple[float, float] | None:
-    """The interval of differences of one cluster each."""
-    scores = {str(place): float(gap) for place, gap in enumerate(gaps)}
-    cluster_of = dict(zip(scores, map(str, member), strict=True))
-    found = paired_difference(scores, dict.fromkeys(scores, 0.0), cluster_of)
-    assert found is not None
-    return found.interval
+    """The interval of differences in clusters."""
+    found = estimate(pl.DataFrame({"cluster": member, "difference": gaps.astype(float)}))
+    low, high = found.select("low", "high").row(0)
+    return None if low is None else (low, high)
 
 
 def simulated(clusters: int, alike: float, draws: int, skewed: bool) -> pl.DataFrame:

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from finskillbench.analysis.intervals import paired_difference
-from finskillbench.analysis.skills import ALL, OTHER, OWN, Flip, domains_of, evaluate_skills
+from finskillbench.analysis.results import Comparison, collect
+from finskillbench.analysis.skills import ALL, OTHER, OWN, Evaluation, Flip, domains_of, evaluate_skills
 from finskillbench.domains import domains
 from finskillbench.errors import InputError
 from finskillbench.harness.skills.loader import SkillPackage, curated
@@ -24,7 +24,7 @@ def row(condition: str, task_id: str, score: float | None, *, domain: str = RISK
         "sub_task": f"{domain}/x",
         "cluster": task_id,
         "status": "error" if score is None else "scored",
-        "score": score,
+        "scores": {"paper": 0.0, "strict": None, "certified": score},
         "skills_loaded": list(loaded),
         "episodes": 2,
         "tool_calls": 3,
@@ -33,6 +33,10 @@ def row(condition: str, task_id: str, score: float | None, *, domain: str = RISK
         "cost_usd": 0.5,
         **more,
     }
+
+
+def evaluated(rows: list[dict], treated: str, reference: str, packages: list[str], meant_for: list[str]) -> Evaluation:
+    return evaluate_skills(collect(pl.DataFrame(rows)), Comparison(treated, reference), packages, meant_for)
 
 
 def simple() -> list[dict]:
@@ -49,20 +53,22 @@ def simple() -> list[dict]:
 
 def test_the_parts_are_paired_and_controls_are_told_apart() -> None:
     rows = simple()
-    found = evaluate_skills(pl.DataFrame(rows), SKILL, "no_skill", ["mine"], [RISK])
+    found = evaluated(rows, SKILL, "no_skill", ["mine"], [RISK])
     assert [(part.name, part.episodes, part.treated, part.reference) for part in found.parts] == [
         (OWN, 2, 0.5625, 0.375),
         (OTHER, 1, 0.75, 0.75),
         (ALL, 3, 0.625, 0.5),
     ]
-    own = {"a": 1.0, "b": 0.125}, {"a": 0.25, "b": 0.5}, {"a": "a", "b": "b"}
-    assert found.parts[0].difference == paired_difference(*own)
-    assert found.parts[1].difference is None
+    assert [(part.difference, part.clusters, part.interval) for part in found.parts] == [
+        (0.1875, 2, None),
+        (0.0, 1, None),
+        (0.125, 3, pytest.approx((-1.0, 1.0))),
+    ]
     assert found.flips == (Flip("a", f"{RISK}/x", 1.0, 0.25), Flip("b", f"{RISK}/x", 0.125, 0.5))
 
 
 def test_what_was_loaded_where_it_should_be_and_where_it_should_not() -> None:
-    found = evaluate_skills(pl.DataFrame(simple()), SKILL, "no_skill", ["mine"], [RISK])
+    found = evaluated(simple(), SKILL, "no_skill", ["mine"], [RISK])
     assert (found.trigger.loaded, found.trigger.episodes) == (2, 3)
     assert found.trigger.rate == pytest.approx(2 / 3)
     assert (found.false_trigger.loaded, found.false_trigger.episodes, found.false_trigger.rate) == (1, 1, 1.0)
@@ -73,14 +79,14 @@ def test_what_was_loaded_where_it_should_be_and_where_it_should_not() -> None:
 
 
 def test_where_no_domain_is_known_nothing_is_a_trigger() -> None:
-    found = evaluate_skills(pl.DataFrame(simple()), SKILL, "no_skill", ["mine"], [])
+    found = evaluated(simple(), SKILL, "no_skill", ["mine"], [])
     assert [part.name for part in found.parts] == [ALL]
     assert (found.trigger.rate, found.false_trigger.rate) == (None, None)
     assert found.loads[RISK].loaded == 2
 
 
 def test_both_arms_are_priced() -> None:
-    treated, reference = evaluate_skills(pl.DataFrame(simple()), SKILL, "no_skill", ["mine"], [RISK]).sides
+    treated, reference = evaluated(simple(), SKILL, "no_skill", ["mine"], [RISK]).sides
     assert (reference.condition, reference.rows, reference.errors, reference.cost_usd) == ("no_skill", 4, 0, 2.0)
     assert (reference.turns, reference.tool_calls, reference.input_tokens, reference.output_tokens) == (2, 3, 100, 10)
     assert (treated.rows, treated.errors, treated.cost_usd) == (4, 1, None)
@@ -89,18 +95,18 @@ def test_both_arms_are_priced() -> None:
 
 def test_repeats_are_averaged() -> None:
     rows = [*simple(), row(SKILL, "b", 0.875)]
-    found = evaluate_skills(pl.DataFrame(rows), SKILL, "no_skill", ["mine"], [RISK])
+    found = evaluated(rows, SKILL, "no_skill", ["mine"], [RISK])
     assert [flip.task_id for flip in found.flips] == ["a"]
     assert (found.parts[0].treated, found.trigger.episodes) == (0.75, 4)
 
 
 def test_rows_that_say_nothing_are_refused() -> None:
-    rows = pl.DataFrame(simple())
+    rows = simple()
     with pytest.raises(InputError, match="no finished episode under curated"):
-        evaluate_skills(rows, SKILL, "curated", ["mine"], [RISK])
-    other = pl.DataFrame([*simple(), row(SKILL, "a", 1.0, model="n")])
+        evaluated(rows, SKILL, "curated", ["mine"], [RISK])
+    other = [*simple(), row(SKILL, "a", 1.0, model="n")]
     with pytest.raises(InputError, match="under one model at a time, not m, n"):
-        evaluate_skills(other, SKILL, "no_skill", ["mine"], [RISK])
+        evaluated(other, SKILL, "no_skill", ["mine"], [RISK])
 
 
 def test_the_curated_packages_are_for_their_domains() -> None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from finskillbench.analysis.intervals import Difference, paired_difference
+from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals.clustered_t import Interval
+from finskillbench.analysis.results import Comparison, Results, distinct, pairs
 from finskillbench.analysis.use import loads_any
 from finskillbench.domains import domains
-from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import package_names
 from finskillbench.harness.programs.reference import find_recipe
@@ -28,13 +29,18 @@ OWN, OTHER, ALL = "its domain", "other domains", "all"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Mean scores over the `episodes` that both arms have a score for, and the difference; None where there is none."""
+    """Mean scores over the `episodes` that both arms have a score for, and the difference with its 95 % interval.
+
+    The means are None of no episode, the interval where none can be said.
+    """
 
     name: str
     episodes: int
+    clusters: int
     treated: float | None
     reference: float | None
-    difference: Difference | None
+    difference: float | None
+    interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +104,13 @@ class Evaluation:
 
 
 def evaluate_skills(
-    rows: pl.DataFrame,
-    treated: str,
-    reference: str,
-    packages: Collection[str],
-    meant_for: Collection[str],
+    results: Results, comparison: Comparison, packages: Collection[str], meant_for: Collection[str]
 ) -> Evaluation:
     """Compare two arms of a run of one model.
 
     Parameters
     ----------
-    rows : as in `rows.parquet`; repeats of an episode are averaged.
-    treated, reference : conditions: the arm with the skill, and what it is compared with.
+    comparison : the condition with the skill, and what it is compared with.
     packages : names of the packages that are evaluated.
     meant_for : the domains that they are for, empty if that is not known.
 
@@ -117,27 +118,27 @@ def evaluate_skills(
     ------
     InputError : the rows are of several models, or an arm has none.
     """
-    models = rows["model"].unique().to_list()
-    arms = [rows.filter(pl.col("condition") == name) for name in (treated, reference)]
-    for name, arm in zip((treated, reference), arms, strict=True):
+    arms = [results.rows.filter(pl.col("condition") == name) for name in comparison]
+    for name, arm in zip(comparison, arms, strict=True):
         if arm.is_empty():
             raise InputError(f"the run has no finished episode under {name}; the same command goes on with it")
-    if len(models) != 1:
-        raise InputError(f"skills are evaluated under one model at a time, not {', '.join(sorted(models))}")
+    if len(results.models) != 1:
+        raise InputError(f"skills are evaluated under one model at a time, not {', '.join(sorted(results.models))}")
     own = pl.col("domain").is_in(list(meant_for))
     groups = {OWN: own, OTHER: ~own, ALL: pl.lit(value=True)} if meant_for else {ALL: pl.lit(value=True)}
-    parts = [_part(name, arms[0].filter(group), arms[1].filter(group)) for name, group in groups.items()]
-    names = arms[0]["domain"].unique(maintain_order=True).to_list()
-    loads = {name: _loads(arms[0].filter(pl.col("domain") == name), packages) for name in names}
+    paired = pairs(results, comparison)
+    treated = arms[0]
     return Evaluation(
-        model=models[0],
+        model=results.models[0],
         meant_for=tuple(meant_for),
-        parts=tuple(parts),
-        sides=(_side(treated, arms[0]), _side(reference, arms[1])),
-        loads=loads,
-        trigger=_loads(arms[0].filter(own), packages),
-        false_trigger=_loads(arms[0].filter(~own) if meant_for else arms[0].clear(), packages),
-        flips=_flips(*arms),
+        parts=tuple(_part(name, paired.filter(group)) for name, group in groups.items()),
+        sides=(_side(comparison.treated, arms[0]), _side(comparison.reference, arms[1])),
+        loads={
+            name: _loads(treated.filter(pl.col("domain") == name), packages) for name in distinct(treated, "domain")
+        },
+        trigger=_loads(treated.filter(own), packages),
+        false_trigger=_loads(treated.filter(~own) if meant_for else treated.clear(), packages),
+        flips=_flips(paired),
     )
 
 
@@ -165,35 +166,24 @@ def _names(package: SkillPackage, name: str) -> bool:
     return find_recipe(package.body, name) is not None or ("_" in name and re.search(rf"\b{name}\b", text) is not None)
 
 
-def _part(name: str, treated: pl.DataFrame, reference: pl.DataFrame) -> Part:
-    scores, others = _scores(treated), _scores(reference)
-    shared = scores.keys() & others.keys()
-    cluster_of = dict(zip(treated["task_id"].to_list(), treated["cluster"].to_list(), strict=True))
+def _part(name: str, paired: pl.DataFrame) -> Part:
+    treated, reference, difference = (estimate(paired, each) for each in ("treated", "reference", "difference"))
+    mean, low, high = difference.select("mean", "low", "high").row(0)
     return Part(
         name,
-        len(shared),
-        _mean(scores[task] for task in shared),
-        _mean(others[task] for task in shared),
-        paired_difference(scores, others, cluster_of),
+        paired.height,
+        difference["clusters"].item(),
+        treated["mean"].item(),
+        reference["mean"].item(),
+        mean,
+        None if low is None else (low, high),
     )
-
-
-def _scores(rows: pl.DataFrame) -> dict[str, float]:
-    """Score by task id, repeats averaged; an episode that ended in an error has none."""
-    scored = rows.filter(pl.col("score").is_not_null() & (pl.col("status") != Status.ERROR.value))
-    table = scored.group_by("task_id").agg(pl.col("score").mean()).sort("task_id")
-    return dict(zip(table["task_id"].to_list(), table["score"].to_list(), strict=True))
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    found = sorted(values)  # whatever order a set gives, the same sum
-    return sum(found) / len(found) if found else None
 
 
 def _side(condition: str, rows: pl.DataFrame) -> Side:
     columns = ("episodes", "tool_calls", "total_input_tokens", "total_output_tokens")
     turns, calls, read, written = (sum(rows[name].to_list()) / rows.height for name in columns)
-    errors = rows.filter(pl.col("status") == Status.ERROR.value).height
+    errors = int(rows["failed"].sum())
     cost = None if rows["cost_usd"].has_nulls() else sum(rows["cost_usd"].to_list())
     return Side(condition, rows.height, errors, turns, calls, read, written, cost)
 
@@ -202,9 +192,7 @@ def _loads(rows: pl.DataFrame, packages: Collection[str]) -> Loads:
     return Loads(rows.filter(loads_any(packages)).height, rows.height)
 
 
-def _flips(treated: pl.DataFrame, reference: pl.DataFrame) -> tuple[Flip, ...]:
-    scores, others = _scores(treated), _scores(reference)
-    sub_tasks = dict(zip(treated["task_id"].to_list(), treated["sub_task"].to_list(), strict=True))
-    flips = [Flip(task, sub_tasks[task], scores[task], others[task]) for task in scores if task in others]
-    moved = [flip for flip in flips if abs(flip.change) > LEAST_CHANGE]
+def _flips(paired: pl.DataFrame) -> tuple[Flip, ...]:
+    told = paired.select("episode", "sub_task", "treated", "reference").iter_rows()
+    moved = [flip for flip in (Flip(*each) for each in told) if abs(flip.change) > LEAST_CHANGE]
     return tuple(sorted(moved, key=lambda flip: (-flip.change, flip.task_id)))

@@ -68,6 +68,7 @@ def evaluate(
     Episodes of every domain are run: those that the skills are not for are their negative controls. The same command
     again resumes. Exit code 1 if an episode ended in an error, was dropped or was not run.
     """
+    from finskillbench.analysis.results import Comparison, collect
     from finskillbench.analysis.skills import domains_of, evaluate_skills
     from finskillbench.domains import domain as registered
     from finskillbench.harness.skills.given import GIVEN_ARM
@@ -97,7 +98,7 @@ def evaluate(
     result, loaded = perform(wanted)
     (entry,) = wanted.entries
     rows = result.rows.filter(model=entry.model, arguments=entry.arguments)  # the folder may hold other models
-    found = evaluate_skills(rows, treated, reference, packages, meant_for)
+    found = evaluate_skills(collect(rows), Comparison(treated, reference), packages, meant_for)
     for line in _report(found, packages, result.folder, named=bool(domain)):
         typer.echo(line)
     if as_json is not None:
@@ -155,7 +156,7 @@ def _gains(found: Evaluation) -> list[str]:
             str(part.episodes),
             _score(part.reference),
             _score(part.treated),
-            difference_text(part.difference and Estimate(part.difference.mean, *(part.difference.interval or ()))),
+            difference_text(None if part.difference is None else Estimate(part.difference, *(part.interval or ()))),
         )
         for part in found.parts
     ]

@@ -24,7 +24,7 @@ def test_the_effect_is_found_in_eighty_of_a_hundred_runs(freedom, error) -> None
     assert stats.nct.cdf(-bound, freedom, effect / error) < 1e-4
 
 
-@given(st.floats(0.01, 0.5), st.integers(3, 200), st.floats(0.01, 2.0))
+@given(st.floats(0.01, 0.5), st.integers(3, 200), st.floats(0.05, 2.0))
 def test_the_number_of_clusters_is_the_least_that_will_do(error, clusters, effect) -> None:
     freedom = clusters - 1.0
     needed = clusters_needed(effect, error, freedom, clusters)
@@ -43,6 +43,9 @@ def test_the_detectable_effect_needs_the_clusters_that_were_run() -> None:
 
 
 def test_what_cannot_be_found() -> None:
+    assert clusters_needed(0.015625, 0.5, 97.0, 98) == pytest.approx(
+        787_651, abs=5
+    )  # beyond the last doubling below a million
     assert clusters_needed(1e-9, 0.1, 11.0, 12) is None
     with pytest.raises(InputError, match="effect of 0"):
         clusters_needed(0.0, 0.1, 11.0, 12)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.linalg import fractional_matrix_power
 
-from finskillbench.analysis.intervals import Method, estimate, paired_difference
+from finskillbench.analysis.intervals import Method, estimate
 from finskillbench.errors import InternalError
 
 METHODS = [method.value for method in Method]
@@ -76,22 +76,6 @@ def test_error_and_freedom_are_those_of_whole_matrices(weighting) -> None:
     assert said["freedom"] == pytest.approx(np.trace(covariance) ** 2 / (covariance**2).sum())
     half = stats.t.ppf(0.975, said["freedom"]) * said["error"]
     assert (said["low"], said["high"]) == pytest.approx((said["mean"] - half, said["mean"] + half))
-
-
-def test_a_group_is_the_paired_difference_of_its_episodes() -> None:
-    data = frame().with_row_index()
-    for line in estimate(data, by=["model", "sub_task"]).iter_rows(named=True):
-        rows = data.filter(pl.col("model") == line["model"], pl.col("sub_task") == line["sub_task"])
-        tasks = [str(task) for task in rows["index"]]
-        scores = dict(zip(tasks, rows["difference"], strict=True))
-        alone = paired_difference(scores, dict.fromkeys(tasks, 0.0), dict(zip(tasks, rows["cluster"], strict=True)))
-        assert alone is not None
-        assert (line["mean"], line["pairs"], line["clusters"]) == (
-            pytest.approx(alone.mean),
-            alone.pairs,
-            alone.clusters,
-        )
-        assert (line["low"], line["high"]) == pytest.approx(alone.interval)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -52,9 +52,9 @@ def clusters_needed(effect: float, error: float, freedom: float, clusters: int) 
 
     low, high = MIN_CLUSTERS, MIN_CLUSTERS
     while not enough(high):
-        low, high = high, high * 2
-        if high > _MOST_CLUSTERS:
+        if high == _MOST_CLUSTERS:
             return None
+        low, high = high, min(2 * high, _MOST_CLUSTERS)
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle + 1, high)
