@@ -46,6 +46,11 @@ def test_a_narrow_interval_shows_its_width() -> None:
     ]
 
 
+def test_a_number_that_is_too_small_to_be_written_is_not_written_as_0() -> None:
+    table = Table("t", "T", (COLUMNS[5],), ((0.001,), (0.0,), (0.005,)))
+    assert [line.strip() for line in render_text(table).splitlines()[-3:]] == ["<0.01", "0.00", "0.01"]
+
+
 def test_one_row_is_transposed() -> None:
     table = Table("t", "T", COLUMNS, (("m", 2, 0.5, None, 1.0, None),))
     assert render_text(table).splitlines() == [

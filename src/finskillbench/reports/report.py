@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import polars as pl
@@ -14,6 +14,15 @@ from finskillbench.errors import InputError
 from finskillbench.reports.formats.notebook import render_html
 from finskillbench.reports.published import beside
 from finskillbench.reports.tables.base import Table
+from finskillbench.reports.tables.conduct import (
+    budgets_table,
+    repeats_table,
+    savings_table,
+    use_effects_table,
+    use_table,
+)
+from finskillbench.reports.tables.effects import arms_table, significance_table, strata_table
+from finskillbench.reports.tables.endings import coverage_table, incidents_table, status_table
 from finskillbench.reports.tables.floors import floors_table
 from finskillbench.reports.tables.grouped import difficulty_table, domains_table, subtasks_table
 from finskillbench.reports.tables.harnesses import harnesses_table
@@ -36,17 +45,28 @@ class By(StrEnum):
     HARNESS = "harness"
 
 
-TABLES: Mapping[Callable[[Results], Table], By] = {
+TABLES: Mapping[Callable[[Results], Table | None], By] = {
     pooled_table: By.CONDITION,
     domains_table: By.DOMAIN,
     subtasks_table: By.SUBTASK,
+    significance_table: By.SUBTASK,
     difficulty_table: By.DIFFICULTY,
     models_table: By.MODEL,
+    strata_table: By.CONDITION,
+    arms_table: By.CONDITION,
     resources_table: By.CONDITION,
     model_resources_table: By.MODEL,
+    budgets_table: By.MODEL,
+    savings_table: By.MODEL,
+    repeats_table: By.MODEL,
+    use_table: By.MODEL,
+    use_effects_table: By.MODEL,
     harnesses_table: By.HARNESS,
+    status_table: By.STATUS,
+    incidents_table: By.STATUS,
+    coverage_table: By.STATUS,
 }
-"""Every table of results, in the order of a report, with what it is chosen by."""
+"""Every table of results, in the order of a report, with what it is chosen by; None where it has nothing to say."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,6 +77,8 @@ class Report:
     published: Results | None
     """The same rows under the profile `paper`, for its floors; None where no program was run."""
     paper: bool = False
+    everything: Results | None = None
+    """The rows with the models that were left out; None where none was."""
 
     def __repr__(self) -> str:
         results = self.results
@@ -78,7 +100,11 @@ class Report:
 
     def tables(self, by: By | None = None) -> list[Table]:
         """The tables that are chosen by something, or all; with `paper`, its printed values stand beside ours."""
-        found = [make(self.results) for make, of in TABLES.items() if by in (None, of)]
+        made = (make(self.results) for make, of in TABLES.items() if by in (None, of))
+        found = [table for table in made if table is not None]
+        if self.everything is not None and by in (None, By.CONDITION):
+            whole, who = pooled_table(self.everything), ", ".join(self.results.excluded)
+            found.insert(0, replace(whole, name="pooled_all", title=f"{whole.title}, with {who}"))
         if by is None and self.results.rows["program"].any():
             found.append(floors_table(self.results, self.published))
         return [beside(table) if self.paper else table for table in found]
@@ -109,7 +135,8 @@ def report(
     wanted = _profile(profile or (Profile.PAPER if paper else Profile.CERTIFIED))
     results = collect(rows, wanted, exclude)
     programs = results.rows["program"].any()
-    return Report(results, collect(rows, Profile.PAPER, exclude) if programs else None, paper)
+    published = collect(rows, Profile.PAPER, exclude) if programs else None
+    return Report(results, published, paper, collect(rows, wanted) if exclude else None)
 
 
 def _profile(name: str) -> Profile:
@@ -117,11 +144,3 @@ def _profile(name: str) -> Profile:
         return Profile(name)
     except ValueError:
         raise InputError(f"profile {name!r} is unknown; choose from: {', '.join(Profile)}") from None
-
-
-def excluded_beside(
-    rows: pl.DataFrame, profile: Profile | str | None, exclude: Sequence[str], *, paper: bool = False
-) -> list[Report]:
-    """The report with every model and the one without some; only the first where none is left out."""
-    reports = [report(rows, profile, paper=paper)]
-    return [*reports, report(rows, profile, exclude, paper=paper)] if exclude else reports

@@ -49,5 +49,7 @@ def _number(column: Column, value: float, decimals: int) -> str:
             return f"{value:+.{decimals}f}"
         case Kind.SHARE:
             return f"{100 * value:.{decimals}f} %"
+        case Kind.NUMBER if 0.0 < value < 0.5 * 10.0**-decimals:
+            return f"<{10.0**-decimals:.{decimals}f}"
         case _:
             return f"{value:,.{decimals}f}"

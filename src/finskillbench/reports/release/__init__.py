@@ -13,7 +13,7 @@ import msgspec
 import polars as pl
 
 from finskillbench.errors import InputError
-from finskillbench.reports.release.columns import Told, to_record
+from finskillbench.reports.release.columns import to_record
 from finskillbench.reports.release.full import FullRow
 from finskillbench.reports.release.hermes import HermesRow
 from finskillbench.runs.store.rows import SCHEMA
@@ -36,13 +36,13 @@ def read_release(path: Path) -> pl.DataFrame:
     ------
     InputError : it cannot be read, has no line, or one that is no such row; the message names file, line and field.
     """
-    records = [to_record(told) for told in _lines(path)]
+    records = list(_records(path))
     if not records:
         raise InputError(f"{path}: is empty; take the file from the release again")
     return pl.DataFrame(records, schema=dict(SCHEMA), orient="row")
 
 
-def _lines(path: Path) -> Iterator[Told]:
+def _records(path: Path) -> Iterator[dict[str, object]]:
     kind, full, hermes = msgspec.json.Decoder(_Kind), msgspec.json.Decoder(FullRow), msgspec.json.Decoder(HermesRow)
     try:
         with path.open("rb") as file:
@@ -51,7 +51,7 @@ def _lines(path: Path) -> Iterator[Told]:
                     continue
                 try:
                     row = (full if kind.decode(line).harness is None else hermes).decode(line)
-                    yield row.told()
+                    yield to_record(row.told())
                 except (msgspec.DecodeError, ValueError) as error:
                     raise InputError(
                         f"{path}, line {number}: no row of a run, nor of the published release ({error}); "

@@ -1,0 +1,151 @@
+"""`finskillbench report`: runs finished or not, several of them, every format, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.oracles.report.rows import Shape, table
+
+from finskillbench import cli
+from finskillbench.reports.read import RunRows, joined
+from finskillbench.runs.store.rows import SCHEMA
+
+
+def rows(**shape) -> pl.DataFrame:
+    # Rows that no run of ours has written have no digests to be checked.
+    return pl.DataFrame(table(Shape(1, **shape)), schema=dict(SCHEMA), orient="row").drop("digest")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.parquet"
+    rows().write_parquet(path)
+    return path
+
+
+def printed(capsys, *arguments: object) -> str:
+    assert cli.main(["report", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments: object) -> str:
+    assert cli.main(["report", *map(str, arguments)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    return err.splitlines()[-1]
+
+
+def test_tables_are_printed(file: Path, capsys) -> None:
+    text = printed(capsys, file)
+    for title in ("Mean score of each condition over all models", "Mean score by subtask", "How episodes ended"):
+        assert title in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("by", "title"),
+    [
+        ("domain", "Mean score by domain"),
+        ("subtask", "Mean score by subtask"),
+        ("difficulty", "Mean score by difficulty"),
+        ("model", "Mean score by model"),
+        ("condition", "Mean score of each condition over all models"),
+        ("status", "How episodes ended"),
+        ("harness", "Mean score by harness, curated against no_skill"),
+    ],
+)
+def test_tables_are_chosen(file: Path, capsys, by: str, title: str) -> None:
+    assert printed(capsys, file, "--by", by).splitlines()[0] == title
+
+
+def test_every_format_holds_the_same_means(file: Path, capsys, tmp_path: Path) -> None:
+    (found,) = json.loads(printed(capsys, file, "--by", "domain", "--format", "json"))
+    place = [column["name"] for column in found["columns"]].index("mean_curated")
+    means = [row[place] for row in found["rows"]]
+    lines = list(csv.DictReader(io.StringIO(printed(capsys, file, "--by", "domain", "--format", "csv"))))
+    assert [float(line["mean_curated"]) for line in lines] == means
+    shown = [f"{mean:.3f}" for mean in means]
+    for form in ("table", "md", "latex"):
+        text = printed(capsys, file, "--by", "domain", "--format", form)
+        assert all(mean in text for mean in shown)
+    out = tmp_path / "out"
+    assert printed(capsys, file, "--by", "domain", "--format", "latex", "--out", out).split() == [
+        str(out / "domains.tex")
+    ]
+    assert (out / "domains.tex").read_text() == printed(capsys, file, "--by", "domain", "--format", "latex")
+
+
+def test_latex_has_the_rules_of_booktabs_and_minus_signs(file: Path, capsys) -> None:
+    text = printed(capsys, file, "--by", "difficulty", "--format", "latex")
+    head = text.split("\\\\", 1)[0]
+    aligned = head.split("\\begin{tabular}{")[1].split("}")[0]
+    for line in text.splitlines():
+        if line.endswith("\\\\"):
+            assert line.replace("\\&", "").count("&") == len(aligned) - 1
+    for rule in ("toprule", "midrule", "bottomrule", "label{tab:difficulty}"):
+        assert f"\\{rule}" in text
+    assert "no\\_skill" in text
+    assert "_skill" not in text.replace("\\_skill", "")
+
+
+def test_a_model_is_left_out_and_named_and_stands_in_the_first_table(file: Path, capsys) -> None:
+    text = printed(capsys, file, "--exclude", "lab/model-1")
+    first, second = text.split("\n\n")[0], "Mean score of each condition over all models"
+    assert first == f"{second}, with lab/model-1"
+    assert text.count(second) == 2
+    assert "Without lab/model-1." in text
+    assert "is of x; the models are lab/model-0, lab/model-1" in refused(capsys, file, "--exclude", "x")
+
+
+def test_the_papers_values_stand_beside_ours(file: Path, capsys) -> None:
+    text = printed(capsys, file, "--paper", "--by", "condition", "--format", "md")
+    assert "| Mean, paper |" in text
+    assert "+0.162 \\[+0.152, +0.171\\]" in text
+    assert "profile paper" not in refused(capsys, file, "--profile", "x")
+
+
+def test_runs_are_joined_and_a_row_counts_once(tmp_path: Path) -> None:
+    whole = rows()
+    parts = [RunRows(tmp_path / name, part) for name, part in (("a", whole.head(20)), ("b", whole.tail(30)))]
+    both = joined([*parts, RunRows(tmp_path / "c", whole)])
+    assert both.sort("task_id", "model", "condition").equals(whole.sort("task_id", "model", "condition"))
+
+
+def test_an_error_gives_way_to_what_another_run_has(tmp_path: Path) -> None:
+    one = rows(models=1, subtasks=1, tasks=1)
+    failed = one.with_columns(status=pl.lit("error"))
+    for order in ([one, failed], [failed, one]):
+        found = joined([RunRows(tmp_path / str(place), part) for place, part in enumerate(order)])
+        assert "error" not in found["status"].to_list()
+        assert found.height == one.height
+
+
+def test_different_rows_of_one_episode_are_refused(file: Path, capsys, tmp_path: Path) -> None:
+    other = tmp_path / "other.parquet"
+    rows().with_columns(status=pl.lit("invalid_submission")).write_parquet(other)
+    told = refused(capsys, file, other)
+    assert "different rows of" in told
+    assert "report one of the two" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--by", "x"], "--by 'x' is unknown; choose from: domain, subtask"),
+        (["--format", "x"], "--format 'x' is unknown; choose from: table, md, csv, latex"),
+        (["--profile", "x"], "profile 'x' is unknown; choose from: paper, strict, certified"),
+        (["--out", ""], "--out is empty"),
+    ],
+)
+def test_what_is_none_is_refused(file: Path, capsys, arguments, told) -> None:
+    assert told in refused(capsys, file, *arguments)
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path, capsys) -> None:
+    assert "no run folder" in refused(capsys, tmp_path)
+    assert "no run folder" in refused(capsys, tmp_path / "absent")
