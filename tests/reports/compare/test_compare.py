@@ -110,7 +110,7 @@ def test_models_of_two_runs_and_rows_that_stand_in_both_count_once() -> None:
     (line,) = lines(moved_table(pairs_of(runs, Over("model", "m", "n")), [Cut.HEADLINE]))
     assert line["difference"] == pytest.approx(0.5)
     runs = two([both], [row("r1", 0.3), row("r1", 0.7, model="n")])
-    with pytest.raises(InputError, match="r1 of m under curated stands in two of the runs with different rows"):
+    with pytest.raises(InputError, match="runs/a and runs/b: different rows of r1 under curated"):
         pairs_of(runs, Over("model", "m", "n"))
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import polars as pl
 from scipy.special import bdtrc, stdtr
 
+from finskillbench.analysis.inference.multiplicity import holm
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import EPISODE
 from finskillbench.reports.compare.gates import HEADLINE, Outcome
@@ -49,7 +50,7 @@ def regressions(paired: Paired, margin: float = 0.0) -> list[Rejected]:
     ----------
     margin : how much of a mean score may be lost, 0 or more.
     """
-    return _holm(list(_hypotheses(paired.frame, paired.shown, margin)))
+    return _rejected(list(_hypotheses(paired.frame, paired.shown, margin)))
 
 
 def check_regression(paired: Paired, margin: float = 0.0) -> Outcome:
@@ -62,7 +63,7 @@ def check_regression(paired: Paired, margin: float = 0.0) -> Outcome:
     failed = _failed_in_b(paired)
     if failed.height:
         frame = pl.concat([paired.frame.select(failed.columns), failed])
-        if worst := _holm(list(_hypotheses(frame, paired.shown, margin))):
+        if worst := _rejected(list(_hypotheses(frame, paired.shown, margin))):
             return Outcome(
                 False,
                 f"{failed.height} episodes with a score in A ended in an error in B: with 0 for these, "
@@ -120,14 +121,10 @@ def _p(mean: float, error: float | None, freedom: float | None, signs: tuple[int
     return min(1.0, 2 * float(bdtrc(fell - 1, fell + other, 0.5)))
 
 
-def _holm(asked: list[Hypothesis]) -> list[Rejected]:
-    adjusted, found = 0.0, list[Rejected]()
-    for place, each in enumerate(sorted(asked, key=lambda one: one.p)):
-        adjusted = max(adjusted, min(1.0, (len(asked) - place) * each.p))
-        if adjusted > LEVEL:
-            break
-        found.append(Rejected(each, adjusted, len(asked)))
-    return found
+def _rejected(asked: list[Hypothesis]) -> list[Rejected]:
+    adjusted = zip(asked, holm([each.p for each in asked]), strict=True)
+    found = [Rejected(each, p, len(asked)) for each, p in adjusted if p is not None and p <= LEVEL]
+    return sorted(found, key=lambda each: (each.adjusted, each.hypothesis.mean))
 
 
 def _failed_in_b(paired: Paired) -> pl.DataFrame:

@@ -7,7 +7,7 @@ very thing that is compared (other packages under one name, other code, other ar
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import polars as pl
@@ -16,12 +16,11 @@ from finskillbench.analysis.results import Results, collect, complete, distinct
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
-from finskillbench.reports.read import RunRows
+from finskillbench.reports.read import RunRows, joined
 
 RUN = "run"
 DIMENSIONS = ("model", "harness", "condition")
 """What an episode is told by beside itself; the one that is compared is not among the keys of a pair."""
-_ITEM = ("edition", *DIMENSIONS, "task_id", "run_idx")
 
 
 class Over(NamedTuple):
@@ -88,21 +87,21 @@ def make_sides(
     InputError : there is nothing on a side, or the sides are unlike.
     """
     by_path = {str(run.path): run for run in runs}
-    tables = [complete(run.rows).with_columns(run=pl.lit(str(run.path))) for run in runs]
+    runs = [replace(run, rows=complete(run.rows).with_columns(run=pl.lit(str(run.path)))) for run in runs]
     if over is None:
         if len(runs) != 2 or len({run.path.resolve() for run in runs}) != 2:
             raise InputError("compare takes two runs; to compare within one, say over what: --over model A B")
-        a, b = (_chosen(table, choice) for table in _one_name_for_both(tables))
+        a, b = (_chosen(table, choice) for table in _one_name_for_both([run.rows for run in runs]))
         names = (str(runs[0].path), str(runs[1].path))
     else:
-        a, b = _split(_chosen(_labelled(_together(tables)), choice), over)
+        a, b = _split(_chosen(_labelled(joined(runs)), choice), over)
         names = (over.a, over.b)
     a, b, left_out = _of_common_editions(a, b)
     _refuse_other_scorers(names, a, b)
     side_a, side_b = Side(names[0], collect(a, profile)), Side(names[1], collect(b, profile))
     _refuse_other_profiles(side_a, side_b)
     what = RUN if over is None else over.what
-    notes = (*left_out, *_notes(what, side_a, side_b), *_other_words(runs))
+    notes = (*left_out, *_notes(what, side_a, side_b), *_of_runs(runs))
     return Sides(what, side_a, side_b, by_path, notes)
 
 
@@ -116,21 +115,6 @@ def _chosen(rows: pl.DataFrame, choice: Choice) -> pl.DataFrame:
             rows = rows.filter(pl.col(column).is_in(list(wanted)))
     if rows.is_empty():
         raise InputError("nothing is left of what was chosen; choose less narrowly")
-    return rows
-
-
-def _together(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The rows of all runs; one that stands in several is taken once."""
-    rows = pl.concat(tables, how="diagonal_relaxed")
-    same = [*_ITEM, "arguments"]
-    rows = rows.unique([*same, "status", "scores"], keep="first", maintain_order=True)
-    twice = rows.filter(pl.struct(same).is_duplicated())
-    if twice.height:
-        first = twice.row(0, named=True)
-        raise InputError(
-            f"{first['task_id']} of {first['model']} under {first['condition']} stands in two of the runs with "
-            "different rows; compare the runs themselves, or name one of them"
-        )
     return rows
 
 
@@ -250,9 +234,13 @@ def _other_mounts(over: str, a: pl.DataFrame, b: pl.DataFrame) -> Iterator[str]:
             yield f"Under {condition} the sides mounted other packages: {told}."
 
 
-def _other_words(runs: Sequence[RunRows]) -> list[str]:
+def _of_runs(runs: Sequence[RunRows]) -> Iterator[str]:
+    for run in runs:
+        if run.missing:
+            yield f"{run.path} is not finished: {run.missing} episodes have no row yet."
     digests = {run.record.prompts_digest for run in runs if run.record is not None}
-    return ["The runs were asked in other words (their prompts differ)."] if len(digests) > 1 else []
+    if len(digests) > 1:
+        yield "The runs were asked in other words (their prompts differ)."
 
 
 def _of_model(rows: pl.DataFrame, model: str, column: str) -> list[str]:
