@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -69,6 +69,24 @@ def read_runs(paths: Sequence[Path]) -> list[RunRows]:
     if not paths:
         raise InputError("no run was named; name run folders or files of rows")
     return [read_run(path) for path in {path.resolve(): path for path in paths}.values()]
+
+
+def only(run: RunRows, models: Collection[str] = (), conditions: Collection[str] = ()) -> RunRows:
+    """The rows of some models and conditions of a run; none named takes all.
+
+    Raises
+    ------
+    InputError : it has no such model or condition, or nothing is left.
+    """
+    rows = run.rows
+    for column, wanted in (("model", models), ("condition", conditions)):
+        there = rows[column].unique(maintain_order=True).to_list()
+        if unknown := [name for name in wanted if name not in there]:
+            raise InputError(f"{run.path}: has no {column} {unknown[0]!r}; it holds {', '.join(there) or 'nothing'}")
+        rows = rows.filter(pl.col(column).is_in(list(wanted))) if wanted else rows
+    if rows.is_empty():
+        raise InputError(f"{run.path}: no episode has finished; resume the run")
+    return replace(run, rows=rows)
 
 
 def joined(runs: Sequence[RunRows]) -> pl.DataFrame:

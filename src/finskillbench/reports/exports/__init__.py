@@ -1,0 +1,1 @@
+"""Rows for other programs: flat files, and the trackers MLflow and Weights & Biases."""
