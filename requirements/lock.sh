@@ -1,8 +1,8 @@
 #!/bin/sh
 # Usage: requirements/lock.sh [--upgrade]
-# Compiles dev.txt, then run.txt, llm.txt and mcp.txt (run.txt with hosted models, or with agents that speak MCP) under its
-# versions, so that all name one version of everything; and hermes.txt by itself, for the environment that the Hermes Agent
-# has of its own. The files hold pins and hashes for every platform and no address of where they came from.
+# Compiles dev.txt, then run.txt and a file for each extra (run.txt with hosted models, with agents that speak MCP, or with
+# a tracker) under its versions, so that all name one version of everything; and hermes.txt by itself, for the environment
+# that the Hermes Agent has of its own. The files hold pins and hashes for every platform and no address of where they came from.
 set -eu
 PATH=$PATH:.venv/bin
 command -v uv >/dev/null || { echo "error: make lock needs uv; install it with .venv/bin/python -m pip install uv" >&2; exit 1; }
@@ -12,9 +12,9 @@ compile() {
         --no-emit-index-url --custom-compile-command "make lock" "$@" >/dev/null
 }
 
-compile "$@" pyproject.toml requirements/build.in requirements/dev.in --extra llm --extra mcp \
+compile "$@" pyproject.toml requirements/build.in requirements/dev.in --extra llm --extra mcp --extra mlflow --extra wandb \
     --output-file requirements/dev.txt
-for which in run llm mcp; do
+for which in run llm mcp mlflow wandb; do
     [ $which = run ] && extra="" || extra="--extra $which"
     # shellcheck disable=SC2086
     compile "$@" pyproject.toml requirements/build.in $extra --constraint requirements/dev.txt \

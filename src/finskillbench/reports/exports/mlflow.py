@@ -42,7 +42,9 @@ def export_mlflow(
     InputError : MLflow is not installed, or the folder cannot be made.
     """
     if find_spec("mlflow") is None:
-        raise InputError("MLflow is not installed; run: pip install 'finskillbench[mlflow]'")
+        raise InputError(
+            "MLflow is not installed; run: pip install 'finskillbench[mlflow]' (in a checkout: make mlflow)"
+        )
     refuse_inside_edition(out)
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # read on import
     results = collect(run.rows, profile)

@@ -36,7 +36,9 @@ def export_wandb(
     InputError : Weights & Biases is not installed, or the folder cannot be made.
     """
     if find_spec("wandb") is None:
-        raise InputError("Weights & Biases is not installed; run: pip install 'finskillbench[wandb]'")
+        raise InputError(
+            "Weights & Biases is not installed; run: pip install 'finskillbench[wandb]' (in a checkout: make wandb)"
+        )
     refuse_inside_edition(out)
     arms = arms_of(run, collect(run.rows, profile))
     make_folder(out)
