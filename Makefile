@@ -25,8 +25,8 @@ help: ## Show this list
 	@echo "FinSkillBench: make run, make test, or one of"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
-run: $(RUN_STAMP) ## Build the default edition if it is missing, run the baselines on it, print the table (ARGS="--limit 2")
-	@$(VENV)/bin/finskillbench run $(ARGS)
+run: $(RUN_STAMP) ## Build the default edition if it is missing, run the baselines on it, print the table, write the page (ARGS="--limit 2")
+	@$(VENV)/bin/finskillbench run --page $(ARGS)
 
 llm: $(LLM_STAMP) ## Set up .venv for hosted models
 

@@ -47,6 +47,13 @@ def test_a_table_its_files_and_the_same_command_again(edition: Path, capsys: pyt
     assert second.split("Episodes:")[0] == first.split("Episodes:")[0]
 
 
+def test_its_page_is_written_on_request_and_told(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("font_lato")
+    assert cli.main(["run", "--edition", str(edition), *NOP, "--out", "mine", "--page"]) == 0
+    assert "Page:         mine/report/index.html\n" in capsys.readouterr().out
+    assert Path("mine/report/index.html").is_file()
+
+
 def test_a_condition_may_have_its_own_limit(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     which = ["--model", "baseline/nop", "--condition", "no_skill", "--condition", "placebo", "--out", "mine"]
     arguments = ["run", "--edition", str(edition), *which, "--limit-for", "no_skill=1"]

@@ -146,6 +146,14 @@ def test_what_is_none_is_refused(file: Path, capsys, arguments, told) -> None:
     assert told in refused(capsys, file, *arguments)
 
 
+def test_a_page_is_written(file: Path, capsys, tmp_path: Path) -> None:
+    pytest.importorskip("font_lato")
+    out = tmp_path / "page"
+    assert printed(capsys, file, "--format", "html", "--out", out).strip() == str(out / "index.html")
+    assert "needs --out DIR" in refused(capsys, file, "--format", "html")
+    assert "leave --by and --paper out" in refused(capsys, file, "--format", "html", "--by", "model", "--out", out)
+
+
 def test_what_is_no_run_is_refused(tmp_path: Path, capsys) -> None:
     assert "no run folder" in refused(capsys, tmp_path)
     assert "no run folder" in refused(capsys, tmp_path / "absent")

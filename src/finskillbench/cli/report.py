@@ -11,17 +11,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from finskillbench.cli.display import console
+from finskillbench.cli.display.results import PAGE
 
 if TYPE_CHECKING:
+    from finskillbench.reports.formats import Format
     from finskillbench.reports.read import RunRows
+    from finskillbench.reports.report import Report
+    from finskillbench.reports.tables.base import Table
 
 EXAMPLE = """\b
 Examples:
   finskillbench report runs/mine
   finskillbench report runs/a runs/b --by model --exclude openai/gpt-4o
   finskillbench report runs/mine --format latex --out tables
+  finskillbench report runs/mine --format html
   finskillbench report results_all.jsonl --paper"""
-FORMATS = "table, md, csv, latex or json"
+PAGE_FORMAT = "html"
 
 
 def report(
@@ -32,10 +37,14 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            parser=console.out_path, metavar="DIR", help="Folder for a file of each table. Default: print them."
+            parser=console.out_path,
+            metavar="DIR",
+            help="Folder for a file of each table, or for the page. Default: print them; RUN/report for the page.",
         ),
     ] = None,
-    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"{FORMATS}.")] = "table",
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="table, md, csv, latex, json, or html: a page.")
+    ] = "table",
     by: Annotated[
         str | None,
         typer.Option(
@@ -59,30 +68,54 @@ def report(
     A run need not be finished. docs/reports.md says how to read each table.
     """
     from finskillbench.errors import InputError
-    from finskillbench.reports.formats import Format, render, write_tables
+    from finskillbench.reports.formats import Format
     from finskillbench.reports.read import joined, read_runs
     from finskillbench.reports.report import By
     from finskillbench.reports.report import report as make_report
 
-    if form not in {*Format}:
-        raise InputError(f"--format {form!r} is unknown; choose from: {', '.join(Format)}")
+    if form not in {PAGE_FORMAT, *Format}:
+        raise InputError(f"--format {form!r} is unknown; choose from: {', '.join(Format)}, {PAGE_FORMAT}")
     if by is not None and by not in {*By}:
         raise InputError(f"--by {by!r} is unknown; choose from: {', '.join(By)}")
+    if form == PAGE_FORMAT and (by is not None or paper):
+        raise InputError(f"--format {PAGE_FORMAT} is one page of everything; leave --by and --paper out")
     with console.Progress() as progress:
         progress("Reading the rows")
         read = read_runs(runs)
         rows = joined(read)
         progress("Making the tables")
-        tables = make_report(rows, profile, exclude or (), paper=paper).tables(None if by is None else By(by))
+        found = make_report(rows, profile, exclude or (), paper=paper)
+        index = _write_page(found, read, out) if form == PAGE_FORMAT else None
     for line in _unfinished(read):
         typer.echo(line, err=True)
+    if index is not None:
+        typer.echo(index)
+    else:
+        _tell(found.tables(None if by is None else By(by)), Format(form), out)
+
+
+def _write_page(found: Report, runs: list[RunRows], out: Path | None) -> Path:
+    from finskillbench.errors import InputError
+    from finskillbench.reports.page import write_page
+
+    if out is None and (len(runs) > 1 or runs[0].record is None):
+        raise InputError(
+            f"--format {PAGE_FORMAT} needs --out DIR, a folder for the page; only a run folder has its own"
+        )
+    return write_page(found.results, out or runs[0].path / PAGE, runs).index
+
+
+def _tell(tables: list[Table], form: Format, out: Path | None) -> None:
+    """Print the tables, or write a file of each."""
+    from finskillbench.reports.formats import render, write_tables
+
     if out is not None:
-        for path in write_tables(tables, Format(form), out):
+        for path in write_tables(tables, form, out):
             typer.echo(path)
         return
     width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
     try:
-        typer.echo(render(tables, Format(form), width), nl=False)
+        typer.echo(render(tables, form, width), nl=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

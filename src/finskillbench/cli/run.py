@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from finskillbench.cli.display.console import Progress
 from finskillbench.cli.display.results import print_result
@@ -20,13 +23,20 @@ Examples:
   finskillbench run --model openai/gpt-4o --condition no_skill --condition curated --max-cost 25"""
 
 
-def run(options: RunOptions) -> None:
+@dataclass(kw_only=True)
+class PlayOptions(RunOptions):
+    """The options of a run that is played, and not only planned."""
+
+    page: Annotated[bool, typer.Option("--page", help="Write the page of the run too, into its folder report.")] = False
+
+
+def run(options: PlayOptions) -> None:
     """Run models under conditions on an edition and print the table; the same command again resumes.
 
     Ctrl-C lets the episodes in flight finish, a second one drops them. Exit code 1 if an episode ended in an error, was
     dropped or was not run: the same command runs it again.
     """
-    print_result(*perform(options))
+    print_result(*perform(options), page=options.page)
 
 
 def perform(options: RunOptions) -> tuple[RunResult, Edition]:

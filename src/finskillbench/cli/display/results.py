@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from finskillbench.cli.display.console import Progress
+
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
+    from finskillbench.reports.report import Report
     from finskillbench.runs.execute.run import RunResult
 
 INTERRUPTED = 130
+PAGE = "report"
+"""Folder of the page of a run, in the run's own."""
 
 
-def print_result(result: RunResult, edition: Edition) -> None:
-    """Print the short table of a run, then its end."""
+def print_result(result: RunResult, edition: Edition, *, page: bool = False) -> None:
+    """Print the short table of a run, with `page` where its page is, which is written first, then its end."""
     from finskillbench.reports.report import report
 
     if result.rows.height:
-        typer.echo(report(result.rows))
+        found = report(result.rows)
+        typer.echo(found)
+        if page:
+            typer.echo(f"Page:         {_write_page(result, found)}")
     print_end(result, edition)
+
+
+def _write_page(result: RunResult, found: Report) -> Path:
+    from finskillbench.reports.page import write_page
+    from finskillbench.reports.read import RunRows
+    from finskillbench.runs.store.record import read_record
+
+    with Progress() as progress:
+        progress("Writing the page")
+        run = RunRows(result.folder, result.rows, read_record(result.folder))
+        return write_page(found.results, result.folder / PAGE, [run]).index
 
 
 def print_end(result: RunResult, edition: Edition) -> None:
