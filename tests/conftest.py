@@ -19,14 +19,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
+from tests.sampling import examples
 
 if TYPE_CHECKING:
     from finskillbench.domains.risk.objects.construct import RiskObjects
     from finskillbench.edition import Edition
     from finskillbench.edition.validation import ValidationReport
 
-settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
-settings.load_profile("untimed")
+# A busy machine is no fault: no deadline.
+settings.register_profile("ours", deadline=None, max_examples=examples(settings.default.max_examples))
+settings.load_profile("ours")
 
 T = TypeVar("T")
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"

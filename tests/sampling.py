@@ -20,3 +20,11 @@ thorough = pytest.mark.skipif(
 def sampled(items: Iterable[T], one_in: int) -> list[T]:
     """Every so-manieth item, the first among them; all of them in a thorough run."""
     return list(items)[:: 1 if THOROUGH else one_in]
+
+
+def examples(count: int) -> int:
+    """How many examples Hypothesis draws: a quarter of them, ten at the least; all of them in a thorough run.
+
+    They are other ones in every run.
+    """
+    return count if THOROUGH else min(count, max(10, count // 4))

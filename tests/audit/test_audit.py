@@ -237,6 +237,7 @@ def test_an_unknown_check_is_refused(audited: Audited) -> None:
         audited(toy.tasks(), "astrology")
 
 
+@pytest.mark.slow
 def test_many_episodes_are_shared_out_to_processes(audited: Audited) -> None:
     """Other processes load the registry anew, so that the toy is none of theirs: every episode is a finding."""
     report = audited(toy.tasks(130), "solvable")

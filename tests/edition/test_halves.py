@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.sampling import THOROUGH
 
 from finskillbench import cli
+from finskillbench.domains import risk
 from finskillbench.edition import Edition, build_edition, load_edition
 from finskillbench.edition.build import refuse_small
 from finskillbench.edition.publish import export_public
@@ -40,6 +42,7 @@ def filings_only(collection: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return build_edition(source="raw-dir", raw_dir=raw, seed=1, out=raw.parent / "edition")
 
 
+@pytest.mark.slow
 def test_filings_alone_are_an_edition_of_fundamental_analysis(filings_only: Edition) -> None:
     manifest = filings_only.manifest
     assert set(manifest["counts"]) == FUNDAMENTAL
@@ -54,6 +57,7 @@ def test_filings_alone_are_an_edition_of_fundamental_analysis(filings_only: Edit
     assert panels.universe == tuple(manifest["universe"])
 
 
+@pytest.mark.slow
 def test_they_are_validated_and_handed_out(filings_only: Edition, tmp_path: Path) -> None:
     report = validate_edition(filings_only)
     assert report.passed
@@ -62,6 +66,7 @@ def test_they_are_validated_and_handed_out(filings_only: Edition, tmp_path: Path
     assert not export_public(filings_only, tmp_path / "public").has_truth
 
 
+@pytest.mark.slow
 def test_they_are_described_and_run(filings_only: Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["data", "info", str(filings_only.path)]) == 0
     assert "Universe:  3 names\nDates:     none\n" in capsys.readouterr().out
@@ -71,6 +76,7 @@ def test_they_are_described_and_run(filings_only: Edition, tmp_path: Path, capsy
     assert cli.main(["handout", str(filings_only.path), str(tmp_path / "tasks"), "--limit", "1"]) == 0
 
 
+@pytest.mark.slow
 def test_names_are_not_chosen_without_prices(filings_only: Edition, tmp_path: Path) -> None:
     raw = filings_only.path.parent / "raw"
     with pytest.raises(InputError, match="has no folder prices to choose names by"):
@@ -89,7 +95,13 @@ def test_a_universe_that_is_too_small_is_refused_with_its_size(collection: Path)
 
 
 @pytest.mark.slow
-def test_prices_alone_are_an_edition_of_the_market(collection: Path, tmp_path: Path) -> None:
+def test_prices_alone_are_an_edition_of_the_market(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With few cures to choose from, unless the run is thorough: which there are is nothing that filings decide."""
+    if not THOROUGH:
+        settings = {**risk.risk_settings(), "remediation_pairs": 40}
+        monkeypatch.setattr(risk, "risk_settings", lambda: settings)
     raw = shutil.copytree(
         collection, tmp_path / "raw", ignore=shutil.ignore_patterns("companyfacts", "submissions", "xbrl")
     )

@@ -103,6 +103,7 @@ def test_four_files_differ_and_no_other(tree: Path) -> None:
     assert differing == EDITS
 
 
+@pytest.mark.slow
 def test_the_registry_of_the_tree_has_it(tree: Path) -> None:
     code = "import finskillbench as f; from finskillbench.domains import domain_of as d; "
     code += f"print(f.__file__, d({NAME!r}).name, [one.name for one in d({NAME!r}).subtasks][-1])"

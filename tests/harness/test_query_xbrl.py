@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench.edition.load import PublicFilings
 from finskillbench.episode import Episode
@@ -159,7 +160,7 @@ _TEXTS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     arguments=st.fixed_dictionaries(
         {"ticker": st.sampled_from(["ACME", "beta", "X"])},

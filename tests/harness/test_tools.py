@@ -9,6 +9,7 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench import domains
 from finskillbench.errors import InputError
@@ -215,7 +216,7 @@ NAMES = (
 PARAMETERS = ("answer", "skill_name", "field", "ticker", "script_path", "input_data", "inject_task_fields", "content")
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(NAMES) | st.text(),
     arguments=st.text() | JSON | st.dictionaries(st.sampled_from(PARAMETERS), JSON),

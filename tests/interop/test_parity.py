@@ -12,6 +12,7 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog, read_eval_log
 from tests.harness.programs.faulty import Faulty
 from tests.interop.reading import members, numbers, written_numbers
+from tests.sampling import THOROUGH
 
 from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
@@ -22,7 +23,7 @@ from finskillbench.runs.execute.run import RunResult, run
 
 MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop", Faulty.name)
 CONDITIONS = ("no_skill", "curated")
-LIMIT = 2
+LIMIT = 2 if THOROUGH else 1
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench.episode import Profile, Submission, Truth
 from finskillbench.runs.verdicts import judge
@@ -37,7 +38,7 @@ SUBTASKS = {
 PROFILES = (Profile.PAPER, Profile.STRICT)
 # Seeds, not hypothesis' own draws: a tree of some hundred choices is drawn a hundred times faster.
 SEEDS = st.integers(0, 2**48)
-QUICK = settings(max_examples=300)
+QUICK = settings(max_examples=examples(300))
 
 
 def _agree(sub_task: str, submitted: str | None, expected: dict, verification: dict, ended: str = "submitted") -> None:

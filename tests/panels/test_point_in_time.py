@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from tests.sampling import examples
 
 from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
@@ -103,7 +104,7 @@ def _as_tables(panels: Panels) -> dict[str, pl.DataFrame]:
     }
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(offset=st.integers(0, 330))
 def test_cutting_off_the_future_changes_nothing(
     lab: SimpleNamespace, holed: MarketData, whole: Panels, offset: int

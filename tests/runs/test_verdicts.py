@@ -9,6 +9,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 from tests.scoring.examples import EXPECTED, truth, unproved
 from tests.scoring.strategies import HOSTILE_TEXTS
 
@@ -66,7 +67,7 @@ def test_every_hostile_text_is_invalid(text: str) -> None:
     assert len(orjson.dumps(verdict.details)) < 500
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(text=st.text(alphabet='{}[]",:weights0123456789eE.-+ \n\ud800é'), name=st.sampled_from(NAMES))
 def test_any_text_gets_a_verdict(text: str, name: str) -> None:
     verdict = verdicts.judge(Submission("t1", text), truth(name), {})

@@ -115,6 +115,7 @@ def test_a_server_killed_while_idle_is_replaced(write: Write) -> None:
     assert gone(second)
 
 
+@pytest.mark.slow
 def test_a_call_is_blamed_when_the_server_dies_twice_under_it(write: Write) -> None:
     who, slow = write(WHO, "who.py"), write(SLOW)
 
@@ -137,6 +138,7 @@ def test_a_call_is_blamed_when_the_server_dies_twice_under_it(write: Write) -> N
     assert "took the script runner's own process down" in (twice.error or "")
 
 
+@pytest.mark.slow
 def test_calls_beside_a_dying_server_are_run_again_alone(write: Write) -> None:
     who, slow = write(WHO, "who.py"), write(SLOW)
 
@@ -210,6 +212,7 @@ def test_closing_answers_what_still_runs(write: Write) -> None:
     assert {result.error for result in asyncio.run(story())} == {"the script runner was closed"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [False, True], ids=["socket closed", "socket held by another process"])
 def test_a_killed_owner_leaves_no_process_behind(held: bool, write: Write) -> None:
     owner = write(

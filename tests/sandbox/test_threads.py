@@ -21,6 +21,7 @@ def test_a_preload_that_starts_threads_is_refused(tmp_path: Path, monkeypatch: p
         ScriptRunner(preload=("threaded",)).__enter__()
 
 
+@pytest.mark.slow
 def test_where_threads_are_allowed_one_that_sleeps_may_be_preloaded_and_one_that_works_not(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

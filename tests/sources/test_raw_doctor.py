@@ -54,6 +54,7 @@ def _bytes(text: str, rng: random.Random) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [_json, _csv, _bytes], ids=["json", "csv", "bytes"])
 def test_no_damage_ends_it(damaged: Callable[[str, random.Random], bytes], tmp_path: Path) -> None:
     """Two files damaged at a time; that the files are found wrong at all is asked of the whole."""

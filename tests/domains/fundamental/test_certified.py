@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 from tests.scoring.strategies import hostile_answers, wrong_types
 
 from finskillbench.domains import by_name
@@ -129,14 +130,14 @@ def test_six_decimals_are_enough(sub_task: str) -> None:
 
 
 @pytest.mark.parametrize("sub_task", TRUTHS)
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_any_object_gets_a_score_in_range(sub_task: str, data: st.DataObject) -> None:
     judged(sub_task, data.draw(hostile_answers(TRUTHS[sub_task])))
 
 
 @pytest.mark.parametrize("sub_task", TRUTHS)
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_wrong_types_earn_nothing(sub_task: str, data: st.DataObject) -> None:
     assert judged(sub_task, {key: data.draw(wrong_types(value)) for key, value in TRUTHS[sub_task].items()}) == 0.0

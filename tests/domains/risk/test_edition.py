@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 from tests.scoring.strategies import hostile_answers
 
 from finskillbench.domains import by_name
@@ -271,7 +272,7 @@ def test_difficulty_follows_from_what_the_input_shows(cases: Any) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(data=st.data())

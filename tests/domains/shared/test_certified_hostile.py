@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.domains.portfolio.attacks import ATTACKS
+from tests.sampling import examples
 from tests.scoring.strategies import hostile_answers, wrong_types
 
 from finskillbench.domains import by_name
@@ -19,7 +20,7 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Profile, Score, Truth
 
 SUB_TASKS = tuple(ATTACKS)
-HEAVY = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+HEAVY = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 Case = tuple[Truth, dict[str, Any]]
 
 

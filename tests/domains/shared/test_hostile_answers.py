@@ -7,7 +7,7 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.sampling import THOROUGH
+from tests.sampling import examples
 from tests.scoring.examples import EXPECTED, judged, unproved
 from tests.scoring.strategies import ANY_VALUE, hostile_answers, wrong_types
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 NAMES = [subtask.name for subtask in subtasks()]
 HEAVY = settings(
-    max_examples=80 if THOROUGH else 30,
+    max_examples=examples(80),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 JUDGED = [(name, profile) for name in NAMES for profile in unproved(name)]

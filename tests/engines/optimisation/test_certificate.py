@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import HARD, MEDIUM, TIERS, case, random_portfolios
+from tests.sampling import examples
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certificate import project, prove_infeasible, prove_optimal
@@ -26,7 +27,7 @@ def _solved(problem: PortfolioProblem) -> tuple[Formulation, Floats, Floats]:
     return formulation, solution.x, solution.z
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 10_000), st.sampled_from(OBJECTIVES), st.sampled_from(TIER_NAMES))
 def test_no_portfolio_that_keeps_the_limits_beats_the_bound(seed: int, objective: Objective, tier: str) -> None:
     problem = case(30, seed, objective, TIERS[tier])
@@ -39,7 +40,7 @@ def test_no_portfolio_that_keeps_the_limits_beats_the_bound(seed: int, objective
     assert min(problem.value(weights) for weights in others) >= bound
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 10_000), st.sampled_from(OBJECTIVES), st.floats(1e-6, 10.0))
 def test_the_bound_holds_whatever_the_multipliers(seed: int, objective: Objective, size: float) -> None:
     """Weak duality: a spoiled pair (x, z) may only loosen the bound, never lift it over a real portfolio's value."""
@@ -139,7 +140,7 @@ def test_a_spoiled_proof_of_optimality_fails(objective: Objective, how: str) -> 
     assert spoiled.gap > ACCEPTED_GAP or spoiled.violation > 1e-9
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 10_000), st.sampled_from(TIER_NAMES), st.floats(0.0, 1.0), st.booleans())
 def test_no_ray_refutes_a_problem_that_has_a_portfolio(seed: int, tier: str, mix: float, sparse: bool) -> None:
     """Rays of every kind: random, projected, mixed with true multipliers."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import TIERS, Oracle, case, random_portfolios
+from tests.sampling import examples
 
 from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.optimisation.uniqueness import Uniqueness
@@ -96,7 +97,7 @@ def test_identical_names_share_freely_in_minimum_turnover() -> None:
     assert violations(problem, witness, 1e-9) == []
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 10_000), st.sampled_from(list(Objective)), st.sampled_from(list(TIERS)))
 def test_the_modulus_bounds_every_portfolio(seed: int, objective: Objective, tier: str) -> None:
     """f(w) >= f* + (m/2)||w − w*||², for portfolios far and near."""

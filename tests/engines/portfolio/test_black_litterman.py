@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import Oracle, case
+from tests.sampling import examples
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.portfolio.black_litterman import View, optimal_weights, pick_matrix, posterior
@@ -70,7 +71,7 @@ def _random(seed: int, views: int) -> tuple[RiskModel, Floats, Floats, Floats, F
     return problem.risk, problem.benchmark, picks, rng.normal(0.05, 0.05, views), rng.uniform(0.05, 0.95, views)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 10_000), st.integers(1, 6))
 def test_both_forms_of_the_posterior_agree(seed: int, views: int) -> None:
     """[(τΣ)^-1 + P'Ω^-1P]^-1 [(τΣ)^-1 π + P'Ω^-1 Q], the form of the paper, and its covariance."""
@@ -86,7 +87,7 @@ def test_both_forms_of_the_posterior_agree(seed: int, views: int) -> None:
     np.testing.assert_allclose(result.standard_deviation, np.sqrt(np.diag(covariance)), rtol=1e-8)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 10_000))
 def test_factor_form_and_dense_form_agree(seed: int) -> None:
     _, market, picks, expected, confidence = _random(seed, 3)
@@ -148,7 +149,7 @@ def test_weights_equal_the_independent_solver() -> None:
     assert result.uniqueness.outcome.proved
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 10_000))
 def test_order_of_names_and_of_views_does_not_matter(seed: int) -> None:
     risk, market, picks, expected, confidence = _random(seed, 4)

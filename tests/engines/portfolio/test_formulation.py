@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import HARD, case
+from tests.sampling import examples
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certificate import project
@@ -53,7 +54,7 @@ def _problem(seed: int, objective: Objective, factor_form: bool) -> PortfolioPro
     return case(12, seed, objective, LIMITS, risk=risk if factor_form else RiskModel.from_matrix(risk.matrix))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.integers(0, 10_000), st.floats(0, 1.5), st.booleans(), st.sampled_from(list(Objective)))
 def test_rows_and_measures_agree_on_what_is_kept(
     seed: int, size: float, factor_form: bool, objective: Objective
@@ -70,7 +71,7 @@ def test_rows_and_measures_agree_on_what_is_kept(
         assert (_excess(formulation, point) > 1e-10) == (worst > 0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 10_000), st.floats(-0.3, 0.3), st.booleans(), st.sampled_from(list(Objective)))
 def test_a_cap_on_the_objective_is_a_cap_on_its_value(
     seed: int, margin: float, factor_form: bool, objective: Objective

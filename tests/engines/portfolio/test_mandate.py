@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench.engines.portfolio.black_litterman import pick_matrix
 from finskillbench.engines.portfolio.mandate import problem_from, views_from
@@ -114,7 +115,7 @@ def test_a_complete_task_is_read() -> None:
     _read(_task())
 
 
-@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(600), suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(_paths(_task())), JSON)
 @example(("objective",), ["max_sharpe"])
 @example(("risk_aversion",), -1.0)
@@ -137,14 +138,14 @@ def test_any_value_in_any_field_is_read_or_refused(path: tuple[Any, ...], value:
     assert "\n" not in _refusal(task)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.tuples(st.sampled_from(sorted(_task())), JSON), min_size=2, max_size=4))
 def test_several_wrong_fields_are_refused_as_well(changes: list[tuple[str, Any]]) -> None:
     task = _task() | dict(changes)
     assert "\n" not in _refusal(task)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(JSON)
 def test_a_task_that_is_no_object_is_refused(task: Any) -> None:
     with pytest.raises(InputError):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import EASY, FACTORS, MEDIUM, SECTORS, TIERS, Oracle, case
+from tests.sampling import examples
 
 from finskillbench.engines.optimisation import certified as module
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
@@ -185,7 +186,7 @@ def test_a_change_of_unit_does_not_matter(seed: int, scale: float, objective: Ob
     assert second.value == pytest.approx(scale * first.value, rel=1e-8)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.integers(0, 10_000),
     st.sampled_from(OBJECTIVES),
@@ -210,7 +211,7 @@ def test_relaxing_a_limit_never_worsens_the_optimum(seed: int, objective: Object
     assert optimise(relaxed).value <= tight.value + 1e-11
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 10_000), st.sampled_from(OBJECTIVES), st.sampled_from(list(TIERS)))
 def test_optima_keep_every_limit_and_sit_on_their_caps(seed: int, objective: Objective, tier: str) -> None:
     problem = case(30, seed, objective, TIERS[tier])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import SECTORS, Oracle, case
+from tests.sampling import examples
 
 from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION, UndecidedError
 from finskillbench.engines.portfolio.measures import turnover, violations
@@ -32,7 +33,7 @@ def test_equals_the_independent_solver_in_both_stages(objective: Objective, seed
     assert result.least_trading.uniqueness.outcome.proved
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 10_000), st.sampled_from(OBJECTIVES))
 @example(3204, Objective.MAX_RETURN)  # whose second stage is left as the interior point has it
 def test_trades_are_fewer_and_the_objective_is_kept(seed: int, objective: Objective) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import books, mandate_json, market, scenario_json
+from tests.sampling import examples
 
 from finskillbench.arrays import FACTORS
 from finskillbench.engines.risk.batch import Batch
@@ -38,7 +39,7 @@ _CASES = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(cases=_CASES, data=st.data())
 def test_monitoring_pairs_are_the_same_as_one_by_one(
     cases: list[tuple[Portfolio, Market]], data: st.DataObject
@@ -56,7 +57,7 @@ def test_monitoring_pairs_are_the_same_as_one_by_one(
         assert np.isnan(np.delete(over, mandate.columns)).all()
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(cases=_CASES)
 def test_stress_pairs_are_the_same_as_one_by_one(cases: list[tuple[Portfolio, Market]]) -> None:
     mild = dict.fromkeys(FACTORS, -0.01)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import books, market, permuted, sample
+from tests.sampling import examples
 
 from finskillbench.engines.risk.exposures import (
     CONVENTIONS,
@@ -99,7 +100,7 @@ def test_the_published_concentrated_portfolio() -> None:
     assert published["concentration"]["detail"] == f"HHI={hhi(weights):.4f}, top-5={top(weights, 5):.1%}"
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(book=books(), order=st.permutations(range(12)), scale=st.floats(0.01, 100))
 def test_neither_the_order_of_names_nor_nav_matters(book: Portfolio, order: list[int], scale: float) -> None:
     universe, moved = market(), permuted(market(), np.array(order))
@@ -115,7 +116,7 @@ def test_neither_the_order_of_names_nor_nav_matters(book: Portfolio, order: list
     assert illiquid_share(scaled, deeper) == pytest.approx(illiquid_share(book, universe), abs=1e-12)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(book=books())
 def test_identities(book: Portfolio) -> None:
     universe = market()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import books, mandate_json, market, permuted, sample
+from tests.sampling import examples
 
 from finskillbench.arrays import FACTORS
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
@@ -67,7 +68,7 @@ def _plain(book: Portfolio, mandate: Mandate, universe: Market) -> list[tuple[fl
     return found
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(book=books())
 def test_agrees_with_the_definitions(book: Portfolio) -> None:
     universe = market()
@@ -78,7 +79,7 @@ def test_agrees_with_the_definitions(book: Portfolio) -> None:
     ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(many=st.lists(books(), min_size=1, max_size=6))
 def test_many_portfolios_at_once_are_the_same_as_one_by_one(many: list[Portfolio]) -> None:
     universe = market()
@@ -91,7 +92,7 @@ def test_many_portfolios_at_once_are_the_same_as_one_by_one(many: list[Portfolio
         np.testing.assert_allclose(over, [one.excess for one in single], atol=1e-13)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(book=books(), order=st.permutations(range(12)), nav=st.floats(1e3, 1e12))
 def test_neither_the_order_of_names_nor_nav_matters(book: Portfolio, order: list[int], nav: float) -> None:
     universe, moved = market(), permuted(market(), np.array(order))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import books, market, permuted, scenario_json
+from tests.sampling import examples
 
 from finskillbench.arrays import FACTORS, SECTORS
 from finskillbench.engines.risk.portfolio import Market, Portfolio
@@ -45,7 +46,7 @@ def test_hand_computed() -> None:
     assert result.by_factor == pytest.approx(by_factor | {"sector_sensitivity": -0.034}, abs=1e-15)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(book=books(), scenario=_scenarios())
 def test_both_attributions_add_up(book: Portfolio, scenario: Scenario) -> None:
     result = apply(book, scenario, market())
@@ -56,7 +57,7 @@ def test_both_attributions_add_up(book: Portfolio, scenario: Scenario) -> None:
     assert set(result.by_sector) == held
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(first=books(), second=books(), scenario=_scenarios(), a=st.floats(-2, 2), b=st.floats(-2, 2))
 def test_linear_in_weights(first: Portfolio, second: Portfolio, scenario: Scenario, a: float, b: float) -> None:
     universe = market()
@@ -65,7 +66,7 @@ def test_linear_in_weights(first: Portfolio, second: Portfolio, scenario: Scenar
         np.testing.assert_allclose(part[2], a * part[0] + b * part[1], atol=1e-12)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(book=books(), first=_scenarios(), second=_scenarios(), a=st.floats(-2, 2), b=st.floats(-2, 2))
 def test_linear_in_shocks(book: Portfolio, first: Scenario, second: Scenario, a: float, b: float) -> None:
     mixed = replace(
@@ -80,7 +81,7 @@ def test_linear_in_shocks(book: Portfolio, first: Scenario, second: Scenario, a:
         np.testing.assert_allclose(part[:, 2], a * part[:, 0] + b * part[:, 1], atol=1e-12)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(book=books(), scenario=_scenarios(), order=st.permutations(range(12)), nav=st.floats(1e3, 1e12))
 def test_neither_the_order_of_names_nor_nav_matters(
     book: Portfolio, scenario: Scenario, order: list[int], nav: float
@@ -93,7 +94,7 @@ def test_neither_the_order_of_names_nor_nav_matters(
     assert second.by_factor == pytest.approx(first.by_factor, abs=1e-12)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(many=st.lists(books(), min_size=1, max_size=5), scenarios=st.lists(_scenarios(), min_size=1, max_size=4))
 def test_many_at_once_are_the_same_as_one_by_one(many: list[Portfolio], scenarios: list[Scenario]) -> None:
     universe = market()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.risk.cases import market, task
+from tests.sampling import examples
 
 from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.risk.task import market_from, portfolio_from
@@ -129,7 +130,7 @@ _JUNK: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(data=st.data(), junk=_JUNK)
 def test_nothing_but_input_errors_escapes(data: st.DataObject, junk: Any) -> None:
     empty: Any = {"holdings": [], "cash_weight": 1.0, "trades_this_month": {}}

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.covariance import LedoitWolf as Oracle
+from tests.sampling import examples
 
 from finskillbench.engines.statistics.covariance import Covariance, ledoit_wolf
 from finskillbench.errors import DimensionError, InputError
@@ -43,7 +44,7 @@ def test_thousands_of_names_need_no_square_matrix() -> None:
     assert w @ covariance.times(w) == pytest.approx(np.full(2, 0.5) @ part.matrix() @ np.full(2, 0.5), rel=1e-12)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(seed=st.integers(0, 10**6), factors=st.integers(1, 12), n=st.integers(1, 25))
 def test_fewer_factors_keep_the_variances_and_the_best_of_the_covariances(seed: int, factors: int, n: int) -> None:
     """Against the eigenvectors of the systematic part: no other matrix of that rank comes closer (Eckart-Young)."""
@@ -65,7 +66,7 @@ def test_a_covariance_of_few_factors_is_left_alone() -> None:
     assert covariance.reduced(10) is covariance
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(seed=st.integers(0, 10**6), periods=st.integers(2, 40), n=st.integers(1, 25))
 def test_identities(seed: int, periods: int, n: int) -> None:
     shrinkage, covariance = ledoit_wolf(_returns(seed, periods, n), _names(n))

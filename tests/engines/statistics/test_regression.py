@@ -6,6 +6,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.regression.rolling import RollingOLS
+from tests.sampling import examples
 
 from finskillbench.engines.statistics.regression import rolling_ols
 from finskillbench.errors import DimensionError, InputError
@@ -41,7 +42,7 @@ def test_equals_statsmodels_on_whole_windows() -> None:
     assert (fit.n_obs == 252).all()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=st.integers(0, 10**6), window=st.integers(12, 60), missing=st.floats(0, 0.6))
 def test_equals_lstsq_whatever_is_missing(seed: int, window: int, missing: float) -> None:
     y, x = _data(seed, length=130, m=3, k=2)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.portfolio.cases import HARD, MEDIUM, case
+from tests.sampling import examples
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.portfolio.formulation import Goal
@@ -26,7 +27,7 @@ def _factors(seed: int, k: int, n: int) -> tuple[Floats, Floats]:
     return loadings, rng.uniform(0.02, 0.08, n)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(2, 12))
 def test_arithmetic_equals_the_dense_matrix(seed: int, k: int, n: int) -> None:
     loadings, specific = _factors(seed, k, n)

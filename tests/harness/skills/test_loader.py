@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench.domains import domains
 from finskillbench.errors import InputError, SkillError
@@ -130,7 +131,7 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.one_of(st.text(max_size=40), st.lists(pieces, max_size=8).map("".join)))
 def test_any_text_is_a_listed_script_or_an_error(name: str, package: SkillPackage) -> None:
     listed = {"scripts/build.py", "build.py", "scripts/roll.py", "roll.py"}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
+from tests.sampling import examples
 
 from finskillbench.domains import by_name, subtasks
 from finskillbench.episode import Episode, Prompt
@@ -126,7 +127,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(task_input=st.dictionaries(st.text(max_size=30), JSON, max_size=12), repeat=st.integers(1, 60))
 def test_a_prompt_keeps_to_its_bound_and_to_itself(mounts, package, task_input, repeat) -> None:
     task_input = {name: [value] * repeat for name, value in task_input.items()}

@@ -47,6 +47,7 @@ def played(small_edition: Edition, stub: Callable[..., Path], tmp_path: Path) ->
     return go
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_our_own_loop(small_edition: Edition, stub: Callable[..., Path], tmp_path: Path) -> None:
     conditions = ["no_skill", "curated"]
     ours = run(small_edition, [Reference()], conditions, out=tmp_path / "ours")

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench.errors import InputError
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
@@ -319,7 +320,7 @@ _MEMBERS = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(facts=_ROWS, segments=_MEMBERS, as_of=_DAYS)
 def test_against_a_plain_search_and_never_a_row_filed_later(
     facts: list[dict[str, Any]], segments: list[dict[str, Any]], as_of: date

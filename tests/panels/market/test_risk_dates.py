@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench.errors import InputError, SourceError
 from finskillbench.panels import Panels, build_panels
@@ -155,7 +156,7 @@ def test_values_are_carried_forward_until_they_are_old() -> None:
     assert _only("UNRATE", date(2024, 8, 1)).drop_nulls()["date"][-1] == date(2024, 11, 22)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     series=st.sampled_from(sorted(RELEASES)),
     offsets=st.lists(st.integers(0, 119), min_size=1, unique=True),

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench.errors import RunStoppedError
 from finskillbench.runs.execute.budget import Budget
@@ -13,7 +14,7 @@ calls = st.tuples(st.floats(0.001, 1.0), st.floats(0.0, 1.0), st.floats(0.01, 3.
 """Bound in dollars, the part of it that is really spent, and seconds of latency."""
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     most=st.floats(0.0, 8.0),
     before=st.floats(0.0, 2.0),

@@ -25,6 +25,7 @@ async def programmer(task, tools):
     return {"weights": found["value"], "feasible": False, "minimum_turnover": 0.4}
 
 
+@pytest.mark.slow
 def test_an_agent_programs_where_its_arm_lets_it(edition, tmp_path) -> None:
     result = run(edition, conditions=["no_skill", *CODE], agents=[programmer], limit=3, out=tmp_path / "run")
     right = pl.col("scores").struct.field("paper").mean()
@@ -34,6 +35,7 @@ def test_an_agent_programs_where_its_arm_lets_it(edition, tmp_path) -> None:
     assert [(record.name, record.fate) for record in trace.tool_calls][:2] == [("run_python", "ok")] * 2
 
 
+@pytest.mark.slow
 def test_programs_fare_under_code_as_without_it(edition, tmp_path) -> None:
     models, plain = ["baseline/reference", "baseline/nop"], ["no_skill", "curated"]
     rows = run(edition, models, [*plain, *CODE], limit=3, out=tmp_path / "run").rows

@@ -252,6 +252,7 @@ def test_epochs_repeat_each_episode(edition, oracle, tmp_path) -> None:
     assert keys == [(task, epoch) for epoch, task in itertools.product(range(3), tasks)]
 
 
+@pytest.mark.slow
 def test_a_thousand_episodes_in_flight(memory_edition, episodes_of, oracle, tmp_path) -> None:
     class Waiting(oracle):
         most = now = 0

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Turn, Usage
@@ -53,7 +54,7 @@ def test_a_budget_stops_the_run_and_more_money_finishes_it(edition, paid, tmp_pa
 
 
 @pytest.mark.slow
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     price=st.builds(Price, *[st.floats(0.01, 60.0)] * 4),
     most=st.floats(0.0, 6.0),

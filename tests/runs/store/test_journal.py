@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.runs.examples import ROW, row
+from tests.sampling import examples
 
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
@@ -76,7 +77,7 @@ def test_syncs_come_in_batches_by_number_and_by_time(tmp_path, monkeypatch) -> N
     assert len(synced) == 3
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.floats(0, 1), garbage=st.binary(max_size=20))
 def test_a_torn_tail_is_dropped_and_appending_goes_on(tmp_path, cut: float, garbage: bytes) -> None:
     (tmp_path / JOURNAL).unlink(missing_ok=True)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.domains.risk.judging.cases import CASES, WORDS, judged
+from tests.sampling import examples
 from tests.scoring.strategies import hostile_answers, wrong_types
 
 pytestmark = pytest.mark.slow
@@ -37,7 +38,7 @@ def test_six_decimals_are_enough(sub_task: str) -> None:
 
 
 @pytest.mark.parametrize("sub_task", CASES)
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_any_object_gets_a_score_in_range(sub_task: str, data: st.DataObject) -> None:
     truth, task_input = CASES[sub_task]()
@@ -45,7 +46,7 @@ def test_any_object_gets_a_score_in_range(sub_task: str, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("sub_task", CASES)
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_wrong_types_earn_nothing(sub_task: str, data: st.DataObject) -> None:
     truth, task_input = CASES[sub_task]()
