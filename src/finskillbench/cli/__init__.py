@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 from typer import TyperException
+from typer.main import get_command
 
 from finskillbench.cli import (
     agents,
@@ -90,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     An exception that nobody foresaw keeps its traceback, since it is our bug; that of an error is logged under -vv.
     """
     try:
-        code = app(arguments, prog_name="finskillbench", standalone_mode=False)
+        code = _command()(arguments, prog_name="finskillbench", standalone_mode=False)
     except InternalError as error:
         return _fail(f"{error} (a bug in finskillbench: please report it)")
     except CatalogError as error:
@@ -109,6 +111,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if code == 130:
         print("interrupted; the same command resumes a run", file=sys.stderr)
     return code if isinstance(code, int) else 0
+
+
+@cache
+def _command() -> Callable[..., object]:
+    """The command line as Typer makes it of the functions, once in a process."""
+    return get_command(app)
 
 
 def _fail(*messages: str) -> int:

@@ -55,10 +55,7 @@ def load_package(path: Path) -> SkillPackage:
     if SKILL_FILE not in files:
         raise SkillError(f"{path}: no {SKILL_FILE} in it (exactly so written); a skill package needs one")
     text = _text(SKILL_FILE, files[SKILL_FILE], root)
-    try:
-        properties = skills_ref.read_properties(root)
-    except (skills_ref.SkillError, UnicodeError, AttributeError) as error:
-        raise SkillError(f"{root / SKILL_FILE}: {' '.join(str(error).split())}") from None
+    properties = _properties(root, text)
     return SkillPackage(
         name=properties.name,
         description=properties.description,
@@ -71,6 +68,20 @@ def load_package(path: Path) -> SkillPackage:
         scripts=tuple(name for name in files if name.startswith(SCRIPTS) and name.endswith(".py")),
         digest=digest(files),
     )
+
+
+_READ: dict[str, skills_ref.SkillProperties] = {}
+"""What stands in front matter, by the text of its SKILL.md: a run reads its packages for each arm, and YAML is slow."""
+
+
+def _properties(root: Path, text: str) -> skills_ref.SkillProperties:
+    """The front matter of the SKILL.md in `root`, which has this text."""
+    if text not in _READ:
+        try:
+            _READ[text] = skills_ref.read_properties(root)
+        except (skills_ref.SkillError, UnicodeError, AttributeError) as error:
+            raise SkillError(f"{root / SKILL_FILE}: {' '.join(str(error).split())}") from None
+    return _READ[text]
 
 
 def curated() -> dict[str, SkillPackage]:

@@ -7,7 +7,7 @@ is asked for, and is a difference where filers report only the year to date on o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -66,6 +66,8 @@ class RawDay:
 
     facts: RawFacts
     day: date
+    # Each figure is asked for some five times: by the labels of three subtasks and by the identities.
+    _found: dict[tuple[str, date, Kind], FiledFigure | None] = field(default_factory=dict, repr=False, compare=False)
 
     def figures(self, end: date, kind: Kind) -> Figures:
         """Every figure of the period of a kind that ends on a day; None where no filing gives it."""
@@ -83,6 +85,12 @@ class RawDay:
 
     def told(self, metric: str, end: date, kind: Kind) -> FiledFigure | None:
         """One figure with where it comes from."""
+        key = (metric, end, kind)
+        if key not in self._found:
+            self._found[key] = self._looked_up(metric, end, kind)
+        return self._found[key]
+
+    def _looked_up(self, metric: str, end: date, kind: Kind) -> FiledFigure | None:
         concept = self.facts.concepts[metric]
         if concept.instant:
             return self._known(metric, (None, end), self.day)
