@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.scenes import results, row
+from tests.sampling import examples
 
 from finskillbench.analysis.budgets import POINTS, TOKEN_BUDGETS, Measure, area_within, score_within
 from finskillbench.analysis.intervals import estimate
@@ -35,7 +36,7 @@ def test_repeats_of_an_episode_count_once() -> None:
     assert area_within(scene, Measure.TOKENS, 30.0)["mean"].to_list() == [pytest.approx((2 / 3 / 2 + 0.0) / 2)]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 50)), min_size=1, max_size=12), st.integers(1, 60))
 def test_the_area_is_the_integral_of_the_curve(spending, most) -> None:
     scene = results(*(spent("curated", f"a{i}", score, tokens) for i, (score, tokens) in enumerate(spending)))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from tests.analysis.scenes import results, row
+from tests.sampling import examples
 
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.repeats import passes, variances
@@ -48,7 +49,7 @@ def test_variances_that_cannot_be_said() -> None:
     assert (lost["repeats"], lost["within"]) == (4, 0.0625)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.booleans(), min_size=1, max_size=7).flatmap(lambda p: st.tuples(st.just(p), st.integers(1, len(p)))))
 def test_chances_are_shares_of_subsets(case) -> None:
     passed, k = case

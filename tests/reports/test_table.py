@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench.errors import InternalError
 from finskillbench.reports.formats.text import render_text
@@ -102,7 +103,7 @@ ROWS = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(ROWS, max_size=5), st.sampled_from([40, 60, 80, 120, 200]))
 def test_no_line_is_longer_than_the_width_and_absence_is_no_figure(rows, width) -> None:
     table = Table("t", "A title of some words " * 4, COLUMNS, tuple(rows), ("A note " * 30,))

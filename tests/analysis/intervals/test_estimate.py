@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.linalg import fractional_matrix_power
+from tests.sampling import examples
 
 from finskillbench.analysis.intervals import Method, estimate
 from finskillbench.errors import InternalError
@@ -169,7 +170,7 @@ def test_resamples_without_a_subtask_are_set_aside_and_too_many_of_them_say_noth
 VALUES = st.lists(st.tuples(st.sampled_from("st"), st.sampled_from("abcdefgh"), st.floats(-1, 1)), min_size=1)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(VALUES, st.sampled_from(METHODS), st.sampled_from(["micro", "macro"]))
 def test_an_interval_turns_with_its_values_and_stays_in_bounds(values, method, weighting) -> None:
     data = pl.DataFrame(values, schema=["sub_task", "cluster", "difference"], orient="row")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.sampling import examples
 
 from finskillbench.analysis.inference.multiplicity import adjust, benjamini_hochberg, holm
 from finskillbench.analysis.inference.power import clusters_needed, detectable, detectable_effect
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.slow
 PROBABILITIES = st.lists(st.one_of(st.none(), st.sampled_from((0.0, 0.01, 0.03, 0.03, 1.0)), st.floats(0, 1)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(values=PROBABILITIES)
 def test_adjusted_p_values(values: list[float | None]) -> None:
     known = [value for value in values if value is not None]
@@ -33,13 +34,13 @@ def test_adjusted_p_values(values: list[float | None]) -> None:
         assert [value for value in found if value is not None] == pytest.approx(ours(known), abs=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(trials=st.integers(1, 400), share=st.floats(0, 1))
 def test_wilson(trials: int, share: float) -> None:
     assert wilson(share, trials) == pytest.approx(textbook.wilson(share * trials, trials), abs=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(error=st.floats(0.001, 0.5), freedom=st.floats(1.2, 60))
 def test_detectable_effects(error: float, freedom: float) -> None:
     assert detectable_effect(error, freedom) == pytest.approx(textbook.detectable(error, freedom), rel=1e-5)
@@ -56,7 +57,7 @@ def test_clusters_that_an_effect_takes(effect: float, error: float, clusters: in
     assert clusters_needed(-effect, error, freedom, clusters) == wanted
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(parts=st.lists(draws(9), min_size=1, max_size=4))
 def test_lines_of_estimates_with_their_p_values_and_effects(parts: list[Draw]) -> None:
     mixed = pl.concat([frame(observed(draw), str(i)) for i, draw in enumerate(parts)])
@@ -76,7 +77,7 @@ def test_lines_of_estimates_with_their_p_values_and_effects(parts: list[Draw]) -
     assert [line["p_fdr"] for line in said] == pytest.approx(textbook.benjamini_hochberg(values), rel=1e-6, abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(draw=draws(12), rate=st.sampled_from((0.0, 0.1, 0.5, 1.0)))
 def test_shares_count_what_is_shared_once(draw: Draw, rate: float) -> None:
     """Korn & Graubard (1998): effective trials are p (1 - p) over the clustered variance, between clusters and all."""

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench.analysis.results import Comparison, Results, collect, pairs
 from finskillbench.episode import Profile
@@ -29,7 +30,7 @@ def rounded(values: list[float]) -> Counter[float]:
     return Counter(round(value, 9) + 0.0 for value in values)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(shape=shapes(), profile=PROFILES, exclude=st.sampled_from(((), ("lab/model-1",))))
 def test_episodes_and_pairs_are_those_of_the_rows(shape: Shape, profile: str, exclude: tuple[str, ...]) -> None:
     rows = table(shape)

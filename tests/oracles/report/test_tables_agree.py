@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
+from tests.sampling import examples
 
 from finskillbench.reports.tables.base import Estimate, Table
 from finskillbench.reports.tables.grouped import domains_table, subtasks_table
@@ -21,7 +22,7 @@ from .test_results_agree import collected
 
 pytestmark = pytest.mark.slow
 
-QUICK = settings(max_examples=30, deadline=None)
+QUICK = settings(max_examples=examples(30), deadline=None)
 CURATED, OWN = "curated_minus_no_skill", "self_generated_minus_no_skill"
 
 
