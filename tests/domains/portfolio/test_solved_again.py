@@ -31,7 +31,7 @@ def solved(edition: Edition) -> dict[str, tuple[Episode, Json, Json]]:
         "infeasibility_detection": oracle.minimum_turnover,
     }
     found = {}
-    for episode in (one for name in solve for one in sampled(edition.episodes([name]), 2)):
+    for episode in (one for name in solve for one in sampled(edition.episodes([name]), 4)):
         task_input = _dense(edition.full_input(episode))
         found[episode.task_id] = (episode, task_input, solve[episode.sub_task](task_input))
     return found
@@ -44,7 +44,7 @@ def _dense(task_input: Json) -> Json:
 
 def _of(solved: dict[str, tuple[Episode, Json, Json]], sub_task: str) -> list[tuple[Episode, Json, Json]]:
     chosen = [row for row in solved.values() if row[0].sub_task == sub_task]
-    assert len(chosen) == len(sampled(range(40), 2))
+    assert len(chosen) == len(sampled(range(40), 4))
     return chosen
 
 

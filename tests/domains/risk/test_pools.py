@@ -44,7 +44,7 @@ Json = dict[str, Any]
 def _rows(edition: Edition, sub_task: str) -> list[tuple[Episode, Any, Json]]:
     return [
         (episode, edition.full_input(episode), dict(edition.truth(episode.task_id).expected_output))
-        for episode in sampled(edition.episodes([sub_task]), 2)
+        for episode in sampled(edition.episodes([sub_task]), 4)
     ]
 
 
