@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from finskillbench.analysis.arms import DOCUMENTS_AND_SCRIPTS, effects
 from finskillbench.analysis.budgets import Measure, area_within, score_within
@@ -21,7 +22,7 @@ from .rows import ARMS, Shape, shapes, table
 from .test_results_agree import collected
 
 pytestmark = pytest.mark.slow
-QUICK = settings(max_examples=40, deadline=None)
+QUICK = settings(max_examples=examples(40), deadline=None)
 
 
 def drawn(shape: Shape) -> list[Row]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.sampling import examples
 
 from finskillbench.analysis.intervals import estimate
 
@@ -70,7 +71,7 @@ def clipped(value: float) -> float:
     return max(-1.0, min(1.0, value))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(draw=draws(14), weighting=st.sampled_from(("micro", "macro")))
 def test_means_and_t_intervals_are_those_of_dense_cr2(draw: Draw, weighting: str) -> None:
     observations = observed(draw)
@@ -93,7 +94,7 @@ def test_means_and_t_intervals_are_those_of_dense_cr2(draw: Draw, weighting: str
         assert min(len(draw.sizes), len(levels)) < 10
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(draw=draws(14), weighting=st.sampled_from(("micro", "macro")), one=st.booleans())
 def test_one_cluster_that_differs_is_no_interval(draw: Draw, weighting: str, one: bool) -> None:
     """Neither no spread at all nor that of one cluster tells how far a mean may be off, however it is weighed."""
@@ -105,7 +106,7 @@ def test_one_cluster_that_differs_is_no_interval(draw: Draw, weighting: str, one
         assert (line["low"], line["high"], line["error"], line["freedom"]) == (None,) * 4
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(draw=draws(6), method=st.sampled_from(("percentile", "bca")), weighting=st.sampled_from(("micro", "macro")))
 def test_bootstrap_intervals_are_quantiles_of_the_exact_distribution(draw: Draw, method: str, weighting: str) -> None:
     observations = observed(draw)
@@ -134,7 +135,7 @@ def test_scores_above_one_have_an_interval_about_their_mean() -> None:
     assert (line["low"], line["high"]) == pytest.approx((known.low, known.high))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(first=draws(8), second=draws(8), method=st.sampled_from(("t", "percentile", "bca")))
 def test_a_group_stands_for_itself(first: Draw, second: Draw, method: str) -> None:
     one, other = frame(observed(first), "one"), frame(observed(second), "other")
