@@ -12,12 +12,12 @@ from finskillbench.analysis.results import collect
 from finskillbench.reports.report import report
 from finskillbench.reports.tables.base import Estimate
 from finskillbench.reports.tables.common import gaps_of
-from finskillbench.reports.tables.grouped import domains_table, subtasks_table
-from finskillbench.reports.tables.harnesses import harnesses_table, mean_difference
-from finskillbench.reports.tables.models import models_table
-from finskillbench.reports.tables.overview import overview_table
-from finskillbench.reports.tables.pooled import pooled_table
-from finskillbench.reports.tables.resources import resources_table
+from finskillbench.reports.tables.episodes.resources import resources_table
+from finskillbench.reports.tables.scores.grouped import domains_table, subtasks_table
+from finskillbench.reports.tables.scores.harnesses import harnesses_table, mean_difference
+from finskillbench.reports.tables.scores.models import models_table
+from finskillbench.reports.tables.scores.overview import overview_table
+from finskillbench.reports.tables.scores.pooled import pooled_table
 
 GAINS = (0.1, 0.3, 0.2, 0.4)
 

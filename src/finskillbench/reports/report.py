@@ -14,23 +14,23 @@ from finskillbench.errors import InputError
 from finskillbench.reports.formats.notebook import render_html
 from finskillbench.reports.published import beside
 from finskillbench.reports.tables.base import Table
-from finskillbench.reports.tables.conduct import (
+from finskillbench.reports.tables.episodes.conduct import (
     budgets_table,
     repeats_table,
     savings_table,
     use_effects_table,
     use_table,
 )
-from finskillbench.reports.tables.effects import arms_table, significance_table, strata_table
-from finskillbench.reports.tables.endings import coverage_table, incidents_table, status_table
-from finskillbench.reports.tables.floors import floors_table
-from finskillbench.reports.tables.grouped import difficulty_table, domains_table, subtasks_table
-from finskillbench.reports.tables.harnesses import harnesses_table
-from finskillbench.reports.tables.models import models_table
-from finskillbench.reports.tables.overview import overview_table
-from finskillbench.reports.tables.pooled import pooled_table
-from finskillbench.reports.tables.resources import model_resources_table, resources_table
-from finskillbench.reports.tables.tidy import tidy
+from finskillbench.reports.tables.episodes.endings import coverage_table, incidents_table, status_table
+from finskillbench.reports.tables.episodes.resources import model_resources_table, resources_table
+from finskillbench.reports.tables.scores.effects import arms_table, significance_table, strata_table
+from finskillbench.reports.tables.scores.floors import floors_table
+from finskillbench.reports.tables.scores.grouped import difficulty_table, domains_table, subtasks_table
+from finskillbench.reports.tables.scores.harnesses import harnesses_table
+from finskillbench.reports.tables.scores.models import models_table
+from finskillbench.reports.tables.scores.overview import overview_table
+from finskillbench.reports.tables.scores.pooled import pooled_table
+from finskillbench.reports.tables.scores.tidy import tidy
 
 
 class By(StrEnum):
@@ -110,7 +110,7 @@ class Report:
         return [beside(table) if self.paper else table for table in found]
 
     def to_polars(self) -> pl.DataFrame:
-        """`finskillbench.reports.tables.tidy.tidy` of the results."""
+        """`finskillbench.reports.tables.scores.tidy.tidy` of the results."""
         return tidy(self.results)
 
 

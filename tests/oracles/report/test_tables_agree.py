@@ -9,11 +9,11 @@ from hypothesis import assume, given, settings
 from tests.sampling import examples
 
 from finskillbench.reports.tables.base import Estimate, Table
-from finskillbench.reports.tables.grouped import domains_table, subtasks_table
-from finskillbench.reports.tables.harnesses import harnesses_table
-from finskillbench.reports.tables.models import models_table
-from finskillbench.reports.tables.pooled import pooled_table
-from finskillbench.reports.tables.resources import resources_table
+from finskillbench.reports.tables.episodes.resources import resources_table
+from finskillbench.reports.tables.scores.grouped import domains_table, subtasks_table
+from finskillbench.reports.tables.scores.harnesses import harnesses_table
+from finskillbench.reports.tables.scores.models import models_table
+from finskillbench.reports.tables.scores.pooled import pooled_table
 
 from . import clustered, tables
 from .cells import HEADLINE_EXCLUDES, Cell, Row, cells, pairs

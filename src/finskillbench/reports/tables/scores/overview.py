@@ -13,10 +13,10 @@ from finskillbench.reports.tables.common import (
     gaps,
     means,
 )
-from finskillbench.reports.tables.floors import floors_table
-from finskillbench.reports.tables.grouped import condition_cells, headline_table
-from finskillbench.reports.tables.models import endings, mark_rows
 from finskillbench.reports.tables.notes import notes
+from finskillbench.reports.tables.scores.floors import floors_table
+from finskillbench.reports.tables.scores.grouped import condition_cells, headline_table
+from finskillbench.reports.tables.scores.models import endings, mark_rows
 
 
 def overview_table(results: Results, published: Results | None = None) -> Table:

@@ -22,9 +22,9 @@ from finskillbench.reports.tables.common import (
     macro_means,
     means,
 )
-from finskillbench.reports.tables.grouped import REMARKS, remarks
 from finskillbench.reports.tables.notes import notes
 from finskillbench.reports.tables.programs import mark_means, marks_run
+from finskillbench.reports.tables.scores.grouped import REMARKS, remarks
 
 _MOSTLY = 0.5
 """A way to end that at least half of a model's rows share is named."""

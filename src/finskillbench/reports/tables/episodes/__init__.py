@@ -1,0 +1,1 @@
+"""Episodes: how they ended, what they took, how agents went about them."""

@@ -1,0 +1,1 @@
+"""Scores: conditions against each other, by whatever groups."""
