@@ -31,8 +31,8 @@ class Hostile:
 
     async def generate(self, messages, tools, tool_choice):
         if len(messages) < 4:
-            return Turn(content=EVIL, tool_calls=(ToolCall("1", "get_task_data", '{"field": "<b><b onclick=x>"}'),))
-        return Turn(content=EVIL, tool_calls=(ToolCall("2", "submit_answer", '{"answer": "<svg onload=alert(1)>"}'),))
+            return Turn(text=EVIL, tool_calls=(ToolCall("1", "get_task_data", '{"field": "<b><b onclick=x>"}'),))
+        return Turn(text=EVIL, tool_calls=(ToolCall("2", "submit_answer", '{"answer": "<svg onload=alert(1)>"}'),))
 
 
 @pytest.fixture(scope="session")

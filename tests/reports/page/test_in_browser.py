@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from finskillbench.reports.page import WrittenPage
 
@@ -124,10 +124,11 @@ def test_filters_and_the_order_of_the_episodes(browser: Browser, whole_page: Wri
     assert shown == sorted(shown, reverse=True)
     assert max(shown) <= 0.5
     page.get_by_role("button", name="Clear").click()
-    assert count.inner_text().startswith("17,820 of 17,820 rows")
+    expect(count).to_have_text(re.compile("^17,820 of 17,820 rows"))
     page.get_by_label("Name of the episode").fill("REBALANCING_007")
     assert count.inner_text().startswith("27 of 17,820 rows")
     page.get_by_role("button", name="Clear").click()
+    expect(page.locator("#where")).to_have_text("1 to 50")
     page.get_by_role("button", name="Next").click()
     assert page.locator("#where").inner_text() == "51 to 100"
     watched.check()

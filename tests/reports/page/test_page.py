@@ -73,6 +73,14 @@ def test_hostile_texts_are_texts(hostile_page: WrittenPage) -> None:
                 assert re.match(r"#|figures/\w|\.\./index\.html$", value), (name, value)
         assert "\u202e" not in text, name
         assert "\u0007" not in text, name
+    told = "".join(text for name, text in files.items() if name.startswith("episodes/"))
+    for said in (
+        "&lt;/script&gt;",
+        "&lt;svg onload=alert(1)&gt;",
+        "&lt;b&gt;&lt;b onclick=x&gt;",
+        "&lt;img src=x onerror",
+    ):
+        assert said in told, said
     (cause,) = filter(None, data_of(files["index.html"])["names"]["cause"])
     assert cause == EVIL.replace("\u202e", "\\x202e").replace("\u0007", "\\x07")
     assert "&lt;/script&gt;&lt;script&gt;window.broken=1" in files["index.html"]

@@ -89,7 +89,7 @@ def _label(
 ) -> None:
     """Write a point's name beside it where no other name is yet; else the pointer and the table say it."""
     wide = len(words) * 6.2
-    for left, base in ((x + 8, y + 4), (x - 8 - wide, y + 4), (x + 6, y - 9), (x + 6, y + 17)):
+    for left, base in ((x - 6 - wide, y - 5), (x + 8, y + 15), (x + 8, y - 7), (x - 6 - wide, y + 15)):
         free = all(abs(base - other) > 11 or left > stop or left + wide < start for start, stop, other in taken)
         if free and left + wide < end + 20 and left > _LEFT:
             taken.append((left, left + wide, base))

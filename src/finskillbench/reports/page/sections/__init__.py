@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from finskillbench.reports.figures.base import Figure
+from finskillbench.reports.page.sections.budgets import budget_figures
 from finskillbench.reports.page.sections.gains import gain_figures
 from finskillbench.reports.page.sections.outcomes import outcome_figures
+from finskillbench.reports.page.sections.repeats import repeat_figures
 from finskillbench.reports.page.sections.scores import HeatMap, heat_figures, heat_maps
 from finskillbench.reports.page.sections.spending import spending_figures
 from finskillbench.reports.page.view import View
@@ -76,6 +78,14 @@ def sections_of(view: View, causes: Sequence[str | None]) -> list[Section]:
             pictures=tuple(heat_figures(view, heats)),
         ),
         Section("cost", "Cost", "What it cost", figures=tuple(spending_figures(view))),
+        Section(
+            "budgets",
+            "Budgets",
+            "Score within a budget",
+            "For a strong model a skill is worth what it saves: the same score within a smaller budget.",
+            switched=tuple(budget_figures(view)),
+        ),
+        Section("repeats", "Repeats", "Right once, or every time", figures=tuple(repeat_figures(view))),
         Section(
             "outcomes",
             "Outcomes",

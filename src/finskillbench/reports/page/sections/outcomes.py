@@ -23,7 +23,7 @@ def outcome_figures(view: View, causes: pl.DataFrame) -> Iterator[Figure]:
     """Status and incidents; causes of failures where somebody found some (columns entry, condition, cause)."""
     rows = view.rows.filter(pl.col("entry").is_in(view.entries))
     order = [each.value for each in Status]
-    yield _bars(view, rows.select("entry", "condition", kind="status"), order, "status", "How episodes came out")
+    yield _bars(view, rows.select("entry", "condition", kind="status"), order, "status", "Status of episodes")
     if "incidents" in rows.columns:
         met = rows.select("entry", "condition", kind=pl.col("incidents").list.unique())
         met = met.with_columns(pl.when(pl.col("kind").list.len() > 0).then("kind").otherwise(pl.lit([_NONE]))).explode(

@@ -196,6 +196,7 @@ function turn(by) {
 }
 
 filled();
+document.getElementById("unscripted").hidden = true;
 for (const part of [form, list, document.getElementById("pager")]) part.hidden = false;
 form.addEventListener("input", filter);
 form.addEventListener("submit", (event) => event.preventDefault());
