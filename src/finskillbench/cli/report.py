@@ -27,6 +27,8 @@ Examples:
   finskillbench report runs/mine --format html
   finskillbench report results_all.jsonl --paper"""
 PAGE_FORMAT = "html"
+_ALL = 2**31
+"""More trajectories than any cell of a page has."""
 
 
 def report(
@@ -62,6 +64,13 @@ def report(
     paper: Annotated[
         bool, typer.Option("--paper", help="The values that the paper prints beside ours, by the published scorers.")
     ] = False,
+    trajectories: Annotated[
+        str | None,
+        typer.Option(metavar="all|none|N", help="Episodes of each cell that the page tells. Default: a telling few."),
+    ] = None,
+    truth: Annotated[
+        bool, typer.Option("--truth/--no-truth", help="What was expected beside what was given, in the page.")
+    ] = True,
 ) -> None:
     """Make tables of runs: conditions, domains, subtasks, models, resources, harnesses, how episodes ended.
 
@@ -79,13 +88,14 @@ def report(
         raise InputError(f"--by {by!r} is unknown; choose from: {', '.join(By)}")
     if form == PAGE_FORMAT and (by is not None or paper):
         raise InputError(f"--format {PAGE_FORMAT} is one page of everything; leave --by and --paper out")
+    asked = _trajectories(trajectories)
     with console.Progress() as progress:
         progress("Reading the rows")
         read = read_runs(runs)
         rows = joined(read)
         progress("Making the tables")
         found = make_report(rows, profile, exclude or (), paper=paper)
-        index = _write_page(found, read, out) if form == PAGE_FORMAT else None
+        index = _write_page(found, read, out, asked, truth=truth) if form == PAGE_FORMAT else None
     for line in _unfinished(read):
         typer.echo(line, err=True)
     if index is not None:
@@ -94,7 +104,20 @@ def report(
         _tell(found.tables(None if by is None else By(by)), Format(form), out)
 
 
-def _write_page(found: Report, runs: list[RunRows], out: Path | None) -> Path:
+def _trajectories(asked: str | None) -> int | None:
+    """How many trajectories of each cell a page is to tell; None leaves it to the page."""
+    from finskillbench.errors import InputError
+
+    if asked is None:
+        return None
+    if asked in ("all", "none"):
+        return _ALL if asked == "all" else 0
+    if asked.isdecimal():
+        return int(asked)
+    raise InputError(f"--trajectories {asked!r} is unknown; give all, none or how many of each cell")
+
+
+def _write_page(found: Report, runs: list[RunRows], out: Path | None, trajectories: int | None, *, truth: bool) -> Path:
     from finskillbench.errors import InputError
     from finskillbench.reports.page import write_page
 
@@ -102,7 +125,8 @@ def _write_page(found: Report, runs: list[RunRows], out: Path | None) -> Path:
         raise InputError(
             f"--format {PAGE_FORMAT} needs --out DIR, a folder for the page; only a run folder has its own"
         )
-    return write_page(found.results, out or runs[0].path / PAGE, runs).index
+    folder = out or runs[0].path / PAGE
+    return write_page(found.results, folder, runs, trajectories=trajectories, truth=truth).index
 
 
 def _tell(tables: list[Table], form: Format, out: Path | None) -> None:

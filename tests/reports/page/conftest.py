@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
+import orjson
 import polars as pl
 import pytest
 from tests.editions import write_edition
@@ -16,6 +17,7 @@ from finskillbench.analysis.results import collect
 from finskillbench.domains import domain_of
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.model import ToolCall, Turn
+from finskillbench.reports.figures.base import Figure
 from finskillbench.reports.page import WrittenPage, write_page
 from finskillbench.reports.read import RunRows, read_run
 
@@ -32,7 +34,8 @@ class Hostile:
     async def generate(self, messages, tools, tool_choice):
         if len(messages) < 4:
             return Turn(text=EVIL, tool_calls=(ToolCall("1", "get_task_data", '{"field": "<b><b onclick=x>"}'),))
-        return Turn(text=EVIL, tool_calls=(ToolCall("2", "submit_answer", '{"answer": "<svg onload=alert(1)>"}'),))
+        answer = orjson.dumps({"answer": orjson.dumps({"<svg onload=alert(1)>": EVIL}).decode()}).decode()
+        return Turn(text=EVIL, tool_calls=(ToolCall("2", "submit_answer", answer),))
 
 
 @pytest.fixture(scope="session")
@@ -62,3 +65,9 @@ def hostile_page(hostile_run: RunRows, tmp_path_factory: pytest.TempPathFactory)
 def whole_page(tmp_path_factory: pytest.TempPathFactory) -> WrittenPage:
     """The page of 17,820 rows of nine models under three conditions."""
     return write_page(collect(synthetic_rows()), tmp_path_factory.mktemp("page") / "whole")
+
+
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is rendered as PNG, which takes most of the time of a page."""
+    monkeypatch.setattr(Figure, "png", lambda _: b"")

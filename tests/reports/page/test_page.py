@@ -15,7 +15,6 @@ from tests.rows import synthetic_rows
 
 from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
-from finskillbench.reports.figures.base import Figure
 from finskillbench.reports.page import WrittenPage, write_page
 from finskillbench.reports.page.trajectories import choose
 from finskillbench.reports.page.view import view_of
@@ -52,12 +51,6 @@ def data_of(page: str) -> dict[str, Any]:
     found = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
     assert found
     return json.loads(found[1])
-
-
-@pytest.fixture
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is rendered as PNG, which takes most of the time of a page."""
-    monkeypatch.setattr(Figure, "png", lambda _: b"")
 
 
 def test_hostile_texts_are_texts(hostile_page: WrittenPage) -> None:

@@ -158,6 +158,8 @@ def _subtitle(view: View) -> str:
 def _packed_words(view: View, pages: int, trajectories: int | None) -> str:
     if not pages:
         return "No trajectories came with this page; where a run has them, a row says the command that shows one."
+    if pages == view.rows.height:
+        return "Every trajectory came with this page. A cell of the heat map leads to its episodes here."
     rule = (
         "of every cell (model, condition, subtask) the worst, an example of each cause of failure, the best and the "
         "one in the middle, as far as there is room"
