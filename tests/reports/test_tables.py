@@ -9,6 +9,7 @@ from scipy import stats
 from tests.small_rows import simple, table
 
 from finskillbench.analysis.results import collect
+from finskillbench.errors import InputError
 from finskillbench.reports.report import report
 from finskillbench.reports.tables.base import Estimate
 from finskillbench.reports.tables.common import gaps_of
@@ -101,6 +102,19 @@ def test_models_are_unweighted_over_subtasks_and_then_over_conditions() -> None:
     assert isinstance(first, Estimate)
     assert isinstance(second, Estimate)
     assert (first.value, second.value) == (pytest.approx(0.125), 0.0)
+
+
+def test_a_model_that_lacks_a_condition_has_no_overall_mean() -> None:
+    rows = [row for row in two_models() if row[:2] != ("b", "curated")]
+    found = models_table(collect(table(*rows)))
+    assert dict(zip(found.column("model"), found.column("overall"), strict=True))["b"] is None
+
+
+def test_a_table_is_found_by_its_name() -> None:
+    found = report(table(*two_models()))
+    assert found["domains"].name == "domains"
+    with pytest.raises(InputError, match="table 'x' is not in this report; choose from: overview, pooled"):
+        found["x"]
 
 
 def test_answers_that_cannot_be_read_are_told_from_wrong_ones() -> None:

@@ -109,6 +109,18 @@ class Report:
             found.append(floors_table(self.results, self.published))
         return [beside(table) if self.paper else table for table in found]
 
+    def __getitem__(self, name: str) -> Table:
+        """The table of that name.
+
+        Raises
+        ------
+        InputError : the report has none; the message lists those it has.
+        """
+        made = {table.name: table for table in [self.overview, *self.tables()]}
+        if name not in made:
+            raise InputError(f"table {name!r} is not in this report; choose from: {', '.join(made)}")
+        return made[name]
+
     def to_polars(self) -> pl.DataFrame:
         """`finskillbench.reports.tables.scores.tidy.tidy` of the results."""
         return tidy(self.results)
