@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from finskillbench.domains import by_name
-from finskillbench.domains.agreement import compare, leaf_by_leaf
+from finskillbench.domains.agreement import compare, leaf_by_leaf, with_leaves
 from finskillbench.domains.proofs import rederived
 from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
@@ -132,3 +132,11 @@ def test_what_a_label_says_in_words_is_not_derived_again() -> None:
     label = {"rows": [{"size": 1.0, "detail": "100.0% of NAV"}]}
     assert [leaf.agrees for leaf in subtask.derived_again(label, {"size": 1.0})] == [True]
     assert [leaf.path for leaf in subtask.derived_again(label, {"size": 2.0}) if not leaf.agrees] == ["rows[0].size"]
+
+
+def test_leaves_put_in_by_their_paths_are_found_there_again() -> None:
+    second = {**FIRST, "a": 2e9, "drivers": [{"driver": "y", "size": 5.0}, {"driver": "x", "size": 2.0}]}
+    wrong = {leaf.path: leaf.second for leaf in leaf_by_leaf(FIRST, second) if not leaf.agrees}
+    assert wrong == {"a": 2e9, "drivers[y].size": 5.0}
+    assert all(leaf.agrees for leaf in leaf_by_leaf(with_leaves(FIRST, wrong), second))
+    assert with_leaves(FIRST, {"absent": 1.0}) == FIRST

@@ -27,7 +27,7 @@ from finskillbench.cli import (
     score,
     skills,
 )
-from finskillbench.cli.afterwards import export, merge, rescore, show
+from finskillbench.cli.afterwards import export, failures, merge, rescore, show
 from finskillbench.cli.display import console
 from finskillbench.errors import CatalogError, FinSkillBenchError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
@@ -55,6 +55,7 @@ app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
 app.command("show", epilog=show.EXAMPLE)(show.show)
 app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
+app.command("failures", epilog=failures.EXAMPLE)(failures.failures)
 app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)
 app.command("export", epilog=export.EXAMPLE)(export.export)
 app.command("handout", epilog=handout.EXAMPLE)(handout.handout)

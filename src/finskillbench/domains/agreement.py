@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from finskillbench.episode import JsonObject
 from finskillbench.findings import Findings
@@ -55,6 +55,11 @@ def leaf_by_leaf(first: JsonObject, second: JsonObject) -> list[Leaf]:
     return lacking + both
 
 
+def with_leaves(answer: JsonObject, values: Mapping[str, object]) -> dict[str, Any]:
+    """A copy of an answer in which the leaves at some paths have other values; paths that it lacks are passed over."""
+    return {key: _replaced(item, _quoted(key), values) for key, item in answer.items()}
+
+
 def compare(leaves: Iterable[Leaf], where: str, findings: Findings) -> None:
     """Add a defect for every leaf that a label or its second derivation lacks, or in which they differ.
 
@@ -100,6 +105,17 @@ def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
             yield from _leaves(item, f"{path}[{name}]")
     else:
         yield path, list(cast("tuple[object]", value)) if isinstance(value, tuple) else value
+
+
+def _replaced(value: object, path: str, values: Mapping[str, object]) -> object:
+    if is_object(value) and value:
+        return {key: _replaced(item, f"{path}.{_quoted(key)}", values) for key, item in value.items()}
+    if isinstance(value, list | tuple) and value:
+        entries = cast("Sequence[object]", value)
+        names = _names(entries)
+        places = range(len(entries)) if names is None else map(_quoted, names)
+        return [_replaced(item, f"{path}[{place}]", values) for place, item in zip(places, entries, strict=True)]
+    return values[path] if path in values else cast(object, value)
 
 
 def _quoted(key: str) -> str:

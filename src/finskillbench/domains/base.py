@@ -30,7 +30,7 @@ in the table of a skill package's SKILL.md, and the script that the row names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeAlias
@@ -108,6 +108,23 @@ class Naive:
 
 
 @dataclass(frozen=True, slots=True)
+class Misreading:
+    """A mistake that has a name, and what whoever makes it answers: a wrong quarter, a trap of a document.
+
+    `cause` is the name under which reports count it, `words` say in one phrase what was taken for what. The answer may
+    leave out what the mistake does not touch.
+    """
+
+    cause: str
+    words: str
+    answer: JsonObject
+
+
+Misreadings: TypeAlias = Callable[[I], Iterable[Misreading]]
+"""`task_input -> misreadings`, from the input at full precision: answers that a report of failures recognises."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rung:
     """One answer of a ladder: what a professional would call it, and the band its certified score must lie in."""
 
@@ -175,6 +192,7 @@ class Subtask(Generic[I, O]):
     cluster : what an episode shares with others, so that intervals count it once: a mandate, a company.
     ladder : answers from right to wrong whose scores `audit` checks for order.
     exploits : cheating answers that `audit` holds down to the floor.
+    misreadings : mistakes with a name, which a report of failures recognises in wrong answers.
     """
 
     name: str
@@ -197,6 +215,7 @@ class Subtask(Generic[I, O]):
     cluster: Callable[[Episode], str] = field(default=by_date, repr=False)
     ladder: Ladder[I] | None = field(default=None, repr=False)
     exploits: Exploits[I] | None = field(default=None, repr=False)
+    misreadings: Misreadings[I] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a subtask whose labels nothing could check: InputError says what to add."""

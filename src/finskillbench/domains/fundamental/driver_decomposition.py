@@ -12,6 +12,7 @@ from pydantic import Field
 from finskillbench.domains.agreement import AGREEMENT
 from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.fundamental import misreadings
 from finskillbench.domains.fundamental.audits import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit
@@ -376,4 +377,5 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     ladder=lambda label: tuple(ladders.driver_decomposition(label)),
     exploits=exploits.driver_decomposition,
+    misreadings=misreadings.driver_decomposition,
 )

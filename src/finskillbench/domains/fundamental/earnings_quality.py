@@ -10,6 +10,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.fundamental import misreadings
 from finskillbench.domains.fundamental.audits import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
 from finskillbench.domains.fundamental.credit import credit, left_null
@@ -367,4 +368,5 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     ladder=lambda label: tuple(ladders.earnings_quality(label)),
     exploits=exploits.earnings_quality,
+    misreadings=misreadings.earnings_quality,
 )

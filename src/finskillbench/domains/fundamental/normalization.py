@@ -10,6 +10,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.fundamental import misreadings
 from finskillbench.domains.fundamental.audits import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit, left_null
@@ -201,4 +202,5 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     ladder=lambda label: tuple(ladders.normalization(label)),
     exploits=exploits.normalization,
+    misreadings=misreadings.normalization,
 )
