@@ -112,3 +112,28 @@ def test_damage_is_named(wrong: Path, tmp_path: Path) -> None:
     next(wrong.glob("trajectories/*/*.json.gz")).unlink()
     with pytest.raises(InputError, match="not a readable trajectory"):
         failures_of(wrong)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"estimated_pnl_pct": 5e-324, "attribution": {"by_sector": [], "by_factor": []}}',
+        '{"estimated_pnl_pct": 1.7e308, "attribution": 3}',
+        '{"estimated_pnl_pct": 123456789012345678901234567890, "attribution": null}',
+        '{"\\ud800": 1, "estimated_pnl_pct": "\\ud800"}',
+        '{"attribution": {"by_sector": [{"sector": {}, "contribution_pct": [1]}, 5, null], "by_factor": {"a": 1}}}',
+        '{"a": ' * 60 + "1" + "}" * 60,
+    ],
+)
+def test_no_answer_is_too_strange(wrong: Path, synthetic_edition: Edition, answer: str) -> None:
+    trajectory = read_trajectory(next(wrong.glob("trajectories/*/*.json.gz")))
+    task = trajectory.item.task_id
+    episode = next(each for each in synthetic_edition.episodes([SUBTASK]) if each.task_id == task)
+    known = Known(synthetic_edition.truth(task), synthetic_edition.full_input(episode))
+    strange = replace(trajectory, trace=replace(trajectory.trace, answer=answer))
+    for given in (known, None):
+        found = explain(strange, Status.SCORED, given)
+        assert found.causes
+        assert found.evidence.encode()
+    silent = replace(trajectory, trace=replace(trajectory.trace, messages=(), tool_calls=()))
+    assert explain(silent, Status.SCORED, known).causes

@@ -129,8 +129,8 @@ class Attempt:
 
     @cached_property
     def prompt(self) -> str:
-        """The task prompt without what an arm appended."""
-        return prompt_of(self.trajectory.trace.messages)
+        """The task prompt without what an arm appended; empty where the agent was not asked in our words."""
+        return prompt_of(self.trajectory.trace.messages) if self._is_asked else ""
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
@@ -147,7 +147,8 @@ class Attempt:
     def recipe(self) -> Recipe | None:
         """Which script the task's skill names, and for which fields: by what the agent read, else by what ships."""
         documents = [text(call.result.get("content")) or "" for call in self.calls if call.name == "load_skill"]
-        documents.append(appended_of(self.trajectory.trace.messages))
+        if self._is_asked:
+            documents.append(appended_of(self.trajectory.trace.messages))
         found = (find_recipe(document, self.trajectory.sub_task) for document in documents)
         return next((recipe for recipe in found if recipe is not None), None) or self.shipped
 
@@ -176,6 +177,10 @@ class Attempt:
         expected = {key: self.expected[key] for key in recipe.keys if key in self.expected}
         output = {key: call.output[key] for key in expected if key in call.output}
         return bool(expected) and all(leaf.difference <= NOTHING for leaf in leaf_by_leaf(expected, output))
+
+    @property
+    def _is_asked(self) -> bool:
+        return any(message.role == "user" for message in self.trajectory.trace.messages)
 
     @property
     def expected(self) -> JsonObject:

@@ -53,7 +53,8 @@ def explain(trajectory: Trajectory, status: Status, known: Known | None = None) 
     return Failure(
         cause=causes[0],
         causes=causes,
-        evidence=found[0].evidence,
+        # Names that a model wrote may hold what no text file can.
+        evidence=found[0].evidence.encode("utf-8", "backslashreplace").decode(),
         output_use=output_use(attempt.answer, attempt.runs),
         not_tried=tuple(sorted(not_tried - set(causes), key=place_of)),
     )

@@ -74,7 +74,7 @@ def granule(value: float) -> float:
     if value == 0:
         return 0.0
     exponent = Decimal(repr(value)).normalize().as_tuple().exponent
-    return 10.0**exponent if isinstance(exponent, int) else 0.0
+    return max(10.0**exponent, 5e-324) if isinstance(exponent, int) else 0.0
 
 
 @lru_cache(maxsize=2**16)
@@ -118,14 +118,12 @@ def unit(numbers: Sequence[WrongNumber]) -> list[Match]:
     It is believed where most of a kind are off by it and together agree to digits enough, or one alone to many. Once
     believed, it explains every number that it fits.
     """
-    factors = {
-        words: factor
-        for kind in _kinds(numbers)
-        if (words := _factor(kind, numbers)) is not None
-        for factor in (FACTORS[words],)
-    }
+    believed = dict.fromkeys(_factor(kind, numbers) for kind in _kinds(numbers))
     found: list[Match] = []
-    for words, factor in factors.items():
+    for words in believed:
+        if words is None:
+            continue
+        factor = FACTORS[words]
         fitting = [one for one in numbers if _fits(one, factor)]
         one = max(fitting, key=lambda each: _factor_weight(each, factor))
         evidence = f"{one.path} is {shown(one.given)} and should be {shown(one.expected)}: {words}"
@@ -194,6 +192,8 @@ def matching_leaf(given: object, other: object) -> float:
 def _factor_weight(one: WrongNumber, factor: float) -> float:
     """The digits to which a number is the label's times a factor; 0 where it is not."""
     wanted = one.expected * factor
+    if wanted == 0:
+        return 0.0
     gap = abs(one.given - wanted) / abs(wanted)
     if gap <= EXACT:
         return float(min(digits(one.expected), 12))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-import orjson
 from pydantic import BaseModel, ValidationError
 
 from finskillbench.episode import Status
@@ -55,7 +55,7 @@ def empty(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
     """Every leaf of the answer is null or empty."""
     del before
     if attempt.answer is not None and _is_empty(attempt.answer):
-        words = shown(orjson.dumps(attempt.answer).decode())
+        words = shown(json.dumps(attempt.answer))
         yield Found(FailureCause.EMPTY_ANSWER, f"the whole answer is {words}", explains_all=True)
 
 
@@ -63,7 +63,7 @@ def _problems(schema: type[BaseModel], answer: dict[str, object]) -> dict[str, d
     """Kind of problem to place to names: keys that lack, keys that are none, values of another type."""
     found: dict[str, dict[str, set[str]]] = {kind: defaultdict(set) for kind in (_LACKING, _UNKNOWN, "type")}
     try:
-        schema.model_validate_json(orjson.dumps(answer), strict=True)
+        schema.model_validate_json(json.dumps(answer), strict=True)
     except ValidationError as error:
         for problem in error.errors(include_url=False, include_context=False):
             *parents, last = [""] + [str(step) for step in problem["loc"]]
