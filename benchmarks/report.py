@@ -23,8 +23,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.rows import synthetic_rows
 
+from finskillbench.analysis.budgets import Measure, area_within, score_within
+from finskillbench.analysis.coverage import coverage
 from finskillbench.analysis.intervals import estimate
-from finskillbench.analysis.results import collect
+from finskillbench.analysis.results import Comparison, collect
+from finskillbench.analysis.savings import savings
+from finskillbench.analysis.use import use_effects
 
 GROUPS = ["model", "sub_task", "condition"]
 RESAMPLES, ONE_IN, REPEATS = 10_000, 9, 3
@@ -63,7 +67,8 @@ def main() -> int:
     """Measure, print both sides, and say by the exit code whether the requirements hold."""
     rows = synthetic_rows()
     start = time.perf_counter()
-    episodes = collect(rows).episodes
+    results = collect(rows)
+    episodes = results.episodes
     print(f"{rows.height:,} rows collected in {time.perf_counter() - start:.2f} s")
     good = True
     ours(episodes, "t")  # Polars' first call builds its threads
@@ -77,6 +82,14 @@ def main() -> int:
             good &= other / mine >= REQUIRED_RATIO
             beside = f"{other:>8.2f} s{other / mine:>8.1f}x"
         print(f"{method:<12}{count:>8}{mine:>8.2f} s{beside}{pooled:>8.2f} s")
+    start = time.perf_counter()
+    for measure in Measure:
+        score_within(results, measure)
+        area_within(results, measure)
+        savings(results, Comparison("curated", "no_skill"), measure)
+    use_effects(results, Comparison("curated", "no_skill"))
+    coverage(results)
+    print(f"curves, areas and savings of four budgets, use and coverage: {time.perf_counter() - start:.2f} s")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     good &= peak <= REQUIRED_MEGABYTES
     print(f"required: {REQUIRED_RATIO:.0f}x, {REQUIRED_SECONDS:.0f} s; peak memory of both sides {peak:.0f} MB")

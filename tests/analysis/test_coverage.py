@@ -34,5 +34,9 @@ def test_a_difference_lies_between_its_bounds() -> None:
     alone = row("curated", "c", 1.0)  # nobody ran it without skills
     found = difference_bounds(results(*rows, alone), CURATED)
     assert found.rows() == [("m", "finskillbench", 2, 1, (0.75 - 0.5) / 2, (0.75 + 0.5) / 2)]
+    lost = [row("curated", "d", 0.5), row("no_skill", "d", None)]
+    both = difference_bounds(results(*rows, *lost), CURATED).row(0, named=True)
+    assert (both["missing"], both["worst"]) == (2, pytest.approx((0.75 - 0.5 + 0.5 - 1.0) / 3))
+    assert both["best"] == pytest.approx((0.75 + 0.5 + 0.5 - 0.0) / 3)
     whole = difference_bounds(results(*rows[:2]), CURATED).row(0, named=True)
     assert (whole["missing"], whole["worst"], whole["best"]) == (0, 0.75, 0.75)

@@ -71,6 +71,8 @@ def test_only_episodes_of_both_count_and_unknown_spending_has_no_line() -> None:
 def test_one_ratio_everywhere_has_no_interval_and_few_clusters_have_none() -> None:
     alike = [spent(arm, task, 1.0, 100 if arm == "curated" else 300) for arm in CURATED for task in "abcdef"]
     assert [line(*alike)[name] for name in ("times", "low", "high")] == [3.0, None, None]
+    few = [*alike, spent("no_skill", "g", 1.0, 900), spent("curated", "g", 1.0, 100)]
+    assert [line(*few, share=0.5)[name] for name in ("times", "low", "high")] == [3.0, None, None]
     rng = np.random.default_rng(0)
     two = [
         spent(arm, f"{task}{i}", 1.0, int(rng.integers(9, 99))) for arm in CURATED for task in "ab" for i in range(9)

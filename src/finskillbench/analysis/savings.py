@@ -62,8 +62,8 @@ def savings(
     -------
     `model`, `harness`, `target` (that score), `treated_budget` and `reference_budget`, null where a condition does not
     reach it, `times` (how many times cheaper the treated one is; null where it cannot be said), `low` and `high` (the
-    percentile interval of a bootstrap that draws clusters; null where more than one in twenty resamples says none),
-    `pairs` and `clusters`. No line of a model whose spending is not known.
+    percentile interval of a bootstrap that draws clusters; null where more than one in twenty resamples says none, or
+    nearly all say the same), `pairs` and `clusters`. No line of a model whose spending is not known.
     """
     rows = spending(results, measure)
     keys = ["model", "harness", "episode"]
@@ -121,7 +121,7 @@ def _interval(treated: _Arm, reference: _Arm, share: float, resamples: int, seed
         found.append(np.where(said, other / np.where(said, mine, 1.0), np.nan))
     times = np.concatenate(found)
     kept = times[~np.isnan(times)]
-    if kept.size < (1.0 - MOST_LOST) * resamples or np.ptp(kept) <= _EQUAL:
+    if kept.size < (1.0 - MOST_LOST) * resamples:
         return None
     low, high = np.quantile(kept, TAILS)
-    return float(low), float(high)
+    return (float(low), float(high)) if high - low > _EQUAL else None

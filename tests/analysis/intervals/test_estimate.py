@@ -10,6 +10,8 @@ from scipy.linalg import fractional_matrix_power
 from tests.sampling import examples
 
 from finskillbench.analysis.intervals import Method, estimate
+from finskillbench.analysis.intervals.bootstrap import resample
+from finskillbench.analysis.intervals.cells import Cells
 from finskillbench.errors import InternalError
 
 METHODS = [method.value for method in Method]
@@ -52,6 +54,24 @@ def test_the_bootstrap_is_scipys_within_monte_carlo_error(method, name, weightin
     ends = [said["low"], said["high"]]
     assert np.abs(ends - np.array(theirs.confidence_interval)).max() < 5 * np.sqrt(2) * density.max()
     assert np.abs(ends - np.array(theirs.confidence_interval)).max() < 0.1 * (ends[1] - ends[0])
+
+
+@pytest.mark.parametrize("turned", [1.0, -1.0])
+def test_bca_by_its_definition_on_skewed_values(turned) -> None:
+    """Efron (1987) from the same resamples: bias from the share below the mean, acceleration by leaving one out."""
+    values = turned * np.random.default_rng(2).exponential(size=15) ** 2
+    data = pl.DataFrame({"cluster": np.arange(15), "tokens": values})
+    said = estimate(data, "tokens", method="bca", resamples=3_000, seed=5).row(0, named=True)
+    column = values[None, :]
+    (means,) = resample([Cells(np.ones_like(column), column, np.ones(1))], 3_000, 5)
+    bias = stats.norm.ppf((np.sum(means < values.mean()) + np.sum(means <= values.mean())) / 6_000)
+    without = np.array([np.delete(values, place).mean() for place in range(15)])
+    apart = without.mean() - without
+    acceleration = (apart**3).sum() / (6 * (apart**2).sum() ** 1.5)
+    assert turned * acceleration > 0.05
+    shifted = bias + stats.norm.ppf([0.025, 0.975])
+    expected = np.quantile(means, stats.norm.cdf(bias + shifted / (1 - acceleration * shifted)))
+    assert [said["low"], said["high"]] == pytest.approx(expected.tolist())
 
 
 @pytest.mark.parametrize("weighting", ["micro", "macro"])
