@@ -13,6 +13,7 @@ from finskillbench.errors import InputError
 from finskillbench.reports.report import report
 from finskillbench.reports.tables.base import Estimate
 from finskillbench.reports.tables.common import gaps_of
+from finskillbench.reports.tables.episodes.failures import failures_table
 from finskillbench.reports.tables.episodes.resources import resources_table
 from finskillbench.reports.tables.scores.grouped import domains_table, subtasks_table
 from finskillbench.reports.tables.scores.harnesses import harnesses_table, mean_difference
@@ -265,3 +266,23 @@ def test_the_short_table_of_one_model() -> None:
         "rebalancing         4     0.150    0.650            +0.500 -",
         "headline            4     0.150    0.650            +0.500 -",
     ]
+
+
+def test_causes_of_failure_are_counted_for_the_models_that_are_compared() -> None:
+    keys = {"condition": "no_skill", "run_idx": 0, "domain": "d", "sub_task": "rebalancing", "status": "scored"}
+    rest = {**keys, "arguments": "{}", "score": 0.5, "evidence": "", "output_use": "none", "not_tried": []}
+    failures = pl.DataFrame(
+        [
+            {**rest, "model": "a", "task_id": "r0", "cause": "wrong_unit", "causes": ["wrong_unit", "arithmetic"]},
+            {**rest, "model": "a", "task_id": "r1", "cause": "arithmetic", "causes": ["arithmetic"]},
+            {**rest, "model": "baseline/trivial", "task_id": "r0", "cause": "arithmetic", "causes": ["arithmetic"]},
+        ]
+    )
+    found = failures_table(collect(table(*two_models())), failures)
+    assert found is not None
+    told = ("model", "cause", "primary", "applies")
+    assert list(zip(*(found.column(name) for name in told), strict=True)) == [
+        ("a", "wrong_unit", 1, 1),
+        ("a", "arithmetic", 1, 2),
+    ]
+    assert failures_table(collect(table(*two_models()), exclude=["a"]), failures) is None

@@ -14,6 +14,8 @@ from finskillbench.cli.display import console
 from finskillbench.cli.display.results import PAGE
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import RunRows
     from finskillbench.reports.report import Report
@@ -64,6 +66,9 @@ def report(
     paper: Annotated[
         bool, typer.Option("--paper", help="The values that the paper prints beside ours, by the published scorers.")
     ] = False,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="Why episodes failed as well, for which every trajectory is read.")
+    ] = False,
     trajectories: Annotated[
         str | None,
         typer.Option(metavar="all|none|N", help="Episodes of each cell that the page tells. Default: a telling few."),
@@ -81,6 +86,7 @@ def report(
     from finskillbench.reports.read import joined, read_runs
     from finskillbench.reports.report import By
     from finskillbench.reports.report import report as make_report
+    from finskillbench.reports.tables.episodes.failures import failures_table
 
     if form not in {PAGE_FORMAT, *Format}:
         raise InputError(f"--format {form!r} is unknown; choose from: {', '.join(Format)}, {PAGE_FORMAT}")
@@ -95,13 +101,29 @@ def report(
         rows = joined(read)
         progress("Making the tables")
         found = make_report(rows, profile, exclude or (), paper=paper)
-        index = _write_page(found, read, out, asked, truth=truth) if form == PAGE_FORMAT else None
+        causes = _causes(read, progress) if failures else None
+        index = _write_page(found, read, out, asked, causes, truth=truth) if form == PAGE_FORMAT else None
     for line in _unfinished(read):
         typer.echo(line, err=True)
     if index is not None:
         typer.echo(index)
     else:
-        _tell(found.tables(None if by is None else By(by)), Format(form), out)
+        why = None if causes is None else failures_table(found.results, causes)
+        _tell([*found.tables(None if by is None else By(by)), *([why] if why else [])], Format(form), out)
+
+
+def _causes(runs: list[RunRows], progress: console.Progress) -> pl.DataFrame:
+    """Why the episodes of all runs failed."""
+    import polars as pl
+
+    from finskillbench.errors import InputError
+    from finskillbench.runs.afterwards.failures import failures_of
+
+    for run in runs:
+        if not run.has_trajectories:
+            raise InputError(f"{run.path}: has no trajectories to look for failures in; leave --failures out")
+    progress("Looking for causes of failure")
+    return pl.concat([failures_of(run.path) for run in runs])
 
 
 def _trajectories(asked: str | None) -> int | None:
@@ -117,7 +139,15 @@ def _trajectories(asked: str | None) -> int | None:
     raise InputError(f"--trajectories {asked!r} is unknown; give all, none or how many of each cell")
 
 
-def _write_page(found: Report, runs: list[RunRows], out: Path | None, trajectories: int | None, *, truth: bool) -> Path:
+def _write_page(
+    found: Report,
+    runs: list[RunRows],
+    out: Path | None,
+    trajectories: int | None,
+    causes: pl.DataFrame | None,
+    *,
+    truth: bool,
+) -> Path:
     from finskillbench.errors import InputError
     from finskillbench.reports.page import write_page
 
@@ -126,7 +156,7 @@ def _write_page(found: Report, runs: list[RunRows], out: Path | None, trajectori
             f"--format {PAGE_FORMAT} needs --out DIR, a folder for the page; only a run folder has its own"
         )
     folder = out or runs[0].path / PAGE
-    return write_page(found.results, folder, runs, trajectories=trajectories, truth=truth).index
+    return write_page(found.results, folder, runs, trajectories=trajectories, truth=truth, causes=causes).index
 
 
 def _tell(tables: list[Table], form: Format, out: Path | None) -> None:
