@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 from finskillbench.episode import JsonObject
@@ -46,7 +47,16 @@ def leaf_by_leaf(first: JsonObject, second: JsonObject) -> list[Leaf]:
     Entries of a list that begin with a name go by it where all names are different, so that ties may stand in either
     order; other entries go by their place.
     """
-    left, right = dict(_leaves(first)), dict(_leaves(second))
+    return differences(leaves_of(first), leaves_of(second))
+
+
+def leaves_of(answer: JsonObject) -> dict[str, object]:
+    """Path to leaf of an answer, for one that is held against many."""
+    return dict(_leaves(answer))
+
+
+def differences(left: Mapping[str, object], right: Mapping[str, object]) -> list[Leaf]:
+    """As `leaf_by_leaf`, of the leaves of two answers."""
     lacking = [
         Leaf(path, left.get(path), right.get(path), math.inf, "second" if path in left else "first")
         for path in sorted(left.keys() ^ right.keys())
@@ -118,6 +128,7 @@ def _replaced(value: object, path: str, values: Mapping[str, object]) -> object:
     return values[path] if path in values else cast(object, value)
 
 
+@lru_cache(maxsize=2**12)  # the same keys and tickers come again and again
 def _quoted(key: str) -> str:
     return key if _PLAIN.fullmatch(key) else json.dumps(key)
 

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from finskillbench.domains import Subtask, by_method, by_name, domain
-from finskillbench.domains.agreement import Leaf, leaf_by_leaf, with_leaves
+from finskillbench.domains.agreement import Leaf, differences, leaf_by_leaf, leaves_of, with_leaves
 from finskillbench.domains.base import Misreading
 from finskillbench.episode import JsonObject, Profile, Status, Truth
 from finskillbench.errors import InputError
@@ -51,6 +51,11 @@ class Known:
         return subtask_called(self.truth.sub_task, text(self.truth.verification.get("method")) or "")
 
     @cached_property
+    def leaves(self) -> dict[str, object]:
+        """The leaves of the label by path."""
+        return leaves_of(self.truth.expected_output)
+
+    @cached_property
     def misreadings(self) -> list[Told]:
         """The subtask's misreadings of the task; none where it has none, or an imported input lacks what it needs."""
         if self.subtask is None or self.subtask.misreadings is None:
@@ -61,7 +66,7 @@ class Known:
             return []
 
     def _told(self, each: Misreading) -> Told:
-        leaves = [leaf for leaf in leaf_by_leaf(self.truth.expected_output, each.answer) if not leaf.agrees]
+        leaves = [leaf for leaf in differences(self.leaves, leaves_of(each.answer)) if not leaf.agrees]
         values = {leaf.path: leaf.second for leaf in leaves if leaf.absent != "second"}
         return Told(each, values, sum(not leaf.absent for leaf in leaves))
 
@@ -192,7 +197,7 @@ class Attempt:
         """The leaves in which label and answer differ, the label's first; none without either."""
         if self.known is None or self.answer is None:
             return []
-        return [leaf for leaf in leaf_by_leaf(self.expected, self.answer) if not leaf.agrees]
+        return [leaf for leaf in differences(self.known.leaves, leaves_of(self.answer)) if not leaf.agrees]
 
     @cached_property
     def wrong_numbers(self) -> list[WrongNumber]:
