@@ -47,6 +47,23 @@ def test_a_table_its_files_and_the_same_command_again(edition: Path, capsys: pyt
     assert second.split("Episodes:")[0] == first.split("Episodes:")[0]
 
 
+def test_a_run_that_has_not_finished_is_reported_from_its_journal(
+    edition: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", "--edition", str(edition), *NOP, "--out", "mine"]) == 0
+    capsys.readouterr()
+    assert cli.main(["report", "mine", "--format", "json"]) == 0
+    whole = capsys.readouterr().out
+    Path("mine/rows.parquet").unlink()
+    assert cli.main(["report", "mine", "--format", "json"]) == 0
+    assert capsys.readouterr().out == whole
+    journal = Path("mine/journal.jsonl").read_text().splitlines(keepends=True)
+    finished = [place for place, line in enumerate(journal) if '"finished"' in line]
+    Path("mine/journal.jsonl").write_text("".join(journal[: finished[-1]]))
+    assert cli.main(["report", "mine", "--format", "json"]) == 0
+    assert "mine: not finished, 1 of 3 episodes have no row yet" in capsys.readouterr().err
+
+
 def test_its_page_is_written_on_request_and_told(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("font_lato")
     assert cli.main(["run", "--edition", str(edition), *NOP, "--out", "mine", "--page"]) == 0

@@ -286,3 +286,14 @@ def test_causes_of_failure_are_counted_for_the_models_that_are_compared() -> Non
         ("a", "arithmetic", 1, 2),
     ]
     assert failures_table(collect(table(*two_models()), exclude=["a"]), failures) is None
+
+
+def test_a_harness_in_which_skills_harm_is_marked_too() -> None:
+    rows = [
+        ("m", arm, "rebalancing", f"r{i}", level + 0.01 * (i % 3), 0.5)
+        for arm, level in (("no_skill", 0.8), ("curated", 0.2))
+        for i in range(12)
+    ]
+    assert harnesses_table(collect(table(*rows))).column("apart") == ("†",) * 3
+    alike = harnesses_table(collect(table(*rows[:12], *((row[0], "curated", *row[2:]) for row in rows[:12]))))
+    assert alike.column("apart") == ("",) * 3
