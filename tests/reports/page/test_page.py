@@ -149,6 +149,7 @@ ODD = {
     "two editions": few(edition=pl.when(HALF).then(pl.lit("e" * 64)).otherwise("edition")),
     "no price": few(cost_usd=pl.lit(None, pl.Float64)),
     "half a price": few(cost_usd=pl.when(HALF).then(0.1)),
+    "repeats": synthetic_rows(2, episodes=3, repeats=3),
     "own skills": few(condition=pl.col("condition").replace({"self_generated": "skill:mine"})),
 }
 
@@ -169,6 +170,7 @@ def test_a_page_of_what_is_odd_says_nothing_false(case: str, tmp_path: Path) -> 
     }
     assert told.get(case, "") in shown
     assert ('id="gains"' in shown) == (case not in ("one condition", "one episode", "all errors"))
+    assert ("pass^k" in shown) == (case == "repeats")
     assert case != "all errors" or "0.000" not in shown
 
 
