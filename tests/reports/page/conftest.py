@@ -57,7 +57,9 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> RunRows:
 def hostile_page(hostile_run: RunRows, tmp_path_factory: pytest.TempPathFactory) -> WrittenPage:
     """The page of the hostile run, with a cause of failure that is hostile too."""
     results = collect(hostile_run.rows)
-    causes = results.rows.select("model", "condition", "task_id", "run_idx").head(2).with_columns(cause=pl.lit(EVIL))
+    causes = hostile_run.rows.select("model", "arguments", "condition", "task_id", "run_idx", cause=pl.lit(EVIL)).head(
+        2
+    )
     return write_page(results, tmp_path_factory.mktemp("page") / "hostile", [hostile_run], causes=causes)
 
 

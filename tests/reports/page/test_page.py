@@ -74,6 +74,9 @@ def test_hostile_texts_are_texts(hostile_page: WrittenPage) -> None:
         "&lt;img src=x onerror",
     ):
         assert said in told, said
+    data = files["index.html"].partition('id="data">')[2].partition("</script>")[0]
+    assert len(data) > 1_000
+    assert not set("<>&") & set(data)
     (cause,) = filter(None, data_of(files["index.html"])["names"]["cause"])
     assert cause == EVIL.replace("\u202e", "\\x202e").replace("\u0007", "\\x07")
     assert "&lt;/script&gt;&lt;script&gt;window.broken=1" in files["index.html"]

@@ -21,6 +21,7 @@ from finskillbench.runs.plan.items import Item
 
 MOST_PAGES = 300
 """About three megabytes."""
+ITEM = ("model", "arguments", "condition", "task_id", "run_idx")
 CELL = ("entry", "condition", "sub_task")
 
 
@@ -40,15 +41,14 @@ class Located:
 
 def locate(view: View, runs: Sequence[RunRows]) -> list[Located | None]:
     """Where the trajectory of each row lies; None where no run that has trajectories has the row."""
-    key = ("model", "arguments", "condition", "task_id", "run_idx")
     entries = (Entry(*each) for run in runs for each in run.rows.select("model", "arguments").iter_rows())
     names = labels(entries)
     known: dict[tuple[object, ...], Located] = {}
     for run in (each for each in runs if each.has_trajectories):
-        for index, (model, arguments, condition, task, repeat) in enumerate(run.rows.select(key).iter_rows()):
+        for index, (model, arguments, condition, task, repeat) in enumerate(run.rows.select(ITEM).iter_rows()):
             found = Located(run, Item(model, arguments, condition, task, repeat), index)
             known.setdefault((names[Entry(model, arguments)], arguments, condition, task, repeat), found)
-    return [known.get(each) for each in view.rows.select(key).iter_rows()]
+    return [known.get(each) for each in view.rows.select(ITEM).iter_rows()]
 
 
 def choose(view: View, causes: Sequence[str | None], located: Sequence[Located | None], most: int | None) -> list[int]:

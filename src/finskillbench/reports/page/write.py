@@ -20,9 +20,10 @@ from finskillbench.reports.page.lineage import editions_of, lineage_of
 from finskillbench.reports.page.packed import packed
 from finskillbench.reports.page.render import index_page
 from finskillbench.reports.page.sections import Section, sections_of
-from finskillbench.reports.page.trajectories import choose, locate
+from finskillbench.reports.page.trajectories import ITEM, Located, choose, locate
 from finskillbench.reports.page.view import View, view_of
 from finskillbench.reports.read import RunRows
+from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.files import make_folder, write_beside
 
 INDEX = "index.html"
@@ -66,7 +67,8 @@ def write_page(
     trajectories : how many of each cell (model, condition, subtask) get a page of their own, from the worst to the
         best; None takes the few that `page.trajectories` names, 0 takes none.
     truth : whether what was expected stands beside what was given.
-    causes : why episodes failed: columns model, condition, task_id, run_idx and cause.
+    causes : why episodes of the runs failed: columns model, arguments, condition, task_id and run_idx as in their rows,
+        and cause.
     validation, audit : what is known of the edition.
 
     Raises
@@ -76,7 +78,7 @@ def write_page(
     view = view_of(results)
     _prepare(out)
     located = locate(view, runs)
-    failures = _causes(view, causes)
+    failures = _causes(located, causes)
     chosen = choose(view, failures, located, trajectories)
     editions = editions_of(runs)
     pages = write_episodes(out, view, located, chosen, editions, truth=truth)
@@ -119,13 +121,12 @@ def _prepare(out: Path) -> None:
         shutil.rmtree(out / name, ignore_errors=True)
 
 
-def _causes(view: View, causes: pl.DataFrame | None) -> list[str | None]:
+def _causes(located: Sequence[Located | None], causes: pl.DataFrame | None) -> list[str | None]:
     """The cause of each row's failure."""
     if causes is None:
-        return [None] * view.rows.height
-    key = ["model", "condition", "task_id", "run_idx"]
-    first = causes.unique(key, keep="first", maintain_order=True).select(*key, "cause")
-    return view.rows.join(first, on=key, how="left", maintain_order="left")["cause"].to_list()
+        return [None] * len(located)
+    known = {Item(*key): cause for *key, cause in causes.select(*ITEM, "cause").iter_rows()}
+    return [None if found is None else known.get(found.item) for found in located]
 
 
 def _files(sections: Sequence[Section]) -> Iterator[tuple[str, bytes]]:
