@@ -66,7 +66,7 @@ def _sentences(view: View, means: dict[str, Said], gain: Said | None) -> Iterato
     before, after = both["reference"].mean(), both["treated"].mean()
     moved = f" from {before:.3f} to {after:.3f}" if isinstance(before, float) and gain.mean.value else ""
     yield (
-        f"Over {size}, {treated} {direction} the mean score{moved}: {estimate_words(gain.mean)} on the same "
+        f"With {size}, {treated} {direction} the mean score{moved}: {estimate_words(gain.mean)} on the same "
         f"{gain.pairs:,} pairs, in {gain.clusters:,} clusters."
     )
     groups = estimates(view.paired(view.main), ["sub_task"])

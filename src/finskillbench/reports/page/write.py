@@ -91,7 +91,7 @@ def write_page(
         "headline": headline_of(view),
         "sections": sections,
         "lineage": lineage_of(view, runs, editions, validation, audit),
-        "packed_words": _packed_words(view, len(pages), trajectories),
+        "packed_words": _packed_words(view, len(pages), trajectories, sought=causes is not None),
         "filters": [
             *((short, label) for short, (label, _) in _FILTERS.items()),
             *([("ca", "Cause of failure")] if any(failures) else []),
@@ -156,17 +156,20 @@ def _subtitle(view: View) -> str:
     )
 
 
-def _packed_words(view: View, pages: int, trajectories: int | None) -> str:
+def _packed_words(view: View, pages: int, trajectories: int | None, *, sought: bool) -> str:
     if not pages:
         return "No trajectories came with this page; where a run has them, a row says the command that shows one."
     if pages == view.rows.height:
         return "Every trajectory came with this page. A cell of the heat map leads to its episodes here."
+    examples = "an example of each cause of failure, " if sought else ""
     rule = (
-        "of every cell (model, condition, subtask) the worst, an example of each cause of failure, the best and the "
-        "one in the middle, as far as there is room"
+        f"of every cell (model, condition, subtask) the worst, {examples}the best and the one in the middle, as far as "
+        "there is room"
         if trajectories is None
         else f"{trajectories} of every cell (model, condition, subtask), from the worst to the best"
     )
+    if not sought:
+        rule += "; with --failures causes of failure are looked for too"
     return (
         f"{pages:,} of {view.rows.height:,} trajectories came with this page: {rule}. For any other, its row says the "
         "command that shows it. A cell of the heat map leads to its episodes here."
