@@ -120,9 +120,7 @@ def _labels(edition: Edition) -> Table:
             )
         rows.append((name, count, ", ".join(f"{kind} {number:,}" for kind, number in kinds.most_common()) or None))
     notes = () if edition.has_truth else ("The edition was handed out without its truth: proofs are not known.",)
-    return Table(
-        f"labels_{edition.digest[:8]}"[:6] + "_of_edition", "Labels of the edition", columns, tuple(rows), notes
-    )
+    return Table("labels", "Labels of the edition", columns, tuple(rows), notes)
 
 
 def _checks(report: ValidationReport | AuditReport) -> Table:
