@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from finskillbench.cli.compare import print_gates
 from finskillbench.cli.display import console
 from finskillbench.cli.display.results import PAGE
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from finskillbench.audit.report import AuditReport
+    from finskillbench.edition.validation import ValidationReport
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import RunRows
     from finskillbench.reports.report import Report
@@ -27,6 +30,7 @@ Examples:
   finskillbench report runs/a runs/b --by model --exclude openai/gpt-4o
   finskillbench report runs/mine --format latex --out tables
   finskillbench report runs/mine --format html
+  finskillbench report runs/mine --validation --audit audit.json --out pack
   finskillbench report results_all.jsonl --paper"""
 PAGE_FORMAT = "html"
 _ALL = 2**31
@@ -76,12 +80,32 @@ def report(
     truth: Annotated[
         bool, typer.Option("--truth/--no-truth", help="What was expected beside what was given, in the page.")
     ] = True,
+    validation: Annotated[
+        bool, typer.Option("--validation", help="Write the pack for a model-risk officer into --out instead.")
+    ] = False,
+    checks: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What data validate EDITION --json printed, for the page and the pack."),
+    ] = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What audit EDITION --json FILE wrote, for the page and the pack."),
+    ] = None,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART[@CONDITION]=SCORE",
+            help="Exit with 1 if a model is below: headline, a domain or a subtask; repeatable (docs/compare.md).",
+        ),
+    ] = None,
 ) -> None:
     """Make tables of runs: conditions, domains, subtasks, models, resources, harnesses, how episodes ended.
 
-    A run need not be finished. docs/reports.md says how to read each table.
+    A run need not be finished. docs/reports.md says how to read each table, docs/validation-pack.md what the pack
+    holds. Exit code 1 if a floor of --fail-under does not hold.
     """
     from finskillbench.errors import InputError
+    from finskillbench.reports.compare.gates import check_floors, parse_floor
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import joined, read_runs
     from finskillbench.reports.report import By
@@ -94,15 +118,26 @@ def report(
         raise InputError(f"--by {by!r} is unknown; choose from: {', '.join(By)}")
     if form == PAGE_FORMAT and (by is not None or paper):
         raise InputError(f"--format {PAGE_FORMAT} is one page of everything; leave --by and --paper out")
-    asked = _trajectories(trajectories)
+    asked, known = _trajectories(trajectories), _evidence(checks, audit)
+    floors = [parse_floor(text) for text in fail_under or ()]
+    if validation and (out is None or form != Format.TABLE or by is not None or paper):
+        raise InputError(
+            "--validation writes one pack of everything into --out DIR; leave --format, --by and --paper out"
+        )
     with console.Progress() as progress:
         progress("Reading the rows")
         read = read_runs(runs)
         rows = joined(read)
         progress("Making the tables")
         found = make_report(rows, profile, exclude or (), paper=paper)
-        causes = _causes(read, progress) if failures else None
-        index = _write_page(found, read, out, asked, causes, truth=truth) if form == PAGE_FORMAT else None
+        index, causes = None, None
+        if validation and out is not None:
+            progress("Looking for causes of failure and writing the pack")
+            index = _write_pack(found, read, out, known)
+        else:
+            causes = _causes(read, progress) if failures else None
+            if form == PAGE_FORMAT:
+                index = _write_page(found, read, out, asked, known, causes, truth=truth)
     for line in _unfinished(read):
         typer.echo(line, err=True)
     if index is not None:
@@ -110,6 +145,7 @@ def report(
     else:
         why = None if causes is None else failures_table(found.results, causes)
         _tell([*found.tables(None if by is None else By(by)), *([why] if why else [])], Format(form), out)
+    print_gates(check_floors(found.results, floors))
 
 
 def _causes(runs: list[RunRows], progress: console.Progress) -> pl.DataFrame:
@@ -139,11 +175,40 @@ def _trajectories(asked: str | None) -> int | None:
     raise InputError(f"--trajectories {asked!r} is unknown; give all, none or how many of each cell")
 
 
+class _Known(NamedTuple):
+    """What was found of the edition, as far as it was given."""
+
+    checks: ValidationReport | None
+    audit: AuditReport | None
+
+
+def _evidence(checks: Path | None, audit: Path | None) -> _Known:
+    from finskillbench.reports.validation import read_audit, read_checks
+
+    return _Known(None if checks is None else read_checks(checks), None if audit is None else read_audit(audit))
+
+
+def _write_pack(found: Report, runs: list[RunRows], out: Path, known: _Known) -> Path:
+    from finskillbench.reports.validation import write_pack
+
+    results = found.results
+    return write_pack(
+        runs,
+        out,
+        today=date.today(),
+        profile=results.profile,
+        exclude=results.excluded,
+        checks=known.checks,
+        audit=known.audit,
+    )
+
+
 def _write_page(
     found: Report,
     runs: list[RunRows],
     out: Path | None,
     trajectories: int | None,
+    known: _Known,
     causes: pl.DataFrame | None,
     *,
     truth: bool,
@@ -156,7 +221,16 @@ def _write_page(
             f"--format {PAGE_FORMAT} needs --out DIR, a folder for the page; only a run folder has its own"
         )
     folder = out or runs[0].path / PAGE
-    return write_page(found.results, folder, runs, trajectories=trajectories, truth=truth, causes=causes).index
+    return write_page(
+        found.results,
+        folder,
+        runs,
+        trajectories=trajectories,
+        truth=truth,
+        causes=causes,
+        validation=known.checks,
+        audit=known.audit,
+    ).index
 
 
 def _tell(tables: list[Table], form: Format, out: Path | None) -> None:
@@ -167,9 +241,8 @@ def _tell(tables: list[Table], form: Format, out: Path | None) -> None:
         for path in write_tables(tables, form, out):
             typer.echo(path)
         return
-    width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
     try:
-        typer.echo(render(tables, form, width), nl=False)
+        typer.echo(render(tables, form, console.width()), nl=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
