@@ -9,11 +9,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from tests.sampling import sampled
 
 from finskillbench.reports.page import WrittenPage
 
@@ -65,8 +67,7 @@ def violations(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "theme"), sampled(product(WIDTHS, THEMES), 5))
 def test_a_page_is_accessible_and_fits_its_window(
     browser: Browser, whole_page: WrittenPage, theme: str, width: int
 ) -> None:

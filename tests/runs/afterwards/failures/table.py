@@ -70,12 +70,15 @@ async def gives_up(task: object, tools: object) -> str | None:
     return None
 
 
-def confusion(edition: Edition, folder: Path, *, of_each: int, seed: int = 0) -> Confusion:
-    """Play every recipe on so many episodes of each subtask, and hold what is found against what was done."""
+def confusion(edition: Edition, folder: Path, *, of_each: int, seed: int = 0, one_in: int = 1) -> Confusion:
+    """Play every recipe on so many episodes of each subtask, and hold what is found against what was done.
+
+    With `one_in` a recipe that every subtask can play is played on every so-manieth, each recipe on others.
+    """
     found = Confusion()
-    _play(edition, folder / "plain", PLAIN, "no_skill", of_each, found, seed)
-    _play(edition, folder / "skilled", SKILLED, "curated", of_each, found, seed)
-    _play(edition, folder / "budget", {"spends": spends}, "no_skill", 1, found, seed, token_budget=250)
+    _play(edition, folder / "plain", PLAIN, "no_skill", of_each, found, seed, one_in)
+    _play(edition, folder / "skilled", SKILLED, "curated", of_each, found, seed, one_in)
+    _play(edition, folder / "budget", {"spends": spends}, "no_skill", 1, found, seed, one_in, token_budget=250)
     out = folder / "ended"
     run(edition, [Broken()], ["no_skill"], agents=[Agent("gives-up", gives_up)], limit=1, out=out)
     for line in failures_of(out, edition).iter_rows(named=True):
@@ -92,14 +95,16 @@ def _play(
     of_each: int,
     found: Confusion,
     seed: int,
+    one_in: int,
     **options: Any,
 ) -> None:
-    names = edition.sub_tasks
     for place, (name, recipe) in enumerate(recipes.items()):
+        rare = name.startswith("other-")
+        names = edition.sub_tasks if rare else edition.sub_tasks[place % one_in :: one_in]
         model = Scripted(name, recipe, edition, seed)
         # Every recipe and every seed has other episodes; those that few subtasks can play have more of them.
         first = place * of_each + 101 * seed
-        most = {sub: 4 * of_each if name.startswith("other-") and sub in FILINGS else of_each for sub in names}
+        most = {sub: 4 * of_each if rare and sub in FILINGS else of_each for sub in names}
         chosen = [each for sub in names for each in _turn_about(edition.episodes([sub]), first, most[sub])]
         tasks = model.study(chosen)
         if tasks:
