@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from finskillbench.reports.compare.moves import Cut
     from finskillbench.reports.compare.paired import Paired
     from finskillbench.reports.formats import Format
+    from finskillbench.reports.tables.base import Table
 
 EXAMPLE = """\b
 Examples:
@@ -98,10 +99,10 @@ def compare(
 
 def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
     """For a reader: without the lines in which nothing moved, and the flips with their commands."""
-    from finskillbench.reports.compare.moves import for_reading, moved_table, took_table
+    from finskillbench.reports.compare.moves import for_reading
     from finskillbench.reports.formats import Format, render
 
-    tables = [moved_table(paired, cuts), took_table(paired)]
+    tables = _tables(paired, cuts)
     if most is not None:
         tables = [for_reading(table) for table in tables]
     typer.echo(render([table for table in tables if table.rows], Format.TABLE, console.width()))
@@ -109,14 +110,20 @@ def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
         typer.echo(line)
 
 
+def _tables(paired: Paired, cuts: Sequence[Cut]) -> list[Table]:
+    from finskillbench.reports.compare.moves import moved_table, took_table
+    from finskillbench.reports.compare.within import cheaper_table, within_table
+
+    return [moved_table(paired, cuts), within_table(paired), cheaper_table(paired), took_table(paired)]
+
+
 def _write(paired: Paired, cuts: Sequence[Cut], gates: Sequence[Outcome], form: Format) -> None:
     """For a program: everything."""
     from finskillbench.reports.compare.flips import find_flips, flips_table
     from finskillbench.reports.compare.gates import gates_table
-    from finskillbench.reports.compare.moves import moved_table, took_table
     from finskillbench.reports.formats import render
 
-    tables = [moved_table(paired, cuts), took_table(paired), flips_table(find_flips(paired))]
+    tables = [*_tables(paired, cuts), flips_table(find_flips(paired))]
     typer.echo(render([*tables, gates_table(gates)] if gates else tables, form), nl=False)
 
 
@@ -131,7 +138,7 @@ def _flips(paired: Paired, most: int | None) -> Iterator[str]:
             yield f"  {each.a:.3f} -> {each.b:.3f}  {each.show_b or ' '.join((each.task_id, *each.keys.values()))}"
         if most is not None and len(moved) > most:
             yield f"  and {len(moved) - most} more; --flips {len(moved)} prints them"
-    if flips and flips[0].show_a is not None:
+    if flips and most != 0 and flips[0].show_a is not None:
         yield f"The other side of the first: {flips[0].show_a}"
 
 

@@ -14,6 +14,7 @@ from finskillbench.reports.compare.flips import find_flips, flips_table
 from finskillbench.reports.compare.moves import Cut, for_reading, moved_table, took_table
 from finskillbench.reports.compare.paired import Paired, make_pairs
 from finskillbench.reports.compare.sides import Choice, Over, make_sides
+from finskillbench.reports.compare.within import cheaper_table, within_table
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Table
 
@@ -202,3 +203,31 @@ def test_programs_enter_no_mean_of_a_condition() -> None:
     (line,) = lines(moved_table(paired, [Cut.CONDITION]))
     assert line["b"] == 0.5
     assert pl.Series([one["b"] for one in lines(moved_table(paired, [Cut.MODEL]))]).to_list() == [0.5, 0.1]
+
+
+def test_scores_within_budgets_and_times_cheaper_by_hand() -> None:
+    spent = {"r1": (2_000, 1_000), "r2": (6_000, 3_000), "r3": (20_000, 10_000), "r4": (40_000, 20_000)}
+    a, b = (
+        [row(task, 1.0, total_output_tokens=each[side], cluster=task) for task, each in spent.items()]
+        for side in (0, 1)
+    )
+    paired = pairs_of(two(a, b))
+    found = lines(within_table(paired))
+    assert [(one["budget"], one["a"], one["b"]) for one in found] == [
+        (4_000, 0.25, 0.5),
+        (8_000, 0.5, 0.5),
+        (16_000, 0.5, 0.75),
+        (32_000, 0.75, 1.0),
+    ]
+    assert [one["difference"] for one in found] == [0.25, 0.0, 0.25, 0.25]
+    (line,) = lines(cheaper_table(paired))  # nine tenths of 1.0 are reached with the last episode
+    assert (line["target"], line["a"], line["b"], line["times"]) == (0.9, 40_000, 20_000, 2.0)
+
+
+def test_budgets_tell_groups_apart_and_say_nothing_where_tokens_are_not_known() -> None:
+    runs = two([row("r1", 1.0), row("r1", 0.5, model="n")], [row("r1", 1.0), row("r1", 0.0, model="n")])
+    found = lines(within_table(pairs_of(runs)))
+    assert [(one["model"], one["a"], one["b"]) for one in found[:2]] == [("m", 1.0, 1.0), ("n", 0.5, 0.0)]
+    unknown = row("r1", 1.0, total_output_tokens=None)
+    assert within_table(pairs_of(two([unknown], [row("r1", 1.0)]))).rows == ()
+    assert cheaper_table(pairs_of(two([unknown], [row("r1", 1.0)]))).rows == ()

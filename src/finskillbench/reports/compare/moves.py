@@ -71,8 +71,7 @@ def moved_table(paired: Paired, cuts: Sequence[Cut] = USUAL) -> Table:
             difference = Estimate(line["mean"], line["low"], line["high"])
             counts = [line[each.name] for each in _SCORES if each.name != "difference"]
             rows.append((cut.value, name, *group, *counts[:5], difference, *counts[5:]))
-    keys = tuple(Column(name, _TITLES[name]) for name in paired.shown)
-    columns = (Column("by", "By"), Column("part", "Part"), *keys, *_SCORES)
+    columns = (Column("by", "By"), Column("part", "Part"), *key_columns(paired), *_SCORES)
     a, b = paired.sides.a.name, paired.sides.b.name
     common = [f"{_TITLES[name]}: {value}." for name, value in paired.common.items() if name != "harness"]
     notes = (*common, *paired.sides.notes, _INTERVALS)
@@ -90,9 +89,9 @@ def for_reading(table: Table) -> Table:
 
     Notes tell how many lines were left out, and of which model or condition all others are.
     """
-    place = next(i for i, column in enumerate(table.columns) if column.name == "difference")
+    changes = [i for i, column in enumerate(table.columns) if column.name in ("difference", "times")]
     counts = [i for i, column in enumerate(table.columns) if column.name in ("better", "worse")]
-    rows = [row for row in table.rows if any(row[i] for i in counts) or not _is_nothing(row[place])]
+    rows = [row for row in table.rows if any(row[i] for i in counts) or not all(_is_nothing(row[i]) for i in changes)]
     told: list[str] = []
     if left := len(table.rows) - len(rows):
         told.append(f"{left} of {len(table.rows)} lines, in which nothing moved, are left out (--all shows them).")
@@ -109,8 +108,13 @@ def for_reading(table: Table) -> Table:
     )
 
 
+def key_columns(paired: Paired) -> tuple[Column, ...]:
+    """Columns of what tells groups of pairs apart."""
+    return tuple(Column(name, _TITLES[name]) for name in paired.shown)
+
+
 def _is_nothing(cell: Cell) -> bool:
-    return isinstance(cell, Estimate) and abs(cell.value) <= LEAST_CHANGE
+    return cell is None or (isinstance(cell, Estimate) and abs(cell.value) <= LEAST_CHANGE)
 
 
 def took_table(paired: Paired) -> Table:
@@ -131,8 +135,7 @@ def took_table(paired: Paired) -> Table:
             change = Estimate(line["mean"], line["low"], line["high"])
             ratio = line["b"] / line["a"] if line["a"] else None
             rows.append((title, *group, line["pairs"], line["a"], line["b"], change, ratio))
-    keys = tuple(Column(name, _TITLES[name]) for name in paired.shown)
-    columns = (Column("what", "Mean of an episode"), *keys, *_AMOUNTS)
+    columns = (Column("what", "Mean of an episode"), *key_columns(paired), *_AMOUNTS)
     return Table("took", "What an episode took", columns, tuple(rows))
 
 
