@@ -15,19 +15,17 @@ from typer.main import get_command
 from finskillbench.cli import (
     agents,
     audit,
-    compare,
     data,
     doctor,
     handout,
     options,
     plan,
     read,
-    report,
     run,
     score,
     skills,
 )
-from finskillbench.cli.afterwards import export, failures, merge, rescore, show
+from finskillbench.cli.afterwards import compare, export, failures, merge, report, rescore, show
 from finskillbench.cli.display import console
 from finskillbench.errors import CatalogError, FinSkillBenchError, InternalError
 from finskillbench.redaction import logger, redactor_of_process

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from finskillbench.cli.compare import print_gates
+from finskillbench.cli.afterwards.compare import print_gates
 from finskillbench.cli.display import console
 from finskillbench.cli.display.results import PAGE
 
