@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,14 @@ def test_json_has_every_table_and_the_gates(run: Path, capsys) -> None:
     assert code == 1
     assert [table["name"] for table in json.loads(text)] == ["moved", "within", "cheaper", "took", "flips", "gates"]
     assert told.splitlines()[-1] == "failed: headline of baseline/nop under no_skill is 0.0000, below 0.5"
+
+
+def test_where_nothing_moved_it_is_told(run: Path, capsys) -> None:
+    shutil.copytree(run, run.with_name("again"))
+    code, text, _ = compared(capsys, run, run.with_name("again"))
+    assert code == 0
+    assert text.startswith("Scores on the same episodes: ")
+    assert "lines, in which nothing moved, are left out" in " ".join(text.split())
 
 
 def test_gates_that_hold_exit_with_0(run: Path, capsys) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -158,3 +160,17 @@ def test_errors_cannot_hide_a_regression() -> None:
     assert outcome.told.startswith("10 episodes with a score in A ended in an error in B: with 0 for these, ")
     one = [row(f"r{i}", None if i < 1 else 1.0) for i in range(20)]
     assert check_regression(pairs(a, one)).holds is True
+
+
+def test_a_run_that_is_not_finished_holds_no_gate_and_what_was_not_asked_is_told() -> None:
+    a = [row(f"r{i}", 1.0) for i in range(20)]
+    left, right = two(a, a[:5])
+    assert check_regression(make_pairs(make_sides([left, right]))) == (
+        True,
+        "nothing fell by more than 0 beyond chance; 15 of the 20 episodes of A are not in B",
+    )
+    assert check_regression(make_pairs(make_sides([left, replace(right, missing=15)]))) == (
+        False,
+        "runs/b is not finished: 15 episodes have no row yet; resume the run",
+    )
+    assert check_regression(make_pairs(make_sides([replace(left, missing=15), right]))).holds

@@ -105,7 +105,9 @@ def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
     tables = _tables(paired, cuts)
     if most is not None:
         tables = [for_reading(table) for table in tables]
-    typer.echo(render([table for table in tables if table.rows], Format.TABLE, console.width()))
+    # The first has something to tell even where nothing moved: how much did not, and which run is not finished.
+    shown = [tables[0], *(table for table in tables[1:] if table.rows)]
+    typer.echo(render(shown, Format.TABLE, console.width()))
     for line in _flips(paired, most):
         typer.echo(line)
 

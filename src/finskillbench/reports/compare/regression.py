@@ -17,7 +17,7 @@ from scipy.special import bdtrc, stdtr
 
 from finskillbench.analysis.inference.multiplicity import holm
 from finskillbench.analysis.intervals import estimate
-from finskillbench.analysis.results import EPISODE
+from finskillbench.analysis.results import EPISODE, distinct
 from finskillbench.reports.compare.gates import HEADLINE, Outcome
 from finskillbench.reports.compare.paired import LEAST_CHANGE, Paired
 
@@ -54,7 +54,10 @@ def regressions(paired: Paired, margin: float = 0.0) -> list[Rejected]:
 
 
 def check_regression(paired: Paired, margin: float = 0.0) -> Outcome:
-    """The gate: nothing regressed, not even had the episodes of B that ended in an error scored 0."""
+    """The gate: nothing regressed, not even had the episodes of B that ended in an error scored 0, and B is finished.
+
+    Episodes of A that B was never asked for are told.
+    """
     found = regressions(paired, margin)
     if found:
         first = found[0]
@@ -69,7 +72,12 @@ def check_regression(paired: Paired, margin: float = 0.0) -> Outcome:
                 f"{failed.height} episodes with a score in A ended in an error in B: with 0 for these, "
                 f"{_told(worst[0], margin)}",
             )
-    return Outcome(True, f"nothing fell by more than {margin:g} beyond chance")
+    for path in distinct(paired.sides.b.results.rows, "run"):
+        if missing := paired.sides.runs[path].missing:
+            return Outcome(False, f"{path} is not finished: {missing} episodes have no row yet; resume the run")
+    absent = _absent_in_b(paired)
+    unseen = f"; {absent} of the {paired.sides.a.results.episodes.height} episodes of A are not in B" if absent else ""
+    return Outcome(True, f"nothing fell by more than {margin:g} beyond chance{unseen}")
 
 
 def _told(found: Rejected, margin: float) -> str:
@@ -125,6 +133,12 @@ def _rejected(asked: list[Hypothesis]) -> list[Rejected]:
     adjusted = zip(asked, holm([each.p for each in asked]), strict=True)
     found = [Rejected(each, p, len(asked)) for each, p in adjusted if p is not None and p <= LEVEL]
     return sorted(found, key=lambda each: (each.adjusted, each.hypothesis.mean))
+
+
+def _absent_in_b(paired: Paired) -> int:
+    """How many episodes A has a score for and B no row of."""
+    keys = [*paired.sides.keys, "episode"]
+    return paired.sides.a.results.episodes.join(paired.sides.b.results.rows, on=keys, how="anti").height
 
 
 def _failed_in_b(paired: Paired) -> pl.DataFrame:
