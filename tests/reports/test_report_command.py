@@ -12,7 +12,9 @@ import pytest
 from tests.oracles.report.rows import Shape, table
 
 from finskillbench import cli
+from finskillbench.reports.formats.latex import render_latex
 from finskillbench.reports.read import RunRows, joined
+from finskillbench.reports.tables.base import Column, Kind, Table
 from finskillbench.runs.store.rows import SCHEMA
 
 
@@ -91,6 +93,12 @@ def test_latex_has_the_rules_of_booktabs_and_minus_signs(file: Path, capsys) -> 
         assert f"\\{rule}" in text
     assert "no\\_skill" in text
     assert "_skill" not in text.replace("\\_skill", "")
+
+
+def test_latex_has_no_sign_that_it_sets_as_another_or_takes_for_an_argument() -> None:
+    columns = (Column("who", "Who", Kind.TEXT), Column("p", "p", Kind.NUMBER, digits=4))
+    text = render_latex(Table("t", "T", columns, (("[a|b<c]", 0.00001),), ()))
+    assert "\n{[}a\\textbar{}b\\textless{}c] & $<$0.0001 \\\\\n" in text
 
 
 def test_a_model_is_left_out_and_named_and_stands_in_the_first_table(file: Path, capsys) -> None:

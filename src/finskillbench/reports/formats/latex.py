@@ -17,6 +17,8 @@ _MARKS = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",  # at the start of a row it would be an argument of the line break before it
     "†": r"$\dagger$",
 }
 
@@ -48,7 +50,8 @@ def _cell(column: Column, cell: Cell) -> str:
     text = cell_text(column, cell, absent=ABSENT)
     if column.kind is Kind.TEXT:
         return _escaped(text)
-    return _MINUS.sub("$-$", text).replace("%", r"\%")
+    # In LaTeX's own encoding of letters a bare < is an inverted exclamation mark.
+    return _MINUS.sub("$-$", text).replace("%", r"\%").replace("<", "$<$")
 
 
 def _escaped(text: str) -> str:
