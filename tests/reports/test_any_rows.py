@@ -55,6 +55,7 @@ def test_every_table_of_any_rows(shape, width) -> None:
 def test_rows_that_say_little_say_so(shape, told) -> None:
     found = report(rows(shape)).tables()
     assert any(told in note for note in found[0].notes)
+    assert all(table.rows for table in found)
     if shape.errors:
         scores = [cell for each in found for name in ("mean", "overall", "mean_no_skill")
                   if name in [column.name for column in each.columns] for cell in each.column(name)]  # fmt: skip

@@ -101,7 +101,7 @@ class Report:
     def tables(self, by: By | None = None) -> list[Table]:
         """The tables that are chosen by something, or all; with `paper`, its printed values stand beside ours."""
         made = (make(self.results) for make, of in TABLES.items() if by in (None, of))
-        found = [table for table in made if table is not None]
+        found = [table for table in made if table is not None and table.rows]
         if self.everything is not None and by in (None, By.CONDITION):
             whole, who = pooled_table(self.everything), ", ".join(self.results.excluded)
             found.insert(0, replace(whole, name="pooled_all", title=f"{whole.title}, with {who}"))
