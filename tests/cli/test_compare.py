@@ -65,6 +65,22 @@ def test_gates_that_hold_exit_with_0(run: Path, capsys) -> None:
     assert told.splitlines()[-1] == "passed: nothing fell by more than 1 beyond chance"
 
 
+def test_a_run_that_stopped_half_way_passes_no_gate(run: Path, capsys) -> None:
+    half = run.with_name("half")
+    shutil.copytree(run, half)
+    (half / "rows.parquet").unlink()
+    journal = half / "journal.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(lines[:2]))
+    for gate in (("--fail-on-regression",), ("--fail-under", "headline=0")):
+        code, _, told = compared(capsys, run, half, *gate)
+        assert code == 1
+        assert "failed: " in told
+        assert "is not finished" in told
+    assert cli.main(["report", str(half), "--fail-under", "headline=0"]) == 1
+    assert compared(capsys, half, run, "--fail-on-regression")[0] == 0
+
+
 def test_what_cannot_be_compared_exits_with_2_in_one_line(run: Path, capsys) -> None:
     for arguments, told in {
         (run,): "compare takes two runs; to compare within one, say over what: --over model A B",

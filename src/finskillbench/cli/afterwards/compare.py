@@ -70,8 +70,9 @@ def compare(
     Exit code 0: done, and every gate holds; 1: a gate does not, which a line says; 2: the sides cannot be
     compared.
     """
+    from finskillbench.analysis.results import distinct
     from finskillbench.episode import Profile
-    from finskillbench.reports.compare.gates import check_floors, parse_floor
+    from finskillbench.reports.compare.gates import check_finished, check_floors, parse_floor
     from finskillbench.reports.compare.moves import USUAL, Cut
     from finskillbench.reports.compare.paired import make_pairs
     from finskillbench.reports.compare.regression import check_regression
@@ -90,6 +91,9 @@ def compare(
     gates = check_floors(paired.sides.b.results, floors)
     if fail_on_regression:
         gates.append(check_regression(paired, margin))
+    if gates:
+        side = paired.sides.b.results.rows
+        gates += check_finished(paired.sides.runs[path] for path in distinct(side, "run"))
     if form is Format.TABLE:
         _print(paired, cuts, None if every else flips)
     else:

@@ -105,7 +105,7 @@ def report(
     holds. Exit code 1 if a floor of --fail-under does not hold.
     """
     from finskillbench.errors import InputError
-    from finskillbench.reports.compare.gates import check_floors, parse_floor
+    from finskillbench.reports.compare.gates import check_finished, check_floors, parse_floor
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import joined, read_runs
     from finskillbench.reports.report import By
@@ -145,7 +145,7 @@ def report(
     else:
         why = None if causes is None else failures_table(found.results, causes)
         _tell([*found.tables(None if by is None else By(by)), *([why] if why else [])], Format(form), out)
-    print_gates(check_floors(found.results, floors))
+    print_gates([*check_floors(found.results, floors), *check_finished(read)] if floors else [])
 
 
 def _causes(runs: list[RunRows], progress: console.Progress) -> pl.DataFrame:

@@ -1,18 +1,19 @@
 """Gates for continuous integration: a floor under a score, and no regression.
 
 A gate vouches for what nobody has seen only where that cannot matter: it holds if it would still hold had every episode
-that ended in an error scored 0.
+that ended in an error scored 0, and none holds of a run that is not finished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import polars as pl
 
 from finskillbench.analysis.results import CURATED, Results, distinct
 from finskillbench.errors import InputError
+from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Column, Table
 
 HEADLINE = "headline"
@@ -52,6 +53,15 @@ def parse_floor(text: str) -> Floor:
             "and a condition behind an @; the number is a mean score from 0 to 1"
         )
     return Floor(part, condition or None, least)
+
+
+def check_finished(runs: Iterable[RunRows]) -> list[Outcome]:
+    """A gate that does not hold for each run that is not finished, since no gate can vouch for it."""
+    return [
+        Outcome(False, f"{run.path} is not finished: {run.missing} episodes have no row yet; resume the run")
+        for run in runs
+        if run.missing
+    ]
 
 
 def check_floors(results: Results, floors: Sequence[Floor]) -> list[Outcome]:
