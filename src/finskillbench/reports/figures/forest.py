@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from finskillbench.reports.figures.scale import Scale
 from finskillbench.reports.figures.svg import Drawing
-from finskillbench.reports.formats.cells import cell_text
-from finskillbench.reports.tables.base import Column, Estimate, Kind
+from finskillbench.reports.formats.cells import difference_text
+from finskillbench.reports.tables.base import Estimate
 
 _WIDTH, _LABELS, _NUMBERS = 860, 210, 206
-_DIFFERENCE = Column("difference", "Difference", Kind.DIFFERENCE, interval=True)
 _LEAST = 0.1
 """The axis reaches at least so far, so that differences of nothing look like nothing."""
 
@@ -61,7 +60,7 @@ def _draw_line(
     drawing.text((10, top + tall / 2 + 4), line.name, f"ink{weight}", most=_LABELS - 14)
     for place, each in enumerate(line.estimates):
         y = top + 13 + 17 * place
-        said = estimate_words(each)
+        said = difference_text(each)
         drawing.text((_WIDTH - _NUMBERS + 8, y + 4), said, f"ink{weight}" if each else "quiet")
         if each is None:
             continue
@@ -72,11 +71,6 @@ def _draw_line(
                 for end in (low, high):
                     drawing.line((end, y - 3), (end, y + 3), f"o{place + 1}")
             drawing.mark((scale(each.value), y), place + 1, 5 if line.bold else 4)
-
-
-def estimate_words(each: Estimate | None) -> str:
-    """A difference with its interval, "-" for what cannot be said."""
-    return cell_text(_DIFFERENCE, each)
 
 
 def _scale(estimates: Sequence[Estimate]) -> Scale:

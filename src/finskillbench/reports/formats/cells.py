@@ -22,9 +22,14 @@ def cell_text(column: Column, cell: Cell, *, absent: str = ABSENT) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def difference_text(difference: Estimate | None) -> str:
+def difference_text(difference: Estimate | None, *, absent: str = ABSENT) -> str:
     """A difference of scores outside of a table."""
-    return cell_text(Column("difference", "Difference", Kind.DIFFERENCE, interval=True), difference)
+    return cell_text(Column("difference", "Difference", Kind.DIFFERENCE, interval=True), difference, absent=absent)
+
+
+def difference_said(difference: Estimate) -> str:
+    """The same within a sentence."""
+    return difference_text(difference, absent="without an interval")
 
 
 def titled(column: Column) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from finskillbench.analysis.results import distinct
-from finskillbench.reports.figures.forest import estimate_words
+from finskillbench.reports.formats.cells import difference_said
 from finskillbench.reports.page.estimates import Said, estimates
 from finskillbench.reports.page.view import View, whose_of
 from finskillbench.reports.tables.base import ABSENT, Estimate
@@ -66,15 +66,15 @@ def _sentences(view: View, means: dict[str, Said], gain: Said | None) -> Iterato
     before, after = both["reference"].mean(), both["treated"].mean()
     moved = f" from {before:.3f} to {after:.3f}" if isinstance(before, float) and gain.mean.value else ""
     yield (
-        f"With {size}, {treated} {direction} the mean score{moved}: {estimate_words(gain.mean)} on the same "
+        f"With {size}, {treated} {direction} the mean score{moved}: {difference_said(gain.mean)} on the same "
         f"{gain.pairs:,} pairs, in {gain.clusters:,} clusters."
     )
     groups = estimates(view.paired(view.main), ["sub_task"])
     if len(groups) > 1:
         most, least = (pick(groups, key=lambda name: groups[name].mean.value) for pick in (max, min))
         yield (
-            f"It changed {most} most ({estimate_words(groups[most].mean)}) and {least} least "
-            f"({estimate_words(groups[least].mean)})."
+            f"It changed {most} most ({difference_said(groups[most].mean)}) and {least} least "
+            f"({difference_said(groups[least].mean)})."
         )
     by_entry = estimates(both, ["entry"])
     if len(by_entry) > 1:
