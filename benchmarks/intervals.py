@@ -3,7 +3,8 @@
     python benchmarks/intervals.py [--draws N]
 
 First by method, number of clusters and how alike episodes of a cluster are (ICC), by simulation; beside them the
-interval that takes every episode for a cluster of its own. Then where successes are rare: exact for single episodes
+interval that takes every episode for a cluster of its own. Then of the headline, whose subtasks are unlike. Then where
+successes are rare: exact for single episodes
 that succeed or fail (every number of successes is tried and weighed by its probability), by simulation where clusters
 share their outcome.
 """
@@ -16,7 +17,7 @@ from math import comb
 import numpy as np
 import polars as pl
 
-from finskillbench.analysis.intervals import Method, estimate
+from finskillbench.analysis.intervals import Method, Weighting, estimate
 
 CLUSTERS = (5, 8, 12, 40, 150)
 ALIKE = (0.0, 0.3, 0.85)
@@ -51,7 +52,7 @@ def clustered(clusters: int, rate: float) -> tuple[float, float]:
 
 def interval_of(gaps: np.ndarray, member: np.ndarray) -> tuple[float, float] | None:
     """The interval of differences in clusters."""
-    found = estimate(pl.DataFrame({"cluster": member, "difference": gaps.astype(float)}))
+    found = estimate(pl.DataFrame({"cluster": member, "sub_task": "s", "difference": gaps.astype(float)}))
     low, high = found.select("low", "high").row(0)
     return None if low is None else (low, high)
 
@@ -70,9 +71,9 @@ def simulated(clusters: int, alike: float, draws: int, skewed: bool) -> pl.DataF
     return pl.DataFrame({"draw": member // clusters, "cluster": member, "sub_task": "s", "difference": values})
 
 
-def coverage(found: pl.DataFrame) -> float:
+def coverage(found: pl.DataFrame, truth: float = TRUTH) -> float:
     """Share of the draws whose interval holds the truth, of those that have one."""
-    return float(found.select((pl.col("low") <= TRUTH) & (pl.col("high") >= TRUTH)).to_series().mean())
+    return float(found.select((pl.col("low") <= truth) & (pl.col("high") >= truth)).to_series().mean())
 
 
 def by_method(draws: int) -> None:
@@ -91,11 +92,43 @@ def by_method(draws: int) -> None:
                 print(f"{clusters:<10}{alike:>6.2f}{noise:>9}" + "".join(f"{each:>12.3f}" for each in every))
 
 
+def headline(draws: int) -> None:
+    """Print the coverage and the width of a mean over the twelve subtasks of the protocol, whose own means are unlike.
+
+    Five subtasks share twelve market dates, four share forty portfolios, three share sixty companies. Beside it the
+    interval of the same mean that takes subtasks as drawn.
+    """
+    rng = np.random.default_rng(9)
+    sizes = np.array([40] * 9 + [100] * 3)
+    sub_task = np.repeat(np.arange(12), sizes)
+    shared = [np.arange(size) % count for size, count in zip(sizes, [12] * 5 + [40] * 4 + [60] * 3, strict=True)]
+    cluster = np.concatenate(shared) + 100 * np.searchsorted([5, 9], sub_task, side="right")
+    means = np.linspace(0.9, -0.1, 12)
+    print(f"{'headline':<16}{'stratified':>12}{'half width':>12}{'as drawn':>12}{'half width':>12}")
+    for weighting in Weighting:
+        truth = float(means[sub_task].mean() if weighting is Weighting.MICRO else means.mean())
+        data = pl.concat(
+            pl.DataFrame(
+                {"draw": draw, "cluster": cluster, "sub_task": sub_task, "difference": means[sub_task] + noise}
+            )
+            for draw in range(draws)
+            for noise in [rng.normal(0, 0.1, 400)[cluster] + rng.normal(0, 0.2, cluster.size)]
+        )
+        cells: list[float] = []
+        for each in (data, data.with_columns(sub_task=0)) if weighting is Weighting.MICRO else (data,):
+            found = estimate(each, by=["draw"], weighting=weighting)
+            cells += [coverage(found, truth), float(found.select((pl.col("high") - pl.col("low")).mean()).item()) / 2]
+        print(f"{weighting.value:<16}" + "".join(f"{cell:>12.3f}" for cell in cells))
+
+
 def main() -> None:
     """Print coverage where an interval is printed, and in brackets how often one is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=1_000)
-    by_method(parser.parse_args().draws)
+    draws = parser.parse_args().draws
+    by_method(draws)
+    print()
+    headline(draws)
     print()
     print(f"{'':<22}" + "".join(f"{f'rate {rate:.2f}':>14}" for rate in RATES))
     for title, measure in (("single episodes", exact), ("clusters of 1 to 9", clustered)):

@@ -60,7 +60,7 @@ def test_the_bootstrap_is_scipys_within_monte_carlo_error(method, name, weightin
 def test_bca_by_its_definition_on_skewed_values(turned) -> None:
     """Efron (1987) from the same resamples: bias from the share below the mean, acceleration by leaving one out."""
     values = turned * np.random.default_rng(2).exponential(size=15) ** 2
-    data = pl.DataFrame({"cluster": np.arange(15), "tokens": values})
+    data = pl.DataFrame({"cluster": np.arange(15), "sub_task": "one", "tokens": values})
     said = estimate(data, "tokens", method="bca", resamples=3_000, seed=5).row(0, named=True)
     column = values[None, :]
     (means,) = resample([Cells(np.ones_like(column), column, np.ones(1))], 3_000, 5)
@@ -79,11 +79,9 @@ def test_error_and_freedom_are_those_of_whole_matrices(weighting) -> None:
     data = frame(seed=5)
     said = estimate(data, weighting=weighting).row(0, named=True)
     design = data.select("sub_task").to_dummies().to_numpy().astype(float)
-    if weighting == "micro":
-        design = np.ones((data.height, 1))
     y = data["difference"].to_numpy()
     bread = np.linalg.inv(design.T @ design)
-    contrast = np.full(design.shape[1], 1 / design.shape[1])
+    contrast = design.mean(axis=0) if weighting == "micro" else np.full(design.shape[1], 1 / design.shape[1])
     hat = np.eye(data.height) - design @ bread @ design.T
     columns = []
     for name in data["cluster"].unique(maintain_order=True):
@@ -215,7 +213,7 @@ def test_t_covers_where_few_clusters_are_alike_and_the_others_do_not() -> None:
     rng = np.random.default_rng(4)
     member = np.repeat(np.arange(4_000), rng.integers(1, 10, size=4_000))
     values = rng.normal(0.2, 0.15 * 0.85**0.5, 4_000)[member] + rng.normal(0, 0.15 * 0.15**0.5, member.size)
-    data = pl.DataFrame({"draw": member // 8, "cluster": member, "difference": values})
+    data = pl.DataFrame({"draw": member // 8, "cluster": member, "sub_task": "one", "difference": values})
     alone = data.with_columns(cluster=pl.int_range(pl.len()))
     held = [
         estimate(each, by=["draw"], method=method, resamples=300)
@@ -227,3 +225,38 @@ def test_t_covers_where_few_clusters_are_alike_and_the_others_do_not() -> None:
     assert 0.925 <= held[0] <= 0.975
     assert max(held[1:3]) < 0.91
     assert held[3] < 0.65
+
+
+@pytest.mark.parametrize("weighting", ["micro", "macro"])
+def test_unlike_means_of_subtasks_are_no_chance(weighting) -> None:
+    """300 draws of 20 market dates that three subtasks share, and 30 companies of a fourth: all have fixed means."""
+    rng = np.random.default_rng(6)
+    dates, companies = np.tile(np.arange(20), 3), 20 + np.repeat(np.arange(30), 4)
+    cluster = np.concatenate([dates, companies])
+    means = np.repeat([0.9, 0.4, 0.1, -0.2], [20, 20, 20, 120])
+    sub_task = np.repeat(["a", "b", "c", "d"], [20, 20, 20, 120])
+    truth = means.mean() if weighting == "micro" else 0.3
+    draws = [
+        pl.DataFrame({"draw": draw, "cluster": cluster, "sub_task": sub_task, "difference": means + noise})
+        for draw in range(300)
+        for noise in [rng.normal(0, 0.05, 50)[cluster] + rng.normal(0, 0.05, cluster.size)]
+    ]
+    said = estimate(pl.concat(draws), by=["draw"], weighting=weighting)
+    assert 0.915 <= said.select((pl.col("low") <= truth) & (pl.col("high") >= truth)).to_series().mean() <= 0.985
+
+
+def test_subtasks_of_one_cluster_are_taken_together() -> None:
+    """One episode of each subtask tells no spread of its own; all of them do, as if they were of one subtask."""
+    values = [0.1, 0.5, 0.9, 0.4, 0.2, 0.8]
+    names = [f"s{place}" for place in range(6)]
+    single = pl.DataFrame({"cluster": names, "sub_task": names, "difference": values})
+    as_one = single.with_columns(sub_task=pl.lit("s0"))
+    assert estimate(single).rows() == estimate(as_one).rows()
+    assert estimate(single)["low"].item() is not None
+    assert estimate(single, weighting="macro")["low"].item() is None
+    # The one that is left joins the subtask of fewest clusters.
+    more = [("d0", "x"), ("d1", "x"), ("d2", "x"), ("d0", "y"), ("d1", "y"), ("d3", "y"), ("d4", "y"), ("d9", "z")]
+    data = pl.DataFrame(more, schema=["cluster", "sub_task"], orient="row")
+    data = data.with_columns(difference=pl.Series([0.1, 0.4, 0.2, 0.9, 0.7, 0.8, 0.6, 0.3]))
+    joined = data.with_columns(pl.col("sub_task").replace({"z": "x"}))
+    assert estimate(data).drop("mean").rows() == estimate(joined).drop("mean").rows()

@@ -43,12 +43,50 @@ def by_subtask(observations: Sequence[Observation]) -> float:
     return sum(sum(group) / len(group) for group in groups.values()) / len(groups)
 
 
+def strata(observations: Sequence[Observation]) -> dict[str, str]:
+    """The stratum of each subtask, named by its first subtask, where episodes weigh alike.
+
+    Subtasks that are one cluster alone are taken together; should that be one cluster still, with the subtask of fewest
+    clusters, the first by name among equals.
+    """
+    clusters: dict[str, set[str]] = {}
+    for cluster, sub_task, _ in observations:
+        clusters.setdefault(sub_task, set()).add(cluster)
+    alone = sorted(name for name, seen in clusters.items() if len(seen) == 1)
+    others = sorted((name for name in clusters if name not in alone), key=lambda name: (len(clusters[name]), name))
+    if alone and others and len(set.union(*(clusters[name] for name in alone))) == 1:
+        alone.append(others[0])
+    return {name: alone[0] if name in alone else name for name in clusters}
+
+
+def post_stratified(observations: Sequence[Observation], shares: dict[str, float], home: dict[str, str]) -> float:
+    """The mean of the strata's means, each weighed by the share that was fixed beforehand."""
+    groups: dict[str, list[float]] = {}
+    for _, sub_task, value in observations:
+        groups.setdefault(home[sub_task], []).append(value)
+    return sum(shares[name] * sum(group) / len(group) for name, group in groups.items())
+
+
+def statistic_of(observations: Sequence[Observation], weighting: str) -> Statistic:
+    """What a bootstrap computes of each resample of these observations."""
+    if weighting == "macro":
+        return by_subtask
+    home = strata(observations)
+    count = Counter(home[sub_task] for _, sub_task, _ in observations)
+    shares = {name: size / len(observations) for name, size in count.items()}
+    return lambda sample: post_stratified(sample, shares, home)
+
+
 def cr2(observations: Sequence[Observation], weighting: str = "micro", confidence: float = 0.95) -> Robust:
-    """The t interval; `macro` regresses on one dummy per subtask and takes the average of their coefficients."""
+    """The t interval of a regression on one dummy per stratum: a weighted sum of their coefficients.
+
+    `macro` weighs every subtask alike, `micro` every episode.
+    """
     y = np.array([value for _, _, value in observations])
-    columns = [""] if weighting == "micro" else sorted({sub_task for _, sub_task, _ in observations})
-    x = np.array([[float(name in ("", sub_task)) for name in columns] for _, sub_task, _ in observations])
-    contrast = np.full(len(columns), 1 / len(columns))
+    home = strata(observations) if weighting == "micro" else {sub_task: sub_task for _, sub_task, _ in observations}
+    columns = sorted(set(home.values()))
+    x = np.array([[float(name == home[sub_task]) for name in columns] for _, sub_task, _ in observations])
+    contrast = np.full(len(columns), 1 / len(columns)) if weighting == "macro" else x.mean(axis=0)
     inverse = np.linalg.inv(x.T @ x)
     coefficients = inverse @ x.T @ y
     mean = float(contrast @ coefficients)

@@ -90,10 +90,11 @@ def test_shares_count_what_is_shared_once(draw: Draw, rate: float) -> None:
     values = pl.DataFrame([{"cluster": c, "sub_task": s, "held": v > 0} for c, s, v in observations])
     (line,) = proportions(values, "held").to_dicts()
     (plain,) = estimate(values.with_columns(pl.col("held").cast(pl.Float64)), "held").to_dicts()
+    whole = [(cluster, "", value) for cluster, _, value in observations]  # subtasks are no strata of shares
     n, share, kish = len(observations), clustered.pooled(observations), clustered.kish(observations)
     trials = kish
     if plain["error"] is not None:
-        trials = min(n, max(kish, share * (1 - share) / clustered.cr2(observations).error ** 2))
+        trials = min(n, max(kish, share * (1 - share) / clustered.cr2(whole).error ** 2))
     assert (line["successes"], line["trials"], line["clusters"]) == (round(share * n), n, len(draw.sizes))
     assert line["share"] == pytest.approx(share)
     assert line["effective_trials"] == pytest.approx(trials, rel=1e-6)

@@ -29,7 +29,7 @@ def _clustered(seed: int, sizes: tuple[int, ...]) -> list[clustered.Observation]
 
 
 def test_equal_clusters_give_the_t_interval_of_their_means_and_the_error_of_statsmodels() -> None:
-    observations = _clustered(1, (4,) * 7)
+    observations = [(cluster, "", value) for cluster, _, value in _clustered(1, (4,) * 7)]
     robust = clustered.cr2(observations)
     means = [np.mean([v for c, _, v in observations if c == f"{g}"]) for g in range(7)]
     known = stats.ttest_1samp(means, 0.0).confidence_interval()

@@ -45,8 +45,10 @@ def proportions(frame: pl.DataFrame, value: str, by: Sequence[str] = ()) -> pl.D
     The columns of `by`, then `share`, `low`, `high` (null of no episode), `successes`, `trials`, `clusters` and
     `effective_trials`.
     """
-    columns = list(dict.fromkeys((*by, "cluster")))
-    lines = estimate(frame.select(*columns, _counts=pl.col(value).cast(pl.Float64)), "_counts", by)
+    # Subtasks are no strata here: most shares are near 0 or 1 in some of them, and their errors not known.
+    whole = frame if "sub_task" in by else frame.with_columns(sub_task=pl.lit(""))
+    columns = list(dict.fromkeys((*by, "cluster", "sub_task")))
+    lines = estimate(whole.select(*columns, _counts=pl.col(value).cast(pl.Float64)), "_counts", by)
     found: list[tuple[float | None, ...]] = []
     told = lines.select("mean", "error", "pairs", "clusters", "effective_clusters")
     for share, error, pairs, clusters, effective in told.iter_rows():

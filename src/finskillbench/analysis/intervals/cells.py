@@ -11,7 +11,7 @@ from finskillbench.arrays import Floats, Integers
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """One group of episodes, told apart by part (a subtask, or all in one) and cluster.
+    """One group of episodes, told apart by part (a subtask, or several in one) and cluster.
 
     Attributes
     ----------
@@ -55,16 +55,38 @@ class Cells:
         return float(1.0 / (shares**2).sum())
 
 
-def gather(part: Integers, cluster: Integers, counts: Floats, sums: Floats) -> Cells:
-    """Lay out the sums of one group, in which all parts weigh alike.
+def gather(part: Integers, cluster: Integers, counts: Floats, sums: Floats, *, alike: bool) -> Cells:
+    """Lay out the sums of one group.
 
     Parameters
     ----------
-    part, cluster : (n,) codes; together they name a sum once. counts, sums : (n,) episodes behind it, and the sum.
+    part, cluster : (n,) codes; together they name a sum once.
+    counts, sums : (n,) episodes behind it, and the sum.
+    alike : whether all parts weigh alike; otherwise all episodes do.
     """
     parts, row = np.unique(part, return_inverse=True)
     clusters, column = np.unique(cluster, return_inverse=True)
-    shape = (parts.size, clusters.size)
-    laid = np.zeros((2, *shape))
+    laid = np.zeros((2, parts.size, clusters.size))
     laid[0, row, column], laid[1, row, column] = counts, sums
-    return Cells(laid[0], laid[1], np.full(parts.size, 1.0 / parts.size))
+    if alike:
+        return Cells(laid[0], laid[1], np.full(parts.size, 1.0 / parts.size))
+    laid = _joined(laid)
+    return Cells(laid[0], laid[1], laid[0].sum(axis=1) / laid[0].sum())
+
+
+def _joined(laid: Floats) -> Floats:
+    """(2, K, C) counts and sums with the parts taken together that are one cluster alone.
+
+    They say nothing of how far they may be off, each by itself; together they do, and that their means are unlike makes
+    the interval wider than it need be. What is still one cluster alone joins the part of fewest clusters.
+    """
+    clusters = (laid[0] > 0).sum(axis=1)
+    if (clusters > 1).all():
+        return laid
+    joined = laid[:, clusters == 1].sum(axis=1, keepdims=True)
+    others, sizes = laid[:, clusters > 1], clusters[clusters > 1]
+    if sizes.size and (joined[0] > 0).sum() == 1:
+        fewest = int(sizes.argmin())
+        joined += others[:, fewest : fewest + 1]
+        others = np.delete(others, fewest, axis=1)
+    return np.concatenate([others, joined], axis=1)

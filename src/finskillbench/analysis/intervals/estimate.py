@@ -65,6 +65,9 @@ def estimate(
 ) -> pl.DataFrame:
     """The mean of a column in each group, with a 95 % interval that counts what episodes share once.
 
+    How many episodes each subtask has is fixed beforehand, so that unlike means of subtasks are no chance: under either
+    weighting the interval is that of a stratified mean, whose parts are the subtasks.
+
     Parameters
     ----------
     frame : as from `pairs` or `Results.episodes`; any frame with `sub_task`, `cluster` and the value will do. Nulls of
@@ -107,7 +110,7 @@ def _gather(
     kept = frame.filter(pl.col(value).is_not_null()).select(
         *by,
         _cluster=pl.col("cluster").rank("dense"),
-        _part=pl.col("sub_task").rank("dense") if weighting is Weighting.MACRO else pl.lit(0),
+        _part=pl.col("sub_task").rank("dense"),
         _value=pl.col(value).cast(pl.Float64),
     )
     places = groups.with_row_index("_place")
@@ -119,8 +122,9 @@ def _gather(
     )
     columns = [sums[name].to_numpy() for name in ("_part", "_cluster", "_count", "_value")]
     present, starts, sizes = np.unique(sums["_place"].to_numpy(), return_index=True, return_counts=True)
+    alike = weighting is Weighting.MACRO
     return {
-        int(place): gather(*(column[start : start + size] for column in columns))
+        int(place): gather(*(column[start : start + size] for column in columns), alike=alike)
         for place, start, size in zip(present, starts, sizes, strict=True)
     }
 

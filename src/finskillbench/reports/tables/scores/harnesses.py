@@ -75,7 +75,8 @@ def mean_difference(treated: pl.DataFrame, reference: pl.DataFrame) -> Gap | Non
 
     It is the regression of the score on both conditions with CR2 (Imbens & Kolesar 2016): twice the score of either
     side with its sign, of which the unweighted mean over the two sides is the difference. Where both sides have the
-    same episodes it is that of the paired differences; where too little varies on either side, no interval is said.
+    same episodes of one subtask it is that of the paired differences; subtasks are no strata, as either side may have
+    but one episode of some. Where too little varies on either side, no interval is said.
     """
     if treated.is_empty() or reference.is_empty():
         return None
