@@ -187,4 +187,4 @@ def test_a_seed_is_an_edition(
     assert again.digest == synthetic_edition.digest
     model = ["--model", "baseline/reference", "--condition", "curated"]
     assert cli.main(["run", "--edition", folder, *model, "--limit", "1", "--out", out]) == 0
-    assert "baseline/reference (program)" in capsys.readouterr().out
+    assert "Mean score of baseline/reference" in capsys.readouterr().out

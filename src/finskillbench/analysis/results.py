@@ -113,6 +113,7 @@ def collect(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, exclude: C
         failed=pl.col("status") == Status.ERROR.value,
         **_apart(rows),
     )
+    _check_scores(rows)
     return Results(
         profile=profile,
         profiles=profiles,
@@ -161,6 +162,13 @@ def pairs(results: Results, comparison: Comparison) -> pl.DataFrame:
 def distinct(rows: pl.DataFrame, column: str) -> list[str]:
     """The values of a column, in the order in which they come."""
     return rows[column].unique(maintain_order=True).to_list()
+
+
+def _check_scores(rows: pl.DataFrame) -> None:
+    odd = rows.with_row_index("_row").filter(~pl.col("score").is_finite())
+    if odd.height:
+        place, task, score = odd.select("_row", "task_id", "score").row(0)
+        raise InputError(f"rows: row {place} ({task}) has a score of {score}; leave it null where nothing was scored")
 
 
 def _without(rows: pl.DataFrame, exclude: Collection[str]) -> pl.DataFrame:

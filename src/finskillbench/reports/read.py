@@ -33,6 +33,11 @@ class RunRows:
     missing: int = 0
 
     @property
+    def sealed(self) -> bool:
+        """Whether every row has a digest, by which it was seen not to be altered after it was written."""
+        return "digest" in self.rows.columns and not self.rows["digest"].has_nulls()
+
+    @property
     def has_trajectories(self) -> bool:
         """Whether `finskillbench show` can tell an episode of it."""
         return (self.path / "trajectories").is_dir()
@@ -139,9 +144,10 @@ def _table(path: Path) -> pl.DataFrame:
         rows = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{path}: not a table of rows ({error}); name the rows.parquet of a run") from None
-    if rows.schema == SCHEMA:  # else they come from another program, or an earlier version, and have no digests of ours
+    # Rows of another program, or of an earlier version, have no digests of ours; other columns beside them may stand.
+    if SCHEMA.items() <= rows.schema.items():
         try:
-            from_frame(rows)
+            from_frame(rows.select(*SCHEMA))
         except msgspec.ValidationError as error:
             raise InputError(f"{path}: not a table of rows ({error}); name the rows.parquet of a run") from None
         except ValueError as error:

@@ -14,6 +14,7 @@ from finskillbench.errors import InputError
 from finskillbench.reports.formats.notebook import render_html
 from finskillbench.reports.published import beside
 from finskillbench.reports.tables.base import Table
+from finskillbench.reports.tables.common import contenders
 from finskillbench.reports.tables.episodes.conduct import (
     budgets_table,
     repeats_table,
@@ -102,9 +103,10 @@ class Report:
         """The tables that are chosen by something, or all; with `paper`, its printed values stand beside ours."""
         made = (make(self.results) for make, of in TABLES.items() if by in (None, of))
         found = [table for table in made if table is not None and table.rows]
-        if self.everything is not None and by in (None, By.CONDITION):
-            whole, who = pooled_table(self.everything), ", ".join(self.results.excluded)
-            found.insert(0, replace(whole, name="pooled_all", title=f"{whole.title}, with {who}"))
+        whole = self.everything
+        if whole is not None and contenders(whole) != contenders(self.results) and by in (None, By.CONDITION):
+            table, who = pooled_table(whole), ", ".join(self.results.excluded)
+            found.insert(0, replace(table, name="pooled_all", title=f"{table.title}, with {who}"))
         if by is None and self.results.rows["program"].any():
             found.append(floors_table(self.results, self.published))
         return [beside(table) if self.paper else table for table in found]

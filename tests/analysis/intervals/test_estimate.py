@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.linalg import fractional_matrix_power
@@ -189,6 +189,9 @@ VALUES = st.lists(st.tuples(st.sampled_from("st"), st.sampled_from("abcdefgh"), 
 
 
 @settings(max_examples=examples(40))
+@example(
+    [("s", "a", 1.0), ("s", "c", 0.0), ("t", "a", 1.0), ("t", "b", 0.0)], "t", "micro"
+)  # no value is the commonest
 @given(VALUES, st.sampled_from(METHODS), st.sampled_from(["micro", "macro"]))
 def test_an_interval_turns_with_its_values_and_stays_in_bounds(values, method, weighting) -> None:
     data = pl.DataFrame(values, schema=["sub_task", "cluster", "difference"], orient="row")

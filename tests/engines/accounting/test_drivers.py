@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.engines.accounting.cases import BEFORE, CURRENT, PRIOR, QUARTER, SYMBOL, prior, segment, statement
 
@@ -146,6 +146,7 @@ _AMOUNTS = st.one_of(st.none(), st.just(0.0), st.floats(-1e18, 1e18))
 _STATEMENTS = st.fixed_dictionaries(dict.fromkeys(sorted(CURRENT), _AMOUNTS))
 
 
+@example({"revenue": 1.0, "rnd": 0.0}, {"revenue": 5e-292, "rnd": 9e14})  # a ratio that overflows in percentage points
 @given(_STATEMENTS, _STATEMENTS)
 def test_whatever_is_filed_drivers_are_finite_and_sorted(
     now: dict[str, float | None], before: dict[str, float | None]

@@ -67,6 +67,13 @@ def post_stratified(observations: Sequence[Observation], shares: dict[str, float
     return sum(shares[name] * sum(group) / len(group) for name, group in groups.items())
 
 
+def home_of(observations: Sequence[Observation], weighting: str) -> dict[str, str]:
+    """The stratum of each subtask; where subtasks weigh alike each is its own."""
+    if weighting == "macro":
+        return {sub_task: sub_task for _, sub_task, _ in observations}
+    return strata(observations)
+
+
 def statistic_of(observations: Sequence[Observation], weighting: str) -> Statistic:
     """What a bootstrap computes of each resample of these observations."""
     if weighting == "macro":
@@ -83,7 +90,7 @@ def cr2(observations: Sequence[Observation], weighting: str = "micro", confidenc
     `macro` weighs every subtask alike, `micro` every episode.
     """
     y = np.array([value for _, _, value in observations])
-    home = strata(observations) if weighting == "micro" else {sub_task: sub_task for _, sub_task, _ in observations}
+    home = home_of(observations, weighting)
     columns = sorted(set(home.values()))
     x = np.array([[float(name == home[sub_task]) for name in columns] for _, sub_task, _ in observations])
     contrast = np.full(len(columns), 1 / len(columns)) if weighting == "macro" else x.mean(axis=0)
@@ -138,16 +145,18 @@ Distribution = list[tuple[float, float]]  # value, probability
 
 
 def distribution(
-    observations: Sequence[Observation], statistic: Statistic = pooled, stratified: bool = False, whole: bool = False
+    observations: Sequence[Observation],
+    statistic: Statistic = pooled,
+    stratified: bool = False,
+    whole: dict[str, str] | None = None,
 ) -> Distribution:
     """The bootstrap distribution of the statistic, values rounded so that equal ones count as equal.
 
-    With `whole`, given that every subtask was drawn.
+    With `whole`, given that every stratum was drawn: it says which each subtask is of.
     """
-    wanted = {sub_task for _, sub_task, _ in observations}
     found: dict[float, float] = {}
     for probability, sample in resamples(observations, stratified):
-        if whole and {sub_task for _, sub_task, _ in sample} != wanted:
+        if whole and {whole[sub_task] for _, sub_task, _ in sample} != set(whole.values()):
             continue
         value = round(statistic(sample), 12) + 0.0
         found[value] = found.get(value, 0.0) + probability

@@ -89,7 +89,9 @@ def test_shares_count_what_is_shared_once(draw: Draw, rate: float) -> None:
     ]
     values = pl.DataFrame([{"cluster": c, "sub_task": s, "held": v > 0} for c, s, v in observations])
     (line,) = proportions(values, "held").to_dicts()
-    (plain,) = estimate(values.with_columns(pl.col("held").cast(pl.Float64)), "held").to_dicts()
+    (plain,) = estimate(
+        values.select("cluster", pl.col("held").cast(pl.Float64), sub_task=pl.lit("")), "held"
+    ).to_dicts()
     whole = [(cluster, "", value) for cluster, _, value in observations]  # subtasks are no strata of shares
     n, share, kish = len(observations), clustered.pooled(observations), clustered.kish(observations)
     trials = kish

@@ -113,7 +113,7 @@ def test_bootstrap_intervals_are_quantiles_of_the_exact_distribution(draw: Draw,
     (line,) = estimate(frame(observations), weighting=weighting, method=method, resamples=RESAMPLES).to_dicts()
     assume(line["low"] is not None)
     statistic = clustered.statistic_of(observations, weighting)
-    known = clustered.distribution(observations, statistic, whole=True)
+    known = clustered.distribution(observations, statistic, whole=clustered.home_of(observations, weighting))
     levels, slack = (0.025, 0.975), (0.0, 0.0)
     if method == "bca":
         # The bias is estimated by counting, so that the levels have an error of their own.

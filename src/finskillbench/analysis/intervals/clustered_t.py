@@ -44,8 +44,10 @@ def tells_enough(cells: Cells) -> bool:
     # Each part is held against itself: parts of unlike means make clusters differ in which nothing does.
     for counts, sums in zip(cells.counts, cells.sums, strict=True):
         held = np.flatnonzero(counts)
-        values, places, often = np.unique((sums[held] / counts[held]).round(9), return_inverse=True, return_counts=True)
-        apart[held] |= values[places] != values[often.argmax()]
+        means = (sums[held] / counts[held]).round(9) + 0.0
+        _, first, often = np.unique(means, return_index=True, return_counts=True)
+        # Among equally common ones that of the first cluster, so that the sign of the values decides nothing.
+        apart[held] |= means != means[first[often == often.max()].min()]
     return 2 * int(apart.sum()) >= apart.size or int(apart.sum()) >= MIN_APART
 
 

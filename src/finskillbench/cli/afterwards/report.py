@@ -111,6 +111,7 @@ def report(
     from finskillbench.reports.report import By
     from finskillbench.reports.report import report as make_report
     from finskillbench.reports.tables.episodes.failures import failures_table
+    from finskillbench.reports.tables.notes import warnings
 
     if form not in {PAGE_FORMAT, *Format}:
         raise InputError(f"--format {form!r} is unknown; choose from: {', '.join(Format)}, {PAGE_FORMAT}")
@@ -138,8 +139,8 @@ def report(
             causes = _causes(read, progress) if failures else None
             if form == PAGE_FORMAT:
                 index = _write_page(found, read, out, asked, known, causes, truth=truth)
-    for line in _unfinished(read):
-        typer.echo(line, err=True)
+    for line in [*_unfinished(read), *_unsealed(read), *warnings(found.results)]:
+        typer.echo(f"note: {line}", err=True)
     if index is not None:
         typer.echo(index)
     else:
@@ -246,6 +247,15 @@ def _tell(tables: list[Table], form: Format, out: Path | None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _unsealed(runs: list[RunRows]) -> list[str]:
+    """Which rows may have been altered, for all that can be told."""
+    return [
+        f"{run.path}: its rows have no digests; whether they were altered after they were written cannot be told"
+        for run in runs
+        if run.rows.height and not run.sealed
+    ]
 
 
 def _unfinished(runs: list[RunRows]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sys
 from enum import StrEnum
@@ -35,8 +36,9 @@ def one_of(kind: type[Choice], text: str, option: str) -> Choice:
 
 
 def width() -> int:
-    """Characters of a line on the terminal, or of one in a file."""
-    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+    """Characters of a line: what COLUMNS says, else those of the terminal, else 100 for a file."""
+    told = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return shutil.get_terminal_size((100, 24)).columns if told else 100
 
 
 def help_when_alone(context: typer.Context) -> None:

@@ -75,8 +75,8 @@ def drivers(
 
     Revenue drivers are the segments of one axis (`explaining_axis`) by size of change, at most `TOP_SEGMENTS`, equal
     changes by name; a segment that did not move drives nothing. Margin drivers are the ratios over revenue by size of
-    change; one that is unknown on either side, or moved by less than `LEAST_DELTA_PP`, is left out, and so is the cost
-    ratio where it only mirrors the gross margin.
+    change; one that is unknown on either side, moved by less than `LEAST_DELTA_PP` or beyond what a number holds is
+    left out, and so is the cost ratio where it only mirrors the gross margin.
     revenue_delta is None where the revenue of a quarter is not known.
     """
     revenue_delta = less(current.get("revenue"), prior.get("revenue"))
@@ -131,7 +131,7 @@ def _margin_drivers(current: Statement, prior: Statement) -> list[dict[str, Any]
     for kind, table in (("margin", MARGINS), ("expense_ratio", EXPENSE_RATIOS)):
         for name, metric in table.items():
             change = less(current.over(metric, "revenue"), prior.over(metric, "revenue"))
-            if change is not None and abs(100.0 * change) >= LEAST_DELTA_PP:
+            if change is not None and LEAST_DELTA_PP <= abs(100.0 * change) < math.inf:
                 rows.append({"driver": name, "type": kind, "direction": _direction(change), "delta_pp": 100.0 * change})
     sizes = {row["driver"]: row["delta_pp"] for row in rows}
     if set(MIRROR) <= sizes.keys() and abs(sum(sizes[name] for name in MIRROR)) < LEAST_DELTA_PP:

@@ -6,7 +6,7 @@ import polars as pl
 
 from finskillbench.analysis.results import REFERENCE, Results, distinct
 from finskillbench.reports.release.columns import EDITION, NOTE
-from finskillbench.reports.tables.common import contenders
+from finskillbench.reports.tables.common import compared, contenders
 
 PAIRED = (
     "Differences are paired by episode, with 95 % intervals that count what episodes share (market date, mandate, "
@@ -16,12 +16,17 @@ PAIRED = (
 
 def notes(results: Results, *, differences: bool = True) -> tuple[str, ...]:
     """Who was left out, what was mixed, what failed, and what an interval is."""
-    told = [*_left_out(results), *_place(results), *_profiles(results), *_mixed(results), *_errors(results)]
+    told = [*warnings(results), *_place(results), *_profiles(results)]
     if differences and results.comparisons:
         told.append(PAIRED)
     elif differences:
         told.append(f"No differences: they are against {REFERENCE}, and the rows have no two conditions to compare.")
     return tuple(told)
+
+
+def warnings(results: Results) -> list[str]:
+    """What makes figures of a report other than they seem: models left out, what was mixed, what is in no mean."""
+    return [*_left_out(results), *_mixed(results), *_errors(results), *_uneven(results)]
 
 
 def _left_out(results: Results) -> list[str]:
@@ -82,3 +87,14 @@ def _errors(results: Results) -> list[str]:
     if failed == everything:
         return [f"All {everything} rows ended in an error: there is no score. Run again to repeat them."]
     return [f"{failed} of {everything} rows ended in an error and are in no mean; run again to repeat them."]
+
+
+def _uneven(results: Results) -> list[str]:
+    """Conditions whose means are over other episodes."""
+    scored = compared(results, results.episodes).select("model", "harness", "episode", "condition").unique()
+    counts = dict(scored.group_by("condition").len().iter_rows())
+    every = scored.select("model", "harness", "episode").n_unique()
+    if all(counts.get(name, 0) == every for name in results.conditions):
+        return []
+    each = ", ".join(f"{name} {counts.get(name, 0):,}" for name in results.conditions)
+    return [f"Means of conditions are not over the same episodes ({each}); differences are."]

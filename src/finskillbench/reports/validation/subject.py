@@ -116,6 +116,16 @@ def _levels(rows: pl.DataFrame) -> Iterator[tuple[str, int]]:
         yield name, rows.filter(pl.col("difficulty") == name)["episode"].n_unique()
 
 
+def _seal(runs: Sequence[RunRows]) -> str:
+    open_to_doubt = [str(run.path) for run in runs if not run.sealed]
+    if not open_to_doubt:
+        return "Rows that were altered after they were written are refused when this pack is made."
+    return (
+        f"But the rows of {', '.join(open_to_doubt)} have none: whether they were altered after they were written "
+        "cannot be told."
+    )
+
+
 def lineage_chapters(
     results: Results, runs: Sequence[RunRows], checks: ValidationReport | None, audit: AuditReport | None
 ) -> tuple[Chapter, Chapter, Chapter]:
@@ -128,7 +138,7 @@ def lineage_chapters(
         (
             "Every edition is immutable and known by the SHA-256 of its files; every row names its edition, the "
             "mount of its condition, the scorers and the code, and carries a digest over all that decides a "
-            "table. Rows that were altered after they were written are refused when this pack is made.",
+            "table. " + _seal(runs),
         ),
         tables=(facts_table("lineage", "Where the numbers come from", told.facts),),
     )

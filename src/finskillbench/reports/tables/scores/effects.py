@@ -23,6 +23,10 @@ _CHANCE = (
     "chance of 5 %; FDR: after Benjamini and Hochberg, so that 5 % of the findings are false. Detectable: the least "
     "true difference that would have been found in 80 of 100 such runs."
 )
+_SILENT = (
+    "{} of {} differences vary too little over clusters for a p-value: they are in no family that p-values are "
+    "adjusted for, and may be the surest of all; finskillbench compare --fail-on-regression has a sign test for them."
+)
 _LEVEL = (
     "Strata are of the mean score without the treatment of a model on a subtask, not of single episodes: of these, "
     "those that did poorly by bad luck would seem to gain."
@@ -55,7 +59,10 @@ def significance_table(results: Results) -> Table | None:
         Column("detectable", "Detectable", Kind.SCORE),
     )
     title = "Differences by subtask, and what chance would bring"
-    return framed("significance", title, pl.concat(frames), columns, (*notes(results), _CHANCE))
+    found = pl.concat(frames)
+    silent = found.filter(pl.col("mean").is_not_null() & pl.col("p").is_null()).height
+    said = (*notes(results), _CHANCE, *([_SILENT.format(silent, found.height)] if silent else []))
+    return framed("significance", title, found, columns, said)
 
 
 def strata_table(results: Results) -> Table | None:
