@@ -166,7 +166,7 @@ def test_a_page_of_what_is_odd_says_nothing_false(case: str, tmp_path: Path) -> 
     assert "+0.000 [+0.000, +0.000]" not in shown
     told = {
         "one condition": "no difference can be said",
-        "all errors": "nothing was scored",
+        "all errors": "No episode was scored",
         "half a price": "Nothing is known of what",
         "programs": "No language model took part",
         "two editions": "The rows are of 2 editions",

@@ -52,12 +52,19 @@ def headline_of(view: View) -> Headline:
     return Headline(tuple(tiles), tuple(_sentences(view, means, gain)), tuple(_warnings(view)))
 
 
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def _sentences(view: View, means: dict[str, Said], gain: Said | None) -> Iterator[str]:
     counted = _counted(view.contending)
     episodes, sub_tasks = counted["episode"].n_unique(), counted["sub_task"].n_unique()
-    size = f"{whose_of(view)} on {episodes:,} episodes of {sub_tasks} subtasks"
+    if not means:
+        yield "No episode was scored, so nothing can be said of skills; the statuses below tell how they ended."
+        return
+    size = f"{whose_of(view)} on {_many(episodes, 'episode')} of {_many(sub_tasks, 'subtask')}"
     if view.main is None or gain is None:
-        told = ", ".join(f"{said.mean.value:.3f} under {name}" for name, said in means.items()) or "nothing was scored"
+        told = ", ".join(f"{said.mean.value:.3f} under {name}" for name, said in means.items())
         yield f"{size}: mean score {told}. No two conditions share scored episodes, so no difference can be said."
         return
     treated, _reference = view.main
@@ -67,7 +74,7 @@ def _sentences(view: View, means: dict[str, Said], gain: Said | None) -> Iterato
     moved = f" from {before:.3f} to {after:.3f}" if isinstance(before, float) and gain.mean.value else ""
     yield (
         f"With {size}, {treated} {direction} the mean score{moved}: {difference_said(gain.mean)} on the same "
-        f"{gain.pairs:,} pairs, in {gain.clusters:,} clusters."
+        f"{_many(gain.pairs, 'pair')}, in {_many(gain.clusters, 'cluster')}."
     )
     groups = estimates(view.paired(view.main), ["sub_task"])
     if len(groups) > 1:

@@ -49,7 +49,9 @@ const whole = new Intl.NumberFormat("en-US");
 const decimals = (digits) => (value) => value.toFixed(digits);
 const named = (column) => (row) => names[column][columns[column][row]];
 const plain = (column) => (row) => (columns[column] ? columns[column][row] : null);
+// The score comes first: a narrow window shows the first columns.
 const SHOWN = [
+  { title: "Score", value: plain("score"), text: decimals(3) },
   { title: "Model", value: named("entry") },
   { title: "Condition", value: named("condition") },
   { title: "Subtask", value: named("sub_task") },
@@ -58,7 +60,6 @@ const SHOWN = [
   { title: "Status", value: named("status") },
   { title: "Cause", value: named("cause"), optional: true },
   { title: "Incidents", value: (row) => (columns.incidents[row] ?? []).map((each) => names.incident[each]).join(", ") || null, optional: true },
-  { title: "Score", value: plain("score"), text: decimals(3) },
   { title: "Turns", value: plain("turns"), text: whole.format },
   { title: "Output tokens", value: plain("output"), text: whole.format },
   { title: "Seconds", value: plain("seconds"), text: decimals(1) },
