@@ -48,6 +48,7 @@ def test_triggers_are_told_by_the_domain() -> None:
         row("curated", "c", 1.0),
         row("curated", "d", 1.0, domain="fundamental_analysis", skills_loaded=RISK),
         row("curated", "e", 1.0, skills_loaded=["working-notes"]),
+        row("self_generated", "a", 1.0, skills_loaded=["of-its-own"]),  # written for this very episode
     )
     found = {line["kind"]: line for line in trigger_rates(scene).iter_rows(named=True)}
     assert (found["trigger"]["successes"], found["trigger"]["trials"]) == (2, 5)

@@ -55,3 +55,16 @@ def test_without_the_edition(run: Path, edition: Path, capsys: pytest.CaptureFix
     assert "Not tried without the edition's truth (--edition): " in capsys.readouterr().out
     assert cli.main(["failures", str(run), "--edition", str(edition.with_name("moved"))]) == 0
     assert "Not tried" not in capsys.readouterr().out
+
+
+def test_a_report_tells_what_became_of_outputs(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(edition.with_name("run"))
+    options = ["--model", "baseline/reference", "--condition", "curated", "--out", out]
+    assert cli.main(["run", "--edition", str(edition), *options]) == 0
+    for asked, known in (["--failures"], {"unchanged", "altered"}), ([], set[str]()):
+        capsys.readouterr()
+        assert cli.main(["report", out, *asked, "--by", "model", "--format", "json"]) == 0
+        tables = {table["name"]: table for table in orjson.loads(capsys.readouterr().out)}
+        place = [column["name"] for column in tables["use"]["columns"]].index("step")
+        steps = {row[place] for row in tables["use"]["rows"]}
+        assert {"loaded", "ran", "used", *known} == steps - {"trigger", "false trigger"}

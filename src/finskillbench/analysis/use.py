@@ -17,7 +17,7 @@ from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.intervals.clustered_t import Spread
 from finskillbench.analysis.results import Comparison, Results, distinct, pairs
 from finskillbench.domains import domains
-from finskillbench.harness.conditions import package_names
+from finskillbench.harness.conditions import ARMS, package_names
 
 EXCLUSION = (
     "The effect of using skills takes it that being offered them changes a score only through their use, and that "
@@ -88,7 +88,7 @@ def trigger_rates(
     Returns
     -------
     The columns of `by`, `kind` ("trigger" or "false trigger"), and those of `proportions`, over the rows without an
-    error.
+    error. Conditions under which agents write their own skills are left out: these are for what they load them in.
     """
     known = meant_for or {name: (domain.name,) for domain in domains() for name in package_names(domain.name)}
     own, other = pl.lit(value=False), pl.lit(value=False)
@@ -97,7 +97,9 @@ def trigger_rates(
         fitting = [package for package, names in known.items() if domain in names]
         own = own | (here & loads_any(fitting))
         other = other | (here & pl.col("skills_loaded").list.eval(~pl.element().is_in(fitting)).list.any())
-    rows = results.rows.filter(~pl.col("failed")).with_columns(trigger=own, false=other)
+    written = [name for name, arm in ARMS.items() if arm.own]
+    counted = results.rows.filter(~pl.col("failed"), ~pl.col("condition").is_in(written))
+    rows = counted.with_columns(trigger=own, false=other)
     kinds = {"trigger": "trigger", "false trigger": "false"}
     found = [proportions(rows, column, by).with_columns(kind=pl.lit(kind)) for kind, column in kinds.items()]
     return pl.concat(found).select(*by, "kind", pl.exclude(*by, "kind"))

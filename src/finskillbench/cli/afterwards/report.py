@@ -128,17 +128,17 @@ def report(
     with console.Progress() as progress:
         progress("Reading the rows")
         read = read_runs(runs)
-        rows = joined(read)
+        rows, causes = joined(read), None
+        if failures and not validation:
+            rows, causes = _explained(rows, read, progress)
         progress("Making the tables")
         found = make_report(rows, profile, exclude or (), paper=paper)
-        index, causes = None, None
+        index = None
         if validation and out is not None:
             progress("Looking for causes of failure and writing the pack")
             index = _write_pack(found, read, out, known)
-        else:
-            causes = _causes(read, progress) if failures else None
-            if form == PAGE_FORMAT:
-                index = _write_page(found, read, out, asked, known, causes, truth=truth)
+        elif form == PAGE_FORMAT:
+            index = _write_page(found, read, out, asked, known, causes, truth=truth)
     for line in [*_unfinished(read), *_unsealed(read), *warnings(found.results)]:
         typer.echo(f"note: {line}", err=True)
     if index is not None:
@@ -149,18 +149,24 @@ def report(
     print_gates([*check_floors(found.results, floors), *check_finished(read)] if floors else [])
 
 
-def _causes(runs: list[RunRows], progress: console.Progress) -> pl.DataFrame:
-    """Why the episodes of all runs failed."""
+def _explained(
+    rows: pl.DataFrame, runs: list[RunRows], progress: console.Progress
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows with what became of the output of scripts, and why episodes failed."""
     import polars as pl
 
+    from finskillbench.analysis.use import OUTPUT
     from finskillbench.errors import InputError
-    from finskillbench.runs.afterwards.failures import failures_of
+    from finskillbench.runs.afterwards.failures import failures_of, use_of
 
     for run in runs:
         if not run.has_trajectories:
             raise InputError(f"{run.path}: has no trajectories to look for failures in; leave --failures out")
     progress("Looking for causes of failure")
-    return pl.concat([failures_of(run.path) for run in runs])
+    item = ["model", "arguments", "condition", "task_id", "run_idx"]
+    used = pl.concat([use_of(run.path) for run in runs]).select(*item, pl.col("output_use").alias(OUTPUT))
+    told = rows.join(used.unique(item, keep="first"), on=item, how="left", maintain_order="left")
+    return told, pl.concat([failures_of(run.path) for run in runs])
 
 
 def _trajectories(asked: str | None) -> int | None:

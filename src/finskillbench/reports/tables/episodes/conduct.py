@@ -28,6 +28,12 @@ _CHEAPER = (
     "end, and how many times cheaper the first does."
 )
 
+_STEPS = (
+    "Loaded: a document of a skill was; ran: a script was; used: either; unchanged, altered: so the output of a script "
+    "was submitted (known with --failures, which reads trajectories). Trigger: a package was loaded in an episode of "
+    "its own domain; false trigger: one of another domain was. Rows in error are left out."
+)
+
 
 def repeats_table(results: Results) -> Table | None:
     """Variance over repeats, and the chances of passing once and always; None where no episode was repeated."""
@@ -122,7 +128,7 @@ def use_table(results: Results) -> Table | None:
         Column("trials", "Of", Kind.COUNT),
         Column("share", "Share", Kind.SHARE, interval=True),
     )
-    return framed("use", "The use of skills", frame, columns, notes(results, differences=False))
+    return framed("use", "The use of skills", frame, columns, (*notes(results, differences=False), _STEPS))
 
 
 def use_effects_table(results: Results) -> Table | None:
