@@ -37,6 +37,7 @@ _ALL = 2**31
 """More trajectories than any cell of a page has."""
 
 
+# As long as its options are many, each of which is named and explained once, here.
 def report(
     runs: Annotated[
         list[Path],

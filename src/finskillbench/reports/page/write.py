@@ -46,6 +46,7 @@ class WrittenPage:
     size: int
 
 
+# Longer than a screen for its arguments, each of which is named and explained once, here.
 def write_page(
     results: Results,
     out: Path,

@@ -31,6 +31,7 @@ def spending_figures(view: View) -> Iterator[Figure]:
             yield _quantity(view, column, name, title, axis)
 
 
+# Longer than a screen: one figure, drawn from its scales to its labels.
 def cost_and_score(view: View, said: dict[str, Said]) -> Figure:
     """Mean score of the headline against the mean price of an episode, or its output tokens where no price is known."""
     rows = view.rows.filter(pl.col("headline") & pl.col("entry").is_in(view.entries) & ~pl.col("failed"))
