@@ -41,6 +41,17 @@ def test_a_row_that_somebody_edited_is_refused(tmp_path: Path) -> None:
     write_rows(file, to_frame([row()]).with_columns(status=pl.lit("error")))
     with pytest.raises(InputError, match=r"rows.parquet: the row of t1 was altered; judge the run again"):
         read_run(file)
+    # A column that stands beside ours is no reason to believe it.
+    pl.read_parquet(file).with_columns(mine=1).write_parquet(file)
+    with pytest.raises(InputError, match="was altered"):
+        read_run(file)
+
+
+def test_rows_without_digests_are_told_so(tmp_path: Path) -> None:
+    table = to_frame([row()])
+    table.drop("digest").write_parquet(tmp_path / "open.parquet")
+    write_rows(tmp_path / "sealed.parquet", table)
+    assert [read_run(tmp_path / name).sealed for name in ("open.parquet", "sealed.parquet")] == [False, True]
 
 
 def test_rows_of_another_program_are_taken_as_they_are(tmp_path: Path) -> None:

@@ -6,20 +6,17 @@ would still not run, and no address in it would be asked for.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from finskillbench.reports.figures.style import difference_step, rules, score_step
 from finskillbench.reports.formats.cells import cell_text
 from finskillbench.reports.tables.base import Cell, Estimate, Kind
-from finskillbench.runs.afterwards.show import printable
+from finskillbench.reports.templates import environment, source_digest
 
 if TYPE_CHECKING:
     from finskillbench.reports.page.episodes import Block
@@ -45,24 +42,13 @@ def _page(template: str, style: str, script: str, content: Mapping[str, object])
     style = f"{_text('base.css')}\n{style}"
     theme = _text("theme.js")
     policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(theme)}' '{_digest(script)}'; "
+        f"default-src 'none'; style-src '{source_digest(style)}'; "
+        f"script-src '{source_digest(theme)}' '{source_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     ours = {"style": Markup(style), "theme": Markup(theme), "script": Markup(script), "policy": policy}
     helpers = {"cell_text": cell_text, "sorting": sorting, "step": step, "TEXT": Kind.TEXT, "newline": Markup("\n")}
-    return _environment().get_template(template).render(**content, **ours, **helpers)
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
+    return environment(_TEMPLATES).get_template(template).render(**content, **ours, **helpers)
 
 
 def sorting(cell: Cell) -> str:
@@ -76,14 +62,6 @@ def step(value: float, differences: bool) -> str:
     return difference_step(value) if differences else score_step(value)
 
 
-def _shown(value: object) -> object:
-    return value if isinstance(value, Markup) or not isinstance(value, str) else printable(value)
-
-
 @cache
 def _text(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

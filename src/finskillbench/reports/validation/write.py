@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from datetime import date
-from functools import cache
 from pathlib import Path
 
 import polars as pl
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from finskillbench.analysis.results import Results, collect
@@ -23,6 +19,7 @@ from finskillbench.reports.formats.cells import cell_text, titled
 from finskillbench.reports.read import RunRows, joined
 from finskillbench.reports.tables.base import Kind
 from finskillbench.reports.tables.common import contenders
+from finskillbench.reports.templates import environment, source_digest
 from finskillbench.reports.validation.chapters import Chapter
 from finskillbench.reports.validation.failed import failures_chapter
 from finskillbench.reports.validation.outcomes import (
@@ -108,9 +105,9 @@ def _render(
     style = (_TEMPLATES / "pack.css").read_text(encoding="utf-8")
     reference = reference_of(rows)
     style = f'{style}\n@page {{ @bottom-left {{ content: "FinSkillBench validation pack {reference}"; }} }}\n'
-    policy = f"default-src 'none'; style-src 'sha256-{_digest(style)}'; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; style-src '{source_digest(style)}'; base-uri 'none'; form-action 'none'"
     return (
-        _environment()
+        environment(_TEMPLATES)
         .get_template("pack.html")
         .render(
             style=Markup(style),
@@ -131,29 +128,9 @@ def _render(
     )
 
 
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
-
-
 def _breakable(text: str) -> Markup:
     """A cell that is broken after the parts of a name, and never within an interval."""
     escaped = str(escape(printable(text)))
     if escaped.endswith("]"):
         return Markup(escaped.replace(", ", ",&nbsp;"))
     return Markup(escaped.replace("_", "_<wbr>").replace("/", "/<wbr>"))
-
-
-def _shown(value: object) -> object:
-    return value if isinstance(value, Markup) or not isinstance(value, str) else printable(value)
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
