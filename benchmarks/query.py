@@ -20,7 +20,7 @@ import polars as pl
 from finskillbench.panels.filings.facts import PANEL_SCHEMA as FACTS
 from finskillbench.panels.filings.filed import FILED_SCHEMA as FILED
 from finskillbench.panels.filings.query import AXES, DURATIONS, FactStore, FiledStore
-from finskillbench.panels.filings.segments import SEGMENTS_SCHEMA as SEGMENTS
+from finskillbench.panels.filings.segments.revenue import SEGMENTS_SCHEMA as SEGMENTS
 
 FLOWS, INSTANTS = [f"flow_{i:02d}" for i in range(14)], [f"instant_{i:02d}" for i in range(12)]
 FIRST_YEAR, YEARS, QUERIES = 2015, 10, 20_000

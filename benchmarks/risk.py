@@ -37,7 +37,7 @@ from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.remediation import remediate
 from finskillbench.engines.risk.stress import BY_FACTOR
 from finskillbench.panels import build_panels
-from finskillbench.sources.market import load_market
+from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
 from peers import risk_cvxpy, risk_items
 

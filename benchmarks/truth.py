@@ -32,7 +32,7 @@ from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import rebalance
 from finskillbench.panels import build_panels
-from finskillbench.sources.market import load_market
+from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
 from peers import cvxpy_scs
 

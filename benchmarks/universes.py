@@ -27,11 +27,11 @@ from finskillbench.edition.validation import validate_edition
 from finskillbench.errors import SourceError
 from finskillbench.findings import State
 from finskillbench.panels import build_panels
+from finskillbench.sources.companies.statements import parse_statements
+from finskillbench.sources.companies.universe import load_universe
 from finskillbench.sources.files import files_below, ticker_of
-from finskillbench.sources.market import load_market
-from finskillbench.sources.prices import SUFFIXES, has_ohlcv
-from finskillbench.sources.statements import parse_statements
-from finskillbench.sources.universe import load_universe
+from finskillbench.sources.market.collection import load_market
+from finskillbench.sources.market.prices import SUFFIXES, has_ohlcv
 
 SMALLEST = 15
 _FEW = 8

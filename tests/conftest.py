@@ -10,9 +10,9 @@ import gc
 import os
 import pickle
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 # Before NumPy is imported: two test processes on two cores, and BLAS threads would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -31,6 +31,7 @@ settings.register_profile("ours", deadline=None, max_examples=examples(settings.
 settings.load_profile("ours")
 
 T = TypeVar("T")
+Alone: TypeAlias = Callable[[str], AbstractContextManager[Path]]
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 _SYNTHETIC: dict[str, Any] = {"seed": 1}
@@ -67,6 +68,12 @@ def _folder(name: str) -> Path:
     if not folder.is_dir():
         pytest.skip(f"real inputs are absent: no folder shared/{name} beside the checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Alone:
+    """The folder that all processes of a test run share, by the name of a thing that one of them is to make in it."""
+    return lambda name: _alone(tmp_path_factory, name)
 
 
 @pytest.fixture(scope="session")

@@ -80,12 +80,13 @@ class Submission:
     """What came back for one episode: the answer's text verbatim, or None with the reason it is missing.
 
     `ended` is one of "submitted", "max_turns", "budget_exhausted" (then no answer counts), "stopped" (the agent gave up
-    early) and "error" (the harness failed).
+    early) and "error" (the harness failed). `record` is what was done in an episode that is played move by move.
     """
 
     task_id: str
     answer: str | None
     ended: str = "submitted"
+    record: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)

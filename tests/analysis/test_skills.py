@@ -120,7 +120,7 @@ def test_the_curated_packages_are_for_their_domains() -> None:
     ("name", "description", "body", "expected"),
     [
         ("notes", "Writes notes.", "On rebalancing and normalization, as everybody does.", ()),
-        ("risk-management", "Notes.", "", (RISK,)),
+        ("risk-management", "Notes.", "", (RISK, "desk")),
         ("notes", "Use when the subtask is stress_testing.", "", (RISK,)),
         ("notes", "Notes.", "| normalization | `scripts/x.py` | a | b |", (FILINGS,)),
         ("notes", "Notes.", "For fundamental_analysis and risk_identification.", (RISK, FILINGS)),

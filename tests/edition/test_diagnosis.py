@@ -28,8 +28,9 @@ def test_the_real_collection_is_sound_and_carries_every_domain(realdata: Path, t
         "portfolio_construction": 6,
         "risk_management": 4,
         "fundamental_analysis": 3,
+        "desk": 1,
     }
-    market, _, filings = report.prospects
+    market, _, filings, _ = report.prospects
     assert market.size.startswith("30 names, ")
     assert filings.size.endswith(" reports")
     assert "CTRA (Energy) has no statements; CVX takes its place." in report.diagnosis.notes

@@ -10,17 +10,18 @@ import pytest
 from tests.sampling import THOROUGH
 
 from finskillbench import cli
-from finskillbench.domains import risk
+from finskillbench.domains import domain, risk
 from finskillbench.edition import Edition, build_edition, load_edition
 from finskillbench.edition.build import refuse_small
 from finskillbench.edition.publish import export_public
 from finskillbench.edition.validation import validate_edition
 from finskillbench.errors import InputError, SourceError
 from finskillbench.panels import read_panels
-from finskillbench.sources.market import load_market
+from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
 
 MARKET = ("prices", "famafrench", "fred", "statements_derived")
+OF_PRICES = ("portfolio_construction", "risk_management")
 FUNDAMENTAL = {"normalization", "earnings_quality", "driver_decomposition"}
 
 
@@ -62,7 +63,7 @@ def test_they_are_validated_and_handed_out(filings_only: Edition, tmp_path: Path
     report = validate_edition(filings_only)
     assert report.passed
     skipped = {check.domain for check in report.checks if check.state == "SKIP"}
-    assert skipped == {"portfolio_construction", "risk_management"}
+    assert skipped == {"portfolio_construction", "risk_management", "desk"}
     assert not export_public(filings_only, tmp_path / "public").has_truth
 
 
@@ -106,7 +107,8 @@ def test_prices_alone_are_an_edition_of_the_market(
         collection, tmp_path / "raw", ignore=shutil.ignore_patterns("companyfacts", "submissions", "xbrl")
     )
     edition = build_edition(source="raw-dir", raw_dir=raw, seed=1, out=tmp_path / "edition")
-    assert len(edition.manifest["counts"]) == 10
+    market = {subtask.name for name in OF_PRICES for subtask in domain(name).subtasks}
+    assert set(edition.manifest["counts"]) == market | {"committee_case"}
     assert "Fundamental analysis is left out: the collection has no company facts." in edition.manifest["notes"]
     assert not set(edition.manifest["counts"]) & FUNDAMENTAL
     assert load_edition(edition.path).filings is not None

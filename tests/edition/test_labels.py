@@ -87,7 +87,8 @@ def test_a_subtask_that_the_build_did_not_know_is_not_missing(
                 *(f"{name} {one.name}" for name in registered for one in known),
             ]
 
-    known = domains()
+    # The desk has no check of coverage: of a real collection only one of its subtasks is built.
+    known = [one for one in domains() if "coverage" in one.checks]
     workshop.edit_json("manifest.json", state)
     later = [replace(one.subtasks[0], name=f"later {one.name}", prefix="later", **change) for one in known]
     registry = tuple(

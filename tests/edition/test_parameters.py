@@ -19,6 +19,9 @@ from finskillbench.findings import Finding, Findings
 PLANTED = {"portfolio_type": "planted_risks", "regime": "dates"}
 """What checks of the risk domain hold to the portfolio and to the panels, where the others are held by the label's."""
 
+UNPROVED = {("forensic_screen", "traps")}
+"""Where a world planted something is not to be seen in a case; it is told in reports, and no score depends on it."""
+
 
 @dataclass(frozen=True)
 class Altered(Edition):
@@ -53,7 +56,7 @@ def _others(value: Any) -> Iterator[Any]:
     elif isinstance(value, list):
         yield from (value[1:], value[::-1] if len(value) > 1 else [*value, "x"], [])
     elif isinstance(value, dict):
-        yield from ({name: 2 * one for name, one in value.items()}, {})
+        yield from ({name: 2 * one if isinstance(one, int | float) else None for name, one in value.items()}, {})
 
 
 def _verification(edition: Edition, sub_task: str) -> Truth:
@@ -69,6 +72,7 @@ def test_a_parameter_that_was_altered_is_found(sub_task: str, slim: Edition) -> 
     missed = [
         (key, verification.get(key, "absent"))
         for key, verification in changed
+        if (sub_task, key) not in UNPROVED or key not in verification
         if not _found(slim, replace(truth, verification=verification), key)
     ]
     assert not missed

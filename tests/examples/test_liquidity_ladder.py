@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import orjson
@@ -49,11 +50,13 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
 
 
 @pytest.fixture(scope="module")
-def built(command: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An edition with the ladder and one of our own subtasks."""
-    folder = tmp_path_factory.mktemp("ladder") / "edition"
-    command("data", "build", "--out", folder)
-    return folder
+def built(command: Command, alone: Callable[[str], AbstractContextManager[Path]]) -> Path:
+    """An edition with the ladder and one of our own subtasks, built once for all processes of a test run."""
+    with alone("ladder") as shared:
+        folder = shared / "ladder" / "edition"
+        if not folder.exists():
+            command("data", "build", "--out", folder)
+        return folder
 
 
 def _checks(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, object]]:

@@ -16,7 +16,10 @@ from tests.sampling import THOROUGH
 
 from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
+from finskillbench.harness.allowance import FULL, Remaining
 from finskillbench.harness.models import BASELINES
+from finskillbench.harness.tools import budget_of
+from finskillbench.harness.words.prompts import left_words
 from finskillbench.interop.export import export_run
 from finskillbench.interop.tasks import EVERYTHING, TASKS
 from finskillbench.runs.execute.run import RunResult, run
@@ -81,6 +84,13 @@ def test_statuses_and_scores_are_the_same(ours: RunResult, theirs: list[EvalLog]
     assert _judged(found) == _judged(expected)
 
 
+def _told(sub_task: str) -> str:
+    """What our loop says of a budget at the end of the task, which an exported run keeps as it was sent."""
+    allowance = FULL.within(budget_of(sub_task))
+    words = left_words(Remaining(allowance), allowance.data_calls)
+    return "" if words is None else f"\n\n{words}"
+
+
 def test_so_are_the_conversations(ours: RunResult, theirs: list[EvalLog], tmp_path: Path) -> None:
     """What `inspect view` shows of an exported run is what it shows of the same episodes under `inspect eval`."""
     exported = [read_eval_log(str(path)) for path in export_run(ours.folder, tmp_path / "logs")]
@@ -105,7 +115,7 @@ def test_so_are_the_conversations(ours: RunResult, theirs: list[EvalLog], tmp_pa
         for sample in log.samples or ():
             same = twins[sample.id]
             assert [(m.role, m.text) for m in sample.messages] == [(m.role, m.text) for m in same.messages]
-            assert sample.input == same.input
+            assert sample.input + _told(sample.metadata["sub_task"]) == same.input
             for key in ("mount", "prompt", "incidents", "skills_loaded", "scripts_run", "ended"):
                 assert sample.metadata[key] == same.metadata[key], key
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from finskillbench.arrays import FACTORS
-from finskillbench.sources.market import MarketData, Security, Statements
+from finskillbench.sources.market.collection import MarketData, Security, Statements
 from finskillbench.sources.synthetic.calendar import quarter_ends
 
 

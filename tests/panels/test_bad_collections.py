@@ -15,7 +15,7 @@ from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_
 from finskillbench.engines.portfolio.measures import violations
 from finskillbench.errors import SourceError
 from finskillbench.panels import build_panels
-from finskillbench.sources.market import MarketData, load_market
+from finskillbench.sources.market.collection import MarketData, load_market
 
 pytestmark = pytest.mark.slow
 

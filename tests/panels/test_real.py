@@ -10,7 +10,7 @@ import pytest
 
 from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.market.regimes import NORMAL, REGIMES
-from finskillbench.sources.market import MarketData, load_market
+from finskillbench.sources.market.collection import MarketData, load_market
 
 
 @pytest.fixture(scope="module")

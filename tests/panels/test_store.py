@@ -19,7 +19,7 @@ from finskillbench.panels import Panels, build_panels, read_panels, write_panels
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.report import Jump
 from finskillbench.panels.store import DENSE_LIMIT, TABLES, covariance_bytes, read_covariance
-from finskillbench.sources.market import MarketData
+from finskillbench.sources.market.collection import MarketData
 
 
 @pytest.fixture(scope="module")

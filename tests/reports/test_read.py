@@ -21,11 +21,12 @@ def row() -> Row:
             condition="curated", task_id="t1", sub_task="rebalancing", difficulty="easy", cluster="c",
             as_of_date=date(2025, 1, 31), run_idx=0, score=0.5, score_profile=Profile.CERTIFIED,
             scores={Profile.PAPER: None, Profile.STRICT: None, Profile.CERTIFIED: 0.5}, status=Status.SCORED,
-            valid_json=True, scoring_method="x", scoring_details="{}", episodes=1, turns=1, total_input_tokens=1,
-            total_cached_tokens=0, total_output_tokens=1, total_reasoning_tokens=0, cost_usd=None, served_models=(),
-            skills_loaded=(), scripts_run=(), tool_calls=1, error=None, error_cause=None, incidents=(), retries=0,
-            started=MOMENT, ended=MOMENT, latency_seconds=0.1, queue_seconds=0.0, retry_seconds=0.0, edition="e",
-            mount="m", code_version="1", commit=None, scorer_version="s", answer_digest=None, digest="",
+            valid_json=True, scoring_method="x", scoring_details="{}", signed=None, traps=(), episodes=1,
+            turns=1, total_input_tokens=1, total_cached_tokens=0, total_output_tokens=1, total_reasoning_tokens=0,
+            cost_usd=None, served_models=(), skills_loaded=(), scripts_run=(), tool_calls=1, data_calls=1, error=None,
+            error_cause=None, incidents=(), retries=0, started=MOMENT, ended=MOMENT, latency_seconds=0.1,
+            queue_seconds=0.0, retry_seconds=0.0, edition="e", mount="m", code_version="1", commit=None,
+            scorer_version="s", answer_digest=None, digest="",
         )
     )  # fmt: skip
 

@@ -52,6 +52,9 @@ class MemoryEdition:
         }[episode.sub_task]
         return Truth(task_id, episode.sub_task, expected, {"method": "x"})
 
+    def stage(self, episode: Episode) -> None:
+        """No episode of these is played move by move."""
+
     def full_input(self, episode: Episode) -> dict[str, Any]:
         return dict(episode.input)
 

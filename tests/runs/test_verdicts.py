@@ -21,9 +21,11 @@ from finskillbench.runs import verdicts
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
 NAMES = [subtask.name for subtask in subtasks()]
+OF_ONE_QUESTION = [subtask.name for subtask in subtasks() if subtask.budget is None]
+"""Cases with a budget are judged against a world, which no example holds."""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OF_ONE_QUESTION)
 def test_a_right_answer_is_scored_under_every_profile(name: str) -> None:
     verdict = verdicts.judge(Submission("t1", json.dumps(EXPECTED[name])), truth(name), {})
     assert (verdict.status, verdict.valid_json, verdict.sub_task) == (Status.SCORED, True, name)

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from finskillbench.sources import constituents, french, prices
+from finskillbench.sources.companies import constituents
+from finskillbench.sources.companies.statements import FIGURES
+from finskillbench.sources.companies.universe import Security
 from finskillbench.sources.edgar import companyfacts, submissions
 from finskillbench.sources.files import files_below
+from finskillbench.sources.market import french, prices
 from finskillbench.sources.raw import formats
 from finskillbench.sources.raw.template import write_template
-from finskillbench.sources.statements import FIGURES
-from finskillbench.sources.universe import Security
 
 _OTHER_NAMES = {
     "price": "date",

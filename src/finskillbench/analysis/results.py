@@ -13,6 +13,7 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.domains import domains, subtasks
+from finskillbench.domains.base import HEADLINE
 from finskillbench.episode import Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
@@ -50,10 +51,11 @@ class Results:
 
     `rows` has the columns of `rows.parquet`, in which `model` is what tables call the entry and `score` is the score
     under the profile of the row's subtask (`profiles`), null where there is none; beside them `episode` and `cluster`
-    (told apart by edition where there are several), `program`, `headline` (whether the subtask counts towards it) and
-    `failed` (status `error`).
+    (told apart by edition where there are several), `program`, `headline` (whether the subtask counts towards it;
+    of rows of another suite alone, that is theirs),
+    `suite` (the headline of its own under which another domain is summed up, else empty) and `failed` (status `error`).
     `episodes` has a line for each model, harness, condition and episode that has a score: its mean `score` over
-    `repeats`, with domain, sub_task, difficulty, cluster, program and headline.
+    `repeats`, with domain, sub_task, difficulty, cluster, program, headline and suite.
     `excluded` are the models that were left out.
     """
 
@@ -104,12 +106,15 @@ def collect(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, exclude: C
     """
     rows = _without(complete(rows), exclude)
     beside = [subtask.name for subtask in subtasks() if not subtask.headline]
+    suites = {each.name: one.suite for one in domains() if one.suite != HEADLINE for each in one.subtasks}
     names = sorted(distinct(rows, "sub_task"), key=_place_in([subtask.name for subtask in subtasks()]))
     profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in names}
+    names_of_headline = set(names) - {*beside, *suites} or set(names) & suites.keys()
     rows = rows.with_columns(
         score=_score(profiles),
         program=pl.col("model").str.starts_with("baseline/"),
-        headline=~pl.col("sub_task").is_in(beside),
+        headline=pl.col("sub_task").is_in(sorted(names_of_headline)),
+        suite=pl.col("sub_task").replace_strict(suites, default="", return_dtype=pl.String),
         failed=pl.col("status") == Status.ERROR.value,
         **_apart(rows),
     )
@@ -219,7 +224,7 @@ def _score(profiles: dict[str, Profile]) -> pl.Expr:
 
 
 def _episodes(rows: pl.DataFrame) -> pl.DataFrame:
-    alike = ("domain", "sub_task", "difficulty", "cluster", "program", "headline")
+    alike = ("domain", "sub_task", "difficulty", "cluster", "program", "headline", "suite")
     return (
         rows.filter(pl.col("score").is_not_null())
         .group_by(EPISODE, maintain_order=True)

@@ -90,7 +90,10 @@ def trigger_rates(
     The columns of `by`, `kind` ("trigger" or "false trigger"), and those of `proportions`, over the rows without an
     error. Conditions under which agents write their own skills are left out: these are for what they load them in.
     """
-    known = meant_for or {name: (domain.name,) for domain in domains() for name in package_names(domain.name)}
+    known = meant_for or {
+        package: [domain.name for domain in domains() if package in package_names(domain.name)]
+        for package in dict.fromkeys(name for domain in domains() for name in package_names(domain.name))
+    }
     own, other = pl.lit(value=False), pl.lit(value=False)
     for domain in distinct(results.rows, "domain"):
         here = pl.col("domain") == domain

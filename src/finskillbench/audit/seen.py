@@ -17,6 +17,8 @@ from finskillbench.audit.scripts import Scripts
 from finskillbench.domains import by_method, by_name, domain, domains
 from finskillbench.domains.base import Domain, Label, Subtask
 from finskillbench.domains.examination import Shared
+from finskillbench.domains.playing import RECORD
+from finskillbench.domains.tables import MOST_ROWS, Table
 from finskillbench.edition import Edition
 from finskillbench.edition.manifest import read_manifest
 from finskillbench.episode import Episode, JsonObject, Profile
@@ -29,11 +31,12 @@ from finskillbench.harness.programs.reference import find_recipe
 from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.toolbox import Toolbox
-from finskillbench.harness.tools import tool_specs
+from finskillbench.harness.tools import own_tools, tool_specs
 from finskillbench.harness.trace import Trace
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import INPUT_SECTION, SCHEMA_SECTION, SYSTEM_PROMPT, task_prompt
-from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT, VISIBLE
+from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT
+from finskillbench.panels.filings.rows import VISIBLE
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 from finskillbench.scoring.values import array, is_object, mapping, text
 
@@ -174,6 +177,8 @@ class Seen:
         """One field; where it is too long for one result, its parts one after the other; facts as they are derived."""
         if refers_to_facts(self.episode.input.get(field)):
             return self._derived(self.episode.input[field])
+        if isinstance(table := self.full_input.get(field), Table):
+            return self._table(field, table)
         found = self.ask("get_task_data", field=field)
         if "value" in found:
             return found["value"]
@@ -181,6 +186,19 @@ class Seen:
         if not whole or "the limit is" not in str(found.get("error")):
             raise InputError(f"get_task_data refuses {field}: {found.get('error')}")
         return {key: self._read_part(f"{field}.{key}", part) for key, part in whole.items()}
+
+    def _table(self, field: str, table: Table) -> Table:
+        """A table, of which an agent is shown the pages: its first and its last are what it holds.
+
+        Raises
+        ------
+        InputError : a page is not what the table holds.
+        """
+        for first in {0, max(table.rows - MOST_ROWS, 0)}:
+            shown = self.ask("read_table", table=field, first=first)
+            if shown != orjson.loads(orjson.dumps(table.page(first))):
+                raise InputError(f"read_table shows other rows of {field} than it holds")
+        return table
 
     def _derived(self, reference: Mapping[str, Any]) -> dict[str, Any]:
         """What `query_xbrl` derives, on request, of the periods that a reference to facts names; year by year."""
@@ -204,7 +222,8 @@ class Seen:
     @cached_property
     def tools(self) -> tuple[ToolSpec, ...]:
         """The tools on offer without a skill."""
-        return tool_specs(self.bench.mounts[Condition.NO_SKILL], self.episode.skill)
+        own = own_tools(self.episode.sub_task)
+        return tool_specs(self.bench.mounts[Condition.NO_SKILL], self.episode.skill, own)
 
     def ask(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """What a tool of the harness returns, parsed from the text that an agent gets."""
@@ -218,14 +237,21 @@ class Seen:
 
     @cached_property
     def flat(self) -> Flat:
-        """The leaves of `fields` by kind, without the definitions, which are no data."""
-        return flatten({name: value for name, value in self.fields.items() if name != "conventions"})
+        """The leaves of `fields` by kind, without the definitions, which are no data, and without tables."""
+        return flatten(
+            {
+                name: value
+                for name, value in self.fields.items()
+                if name != "conventions" and not isinstance(value, Table)
+            }
+        )
 
     @cached_property
     def _toolbox(self) -> Toolbox:
         filings = self.bench.edition.filings
         mounted = self.bench.mounts[Condition.NO_SKILL]
-        return Toolbox(self.episode, lambda: self.full_input, mounted, filings=filings)
+        stage = self.bench.edition.stage(self.episode)
+        return Toolbox(self.episode, lambda: self.full_input, mounted, filings=filings, stage=stage)
 
     def queried(self) -> dict[str, str]:
         """What `query_xbrl` returns of the episode's company, where the domain has it: everything, and the future."""
@@ -245,7 +271,13 @@ class Seen:
         """A program playing the episode through the real loop."""
         key = program, condition
         if key not in self._traces:
-            given = Assignment(self.episode, self.prompt, lambda: self.full_input, self.bench.mounts[condition])
+            given = Assignment(
+                self.episode,
+                self.prompt,
+                lambda: self.full_input,
+                self.bench.mounts[condition],
+                open_stage=lambda: self.bench.edition.stage(self.episode),
+            )
             play = run_episode(get_model(program), given, self.bench.surroundings)
             self._traces[key] = self.bench.loop.run_until_complete(play)
         return self._traces[key]
@@ -293,9 +325,13 @@ class Seen:
         found = {scorer: self.score_parsed(submission, profile) for scorer, profile in one_of.items()}
         return {profile: found[scorer] for profile, scorer in scorers.items()}
 
-    def answered(self, program: str, condition: str = Condition.NO_SKILL) -> str:
-        """What a program submitted; an empty text where it submitted nothing."""
-        return self.trace(program, condition).answer or ""
+    def earned(self, program: str, condition: str = Condition.NO_SKILL) -> float:
+        """The score of what a program submitted, and did where the episode is played move by move."""
+        trace = self.trace(program, condition)
+        submitted = parsed(trace.answer or "")
+        if submitted is not None and trace.record is not None:
+            submitted = {**submitted, RECORD: trace.record}
+        return self.score_parsed(submitted, self.profile)
 
 
 def parsed(answer: object) -> JsonObject | None:

@@ -39,7 +39,7 @@ __all__ = [
 
 GROUP = "finskillbench.domains"
 """The entry point group in which a package names its `Domain` or `Extension`."""
-_OURS = ("portfolio", "risk", "fundamental")
+_OURS = ("portfolio", "risk", "fundamental", "desk")
 
 
 @cache

@@ -22,7 +22,10 @@ How to write a subtask. It is one file, read from top to bottom:
    absurd, never raises on one, and returns a finite value between 0 and 1;
 6. `trivial`, the best answer that needs no thought, `heuristic`, the fixed recipe that earns most, and `by_hand`, what
    arithmetic without a skill answers: the floors and the yardstick of a report. Each may be left out;
-7. `SUBTASK = Subtask(...)`, which names all of these.
+7. where an episode is more than one question: its `budget`, `tools` of its own with the `stage` that serves them, and
+   `procedures`, which say call by call how programs play it (`finskillbench.domains.playing`). Tables that are too
+   long for a prompt go into the task's `tables` (`finskillbench.domains.tables`);
+8. `SUBTASK = Subtask(...)`, which names all of these.
 
 Beside the file it takes one line in the domain's list of subtasks (or an `Extension`, in a package of its own), one row
 in the table of a skill package's SKILL.md, and the script that the row names.
@@ -42,11 +45,42 @@ from finskillbench.domains.agreement import Leaf, leaf_by_leaf
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.catalog import CatalogFile
 from finskillbench.domains.examination import Subject
+from finskillbench.domains.playing import Ask, Budget, OpenStage, Procedure, Stage, StageError, ToolContract
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InputError
 from finskillbench.findings import Findings
 from finskillbench.panels.tables import Half
 from finskillbench.scoring.values import is_object
+
+__all__ = [
+    "HEADLINE",
+    "Answer",
+    "Ask",
+    "Budget",
+    "Build",
+    "Domain",
+    "DomainCheck",
+    "Exploits",
+    "Extension",
+    "Label",
+    "Ladder",
+    "Misreading",
+    "Misreadings",
+    "Naive",
+    "OpenStage",
+    "Procedure",
+    "Proof",
+    "Released",
+    "Rung",
+    "Scorer",
+    "Second",
+    "Stage",
+    "StageError",
+    "Subtask",
+    "ToolContract",
+    "by_date",
+    "by_input",
+]
 
 I = TypeVar("I", default=Any)  # noqa: E741 - the input of a task, as a TypedDict
 """The type of a task's input."""
@@ -193,6 +227,13 @@ class Subtask(Generic[I, O]):
     ladder : answers from right to wrong whose scores `audit` checks for order.
     exploits : cheating answers that `audit` holds down to the floor.
     misreadings : mistakes with a name, which a report of failures recognises in wrong answers.
+    synthetic_only : whether its episodes need a market that was made, since how its numbers came about must be known.
+    ceiling : the mean score that the reference program reaches at least with skills, where nobody can be sure of full
+        marks; None where it earns them on every episode.
+    budget : what an episode may cost; None for twelve turns and no other limit.
+    tools : tools that its episodes offer beside those of the domain.
+    stage : opens the state of an episode that `tools` move on.
+    procedures : program ("reference", "textbook", "trapped") to how it plays an episode, call by call.
     """
 
     name: str
@@ -216,6 +257,12 @@ class Subtask(Generic[I, O]):
     ladder: Ladder[I] | None = field(default=None, repr=False)
     exploits: Exploits[I] | None = field(default=None, repr=False)
     misreadings: Misreadings[I] | None = field(default=None, repr=False)
+    synthetic_only: bool = False
+    ceiling: float | None = None
+    budget: Budget | None = None
+    tools: tuple[ToolContract, ...] = field(default=(), repr=False)
+    stage: OpenStage | None = field(default=None, repr=False)
+    procedures: Mapping[str, Procedure] = field(default_factory=dict[str, Procedure], repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a subtask whose labels nothing could check: InputError says what to add."""
@@ -224,6 +271,8 @@ class Subtask(Generic[I, O]):
                 f"subtask {self.name} has neither `second` nor `proof`, so that no check would look at its labels; "
                 "give it a second derivation"
             )
+        if bool(self.tools) != (self.stage is not None):
+            raise InputError(f"subtask {self.name} needs a stage that serves its tools, and tools for its stage")
 
     def verification(self, proved: JsonObject) -> JsonObject:
         """The verification of a truth that the build writes: the method, the parameters, and what differs by label."""
@@ -265,6 +314,10 @@ def _no_parameters(objects: object) -> dict[str, Any]:
     return {}
 
 
+HEADLINE = "headline"
+"""The one under which the paper's subtasks are summed up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Domain(Generic[O]):
     """One domain of the benchmark.
@@ -277,9 +330,11 @@ class Domain(Generic[O]):
     prepare : `context -> objects`, what its subtasks share, built once per edition and handed to each `build`.
     checks : name to check, in the order in which `data validate` runs and prints them, before the labels.
     audits : name to check, what `audit` asks of this domain beside what it asks of every domain.
-    tools : tools that its episodes offer beside those of every episode; `query_xbrl` is the only one there is, and
-        any other name is refused.
+    tools : tools that its episodes offer beside those of every episode; `query_xbrl` and `read_table` are those there
+        are, and any other name is refused.
     needs : what its panels are built from; a build without one of these leaves the domain out, and a note says so.
+    suite : the headline under which tables sum up its subtasks: the paper's, or another's of their own.
+    apart : whether it reads nothing but panels, catalog and seed, so that it can be built beside the other domains.
     protocol_episodes : how many episodes of each subtask the full-run protocol takes.
     parameters : what the manifest records of a build, from the prepared objects after all subtasks were built.
     released : how the published release carries each subtask that it has.
@@ -295,6 +350,8 @@ class Domain(Generic[O]):
     checks: Mapping[str, DomainCheck] = field(repr=False)
     tools: tuple[str, ...] = ()
     needs: tuple[Half, ...] = ("prices",)
+    suite: str = HEADLINE
+    apart: bool = False
     protocol_episodes: int = 40
     parameters: Callable[[O], dict[str, Any]] = field(default=_no_parameters, repr=False)
     warm_up: str | None = None

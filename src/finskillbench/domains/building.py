@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from finskillbench.domains.catalog import Catalog
 from finskillbench.episode import Episode, JsonObject, Truth
@@ -20,11 +21,17 @@ from finskillbench.sources.edgar.collection import FilingsData
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One built task: what the agent sees, what it may not see, and the proof of the label."""
+    """One built task: what the agent sees, what it may not see, and the proof of the label.
+
+    `tables` are named by references in the episode's input (`finskillbench.domains.tables`); `hidden` is what only the
+    stage of an episode knows that is played move by move.
+    """
 
     episode: Episode
     truth: Truth
     certificate: JsonObject
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
+    hidden: JsonObject | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,8 @@ class BuildContext:
     """The raw EDGAR files, for the second derivation of the fundamental labels; None where a collection has none."""
     catalog: Catalog = field(default_factory=Catalog)
     """What a user brought in place of what is built in, or beside it."""
+    synthetic: bool = False
+    """Whether the market is made, so that how its numbers came about is known."""
     notes: list[str] = field(default_factory=list[str])
     """What the build could not take as configured, one sentence each; kept in the manifest."""
 

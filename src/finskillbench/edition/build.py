@@ -4,39 +4,30 @@ from __future__ import annotations
 
 import importlib.metadata
 import tempfile
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
 from threadpoolctl import threadpool_limits
 
-from finskillbench.domains import catalog_files, domain_of, domains, subtasks
-from finskillbench.domains.base import Subtask
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains import catalog_files, domains, subtasks
+from finskillbench.domains.building import BuildContext
 from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog_folder
-from finskillbench.domains.proofs import rederived
 from finskillbench.edition.load import Edition, load_edition
-from finskillbench.edition.references import References
+from finskillbench.edition.parts import build_parts
 from finskillbench.edition.store import (
-    CANARY,
     CATALOG,
     LARGEST,
     digest_files,
     digest_of,
-    episode_row,
     new_folder,
-    write_lines,
     write_manifest,
 )
-from finskillbench.edition.work import Work, summary, work_of
-from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import CatalogError, InputError, SourceError
 from finskillbench.garbage import seldom_sought
 from finskillbench.panels import Panels, build_panels, write_panels
 from finskillbench.sources.edgar.collection import load_filings
-from finskillbench.sources.market import MarketData, load_market
+from finskillbench.sources.market.collection import MarketData, load_market
 from finskillbench.sources.synthetic import write_collection
 
 DEFAULT_SEED = 1
@@ -144,34 +135,15 @@ def _write(
     filings = load_filings(raw)
     progress("building panels")
     panels = build_panels(market, filings, catalog.dates)
-    context = BuildContext(panels, seed, filings, catalog)
+    context = BuildContext(panels, seed, filings, catalog, source["kind"] == "synthetic")
     left_out = _left_out(context)
     _examine(catalog, panels, left_out)
     write_panels(panels, folder / "panels")
-    references = References(folder, digest_files(folder))
-    counts: dict[str, int] = {}
-    work: dict[str, dict[str, dict[str, float]]] = {}
-    prepared: dict[str, Any] = {}
-    for subtask in subtasks():
-        if subtask.build is None:
-            continue
-        domain = domain_of(subtask.name)
-        if domain.name in left_out:
-            continue
-        if domain.name not in prepared:
-            progress(f"preparing {domain.title}")
-            prepared[domain.name] = domain.prepare(context)
-        progress(f"proving {subtask.name}")
-        tasks = subtask.build(context, prepared[domain.name])
-        if tasks:  # none where the collection does not support the subtask; a note of the context says why
-            counts[subtask.name] = len(tasks)
-            work[subtask.name] = _write_tasks(folder, subtask, tasks, references)
-    if not counts:
+    chosen = [domain for domain in domains() if domain.name not in left_out]
+    parts = build_parts(context, chosen, folder, progress)
+    if not any(part.counts for part in parts):
         raise SourceError(raw, "not one episode can be built", remedy=" ".join(context.notes))
-    parameters: dict[str, dict[str, Any]] = {}
-    for domain in domains():
-        if domain.name in prepared:
-            parameters |= domain.parameters(prepared[domain.name])
+    names_of_all = [subtask.name for subtask in subtasks()]
     write_manifest(
         folder,
         {
@@ -180,10 +152,10 @@ def _write(
             **_kept(catalog, folder),
             "universe": list(panels.universe),
             "as_of_dates": [day.isoformat() for day in panels.month_ends],
-            "counts": counts,
-            "work": work,
-            "subtasks": [subtask.name for subtask in subtasks()],
-            "parameters": parameters,
+            "counts": {name: part.counts[name] for name in names_of_all for part in parts if name in part.counts},
+            "work": {name: part.work[name] for name in names_of_all for part in parts if name in part.work},
+            "subtasks": names_of_all,
+            "parameters": {name: value for part in parts for name, value in part.parameters.items()},
             "notes": [*panels.report.notes, *context.notes],
             "versions": versions(),
         },
@@ -258,29 +230,6 @@ def _examine(catalog: Catalog, panels: Panels, left_out: Collection[str]) -> Non
     examine_catalog(catalog, [kind for kind, left in kinds if not left], panels)
 
 
-def _write_tasks(
-    folder: Path, subtask: Subtask, tasks: Sequence[Task], references: References
-) -> dict[str, dict[str, float]]:
-    """Write the tasks of one subtask, each label derived a second time where it can be; returns their work."""
-    truths: list[Truth] = []
-    works: list[tuple[str, Work]] = []
-    for task in tasks:
-        task_input = task.episode.input
-        truth = replace(task.truth, verification=subtask.verification(task.truth.verification))
-        if subtask.second is not None:
-            task_input = _resolved(task, references)
-            leaves = subtask.derived_again(_stored(truth.expected_output), task_input)
-            truth = replace(truth, proof=rederived(truth.task_id, leaves))
-        truths.append(truth)
-        works.append((task.episode.difficulty, work_of(replace(task, truth=truth), task_input)))
-    file = f"{subtask.name}.jsonl"
-    write_lines(folder / "episodes" / file, (episode_row(_marked(task.episode)) for task in tasks))
-    write_lines(folder / "truth" / file, truths)
-    certificates = ({"task_id": task.episode.task_id, "certificate": task.certificate} for task in tasks)
-    write_lines(folder / "certificates" / file, certificates)
-    return summary(works)
-
-
 def _raw_digest(raw: Path) -> str:
     return digest_of(
         {
@@ -290,20 +239,6 @@ def _raw_digest(raw: Path) -> str:
             for path, digest in digest_files(raw / name).items()
         }
     )
-
-
-def _marked(episode: Episode) -> Episode:
-    return replace(episode, metadata={**episode.metadata, "canary": CANARY})
-
-
-def _resolved(task: Task, references: References) -> dict[str, Any]:
-    """The input of a task as an agent will read it."""
-    return {name: references.resolved(value) for name, value in _stored(task.episode.input).items()}
-
-
-def _stored(value: JsonObject) -> dict[str, Any]:
-    """An object as it reads back from the edition's files."""
-    return orjson.loads(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY))
 
 
 def versions() -> dict[str, str]:

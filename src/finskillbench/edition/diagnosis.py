@@ -14,7 +14,7 @@ from finskillbench.findings import Finding, State
 from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.tables import Half
 from finskillbench.sources.edgar.collection import FilingsData
-from finskillbench.sources.market import MarketData
+from finskillbench.sources.market.collection import MarketData
 from finskillbench.sources.raw import formats
 from finskillbench.sources.raw.doctor import Diagnosis, examine
 
@@ -104,7 +104,11 @@ def _prospects(diagnosis: Diagnosis, market: Panels | None, filings: Panels | No
     found: list[Prospect] = []
     for domain in domains():
         reason = next((lacking[half] for half in domain.needs if lacking[half]), "")
-        names = () if reason else tuple(one.name for one in domain.subtasks if one.build is not None)
+        names = (
+            ()
+            if reason
+            else tuple(one.name for one in domain.subtasks if one.build is not None and not one.synthetic_only)
+        )
         found.append(
             Prospect(domain.name, names, reason, "" if reason else ", ".join(sizes[half] for half in domain.needs))
         )

@@ -13,11 +13,14 @@ from typing import Any
 import polars as pl
 
 from finskillbench import notebook
+from finskillbench.domains import by_name, subtasks
+from finskillbench.domains.playing import Stage
 from finskillbench.edition.manifest import Manifest, read_manifest
 from finskillbench.edition.references import FACTS, References
 from finskillbench.edition.store import (
     CANARY_FILE,
     MANIFEST,
+    STAGES,
     WITHHELD,
     digest_file,
     read_lines,
@@ -132,8 +135,42 @@ class Edition:
             found[task_id] = certificate
         return found
 
+    def stage(self, episode: Episode) -> Stage | None:
+        """A fresh state of an episode that is played move by move; None of one that is a single question.
+
+        Raises
+        ------
+        EditionError : the edition was handed out without what moves it on.
+        """
+        if episode.sub_task not in self._staged:
+            return None
+        opened = by_name(episode.sub_task).stage
+        hidden = self._hidden(episode.sub_task).get(episode.task_id)
+        if opened is None or hidden is None:
+            raise EditionError(
+                f"{self.path}: {episode.task_id} is played move by move, and {STAGES}/ does not hold what comes; play "
+                "it where the edition was built"
+            )
+        return opened(self.full_input(episode), hidden)
+
+    @cached_property
+    def _staged(self) -> frozenset[str]:
+        """The subtasks that are played move by move."""
+        return frozenset(each.name for each in subtasks() if each.stage is not None)
+
+    def _hidden(self, sub_task: str) -> Mapping[str, JsonObject]:
+        if sub_task not in self._hidden_parts:
+            path = self.path / STAGES / f"{sub_task}.jsonl"
+            rows = self.lines(STAGES, sub_task) if path.is_file() else ()
+            self._hidden_parts[sub_task] = {row["task_id"]: row["hidden"] for row in rows}
+        return self._hidden_parts[sub_task]
+
+    @cached_property
+    def _hidden_parts(self) -> dict[str, Mapping[str, JsonObject]]:
+        return {}
+
     def full_input(self, episode: Episode) -> dict[str, Any]:
-        """The input at full precision: references to a covariance, to returns or to facts replaced by what they name.
+        """The input at full precision: references to a covariance, returns, facts or a table become what they name.
 
         A reference that does not resolve (imported releases without their arrays) stays as it is.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from finskillbench.domains.tables import Table, refers_to_table
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels.filings.query import FactStore, FiledStore
 from finskillbench.panels.reading import read_arrays, read_table
@@ -32,12 +33,16 @@ class References:
     `files` are the names that the manifest lists: a reference to anything else stays as it is.
     """
 
-    def __init__(self, folder: Path, files: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, files: Iterable[str]) -> None:
         self._folder = folder
-        self._files = files
+        self._files = set(files)
         self._resolved: OrderedDict[object, dict[str, Any]] = OrderedDict()
         self._numbers = 0
         self._returns: dict[str, _Returns] = {}
+
+    def add(self, files: Iterable[str]) -> None:
+        """Take in files that were written since."""
+        self._files.update(files)
 
     def resolved(self, value: Any) -> Any:
         """A field of an input with its arrays, if it is a reference that resolves, else the field itself.
@@ -46,11 +51,14 @@ class References:
         returns (sessions, tickers) up to and including the session `end`, and becomes `{"tickers", "dates", "matrix"}`.
         `{"ref", "symbol", "as_of", "since"}` names what a company had filed by `as_of` of periods that end on or after
         `since`, and becomes `{"facts", "segments"}`, rows as of `FactStore.visible`.
+        `{"table", "rows", "columns"}` becomes a `Table`, which reads its file when it is asked for a column.
 
         Raises
         ------
         EditionError : naming the file, and the symbol or date that it lacks.
         """
+        if refers_to_table(value):
+            return Table(self._folder / value["table"]) if value["table"] in self._files else value
         if not is_object(value) or not isinstance(value.get("ref"), str) or value["ref"] not in self._files:
             return value
         key = self._key(value)

@@ -1,9 +1,11 @@
 """The edition on disk: one line of JSON for each episode, truth and certificate, and a manifest of digests.
 
     manifest.json   panels/   episodes/<sub_task>.jsonl   truth/<sub_task>.jsonl   certificates/<sub_task>.jsonl
+    tables/<task>/<name>.parquet   what is too long for an episode's line   stages/<sub_task>.jsonl   what moves it on
     catalog/        what somebody brought of his own: mandates, books, scenarios; the files as they were
 
-Episodes and panels are what may be handed out; `truth/`, `certificates/` and `catalog/` may be withheld.
+Episodes, tables and panels are what may be handed out; `truth/`, `certificates/`, `stages/` and `catalog/` may be
+withheld.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ CANARY = "finskillbench:canary:8d1f2c57-3f0e-4b1c-9a46-2f7c0be1d9a4"
 """Marks episodes for filters of training data: the same in every edition, so that one string finds them all."""
 CATALOG = "catalog"
 """The folder of the files that a user brought to the build."""
-WITHHELD = ("truth", "certificates", CATALOG)
+STAGES = "stages"
+"""The folder of what only the stage of an episode knows, such as what comes after the next decision."""
+WITHHELD = ("truth", "certificates", STAGES, CATALOG)
 """Folders that an edition may be handed out without."""
 LARGEST_TEXT = 2**24
 """Bytes of a manifest, or of one line, at most: some 300 MB once they are read, at worst."""

@@ -13,9 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from finskillbench.harness.model import Turn
 from finskillbench.harness.words.tokens import output_tokens
+
+if TYPE_CHECKING:  # the registry loads every numerical library, which starting a command must not pay for
+    from finskillbench.domains.playing import Budget
 
 MAX_TURNS = 12
 """Model calls of an episode unless it is said otherwise: the paper's."""
@@ -25,15 +29,24 @@ LEAST_TOKENS = 16
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What one episode may take: `turns` model calls, and `tokens` generated over all of them (None: no limit)."""
+    """What one episode may take: `turns` model calls, `tokens` generated over all of them (None: no limit), and
+    `data_calls` of tools that read data (None: no limit)."""
 
     turns: int = MAX_TURNS
     tokens: int | None = None
+    data_calls: int | None = None
 
     @property
     def arguments(self) -> Mapping[str, int | None]:
         """What of it tells entries of a run apart: nothing where it is the paper's."""
         return {"turns": None if self.turns == MAX_TURNS else self.turns, "token_budget": self.tokens}
+
+    def within(self, budget: Budget | None) -> Allowance:
+        """The same for an episode of a subtask that states a budget; turns and tokens that a run names come first."""
+        if budget is None:
+            return self
+        turns = budget.turns if self.turns == MAX_TURNS else self.turns
+        return Allowance(turns, self.tokens or budget.output_tokens, budget.data_calls)
 
 
 FULL = Allowance()

@@ -227,10 +227,14 @@ def script_index(packages: Mapping[str, SkillPackage]) -> tuple[tuple[str, str],
     )
 
 
-def expected_tools(arm: Arm, domain: str) -> tuple[str, ...]:
-    """Names of the tools that an agent of this arm is offered for an episode of `domain`, in wire order."""
+def expected_tools(arm: Arm, domain: str, own: Iterable[str] = ()) -> tuple[str, ...]:
+    """Names of the tools that an agent of this arm is offered for an episode of `domain`, in wire order.
+
+    `own` are those that the episode's subtask brings.
+    """
     names: list[str] = [*ALWAYS]
     names += registered(domain).tools
+    names += own
     if arm.scripts:
         names.append("run_skill_script")
     if arm.own:
@@ -240,7 +244,9 @@ def expected_tools(arm: Arm, domain: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def prove_mount(mounted: Mount, tools: Sequence[ToolSpec], domain: str, memory: Memory = EMPTY) -> None:
+def prove_mount(
+    mounted: Mount, tools: Sequence[ToolSpec], domain: str, memory: Memory = EMPTY, own: Iterable[str] = ()
+) -> None:
     """Check that an episode offers what its arm grants, no less and no more.
 
     `finskillbench.harness.proof` looks at everything, once a run; this is the part that can differ by episode.
@@ -250,7 +256,7 @@ def prove_mount(mounted: Mount, tools: Sequence[ToolSpec], domain: str, memory: 
     InternalError : the tools on the wire differ from the arm's, or packages or memories are there that none may be.
     """
     offered = tuple(tool.name for tool in tools)
-    expected = expected_tools(mounted.arm, domain)
+    expected = expected_tools(mounted.arm, domain, own)
     condition = mounted.arm.condition
     if offered != expected:
         raise InternalError(f"condition {condition}: tools on offer are {offered}, expected {expected}")

@@ -15,8 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import orjson
-
+from finskillbench.domains.tables import dump
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Arm
 from finskillbench.harness.skills.loader import SCRIPTS, SkillPackage, curated
@@ -30,7 +29,6 @@ LIBRARIES = ("numpy", "scipy", "polars")
 LIMITS = Limits(result_bytes=2 * snippet.MOST_BYTES, file_bytes=16 * MIB, printed_bytes=16 * KIB)
 
 _PRELOAD = ("numpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats", "polars")
-_DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 _SCRIPT = Path(snippet.__file__)
 _LIBRARY = Path(__file__).resolve().parents[1]
 _TRIAL = """
@@ -102,7 +100,7 @@ class Interpreter:
         """Run `code`, which finds variables by their `names`, `files` of earlier pieces and scripts of `packages`."""
         roots = [package.root for package in packages]
         payload = {"code": code, "names": names, "files": files, "search": [str(root / SCRIPTS) for root in roots]}
-        result = await self._runner.run(_SCRIPT, orjson.dumps(payload, option=_DUMP), roots)
+        result = await self._runner.run(_SCRIPT, dump(payload), roots)
         printed = result.printed
         if len(printed.encode()) >= LIMITS.printed_bytes:
             printed += f"... (cut after {LIMITS.printed_bytes} bytes)"

@@ -24,10 +24,12 @@ from finskillbench.harness.entries import Entry, canonical
 from finskillbench.harness.model import Model
 from finskillbench.harness.programs.floors import Heuristic, Trivial
 from finskillbench.harness.programs.nop import Nop
+from finskillbench.harness.programs.procedures import Textbook, Trapped
 from finskillbench.harness.programs.reference import Reference
 from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
 
-BASELINES: dict[str, Callable[[], Model]] = {model.name: model for model in (Reference, Heuristic, Trivial, Nop)}
+_PROGRAMS = (Reference, Heuristic, Trivial, Nop, Textbook, Trapped)
+BASELINES: dict[str, Callable[[], Model]] = {model.name: model for model in _PROGRAMS}
 """The programs by name."""
 # fmt: off
 PROVIDERS = (

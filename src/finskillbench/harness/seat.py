@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from finskillbench.domains.base import Stage
 from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError, ProviderError
 from finskillbench.harness.allowance import FULL, Allowance, Remaining
@@ -18,7 +19,7 @@ from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
-from finskillbench.harness.tools import tool_specs
+from finskillbench.harness.tools import budget_of, own_tools, tool_specs
 from finskillbench.harness.trace import CallOutcome, CallRecord, Ended, ToolRecord, Trace
 from finskillbench.harness.words.prompts import arm_prompt, left_words, prompt_digest, system_prompt
 from finskillbench.redaction import redactor_of_process
@@ -52,6 +53,7 @@ class Assignment:
     memory : what the persistent arm remembers of its stream.
     allowance : the turns and tokens that it may take.
     repeat : which one of the episode, from 0: a model that draws draws other numbers in each.
+    open_stage : gives a fresh state of an episode that is played move by move, None for any other.
     """
 
     episode: Episode
@@ -61,6 +63,7 @@ class Assignment:
     memory: Memory = EMPTY
     allowance: Allowance = FULL
     repeat: int = 0
+    open_stage: Callable[[], Stage | None] = lambda: None
 
 
 class Seat:
@@ -91,11 +94,13 @@ class Seat:
         self._started, self._clock_started = around.now(), around.clock()
         episode, mounted, memory = given.episode, given.mounted, given.memory
         self.episode, self.mounted, self.around = episode, mounted, around
-        self.tools = tool_specs(mounted, episode.skill)
-        prove_mount(mounted, self.tools, episode.skill, memory)
+        own = own_tools(episode.sub_task)
+        self.tools = tool_specs(mounted, episode.skill, own)
+        prove_mount(mounted, self.tools, episode.skill, memory, [tool.name for tool in own])
         self.prompt = arm_prompt(given.prompt, mounted, episode.skill, memory)
-        self.left, self.repeat = Remaining(given.allowance), given.repeat
-        self.system = system_prompt(given.allowance.turns)
+        allowance = given.allowance.within(budget_of(episode.sub_task))
+        self.left, self.repeat = Remaining(allowance), given.repeat
+        self.system = system_prompt(allowance.turns)
         self.messages = [Message("system", self.system), Message("user", self.prompt)]
         self.records: list[ToolRecord] = []
         self.toolbox = Toolbox(
@@ -107,6 +112,8 @@ class Seat:
             filings=around.filings,
             scratch_root=around.scratch_root,
             memory=memory,
+            stage=given.open_stage(),
+            data_calls=allowance.data_calls,
         )
         self.calls: list[CallRecord] = []
         self.incidents: list[str] = []
@@ -120,7 +127,7 @@ class Seat:
         At its end, and in no other: providers' caches hold what came before, and a text of the user after the results
         of tools teaches some models to wait for one.
         """
-        if (words := left_words(self.left)) is not None:
+        if (words := left_words(self.left, self.toolbox.data_calls_left)) is not None:
             newest = self.messages[-1]
             self.messages[-1] = replace(newest, content=f"{newest.content}\n\n{words}")
 
@@ -196,4 +203,5 @@ class Seat:
             saved_skills=self.toolbox.saved_skills,
             mount_digest=self.mounted.digest,
             prompt_digest=prompt_digest(self.system, self.prompt),
+            record=self.toolbox.record,
         )

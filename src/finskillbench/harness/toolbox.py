@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 import orjson
 
-from finskillbench.episode import Episode
+from finskillbench.domains.playing import Stage, StageError
+from finskillbench.domains.tables import Table, dump, refers_to_table
+from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.interpreters import Ran
@@ -20,6 +22,7 @@ from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, Memory,
 from finskillbench.harness.skills.own import OwnSkills
 from finskillbench.harness.tools import (
     MAX_RESULT_CHARS,
+    READS_DATA,
     NoSkillsError,
     ToolError,
     UnknownToolError,
@@ -35,7 +38,6 @@ TaskData = Callable[[], Mapping[str, Any]]
 """Gives the episode's input at full precision; called only when a tool needs it."""
 
 _LOG = logger(__name__)
-_DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
 class ScriptOutcome(Protocol):
@@ -82,6 +84,8 @@ class Toolbox:
     filings : serves `query_xbrl`; None says that the episode carries no filings.
     scratch_root : folder under which the episode's scratch space is made when a skill is saved; None: the system's.
     memory : skills saved in earlier episodes, for the arm that keeps them.
+    stage : the state of an episode that is played move by move; it serves the tools that the subtask brings.
+    data_calls : how many calls may read data; None: no limit.
     """
 
     def __init__(
@@ -95,9 +99,13 @@ class Toolbox:
         filings: Filings | None = None,
         scratch_root: Path | None = None,
         memory: Memory = EMPTY,
+        stage: Stage | None = None,
+        data_calls: int | None = None,
     ) -> None:
         self._episode = episode
         self._task_data = task_data
+        self._stage = stage
+        self.data_calls_left = data_calls
         self._mounted = mounted
         self._runner = runner
         self._interpreter = interpreter
@@ -112,6 +120,11 @@ class Toolbox:
     def close(self) -> None:
         """Remove the episode's scratch space, if one was made."""
         self._own.close()
+
+    @property
+    def record(self) -> JsonObject | None:
+        """What was done so far in an episode that is played move by move; None of any other."""
+        return None if self._stage is None else self._stage.record
 
     @property
     def saved_skills(self) -> dict[str, str]:
@@ -139,7 +152,7 @@ class Toolbox:
                 known = [tool.name for tool in offered]
                 raise UnknownToolError(f"there is no tool {shorten(call.name)!r} on this turn", tools=known)
             result = await self._serve(spec, call.arguments)
-            text = orjson.dumps(result, option=_DUMP).decode()
+            text = dump(result).decode()
             if len(text) > MAX_RESULT_CHARS:
                 raise ToolError(
                     f"the result has {len(text)} characters, the limit is {MAX_RESULT_CHARS}; ask for a part of it"
@@ -147,6 +160,8 @@ class Toolbox:
             return text, "ok"
         except ToolError as error:
             return orjson.dumps(error.payload).decode(), error.outcome
+        except StageError as refused:
+            return orjson.dumps({"error": str(refused)}).decode(), "tool_failed"
         except FinSkillBenchError as error:
             _LOG.debug("%s: %s failed", self._episode.task_id, call.name, exc_info=True)
             return orjson.dumps({"error": str(error)}).decode(), "tool_failed"
@@ -159,6 +174,7 @@ class Toolbox:
 
     async def _serve(self, spec: ToolSpec, text: str) -> Any:
         arguments = parse_arguments(spec, text)
+        self._count(spec.name)
         match spec.name:
             case "submit_answer":
                 answer = arguments["answer"]
@@ -170,6 +186,8 @@ class Toolbox:
                 return self._load_references(arguments["skill_name"])
             case "get_task_data":
                 return {"field": arguments["field"], "value": self._field(arguments["field"])}
+            case "read_table":
+                return self._table(arguments.pop("table")).page(**arguments)
             case "query_xbrl":
                 if self._filings is None:
                     raise ToolError("this episode carries no filings; use get_task_data")
@@ -180,8 +198,18 @@ class Toolbox:
                 return await self._run_python(arguments["code"])
             case "save_skill":
                 return self._save_skill(**arguments)
+            case name if self._stage is not None:
+                return self._stage.call(name, arguments)
             case _:
                 raise ToolError(f"tool {spec.name!r} is declared but not served; please report it")
+
+    def _count(self, tool: str) -> None:
+        """Take a call that reads data off the budget; ToolError where nothing is left of it."""
+        if self.data_calls_left is None or tool not in READS_DATA:
+            return
+        if not self.data_calls_left:
+            raise ToolError("all data calls of the budget are used; work with what you have read")
+        self.data_calls_left -= 1
 
     def _load_skill(self, name: str) -> dict[str, Any]:
         package = self._find(name)
@@ -211,7 +239,20 @@ class Toolbox:
             raise ToolError(f"skill {shorten(name)!r} not found", available=self.loadable)
         return self._mounted.loadable.get(name)
 
+    def _now(self) -> Mapping[str, Any]:
+        """The input as it stands now: a stage moves fields of it on."""
+        return self._task_data() if self._stage is None else {**self._task_data(), **self._stage.fields}
+
+    def _table(self, field: str) -> Table:
+        found = self._now().get(field)
+        if not isinstance(found, Table):
+            tables = [name for name, value in self._now().items() if isinstance(value, Table)]
+            raise ToolError(f"{shorten(field)!r} is no table of the task", tables=tables)
+        return found
+
     def _field(self, path: str) -> Any:
+        if refers_to_table(stored := self._episode.input.get(path)):
+            return {"rows": stored["rows"], "columns": stored["columns"], "read_with": "read_table"}
         data = self._readable(path.partition(".")[0])
         if path in data:
             return data[path]
@@ -229,13 +270,18 @@ class Toolbox:
         """The task's data as an agent reads them: facts as they were filed, which only scripts are given derived."""
         reference = self._episode.input.get(field)
         if self._filings is None or not refers_to_facts(reference):
-            return self._task_data()
+            return self._now()
         return {**self._episode.input, field: self._filings.as_filed(reference)}
 
     @cached_property
-    def _visible(self) -> dict[str, Any]:
-        """Every field of the task's data as an agent reads it."""
+    def _opened(self) -> dict[str, Any]:
+        """Every field as an agent reads it when the episode begins."""
         return {field: self._readable(field)[field] for field in self._task_data()}
+
+    @property
+    def _visible(self) -> dict[str, Any]:
+        """Every field of the task's data as an agent reads it now."""
+        return self._opened if self._stage is None else {**self._opened, **self._stage.fields}
 
     async def _run_script(
         self,
@@ -248,7 +294,7 @@ class Toolbox:
         skill, script = self._resolve(script_path)
         payload = dict(input_data or {})
         if inject_task_fields:
-            data = self._task_data()
+            data = self._now()
             unknown = [name for name in inject_task_fields if name not in data]
             if unknown:
                 raise ToolError(f"there is no field {shorten(unknown[0])!r} to inject", fields=list(data))
@@ -256,7 +302,7 @@ class Toolbox:
         if self._runner is None:
             raise ToolError("scripts cannot be run here")
         self.scripts_run.append(f"{skill.name}/{script.relative_to(skill.root).as_posix()}")
-        outcome = await self._runner.run(script, orjson.dumps(payload, option=_DUMP))
+        outcome = await self._runner.run(script, dump(payload))
         if not outcome.ok:
             raise ToolError(outcome.error or "the script failed without a message", script=script_path)
         return {"script": script_path, "output": outcome.output}

@@ -12,9 +12,12 @@ from typing import Any
 
 import orjson
 
+from finskillbench.domains import by_name
 from finskillbench.domains import domain as registered
+from finskillbench.domains.base import Budget
+from finskillbench.domains.tables import MOST_ROWS
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Arm, Mount, expected_tools
+from finskillbench.harness.conditions import ALWAYS, Arm, Mount, expected_tools
 from finskillbench.harness.interpreters import LIBRARIES, LIMITS
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.skills.memory import MAX_NAME_CHARS, MAX_SAVED_SKILLS
@@ -75,6 +78,8 @@ SUBMIT_ANSWER = ToolSpec(
     "Hand in the final answer and end the session. It is recorded as given; there is one submission.",
     _object(["answer"], answer=_text("The answer as JSON text that follows the task's answer schema.")),
 )
+LOAD_SKILL = "load_skill"
+RUN_SKILL_SCRIPT = "run_skill_script"
 _LOAD_SKILL = "Load a skill: the text of its SKILL.md, with the names of its references and scripts."
 LOAD_REFERENCES = ToolSpec(
     "load_references",
@@ -138,22 +143,56 @@ RUN_PYTHON = ToolSpec(
     f"all. No network, no processes; {LIMITS.wall_seconds:g} s and {size(LIMITS.memory_bytes)} of memory a call.",
     _object(["code"], code=_text("Python code.")),
 )
-_OF_DOMAINS = {QUERY_XBRL.name: QUERY_XBRL}
+READ_TABLE = ToolSpec(
+    "read_table",
+    f"Return a page of a table of the task, at most {MOST_ROWS} rows: its columns, how many rows match, and the rows. "
+    "A table is too long to be read whole: ask for the rows and columns that matter, or compute on all of it where a "
+    "script or code can be run.",
+    _object(
+        ["table"],
+        table=_text("Input field that holds the table."),
+        first={"type": "integer", "description": "First row of the page, from 0; left out: 0."},
+        rows={"type": "integer", "description": f"Rows of the page, 1 to {MOST_ROWS}; left out: {MOST_ROWS}."},
+        columns={**_STRINGS, "description": "Columns to return; left out: all."},
+        where={"type": "object", "description": "Column to the value, or list of values, that its rows must have."},
+    ),
+)
+READS_DATA = frozenset({GET_TASK_DATA.name, QUERY_XBRL.name, READ_TABLE.name})
+"""The tools whose calls a budget of data calls counts."""
+_OF_DOMAINS = {QUERY_XBRL.name: QUERY_XBRL, READ_TABLE.name: READ_TABLE}
 """The tools that a domain may name."""
 _FIXED = {
     spec.name: spec for spec in (SUBMIT_ANSWER, LOAD_REFERENCES, GET_TASK_DATA, SAVE_SKILL, RUN_PYTHON)
 } | _OF_DOMAINS
 
 
-def tool_specs(mounted: Mount, domain: str) -> tuple[ToolSpec, ...]:
-    """The tools on offer for an episode of `domain` under a mounted arm, in wire order.
+def tool_specs(mounted: Mount, domain: str, own: tuple[ToolSpec, ...] = ()) -> tuple[ToolSpec, ...]:
+    """The tools on offer for an episode of `domain` under a mounted arm, in wire order; `own` are of its subtask.
 
     Raises
     ------
     InputError : the domain names a tool that there is not.
     """
     index = tuple((name, package.description) for name, package in sorted(mounted.loadable.items()))
-    return _specs(mounted.arm, domain, index, mounted.script_index)
+    shared = _specs(mounted.arm, domain, index, mounted.script_index)
+    at = len(ALWAYS) + len(registered(domain).tools)
+    return (*shared[:at], *own, *shared[at:])
+
+
+def own_tools(sub_task: str) -> tuple[ToolSpec, ...]:
+    """The tools that a subtask brings; none for an imported episode under a name that is not registered."""
+    try:
+        return tuple(ToolSpec(each.name, each.description, each.parameters) for each in by_name(sub_task).tools)
+    except InputError:
+        return ()
+
+
+def budget_of(sub_task: str) -> Budget | None:
+    """The budget that a subtask states; None for an imported episode under a name that is not registered."""
+    try:
+        return by_name(sub_task).budget
+    except InputError:
+        return None
 
 
 @cache
@@ -163,7 +202,7 @@ def _specs(
     for name in registered(domain).tools:
         if name not in _OF_DOMAINS:
             raise InputError(f"domain {domain} names the tool {name!r}; those of a domain are {', '.join(_OF_DOMAINS)}")
-    indexed = {"load_skill": _load_skill(arm, skills), "run_skill_script": _run_skill_script(scripts)}
+    indexed = {LOAD_SKILL: _load_skill(arm, skills), RUN_SKILL_SCRIPT: _run_skill_script(scripts)}
     return tuple(indexed.get(name) or _FIXED[name] for name in expected_tools(arm, domain))
 
 
@@ -173,14 +212,14 @@ def _load_skill(arm: Arm, index: tuple[tuple[str, str], ...]) -> ToolSpec:
         description += f" {NO_SKILLS}"
     elif index:
         description += " Available skills:\n" + "\n".join(f"- {name}: {text}" for name, text in index)
-    return ToolSpec("load_skill", description, _object(["skill_name"], skill_name=_text("Name of the skill.")))
+    return ToolSpec(LOAD_SKILL, description, _object(["skill_name"], skill_name=_text("Name of the skill.")))
 
 
 def _run_skill_script(index: tuple[tuple[str, str], ...]) -> ToolSpec:
     description = _RUN_SKILL_SCRIPT
     if index:
         description += " Available scripts:\n" + "\n".join(f"- {path}: {notes}" for path, notes in index)
-    return ToolSpec("run_skill_script", description, _SCRIPT_PARAMETERS)
+    return ToolSpec(RUN_SKILL_SCRIPT, description, _SCRIPT_PARAMETERS)
 
 
 def parse_arguments(spec: ToolSpec, text: str) -> dict[str, Any]:

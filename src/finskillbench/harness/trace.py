@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from finskillbench.episode import Submission
+from finskillbench.episode import JsonObject, Submission
 from finskillbench.harness.conditions import ArmName
 from finskillbench.harness.model import Message, Stop, Usage
 
@@ -75,7 +75,8 @@ class Trace:
     `latency_seconds` the rest of the time: answered calls and tools.
 
     `prompt_digest` covers the system and the task prompt, `mount_digest` the arm and its packages. `saved_skills` are
-    the texts of the skills that the agent had saved when it ended, by name.
+    the texts of the skills that the agent had saved when it ended, by name. `record` is what was done in an episode
+    that is played move by move.
     """
 
     task_id: str
@@ -104,6 +105,7 @@ class Trace:
     saved_skills: Mapping[str, str]
     mount_digest: str
     prompt_digest: str
+    record: JsonObject | None = None
 
     @property
     def finished(self) -> datetime | None:
@@ -114,4 +116,4 @@ class Trace:
     @property
     def submission(self) -> Submission:
         """What the verdict is made of."""
-        return Submission(self.task_id, self.answer, self.ended)
+        return Submission(self.task_id, self.answer, self.ended, self.record)

@@ -27,7 +27,7 @@ from finskillbench.interop.verdict_scores import PROFILES, SCORER, to_score
 
 EVERYTHING = "all"
 
-ENDED, ANSWER = "finskillbench:ended", "finskillbench:answer"
+ENDED, ANSWER, RECORD = "finskillbench:ended", "finskillbench:answer", "finskillbench:record"
 """Where a sample's store keeps what came back: `inspect score` judges a log again from it."""
 CONFIG = GenerateConfig(temperature=0.0, seed=0, max_tokens=8192, max_retries=0)
 """Everything that `finskillbench run` holds fixed. The loop does the retries, so Inspect does none of its own."""
@@ -45,7 +45,13 @@ def episode_loop(edition: str, condition: str) -> Solver:
         model = Active(get_model())
         try:
             prompt = bench.base_prompt(episode)
-            given = Assignment(episode, prompt, lambda: bench.edition.full_input(episode), mounted)
+            given = Assignment(
+                episode,
+                prompt,
+                lambda: bench.edition.full_input(episode),
+                mounted,
+                open_stage=lambda: bench.edition.stage(episode),
+            )
             trace = await run_episode(model, given, bench.surroundings(mounted))
         except RunStoppedError as stopped:
             state.messages = to_chat(model.sent)
@@ -53,6 +59,8 @@ def episode_loop(edition: str, condition: str) -> Solver:
         state.messages = to_chat(trace.messages)
         state.store.set(ENDED, trace.ended)
         state.store.set(ANSWER, trace.answer)
+        if trace.record is not None:
+            state.store.set(RECORD, trace.record)
         state.metadata |= {
             "ended": trace.ended,
             "incidents": list(trace.incidents),
@@ -80,7 +88,7 @@ def verdict(edition: str) -> Scorer:
         if ended is None:
             answer = state.output.completion.strip() or None
             ended = "no_answer" if answer is None else "submitted"
-        submission = Submission(str(state.sample_id), answer, ended)
+        submission = Submission(str(state.sample_id), answer, ended, state.store.get(RECORD))
         judged = open_bench(edition).judge(submission)
         return to_score(judged.status, judged.scores, submission.answer)
 

@@ -12,8 +12,9 @@ from finskillbench.panels.filings.fundamentals import FundamentalPanels, build_f
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.panels.filings_alone import of_filings_alone
 from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights
-from finskillbench.panels.market.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance
-from finskillbench.panels.market.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
+from finskillbench.panels.market.estimates.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance
+from finskillbench.panels.market.estimates.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
+from finskillbench.panels.market.estimates.views import Setting, ViewsPanel, build_views
 from finskillbench.panels.market.factors import build_factors
 from finskillbench.panels.market.liquidity import average_daily_volume, build_liquidity
 from finskillbench.panels.market.macro import build_macro, stale
@@ -28,11 +29,10 @@ from finskillbench.panels.market.sessions import (
     rows_up_to,
 )
 from finskillbench.panels.market.share_counts import ShareCounts, share_counts
-from finskillbench.panels.market.views import Setting, ViewsPanel, build_views
 from finskillbench.panels.report import Jump, PanelReport
 from finskillbench.panels.tables import Panels
 from finskillbench.sources.edgar.collection import FilingsData
-from finskillbench.sources.market import MarketData
+from finskillbench.sources.market.collection import MarketData
 
 
 def build_panels(

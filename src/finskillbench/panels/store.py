@@ -20,17 +20,10 @@ import pyarrow.parquet as pq
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels.columns import Column, column_of
-from finskillbench.panels.filings import facts, filed, periodic, segments
-from finskillbench.panels.market import (
-    benchmark_weights,
-    factor_exposures,
-    factors,
-    liquidity,
-    macro,
-    prices,
-    returns,
-    views,
-)
+from finskillbench.panels.filings import facts, filed, periodic
+from finskillbench.panels.filings.segments import revenue as segments
+from finskillbench.panels.market import benchmark_weights, factors, liquidity, macro, prices, returns
+from finskillbench.panels.market.estimates import factor_exposures, views
 from finskillbench.panels.reading import read_arrays, read_json, read_table
 from finskillbench.panels.report import PanelReport
 from finskillbench.panels.tables import Panels

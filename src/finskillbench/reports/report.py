@@ -24,6 +24,7 @@ from finskillbench.reports.tables.episodes.conduct import (
 )
 from finskillbench.reports.tables.episodes.endings import coverage_table, incidents_table, status_table
 from finskillbench.reports.tables.episodes.resources import model_resources_table, resources_table
+from finskillbench.reports.tables.episodes.traps import signed_table, traps_table
 from finskillbench.reports.tables.scores.effects import arms_table, significance_table, strata_table
 from finskillbench.reports.tables.scores.floors import floors_table
 from finskillbench.reports.tables.scores.grouped import difficulty_table, domains_table, subtasks_table
@@ -62,6 +63,8 @@ TABLES: Mapping[Callable[[Results], Table | None], By] = {
     repeats_table: By.MODEL,
     use_table: By.MODEL,
     use_effects_table: By.MODEL,
+    traps_table: By.CONDITION,
+    signed_table: By.CONDITION,
     harnesses_table: By.HARNESS,
     status_table: By.STATUS,
     incidents_table: By.STATUS,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from finskillbench.domains import Subtask, by_method, by_name
+from finskillbench.domains.playing import RECORD
 from finskillbench.edition.validation.labels import defects
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth, Verdict
 from finskillbench.errors import EditionError, InputError, InternalError
@@ -55,6 +56,8 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
     try:
         with seldom_sought():  # 300,000 empty lists would start the search 500 times
             answer = parse_submission(submission.answer)
+            if subtask.stage is not None:  # the record was kept by us: an answer cannot put another in its place
+                answer = {**answer, RECORD: submission.record or {}}
             scored = _scored(subtask, profiles, answer, truth, task_input)
     except InvalidSubmission as failure:
         return verdict(Status.INVALID_SUBMISSION, False, zeros, {"reason": failure.reason})

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from finskillbench.domains.fundamental import driver_decomposition
-from finskillbench.domains.fundamental.pools import Candidate, Pool
-from finskillbench.domains.fundamental.reports import Case, opened
+from finskillbench.domains.fundamental.objects.pools import Candidate, Pool
+from finskillbench.domains.fundamental.objects.reports import Case, opened
 from finskillbench.domains.fundamental.second.segments import RawSegments
 from finskillbench.panels.filings.fundamentals import build_fundamentals
 from finskillbench.sources.edgar.collection import FilingsData, load_filings

@@ -22,10 +22,15 @@ OURS = sorted(root / SKILL_FILE for package in curated().values() if (root := pa
 PAIRS = list(zip(sorted(PLACEBO.glob("*/SKILL.md")), OURS, strict=True))
 NAMES = [path.parent.name for path, _ in PAIRS]
 
-# The third reference has a name of its own on both sides.
+# References besides the methods and the pitfalls have names of their own on both sides.
 COUNTERPARTS = {
     "references/timbers.md": "references/xbrl.md",
+    "references/survey.md": "references/desk-screening.md",
     "references/stone-words.md": "references/mandate-language.md",
+    "references/long-walls.md": "references/desk-trading.md",
+    "references/heaps.md": "references/desk-sources.md",
+    "references/autumn-round.md": "references/desk-books.md",
+    "references/heather-moor.md": "references/desk-mandates.md",
 }
 
 # Words of the tasks, of their fields and of the advice that the curated documents give, by how they begin.

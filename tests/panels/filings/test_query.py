@@ -13,7 +13,8 @@ from tests.sampling import examples
 
 from finskillbench.errors import InputError
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
-from finskillbench.panels.filings.query import LARGEST_LIMIT, MEMBERS, QUERIED, VISIBLE, FactStore
+from finskillbench.panels.filings.query import LARGEST_LIMIT, QUERIED, FactStore
+from finskillbench.panels.filings.rows import MEMBERS, VISIBLE
 
 EMPTY = FundamentalPanels.empty()
 Q1, Q2 = (date(2023, 1, 1), date(2023, 3, 31)), (date(2023, 4, 1), date(2023, 6, 30))

@@ -9,9 +9,9 @@ import pytest
 from tests.sources.synthetic.truth import filers_of, true_segments
 
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
-from finskillbench.panels.filings.members import labels_of
 from finskillbench.panels.filings.periodic import FILINGS_SCHEMA
-from finskillbench.panels.filings.segments import REVENUE_TAGS, SEGMENTS_SCHEMA, SegmentsPanel, build_segments
+from finskillbench.panels.filings.segments.members import labels_of
+from finskillbench.panels.filings.segments.revenue import REVENUE_TAGS, SEGMENTS_SCHEMA, SegmentsPanel, build_segments
 from finskillbench.sources.edgar.instance import Instance, parse_instance
 from finskillbench.sources.edgar.instance_reader import Dimensions, InstanceFact
 from finskillbench.sources.synthetic.filers.edgar_files import instances as filed_instances

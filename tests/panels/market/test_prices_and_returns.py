@@ -13,7 +13,7 @@ from finskillbench.panels.market.prices import build_prices
 from finskillbench.panels.market.returns import build_returns, find_jumps, returns_frame
 from finskillbench.panels.market.sessions import last_full_year, month_end_rows, trading_sessions
 from finskillbench.panels.report import Jump, PriceGap
-from finskillbench.sources.market import MarketData
+from finskillbench.sources.market.collection import MarketData
 
 
 def test_sessions_are_days_when_half_the_universe_trades(lab: SimpleNamespace, market: MarketData) -> None:

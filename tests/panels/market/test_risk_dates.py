@@ -17,7 +17,7 @@ from finskillbench.errors import InputError, SourceError
 from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.market.macro import RELEASES, build_macro
 from finskillbench.panels.market.regimes import NORMAL, choose_month_ends, choose_risk_dates
-from finskillbench.sources.market import MarketData
+from finskillbench.sources.market.collection import MarketData
 
 
 @pytest.fixture(scope="module")

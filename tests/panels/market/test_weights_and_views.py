@@ -13,9 +13,14 @@ from finskillbench.errors import SourceError
 from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.filings.statements import Series, trailing_year
 from finskillbench.panels.market.benchmark_weights import build_benchmark_weights
+from finskillbench.panels.market.estimates.views import (
+    EQUITY_PREMIUM,
+    INFORMATION_COEFFICIENT,
+    SIGNAL_WEIGHTS,
+    z_scores,
+)
 from finskillbench.panels.market.share_counts import share_counts
-from finskillbench.panels.market.views import EQUITY_PREMIUM, INFORMATION_COEFFICIENT, SIGNAL_WEIGHTS, z_scores
-from finskillbench.sources.market import MarketData
+from finskillbench.sources.market.collection import MarketData
 
 
 @pytest.fixture(scope="module")

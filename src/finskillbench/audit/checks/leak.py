@@ -19,6 +19,7 @@ import orjson
 
 from finskillbench.audit.reads import flatten, leaves, numeric_leaves
 from finskillbench.audit.seen import Seen
+from finskillbench.domains.tables import Table
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_array, is_object
 
@@ -206,7 +207,10 @@ def _is_input(seen: Seen, path: str) -> bool:
 
 def _moves_answer(seen: Seen, path: str) -> bool:
     """Whether the answer changes with what stands at a path; an input that cannot be changed at all is used."""
-    changed = cast("dict[str, Any]", orjson.loads(orjson.dumps(seen.fields)))
+    changed: dict[str, Any] = {
+        name: value if isinstance(value, Table) else orjson.loads(orjson.dumps(value))
+        for name, value in seen.fields.items()
+    }
     _move(changed, path)
     try:
         return _answer(seen, changed) != _answer(seen, seen.fields)

@@ -9,10 +9,12 @@ from typing import cast
 
 from finskillbench.audit.battery import MALFORMED, cheats, fabricated, vandalised
 from finskillbench.audit.seen import NOP, REFERENCE, TRIVIAL, Seen, parsed
+from finskillbench.domains import by_name
 from finskillbench.domains.base import Answer
 from finskillbench.episode import JsonObject, Profile
 from finskillbench.findings import Findings
 from finskillbench.harness.conditions import Condition
+from finskillbench.harness.programs.procedures import Textbook, Trapped
 
 FLOOR = 0.02
 """Largest mean certified score of an answer that needs no thought."""
@@ -21,6 +23,10 @@ CHEAT = 0.10
 RECIPE = 0.25
 """Largest mean certified score of a fixed recipe that reads a task's numbers: those that a subtask brings."""
 _RECIPE = "recipe: "
+_SKILLED = f"{REFERENCE} with skills"
+_BY_PROCEDURE = {"textbook": Textbook.name, "trapped": Trapped.name}
+_BOUNDS = {Textbook.name: 0.2, Trapped.name: 0.3}
+"""Largest mean certified scores of what goes wrong in a way that professionals know."""
 FULL = 0.999
 _ROUNDING = 1e-9
 
@@ -97,24 +103,33 @@ def floor_and_ceiling(seen: Seen, findings: Findings) -> None:
         return
     truth = seen.score(seen.label.truth.expected_output)
     findings.expect(truth >= FULL, seen.task_id, f"the truth itself scores {truth:.3f}")
-    reference = seen.score(seen.answered(REFERENCE, Condition.CURATED))
-    findings.expect(reference >= FULL, seen.task_id, f"the reference program with skills scores {reference:.3f}")
+    reference = seen.earned(REFERENCE, Condition.CURATED)
     found = cast("Scored", findings.figures.setdefault("scores", {}))
+    if seen.subtask.ceiling is None:
+        findings.expect(reference >= FULL, seen.task_id, f"the reference program with skills scores {reference:.3f}")
+    else:
+        found.setdefault(_SKILLED, {})[seen.task_id] = reference
     for program in (TRIVIAL, NOP):
-        found.setdefault(program, {})[seen.task_id] = seen.score(seen.answered(program))
-    bare = seen.score(seen.answered(REFERENCE))
-    found.setdefault(f"{REFERENCE} without a skill", {})[seen.task_id] = bare
+        found.setdefault(program, {})[seen.task_id] = seen.earned(program)
+    for procedure, program in _BY_PROCEDURE.items():
+        if procedure in seen.subtask.procedures:
+            found.setdefault(program, {})[seen.task_id] = seen.earned(program, Condition.CURATED)
+    found.setdefault(f"{REFERENCE} without a skill", {})[seen.task_id] = seen.earned(REFERENCE)
 
 
 def floors(sub_task: str, findings: Findings) -> None:
-    """Trivial and nop stay at the floor on average."""
+    """On average trivial and nop stay at the floor, procedures that go wrong below their bounds, and the reference
+    program reaches the ceiling where that is not full marks."""
     scores = cast("Scored", findings.figures.pop("scores", {}))
     means = {name: sum(by_task.values()) / len(by_task) for name, by_task in scores.items()}
-    for name in (TRIVIAL, NOP):
-        if means.get(name, 0.0) > FLOOR:
+    for name, most in {TRIVIAL: FLOOR, NOP: FLOOR, **_BOUNDS}.items():
+        if means.get(name, 0.0) > most:
             by_task = scores[name]
             worst = max(by_task, key=by_task.__getitem__)
-            findings.fail(worst, f"{sub_task}: {name} scores {means[name]:.3f} on average, at most {FLOOR} is allowed")
+            findings.fail(worst, f"{sub_task}: {name} scores {means[name]:.3f} on average, at most {most} is allowed")
+    least = by_name(sub_task).ceiling
+    if least is not None and (reached := means.get(_SKILLED, 0.0)) < least:
+        findings.fail(sub_task, f"the reference program with skills reaches {reached:.3f} on average, not {least}")
     findings.figures["means"] = {sub_task: means}
 
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from finskillbench.domains.base import Domain
-from finskillbench.domains.fundamental import driver_decomposition, earnings_quality, normalization, objects
+from finskillbench.domains.fundamental import driver_decomposition, earnings_quality, normalization
 from finskillbench.domains.fundamental.audits import labels
 from finskillbench.domains.fundamental.checks import CHECKS
+from finskillbench.domains.fundamental.objects import construct
 from finskillbench.domains.fundamental.released import RELEASED
 
 DOMAIN = Domain(
-    name=objects.SKILL,
+    name=construct.SKILL,
     skills=(Path(__file__).parent / "skill" / "fundamental-analysis",),
     subtasks=(normalization.SUBTASK, earnings_quality.SUBTASK, driver_decomposition.SUBTASK),
-    prepare=objects.prepare,
+    prepare=construct.prepare,
     checks=CHECKS,
     tools=("query_xbrl",),
     needs=("company facts",),
     protocol_episodes=100,
-    parameters=objects.parameters,
+    parameters=construct.parameters,
     released=RELEASED,
     audits={"rederived": labels.rederived, "spec_agrees": labels.spec_agrees},
 )

@@ -17,15 +17,15 @@ from finskillbench.domains.fundamental.audits import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit
 from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts
-from finskillbench.domains.fundamental.meaning import beyond, meaningful
-from finskillbench.domains.fundamental.objects import FundamentalObjects
-from finskillbench.domains.fundamental.pools import Candidate, build_tasks, finished
+from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
+from finskillbench.domains.fundamental.objects.meaning import beyond, meaningful
+from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
+from finskillbench.domains.fundamental.objects.reports import Case
+from finskillbench.domains.fundamental.objects.work import decisions
 from finskillbench.domains.fundamental.reading import read
-from finskillbench.domains.fundamental.reports import Case
 from finskillbench.domains.fundamental.second.answers import Figures, decomposed, margins
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, compared
 from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
-from finskillbench.domains.fundamental.work import decisions
 from finskillbench.engines.accounting import drivers as engine
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth

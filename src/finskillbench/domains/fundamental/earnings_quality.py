@@ -15,15 +15,15 @@ from finskillbench.domains.fundamental.audits import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
 from finskillbench.domains.fundamental.credit import credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
-from finskillbench.domains.fundamental.meaning import beyond, indices_meaningful, meaningful
-from finskillbench.domains.fundamental.objects import FundamentalObjects
-from finskillbench.domains.fundamental.pools import Candidate, build_tasks, finished
+from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
+from finskillbench.domains.fundamental.objects.meaning import beyond, indices_meaningful, meaningful
+from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
+from finskillbench.domains.fundamental.objects.reports import Case
+from finskillbench.domains.fundamental.objects.work import decisions
 from finskillbench.domains.fundamental.reading import a_year_before, read
-from finskillbench.domains.fundamental.reports import Case
 from finskillbench.domains.fundamental.second.answers import quality
 from finskillbench.domains.fundamental.second.definitions import a_year_apart
 from finskillbench.domains.fundamental.second.visible import VisibleFacts
-from finskillbench.domains.fundamental.work import decisions
 from finskillbench.engines.accounting import quality as engine
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth

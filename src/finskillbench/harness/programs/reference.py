@@ -1,6 +1,7 @@
 """`baseline/reference`: does what a skill's documents say, and plain arithmetic where it has none.
 
-With a curated skill it loads the document, finds its task in the document's table, runs the script named there on the
+Where a subtask has a procedure of its own for it, and scripts can be run, it plays that. Else, with a curated skill, it
+loads the document, finds its task in the document's table, runs the script named there on the
 fields named there, and submits the keys named there. Without one it does what a subtask says can be done by hand
 (inverse variances, the benchmark, sums, figures as a hurried reader takes them); where a subtask says nothing of that
 and its definitions say every step, it reads the printed fields and follows them to the letter. It is the ceiling and
@@ -18,6 +19,7 @@ import orjson
 
 from finskillbench.domains import Subtask
 from finskillbench.harness.model import Message, ToolSpec, Turn
+from finskillbench.harness.programs.procedures import can_play, next_turn
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.programs.reading import (
     appended_of,
@@ -70,10 +72,13 @@ class Reference(Program):
             remembers = saved is not None and _NOTES_NAME in saved[1].split(", ")
             notes = () if remembers else (call("save_skill", 0, skill_name=_NOTES_NAME, content=_NOTES),)
             return Turn(tool_calls=(*notes, call("load_skill", 1, skill_name=_NOTES_NAME)))
+        subtask = subtask_of(messages)
+        procedure = None if subtask is None else subtask.procedures.get("reference")
+        if procedure is not None and can_play(tools):
+            return next_turn(procedure, messages, tools)
         turn = _use_skill(sub_task, appended, offered, results)
         if turn is not None:
             return turn
-        subtask = subtask_of(messages)
         if subtask is None:
             return submit({})
         wanted = _wanted(subtask, messages)

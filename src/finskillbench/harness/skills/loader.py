@@ -85,13 +85,13 @@ def _properties(root: Path, text: str) -> skills_ref.SkillProperties:
 
 
 def curated() -> dict[str, SkillPackage]:
-    """The packages of all domains, by name in sorted order.
+    """The packages of all domains, by name in sorted order; one that two domains use is there once.
 
     Raises
     ------
     InputError : two packages have the same name.
     """
-    return by_name(load_package(folder) for one in domains() for folder in one.skills)
+    return by_name(map(load_package, dict.fromkeys(folder for one in domains() for folder in one.skills)))
 
 
 def by_name(packages: Iterable[SkillPackage]) -> dict[str, SkillPackage]:

@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 
 import orjson
 
+from finskillbench.domains.tables import TableReference, refers_to_table
 from finskillbench.scoring.values import is_object
 
 _SMALL_MATRIX = 16
@@ -26,6 +27,8 @@ def compact_value(value: Any, field: str) -> Any:
     if is_object(value):
         if refers_to_facts(value):
             return _facts(value, field)
+        if refers_to_table(value):
+            return _table(value, field)
         shape = _shape_of_object(value)
         if shape is not None:
             return _summary(shape, field)
@@ -89,6 +92,16 @@ def _facts(reference: Mapping[str, Any], field: str) -> str:
         f"facts of {symbol} as of {reference['as_of']}, periods ending {reference['since']} or later: "
         f'get_task_data("{field}") or query_xbrl("{symbol}")'
     )
+
+
+_COLUMNS_SHOWN = 16
+
+
+def _table(reference: TableReference, field: str) -> str:
+    """What a table is, which an edition holds by reference."""
+    columns = reference["columns"]
+    shown = ", ".join(columns[:_COLUMNS_SHOWN]) + (", ..." if len(columns) > _COLUMNS_SHOWN else "")
+    return f'table of {reference["rows"]} rows and {len(columns)} columns ({shown}): read_table("{field}")'
 
 
 def _summary(shape: tuple[int, int], field: str) -> str:

@@ -15,6 +15,7 @@ from finskillbench.errors import EditionError
 from finskillbench.harness.allowance import MAX_TURNS, Remaining
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.tools import READS_DATA, budget_of
 from finskillbench.harness.words.compaction import compact_input
 from finskillbench.harness.words.schema import render_schema
 
@@ -76,6 +77,11 @@ This is the last turn: only `submit_answer` is left. Submit the best answer you 
 LEFT = """\
 You have {turns} left, this one included, and {tokens:,} tokens for all that you write in them, reasoning included."""
 
+DATA_CALLS_LEFT = "Data calls left: {calls}."
+_BUDGET = """
+Budget: {turns} turns, {tokens:,} tokens for all that you write in them, and {calls} calls of tools that read data \
+({tools}). What goes beyond it does not count."""
+
 _LONGEST_INSTRUCTION = max(
     len(SELF_GENERATED_INSTRUCTION),
     len(INLINE_INSTRUCTION),
@@ -123,7 +129,7 @@ def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
         "as_of_date": episode.as_of_date.isoformat(),
         "difficulty": episode.difficulty,
         "description": episode.prompt.task_description,
-        "instructions": episode.prompt.output_instructions,
+        "instructions": episode.prompt.output_instructions + _budget_words(episode.sub_task),
         "schema": render_schema(answer) if answer is not None else _NO_SCHEMA,
     }
     fixed = len(_TEMPLATE.format(input="", **values))
@@ -137,6 +143,15 @@ def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
             "shorten the description or the output instructions"
         ) from error
     return _TEMPLATE.format(input=text, **values)
+
+
+def _budget_words(sub_task: str) -> str:
+    """The budget that a subtask states, in words; nothing where it has none."""
+    budget = budget_of(sub_task)
+    if budget is None:
+        return ""
+    tools = ", ".join(f"`{name}`" for name in sorted(READS_DATA))
+    return "\n" + _BUDGET.format(turns=budget.turns, tokens=budget.output_tokens, calls=budget.data_calls, tools=tools)
 
 
 def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -> str:
@@ -160,11 +175,12 @@ def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -
     return base + APPENDIX + SELF_GENERATED_INSTRUCTION if arm.own else base
 
 
-def left_words(left: Remaining) -> str | None:
+def left_words(left: Remaining, data_calls: int | None = None) -> str | None:
     """What an agent is told of its budget before a call; None where its tokens have no limit."""
     if left.tokens is None:
         return None
-    return LEFT.format(turns=f"{left.turns} turn{'' if left.turns == 1 else 's'}", tokens=left.tokens)
+    words = LEFT.format(turns=f"{left.turns} turn{'' if left.turns == 1 else 's'}", tokens=left.tokens)
+    return words if data_calls is None else f"{words} {DATA_CALLS_LEFT.format(calls=data_calls)}"
 
 
 def _persistent(memory: Memory) -> str:
@@ -190,4 +206,4 @@ def prompt_digest(*texts: str) -> str:
 def wording_digest() -> str:
     """Digest of every fixed text above: two runs with the same digest read the same words."""
     arms = (APPENDIX, SELF_GENERATED_INSTRUCTION, PERSISTENT_INSTRUCTION, INLINE_INSTRUCTION)
-    return prompt_digest(SYSTEM_PROMPT, _TEMPLATE, *arms, REMINDER, LAST_TURN, LEFT)
+    return prompt_digest(SYSTEM_PROMPT, _TEMPLATE, *arms, REMINDER, LAST_TURN, LEFT, DATA_CALLS_LEFT, _BUDGET)

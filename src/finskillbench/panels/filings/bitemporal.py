@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Booleans, Integers
+from finskillbench.panels.filings.rows import written
 
 _1970 = date(1970, 1, 1).toordinal()
 _ALWAYS = np.iinfo(np.int32).min
@@ -135,8 +136,7 @@ class PeriodTable:
 
     def rows(self, places: Places, fields: Sequence[str]) -> list[dict[str, Any]]:
         """Rows as JSON objects, in the order given; what is not known is null."""
-        columns = [self._values(name, places) for name in fields]
-        return [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
+        return written(fields, [self._values(name, places) for name in fields])
 
     def parents(self, places: Places) -> dict[int, str]:
         """The parents of the derived rows among some, by their number in the list."""

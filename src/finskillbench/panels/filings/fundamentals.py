@@ -8,7 +8,7 @@ import polars as pl
 from finskillbench.panels.filings.facts import PANEL_SCHEMA, build_facts
 from finskillbench.panels.filings.filed import FILED_SCHEMA, build_filed
 from finskillbench.panels.filings.periodic import FILINGS_SCHEMA, build_filings
-from finskillbench.panels.filings.segments import SEGMENTS_SCHEMA, build_segments
+from finskillbench.panels.filings.segments.revenue import SEGMENTS_SCHEMA, build_segments
 from finskillbench.sources.edgar.collection import FilingsData
 
 

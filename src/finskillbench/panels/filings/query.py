@@ -21,7 +21,8 @@ from finskillbench.engines.accounting.periods import Duration
 from finskillbench.errors import InputError
 from finskillbench.panels.filings.bitemporal import ISO, PeriodTable, Places, Span, in_order, ordinal, runs_by_name
 from finskillbench.panels.filings.filed import FIGURE
-from finskillbench.panels.filings.segments import GEOGRAPHIC, PRODUCT
+from finskillbench.panels.filings.rows import AS_FILED, MEMBERS, VISIBLE
+from finskillbench.panels.filings.segments.revenue import GEOGRAPHIC, PRODUCT
 from finskillbench.sources.files import symbol_of
 
 DURATIONS = tuple(duration.value for duration in Duration)
@@ -30,12 +31,8 @@ DEFAULT_LIMIT = 200
 LARGEST_LIMIT = 500
 """Rows of one answer: at some 350 characters each the largest stays below the 262,144 of a tool's result."""
 
-AS_FILED = ("tag", "unit", "start", "end", "duration", "value", "form", "filed", "accession")
-"""What a fact as filed carries."""
-VISIBLE = ("metric", "start", "end", "duration", "value", "unit", "form", "filed", "accession", "tag", "derived")
-"""What an episode's facts carry, and the further fields of an answer to a query."""
 QUERIED = (*VISIBLE, "taxonomy", "fiscal_year", "fiscal_period")
-MEMBERS = ("axis", "segment", "start", "end", "duration", "value", "form", "filed", "accession", "derived")
+"""What a fact of an answer to a query carries."""
 
 _NEAR = 12
 """Period ends, and tickers, that are named where what was asked for is not there."""

@@ -13,7 +13,7 @@ from finskillbench.errors import SourceError
 from finskillbench.panels.columns import DATE, Column
 from finskillbench.panels.market.sessions import trading_sessions
 from finskillbench.panels.report import PriceGap
-from finskillbench.sources.market import MarketData
+from finskillbench.sources.market.collection import MarketData
 
 MAX_FILLED_SESSIONS = 5
 """A missing price is carried forward at most so many sessions."""

@@ -9,7 +9,7 @@ import polars as pl
 
 from finskillbench.errors import SourceError
 from finskillbench.panels.market.risk_free import MAX_AGE_DAYS, SERIES
-from finskillbench.sources.market import MarketData
+from finskillbench.sources.market.collection import MarketData
 
 _LATEST_FIRST_SESSION = 5
 """A year is covered from its start if its first session is on or before this day of January."""

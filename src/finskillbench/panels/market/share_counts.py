@@ -10,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
-from finskillbench.sources.market import Statements
+from finskillbench.sources.market.collection import Statements
 
 MAX_COVER_AGE_DAYS = 200
 """A cover page older than two quarters and a late report is no longer the company's count."""

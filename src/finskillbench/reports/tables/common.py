@@ -10,6 +10,7 @@ import polars as pl
 
 from finskillbench.analysis.intervals import Weighting, estimate
 from finskillbench.analysis.results import Comparison, Results, distinct, pairs
+from finskillbench.domains.base import HEADLINE
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind
 
 Group = tuple[str, ...]
@@ -17,7 +18,6 @@ Group = tuple[str, ...]
 Scope = Callable[[pl.DataFrame], pl.DataFrame]
 """Which subtasks are counted."""
 REFERENCE_PROGRAM = "baseline/reference"
-HEADLINE = "headline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,16 @@ def every_subtask(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_headline(frame: pl.DataFrame) -> pl.DataFrame:
-    """All lines, and those that count towards the headline once more as a subtask of that name."""
-    return pl.concat([frame, headline_only(frame).with_columns(sub_task=pl.lit(HEADLINE))])
+    """All lines, those that count towards the headline once more as a subtask of that name, and likewise those of each
+    suite that has a headline of its own."""
+    counted = headline_only(frame).with_columns(sub_task=pl.lit(HEADLINE))
+    own = frame.filter(pl.col("suite") != "", ~pl.col("headline")).with_columns(sub_task=pl.col("suite"))
+    return pl.concat([frame, counted, own])
+
+
+def headlines(results: Results) -> list[str]:
+    """The rows that sum up others: the headline, and those of suites that have their own."""
+    return [HEADLINE, *(name for name in distinct(results.rows, "suite") if name)]
 
 
 def contenders(results: Results) -> list[str]:

@@ -29,6 +29,11 @@ MARKS = (
 """The best constant answer, the best fixed recipe, and what following the curated skills comes to."""
 BY_HAND = Mark("by_hand", "By hand", "baseline/reference", REFERENCE)
 NOTHING = Mark("nop", "Nulls", "baseline/nop", REFERENCE)
+WRONG = (
+    Mark("textbook", "Textbook", "baseline/textbook", CURATED),
+    Mark("trapped", "Trapped", "baseline/trapped", CURATED),
+)
+"""Programs that go wrong in ways that professionals know."""
 
 
 def marks_run(results: Results, marks: Sequence[Mark] = MARKS) -> list[Mark]:

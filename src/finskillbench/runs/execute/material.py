@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from finskillbench.domains import by_method, by_name
-from finskillbench.domains.base import Subtask
+from finskillbench.domains.base import Stage, Subtask
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
@@ -25,12 +25,15 @@ class Material:
     episode: Episode
     prompt: str
     full_input: Mapping[str, Any]
+    open_stage: Callable[[], Stage | None] = lambda: None
 
     def under(
         self, mounted: Mount, memory: Memory = EMPTY, *, allowance: Allowance = FULL, repeat: int = 0
     ) -> Assignment:
         """What is played under an arm."""
-        return Assignment(self.episode, self.prompt, lambda: self.full_input, mounted, memory, allowance, repeat)
+        return Assignment(
+            self.episode, self.prompt, lambda: self.full_input, mounted, memory, allowance, repeat, self.open_stage
+        )
 
 
 def prepare(edition: Edition, episode: Episode) -> Material:
@@ -42,7 +45,7 @@ def prepare(edition: Edition, episode: Episode) -> Material:
     """
     subtask = _subtask(episode.sub_task)
     prompt = task_prompt(episode, subtask.answer if subtask is not None else None)
-    return Material(episode, prompt, edition.full_input(episode))
+    return Material(episode, prompt, edition.full_input(episode), lambda: edition.stage(episode))
 
 
 def _subtask(name: str) -> Subtask | None:

@@ -33,6 +33,7 @@ from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.skills.runner import MountedScripts
 from finskillbench.harness.toolbox import Runner
+from finskillbench.harness.tools import budget_of
 from finskillbench.harness.trace import Trace
 from finskillbench.redaction import logger
 from finskillbench.runs.execute.board import Progress, make_board
@@ -300,8 +301,8 @@ class Work:
         return row, trace.saved_skills
 
     async def _judged(self, submission: Submission, truth: Truth, full_input: JsonObject) -> Verdict:
-        """Judge, a long answer in a thread: one made to be slow to judge must not hold up the episodes in flight."""
-        if len(submission.answer or "") < _LONG_ANSWER:
+        """Judge, a long answer and a case with a budget in a thread: what is slow to judge must hold up no other."""
+        if len(submission.answer or "") < _LONG_ANSWER and budget_of(truth.sub_task) is None:
             return judge(submission, truth, full_input)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._judging, judge, submission, truth, full_input)

@@ -13,7 +13,9 @@ from typing import Any
 import orjson
 
 from finskillbench.domains import by_name
+from finskillbench.domains import subtasks as registered
 from finskillbench.domains.base import Answer
+from finskillbench.domains.tables import Table
 from finskillbench.edition import Edition
 from finskillbench.edition.publish import CANARY_TEXT
 from finskillbench.edition.store import CANARY_FILE, new_folder
@@ -40,8 +42,9 @@ known on one date, and one structured answer that is asked for.
 
 Rules
 - Work only with what is there. Do not use anything that became known after `as_of_date`.
-- `data/` holds each field of the input at full precision, one JSON file a field. Where the task speaks of \
-`get_task_data(field)`, read `data/<field>.json`.
+- `data/` holds each field of the input at full precision, one JSON file a field, or a CSV file where the field is a \
+table. Where the task speaks of `get_task_data(field)` or `read_table(field)`, read `data/<field>.json` or \
+`data/<field>.csv`.
 {skills}- Write your answer to `answer.json`: one JSON object that follows the answer schema, which `schema.json` says \
 as a JSON schema. Give null for a value that cannot be determined. Do not decline the task.
 
@@ -89,7 +92,7 @@ def hand_out(
     edition : with or without its truth, of which nothing is handed out.
     out : a new folder.
     condition : an arm that gives an agent documents or scripts, or nothing.
-    subtasks : names; None takes every subtask of the edition.
+    subtasks : names; None takes every subtask of the edition but those that are played move by move.
     skills : folders of skills by NAME, for a `condition` of `skill:NAME`.
     limit, sample : as of `finskillbench.runs.plan.choice.choose_episodes`.
     layout : the shape of a folder.
@@ -108,8 +111,7 @@ def hand_out(
         image = harbor.check_image(image, scripts=run)
     elif image is not None:
         raise InputError("--image is of Harbor's tasks; add --format harbor")
-    wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
-    episodes = choose_episodes(edition.episodes(wanted), limit, sample)
+    episodes = choose_episodes(edition.episodes(_foldable(edition, subtasks)), limit, sample)
     tasks = _folders(episodes)
     record = Record(layout=layout, edition=edition.digest, condition=condition, mount=mounted.digest, tasks=tasks)
     with new_folder(out) as folder:
@@ -126,6 +128,23 @@ def hand_out(
         shutil.rmtree(shared, ignore_errors=True)
         (folder / RECORD).write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2))
     return record
+
+
+def _foldable(edition: Edition, subtasks: Sequence[str] | None) -> tuple[str, ...]:
+    """The subtasks to hand out: those named, or all that a folder can hold.
+
+    Raises
+    ------
+    InputError : one that is named is played move by move, which no folder can do.
+    """
+    chosen = [by_name(name).name for name in subtasks] if subtasks is not None else list(edition.sub_tasks)
+    staged = {each.name for each in registered() if each.stage is not None}
+    if subtasks is not None and (played := [name for name in chosen if name in staged]):
+        raise InputError(
+            f"{played[0]} is played move by move, which a folder cannot do; play it with `finskillbench run`, `drive` "
+            "or `serve`"
+        )
+    return tuple(name for name in chosen if name not in staged)
 
 
 def _folders(episodes: Sequence[Episode]) -> dict[str, str]:
@@ -155,7 +174,10 @@ def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, ski
     if answer is not None:
         (place / "schema.json").write_bytes(orjson.dumps(answer.model_json_schema(), option=orjson.OPT_INDENT_2))
     for name, value in readable(edition, episode).items():
-        (place / _DATA / f"{file_name(name)}.json").write_bytes(orjson.dumps(value, option=_DUMP))
+        if isinstance(value, Table):
+            value.frame.write_csv(place / _DATA / f"{file_name(name)}.csv")
+        else:
+            (place / _DATA / f"{file_name(name)}.json").write_bytes(orjson.dumps(value, option=_DUMP))
     if mounted.packages:  # the same bytes in every folder take their room once
         shutil.copytree(skills, place / _SKILLS, copy_function=os.link)
     where = "This folder" if image is None else f"The working directory `{harbor.PLACE}`"

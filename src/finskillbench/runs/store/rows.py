@@ -21,6 +21,7 @@ from finskillbench.domains import cluster_of
 from finskillbench.episode import Episode, Profile, Status, Verdict
 from finskillbench.harness.conditions import ArmName
 from finskillbench.harness.model import Usage
+from finskillbench.harness.tools import READS_DATA
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.columns import COLUMNS
@@ -36,6 +37,7 @@ TIMINGS = ("started", "ended", "latency_seconds", "queue_seconds", "retry_second
 DECIDING = (
     *("model", "harness", "arguments", "condition", "task_id", "sub_task", "run_idx", "edition", "mount"),
     *("answer_digest", "status", "valid_json", "scores", "score", "score_profile", "scoring_method", "scorer_version"),
+    *("signed", "traps"),
 )
 """Columns that decide a table, and that a row's digest covers."""
 
@@ -68,6 +70,8 @@ class Row:
     valid_json: bool
     scoring_method: str
     scoring_details: str
+    signed: bool | None
+    traps: tuple[str, ...]
     episodes: Int64
     turns: Int64
     total_input_tokens: Int64
@@ -79,6 +83,7 @@ class Row:
     skills_loaded: tuple[str, ...]
     scripts_run: tuple[str, ...]
     tool_calls: Int64
+    data_calls: Int64
     error: str | None
     error_cause: str | None
     incidents: tuple[str, ...]
@@ -117,7 +122,7 @@ _COLUMN_TYPES: Mapping[Any, pl.DataType] = {
     **dict.fromkeys((str, str | None, Status, Profile | None), pl.String()),
     **dict.fromkeys((float, float | None), pl.Float64()),
     int: pl.Int64(),
-    bool: pl.Boolean(),
+    **dict.fromkeys((bool, bool | None), pl.Boolean()),
     date: pl.Date(),
     datetime | None: pl.Datetime("us", "UTC"),
     tuple[str, ...]: pl.List(pl.String()),
@@ -153,6 +158,7 @@ def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, me
         skills_loaded=tuple(trace.skills_loaded),
         scripts_run=tuple(trace.scripts_run),
         tool_calls=len(trace.tool_calls),
+        data_calls=sum(call.name in READS_DATA and call.fate == "ok" for call in trace.tool_calls),
         error=trace.error,
         error_cause=trace.error_cause,
         incidents=tuple(trace.incidents),
@@ -214,6 +220,7 @@ def _judgement(verdict: Verdict, method: str) -> dict[str, Any]:
     """The columns that follow from a verdict alone."""
     scores = {profile: verdict.scores.get(profile) for profile in Profile}
     headline = next((profile for profile in HEADLINE_ORDER if scores[profile] is not None), None)
+    judged: Mapping[str, Any] = {} if headline is None else verdict.details.get(headline.value, {})
     details = orjson.dumps(verdict.details, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     return {
         "sub_task": verdict.sub_task,
@@ -224,6 +231,8 @@ def _judgement(verdict: Verdict, method: str) -> dict[str, Any]:
         "valid_json": verdict.valid_json,
         "scoring_method": method,
         "scoring_details": details.decode(),
+        "signed": judged.get("signed"),
+        "traps": tuple(f"{where}={came_of}" for where, came_of in judged.get("traps", {}).items()),
         "scorer_version": scorer_version(),
     }
 

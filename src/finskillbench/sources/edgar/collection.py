@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.constituents import parse_constituents
+from finskillbench.sources.companies.constituents import parse_constituents
+from finskillbench.sources.companies.universe import load_universe
 from finskillbench.sources.edgar.companyfacts import CompanyFacts, parse_companyfacts
 from finskillbench.sources.edgar.instance import Instance, filer_of, instance_files, parse_instance
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
 from finskillbench.sources.edgar.submissions import Submissions, parse_submissions
 from finskillbench.sources.files import ticker_of
-from finskillbench.sources.universe import load_universe
 
 __all__ = ["FilingsData", "InstanceFiles", "load_filings"]
 

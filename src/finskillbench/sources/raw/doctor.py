@@ -12,21 +12,21 @@ from pathlib import Path
 
 from finskillbench.errors import SourceError
 from finskillbench.findings import Finding, State
-from finskillbench.sources.constituents import parse_constituents
+from finskillbench.sources.companies.constituents import parse_constituents
+from finskillbench.sources.companies.statements import parse_statements
+from finskillbench.sources.companies.universe import load_universe
 from finskillbench.sources.edgar.collection import FilingsData, load_filings
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.edgar.instance import filer_of, instance_files, parse_instance
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
 from finskillbench.sources.edgar.submissions import parse_submissions
 from finskillbench.sources.files import Problems, files_below
-from finskillbench.sources.fred import SERIES, parse_fred
-from finskillbench.sources.french import parse_french
-from finskillbench.sources.market import MarketData, read_market
-from finskillbench.sources.prices import SUFFIXES, parse_prices
+from finskillbench.sources.market.collection import MarketData, read_market
+from finskillbench.sources.market.fred import SERIES, parse_fred
+from finskillbench.sources.market.french import parse_french
+from finskillbench.sources.market.prices import SUFFIXES, parse_prices
 from finskillbench.sources.raw import formats
 from finskillbench.sources.raw.formats import Format
-from finskillbench.sources.statements import parse_statements
-from finskillbench.sources.universe import load_universe
 
 Progress = Callable[[str], None]
 _JSON = (".json", ".json.gz")

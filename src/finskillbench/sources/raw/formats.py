@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from finskillbench.arrays import SECTORS
-from finskillbench.sources.constituents import GICS_SECTORS
-from finskillbench.sources.fred import SERIES
+from finskillbench.sources.companies.constituents import GICS_SECTORS
+from finskillbench.sources.market.fred import SERIES
 
 
 @dataclass(frozen=True, slots=True)

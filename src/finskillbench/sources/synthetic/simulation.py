@@ -8,6 +8,7 @@ import numpy as np
 
 from finskillbench.arrays import SECTORS, Floats
 from finskillbench.errors import InputError
+from finskillbench.sources.companies.universe import Security, sector_counts
 from finskillbench.sources.synthetic.calendar import quarter_ends, sessions
 from finskillbench.sources.synthetic.filers.filer import Filer
 from finskillbench.sources.synthetic.filers.history import draw_filer
@@ -19,7 +20,6 @@ from finskillbench.sources.synthetic.market.macro import Series, draw_macro
 from finskillbench.sources.synthetic.randomness import Stream, generator
 from finskillbench.sources.synthetic.rounding import on_grid
 from finskillbench.sources.synthetic.sectors import PROFILES
-from finskillbench.sources.universe import Security, sector_counts
 
 MIN_NAMES, MAX_NAMES = 15, 3000
 _ANCHOR = date(2025, 6, 30)

@@ -18,7 +18,7 @@ import polars as pl
 
 from finskillbench.arrays import SECTORS, Floats
 from finskillbench.errors import InputError
-from finskillbench.sources.constituents import GICS_SECTORS
+from finskillbench.sources.companies.constituents import GICS_SECTORS
 from finskillbench.sources.synthetic.calendar import dividend_sessions, new_york_offset
 from finskillbench.sources.synthetic.filers.edgar_files import companyfacts_json, instances, submissions_json
 from finskillbench.sources.synthetic.market.fundamentals import Fundamentals

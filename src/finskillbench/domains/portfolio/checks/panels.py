@@ -17,8 +17,8 @@ from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
-from finskillbench.panels.market.covariance import LARGE_FACTORS, WINDOW
-from finskillbench.panels.market.factor_exposures import MIN_OBSERVATIONS
+from finskillbench.panels.market.estimates.covariance import LARGE_FACTORS, WINDOW
+from finskillbench.panels.market.estimates.factor_exposures import MIN_OBSERVATIONS
 from finskillbench.panels.market.prices import MAX_FILLED_SESSIONS
 from finskillbench.panels.market.returns import JUMP_LIMIT
 from finskillbench.panels.reading import read_arrays

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.optimisation.certified import UndecidedError
-from finskillbench.engines.portfolio.formulation import Goal
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, breach, check_limits, violations
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, breach, check_limits
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
+from finskillbench.engines.portfolio.trivial import trivial_value
 from finskillbench.episode import Score
 from finskillbench.scoring.measures import clip, l2
 
@@ -31,12 +30,6 @@ ROUNDING = 5.001e-4
 """What a number written with three decimals may miss."""
 _CASH = 0.005
 """What the weights may miss of the full budget at most without cost, however many names were rounded."""
-_FEW = 10
-"""Longest list of best names that counts as picking without optimising."""
-_LONG = 60
-"""Longest list of calm names that is tried, all of them apart."""
-_SPREAD = 500
-"""Names of equal weight at most: thinner ones would not count as holdings, and no limit on names could be kept."""
 
 
 def weight_score(predicted: Mapping[str, float], expected: Mapping[str, float], threshold: float) -> float:
@@ -47,69 +40,6 @@ def weight_score(predicted: Mapping[str, float], expected: Mapping[str, float], 
     if not predicted:
         return 0.0
     return clip(1.0 - l2(predicted, expected) / (4.0 * threshold))
-
-
-def trivial_value(problem: PortfolioProblem, *anchors: Floats) -> float:
-    """Best objective among the answers that need no thought.
-
-    Equal weights (of the first `_SPREAD` names), and `anchors`, moved to the nearest feasible portfolio; and, where
-    they are feasible as they stand, the benchmark, the current portfolio, inverse-variance weights of all names or of
-    the calmest few only, these cut to the caps by hand, and under max_sharpe equal weights of the few names of highest
-    return.
-    """
-    spread = min(problem.size, _SPREAD)
-    equal = np.where(np.arange(problem.size) < spread, 1.0 / spread, 0.0)
-    # Counts of names are left to chance: branching on them is no trivial answer, and takes long in large universes.
-    free = replace(problem, limits=replace(problem.limits, min_names=None, max_names=None))
-    moved = [optimise(free, Goal.DISTANCE, anchor=anchor).weights for anchor in (equal, *anchors)]
-    known = [weights for weights in (problem.benchmark, problem.current) if weights is not None]
-    cut = [within_caps(problem, weights) for weights in (equal, problem.inverse_variance, *known)]
-    ready = [*known, *cut, *_calmest(problem)]
-    if problem.objective is Objective.MAX_SHARPE:
-        best = np.argsort(-problem.mean, kind="stable")
-        ready += [np.isin(np.arange(problem.size), best[:few]) / few for few in range(1, _FEW + 1)]
-    kept = [weights for weights in (*moved, *ready) if not violations(problem, weights)]
-    if not kept:
-        raise UndecidedError("no trivial portfolio keeps the limits")
-    return min(map(problem.value, kept))
-
-
-def within_caps(problem: PortfolioProblem, weights: Floats) -> Floats:
-    """By hand: cut what exceeds a name's or a sector's cap, and give it to the rest in proportion, 200 times."""
-    cap = problem.limits.max_weight or 1.0
-    weights = weights.copy()
-    members = [
-        (np.array([name == sector for name in problem.sectors]), limit)
-        for sector, limit in problem.limits.sector_limits.items()
-    ]
-    for _ in range(200):
-        before = weights
-        weights = np.minimum(weights, cap)
-        free = np.ones(problem.size, dtype=bool)
-        for inside, limit in members:
-            total = weights[inside].sum()
-            if total > limit:
-                weights[inside] *= limit / total
-            if total >= limit - 1e-12:
-                free &= ~inside
-        free &= weights < cap - 1e-12
-        if not free.any() or not weights[free].sum() > 0:
-            break
-        weights[free] += (1 - weights.sum()) * weights[free] / weights[free].sum()
-        if np.array_equal(weights, before):  # nor would anything change from here on
-            break
-    return weights
-
-
-def _calmest(problem: PortfolioProblem) -> list[Floats]:
-    """Inverse-variance weights of the k names of least variance, and of all: the best hand-made low-risk answers."""
-    order = np.argsort(problem.risk.variances, kind="stable")
-    lists: list[Floats] = []
-    for count in {*range(1, min(problem.size, _LONG) + 1), problem.size}:
-        weights = np.zeros(problem.size)
-        weights[order[:count]] = 1.0 / problem.risk.variances[order[:count]]
-        lists.append(weights / weights.sum())
-    return lists
 
 
 def zero_value(problem: PortfolioProblem, optimal: float, *anchors: Floats) -> float:

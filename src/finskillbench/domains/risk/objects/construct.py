@@ -36,7 +36,7 @@ from finskillbench.domains.risk.own.pools import OwnPools, own_pools
 from finskillbench.domains.risk.own.scenarios import SCENARIOS, scenarios_in
 from finskillbench.engines.risk.exposures import Exposure, ranked
 from finskillbench.engines.risk.stress import scenario_from
-from finskillbench.panels.market.factor_exposures import SESSIONS_PER_YEAR
+from finskillbench.panels.market.estimates.factor_exposures import SESSIONS_PER_YEAR
 from finskillbench.panels.market.regimes import OWN
 
 

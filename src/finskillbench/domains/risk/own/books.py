@@ -21,7 +21,7 @@ from finskillbench.engines.risk.portfolio import Portfolio
 from finskillbench.episode import JsonObject
 from finskillbench.errors import CatalogError
 from finskillbench.panels import Panels
-from finskillbench.panels.market.covariance import WINDOW
+from finskillbench.panels.market.estimates.covariance import WINDOW
 from finskillbench.scoring.values import mapping
 from finskillbench.sources.catalog.document import located
 from finskillbench.sources.catalog.holdings import CASH, Book, HeldRow, read_books

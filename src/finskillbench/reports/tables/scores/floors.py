@@ -8,9 +8,18 @@ from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Resul
 from finskillbench.episode import Profile
 from finskillbench.reports.formats.cells import difference_said
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.reports.tables.common import HEADLINE, REFERENCE_PROGRAM, gaps_of, order_of, with_headline
+from finskillbench.reports.tables.common import REFERENCE_PROGRAM, gaps_of, headlines, order_of, with_headline
 from finskillbench.reports.tables.notes import PAIRED
-from finskillbench.reports.tables.programs import BY_HAND, MARKS, NOTHING, Mark, mark_columns, mark_means, marks_run
+from finskillbench.reports.tables.programs import (
+    BY_HAND,
+    MARKS,
+    NOTHING,
+    WRONG,
+    Mark,
+    mark_columns,
+    mark_means,
+    marks_run,
+)
 
 
 def floors_table(results: Results, published: Results | None = None) -> Table:
@@ -22,7 +31,7 @@ def floors_table(results: Results, published: Results | None = None) -> Table:
     published : the same rows under the profile `paper`, whose scorers pay trivial answers; their floor belongs beside
         every score that is read under them.
     """
-    wanted = (MARKS[2], BY_HAND, MARKS[1], MARKS[0], NOTHING)
+    wanted = (MARKS[2], BY_HAND, *WRONG, MARKS[1], MARKS[0], NOTHING)
     run = marks_run(results, wanted)
     paid = marks_run(published, MARKS[:1]) if published and results.profile is not Profile.PAPER else []
     columns = (
@@ -38,7 +47,7 @@ def floors_table(results: Results, published: Results | None = None) -> Table:
     count = dict(programs.group_by("sub_task").agg(pl.col("episode").n_unique()).iter_rows())
     rows: list[tuple[Cell, ...]] = [
         (name, count[name], *(each.get((name,)) for each in found))
-        for name in [*order_of(results, "sub_task"), HEADLINE]
+        for name in [*order_of(results, "sub_task"), *headlines(results)]
         if name in count
     ]
     title = f"What programs score, profile {results.profile}"
@@ -49,6 +58,8 @@ def _meaning(run: list[Mark]) -> str:
     told = {
         "ceiling": "ceiling, baseline/reference with curated skills",
         "by_hand": "by hand, the same without skills",
+        "textbook": "textbook, the usual plug-in answer without the documents",
+        "trapped": "trapped, who falls for every trap",
         "heuristic": "heuristic, the best fixed recipe",
         "floor": "floor, the best constant answer",
         "nop": "nulls, no answer at all",

@@ -9,7 +9,6 @@ import polars as pl
 from finskillbench.analysis.results import Results
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
 from finskillbench.reports.tables.common import (
-    HEADLINE,
     Gap,
     Group,
     Mean,
@@ -21,6 +20,7 @@ from finskillbench.reports.tables.common import (
     falling,
     gaps,
     headline_only,
+    headlines,
     means,
     order_of,
     with_headline,
@@ -110,7 +110,7 @@ def _grouped(results: Results, first: Column, name: str, title: str, scope: Scop
             *(each.get((group,)) for each in marks),
             *([said.get(group, "")] if said else []),
         )
-        for group in [*order_of(results, by), HEADLINE]
+        for group in [*order_of(results, by), *headlines(results)]
         if group in there
     ]
     columns = (

@@ -12,8 +12,8 @@ from datetime import date, timedelta
 import numpy as np
 
 from finskillbench.arrays import SECTORS
+from finskillbench.sources.companies.universe import Security
 from finskillbench.sources.synthetic.sectors import PROFILES
-from finskillbench.sources.universe import Security
 
 _syllables = re.compile(r"[A-Za-z]+").findall
 _FIRST = _syllables(

@@ -1,0 +1,150 @@
+"""What agents of rising care earn on the allocation desk, by tier, and what a case costs.
+
+    python benchmarks/desk/allocate.py [--seeds 1 2] [--cases 12]
+
+The ladder: the book as it is, equal weights, the largest t-value of each industry taken at its estimate (from columns
+as they come, and from columns read rightly), half of that, the posterior without regimes, the exact posterior. Then
+what `baseline/reference`, `textbook` and `trapped` earn through the scripts of the skills, what each kind of mistake
+costs by itself, and how large and slow cases are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import time
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+import orjson
+
+import finskillbench.domains.portfolio as portfolio
+from finskillbench.domains.desk.allocate import SUBTASK, input_of, label_of, tables_of
+from finskillbench.domains.desk.allocate.case import Case, draw_case
+from finskillbench.domains.desk.allocate.dials import GROUP_SIZE, GROUPS, NAMES, SOURCES, TIERS
+from finskillbench.domains.desk.allocate.procedures import play
+from finskillbench.domains.desk.allocate.traps import read
+from finskillbench.domains.desk.allocate.words import notes
+from finskillbench.domains.desk.market import INDUSTRIES
+from finskillbench.domains.tables import Table, dump
+from finskillbench.engines.portfolio.net_of_costs import optimum
+from finskillbench.engines.statistics.sources import evidence, sums_by_group
+from finskillbench.episode import Profile, Truth
+
+SKILLS = Path(portfolio.__file__).parent / "skill"
+UNIVERSE = [(f"N{place:03d}", INDUSTRIES[place // GROUP_SIZE]) for place in range(NAMES)]
+CHARACTERS_PER_TOKEN = 3.3
+
+
+def ladder(case: Case) -> dict[str, float]:
+    """Shares of the attainable gain, negative where an agent loses."""
+    world, everything = case.world, np.arange(SOURCES)
+    right = read(world.sources, case.places, everything)
+    raw = world.sources.values / world.sources.scale
+
+    def earns(effects: Any) -> float:
+        return case.share(optimum(world.book.problem(effects), unique=False).weights)
+
+    def largest(scores: Any, start: Any) -> tuple[Any, Any]:
+        counted = scores[:-1] * (np.arange(len(scores) - 1)[:, None, None] >= start)
+        sums = sums_by_group(counted, world.residuals, world.book.specific, GROUPS)
+        x, y = (part.sum(axis=0) for part in sums)
+        now = scores[-1].reshape(GROUPS, GROUP_SIZE, -1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = np.nan_to_num(np.abs(y) / np.sqrt(x)).argmax(axis=1)
+        effects = [now[group][:, b] * y[group, b] / x[group, b] for group, b in enumerate(best)]
+        found = evidence(x, y, world.family.mean, world.family.deviation)
+        weights = np.exp(found.log_odds) * world.family.prior * (1 - world.family.nothing)
+        shares = weights / (weights.sum(axis=1, keepdims=True) + world.family.nothing)
+        return np.concatenate(effects), np.einsum("gic,gc->gi", now, shares * found.mean).ravel()
+
+    plain, _ = largest(raw, np.zeros(SOURCES))
+    careful, bayes = largest(right.scores, right.start)
+    return {
+        "the book as it is": case.share(world.book.current),
+        "equal weights": case.share(np.full(NAMES, 1 / NAMES)),
+        "largest t, as it comes": earns(plain),
+        "largest t, read rightly": earns(careful),
+        "half of that": earns(careful / 2),
+        "posterior without regimes": earns(bayes),
+        "exact posterior": earns(case.belief.alpha),
+    }
+
+
+def baselines(case: Case, log: str) -> tuple[dict[str, float], dict[str, dict[str, str]], int]:
+    """What the programs earn and fell for, and how many characters the tables have when printed."""
+    frames = tables_of(case)
+    data: dict[str, Any] = {**input_of("case", case, frames, log), **{n: Table(frame) for n, frame in frames.items()}}
+    label = label_of("case", case)
+    truth = Truth("case", SUBTASK.name, label.expected_output, SUBTASK.verification(label.verification))
+
+    def serve(ask: Any) -> Any:
+        asked = ask.arguments
+        if ask.tool == "read_table":
+            return data[asked["table"]].page()
+        if ask.tool == "get_task_data":
+            first, _, rest = asked["field"].partition(".")
+            return {"value": data[first][rest] if rest else data[first]}
+        if ask.tool == "load_skill":
+            return {}
+        main = runpy.run_path(str(SKILLS / asked["script_path"]))["main"]
+        payload = dump({**asked["input_data"], **{name: data[name] for name in asked["inject_task_fields"]}})
+        return {"output": orjson.loads(orjson.dumps(main(orjson.loads(payload))))}
+
+    scorer = SUBTASK.scorers[Profile.CERTIFIED]
+    scores = {name: scorer(play(each, serve), truth, data) for name, each in SUBTASK.procedures.items()}
+    printed = sum(len(dump(Table(frame))) for frame in frames.values())
+    return (
+        {f"baseline/{name}": score.value for name, score in scores.items()},
+        {name: dict(score.details["traps"]) for name, score in scores.items()},
+        printed,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--cases", type=int, default=12)
+    arguments = parser.parse_args()
+    shares: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    costs: dict[str, list[float]] = defaultdict(list)
+    seconds, printed, gains, fell = [], [], [], defaultdict[str, list[str]](list)
+    for seed in arguments.seeds:
+        for number in range(arguments.cases):
+            tier = list(TIERS)[number % len(TIERS)]
+            rng, begun = np.random.default_rng([seed, number]), time.process_time()
+            case = draw_case(rng, UNIVERSE, tier)
+            seconds.append(time.process_time() - begun)
+            gains.append(case.gain)
+            scores, told, characters = baselines(case, notes(rng, case))
+            printed.append(characters)
+            for name, share in {**ladder(case), **scores}.items():
+                for where in (tier, "all"):
+                    shares[name][where].append(share)
+            for name, weights in case.misread.items():
+                costs[name.partition("@")[0]].append(1 - case.share(weights))
+            for name, verdicts in told.items():
+                fell[name] += verdicts.values()
+    print(f"{'share of the attainable gain':28}" + "".join(f"{where:>16}" for where in (*TIERS, "all")))
+    for name, by_tier in shares.items():
+        cells = [by_tier[where] for where in (*TIERS, "all")]
+        shown = "".join(
+            f"{fmean(c):9.3f} ±{stdev(c) / len(c) ** 0.5:5.3f}" if len(c) > 1 else f"{'':16}" for c in cells
+        )
+        print(f"{name:28}{shown}")
+    print("\nwhat a mistake costs by itself")
+    for kind, found in sorted(costs.items()):
+        print(f"  {kind:22} {len(found):4} places, mean {fmean(found):5.2f}, least {min(found):5.2f}")
+    for name, verdicts in fell.items():
+        counts = {verdict: verdicts.count(verdict) for verdict in ("avoided", "fallen", "unknown")}
+        print(f"  {name:22} {counts}")
+    tokens = fmean(printed) / CHARACTERS_PER_TOKEN / 1e6
+    print(f"\nattainable gain {fmean(gains):.2%} a quarter (least {min(gains):.2%}); {fmean(seconds):.2f} s a case")
+    print(f"{tokens:.2f} million tokens a case if printed, {fmean(printed) / 1e6:.1f} million characters")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Prints figures of the committee cases: build, baselines by tier, what each trap costs, how many cases are signed.
+
+    python benchmarks/desk/committee.py --seeds 1 2 --cases 40
+
+Programs play through the scripts' own functions, without the loop around them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib.util
+import json
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+import finskillbench.domains as packages
+from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.desk.committee_case import build, procedures
+from finskillbench.domains.desk.committee_case.judging.score import score
+from finskillbench.domains.playing import Ask
+from finskillbench.domains.tables import Table, dump
+from finskillbench.errors import FinSkillBenchError
+from finskillbench.panels import Panels, build_panels
+from finskillbench.sources.edgar.collection import load_filings
+from finskillbench.sources.market.collection import load_market
+from finskillbench.sources.synthetic import write_collection
+
+PLAYERS = ("reference", "textbook", "trapped")
+FIELDS = {"sector": "sector", "shares": "shares_outstanding"}
+_ROOT = Path(packages.__file__).parent
+
+
+def main() -> None:
+    """Print the figures of each seed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--cases", type=int, default=build.EPISODES)
+    arguments = parser.parse_args()
+    build.EPISODES = arguments.cases
+    for seed in arguments.seeds:
+        print(f"seed {seed}")
+        panels = _panels(seed)
+        start = time.process_time()
+        context = BuildContext(panels, seed)
+        tasks = build.build(context, None)
+        print(f"  {len(tasks)} cases built in {time.process_time() - start:.1f} s of one core; {context.notes}")
+        sizes = [sum(len(frame.write_csv()) for frame in task.tables.values()) for task in tasks]
+        print(f"  tables of a case: {np.mean(sizes) / 1e3:.0f} kB as text")
+        _baselines(tasks, panels)
+        _traps(tasks)
+
+
+def _panels(seed: int) -> Panels:
+    with tempfile.TemporaryDirectory() as folder:
+        write_collection(Path(folder), seed=seed, names=30)
+        return build_panels(load_market(Path(folder), names=30), load_filings(Path(folder)))
+
+
+def _baselines(tasks: Sequence[Task], panels: Panels) -> None:
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    signed: dict[str, list[bool]] = defaultdict(list)
+    for task in tasks:
+        task_input = _input(task, panels)
+        answers = {name: _played(getattr(procedures, name), task_input) for name in PLAYERS} | {"nothing": {}}
+        for name, answer in answers.items():
+            judged = score(orjson.loads(orjson.dumps(answer)), task.truth, task_input)
+            found[name, "all"].append(judged.value)
+            found[name, task.episode.difficulty].append(judged.value)
+            signed[name].append(judged.details["signed"])
+    for name in (*PLAYERS, "nothing"):
+        tiers = "  ".join(f"{tier} {np.mean(found[name, tier]):.3f}" for tier in build.TIERS if found[name, tier])
+        values = found[name, "all"]
+        error = np.std(values, ddof=1) / np.sqrt(len(values))
+        print(f"  {name:10} {np.mean(values):.4f} +- {error:.4f}  {tiers}  signed {np.mean(signed[name]):.2f}")
+
+
+def _traps(tasks: Sequence[Task]) -> None:
+    """What each trap alone costs its part: least and mean, by kind."""
+    costs: dict[str, list[float]] = defaultdict(list)
+    for task in tasks:
+        for planted in task.truth.verification["planted"]:
+            if planted["trap"]:
+                answer = _fallen(task.truth.expected_output, planted)
+                costs[planted["kind"]].append(1 - score(answer, task.truth, {}).details["parts"]["book"])
+        for trap, changed in task.truth.verification["coding"]["misread"].items():
+            if changed:
+                wrong = dict(changed)
+                rules = [rule for rule in task.truth.expected_output["rules"] if rule["clause"] not in wrong]
+                rules += [rule for own in wrong.values() for rule in own]
+                answer = {**task.truth.expected_output, "rules": rules}
+                costs[trap].append(1 - score(answer, task.truth, {}).details["parts"]["rules"])
+    for kind, found in sorted(costs.items()):
+        print(f"  {kind:20} in {len(found):2} cases  costs {min(found):.3f} at least, {np.mean(found):.3f} on average")
+
+
+def _fallen(answer: Any, planted: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(dict(answer))
+    book, where, field, value = changed["book"], planted["where"], planted["field"], planted["fallen"]
+    if field in FIELDS:
+        rows = [row for row in book["replaced"] if (row["issuer"], row["field"]) != (where, FIELDS[field])]
+        book["replaced"] = [*rows, {"issuer": where, "field": FIELDS[field], "value": value}]
+        return changed
+    row = next(row for row in book["positions"] if row["security"] == where)
+    price = row["value"] / row["quantity"]
+    if field == "quantity":
+        row["quantity"], row["value"] = value, value * price
+    else:
+        row["value"] = value * row["quantity"]
+    return changed
+
+
+def _input(task: Task, panels: Panels) -> dict[str, Any]:
+    covariance = panels.covariance[task.episode.as_of_date]
+    tickers = task.episode.input["covariance_matrix"]["tickers"]
+    places = [covariance.symbols.index(name) for name in tickers]
+    loadings, specific = covariance.loadings[:, places].tolist(), covariance.specific[places].tolist()
+    tables = {name: Table(frame) for name, frame in task.tables.items()}
+    matrix = {"tickers": tickers, "loadings": loadings, "specific": specific}
+    return {**task.episode.input, **tables, "covariance_matrix": matrix}
+
+
+def _played(procedure: Callable[[], Any], task_input: dict[str, Any]) -> Any:
+    playing = procedure()
+    asks = next(playing)
+    while True:
+        try:
+            asks = playing.send([_served(ask, task_input) for ask in asks])
+        except StopIteration as end:
+            return end.value
+
+
+def _served(ask: Ask, task_input: dict[str, Any]) -> Any:
+    arguments = ask.arguments
+    if ask.tool == "get_task_data":
+        return {"value": json.loads(dump(_field(task_input, arguments["field"])))}
+    if ask.tool == "read_table":
+        return json.loads(orjson.dumps(task_input[arguments["table"]].page(rows=200)))
+    if ask.tool != "run_skill_script":
+        return {}
+    fields = {name: _field(task_input, name) for name in arguments["inject_task_fields"]}
+    try:
+        output = _script(arguments["script_path"]).main(json.loads(dump({**fields, **arguments["input_data"]})))
+    except FinSkillBenchError as error:
+        return {"error": str(error)}
+    return {"output": json.loads(orjson.dumps(output))}
+
+
+def _field(task_input: Any, name: str) -> Any:
+    for part in name.split("."):
+        task_input = task_input[part]
+    return task_input
+
+
+@cache
+def _script(path: str) -> Any:
+    file = next(_ROOT.glob(f"*/skill/{path}"))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    main()

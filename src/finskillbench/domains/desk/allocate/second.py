@@ -1,0 +1,133 @@
+"""The posterior derived again, from what an agent sees and by code that shares nothing with the generator or engine.
+
+The log is read sentence by sentence, the rules of the memo are applied to the columns, and each hypothesis (a source,
+and when its regime began) is followed quarter by quarter: its coefficient by recursive least squares, its chance by
+one-step predictive densities and the chance of a change (Adams and MacKay 2007, Bayesian online changepoint detection),
+where the label sums over all partitions of the record at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from finskillbench.arrays import Booleans, Floats, Integers
+
+_RESTATED_NOT = ("left as it had been delivered", "nobody has restated", "stand as they were sent out")
+_VALID = ("pilot client", "trial", "same person", "one person")
+_JUMP = 5.0
+"""Dispersion over 120 names never multiplies by this from one quarter to the next unless the unit does."""
+
+
+class Visible(NamedTuple):
+    """What can be read: scores (T + 1, n, C), first valid quarters (C,), residuals (T, n), and whose row is which."""
+
+    scores: Floats
+    start: Integers
+    residuals: Floats
+    specific: Floats
+    industries: list[str]
+    analysts: Booleans
+
+
+def read(task_input: Mapping[str, Any]) -> Visible:
+    """Tables and log as the memo says they are to be read."""
+    frames: dict[str, pl.DataFrame] = {
+        name: task_input[name].frame for name in ("panel", "today", "names", "factor_returns", "sources")
+    }
+    names, sources = frames["names"], frames["sources"]
+    columns: list[str] = sources["source"].to_list()
+    order = {ticker: place for place, ticker in enumerate(names["ticker"].to_list())}
+    panel = frames["panel"].with_columns(place=pl.col("ticker").replace_strict(order)).sort("quarter", "place")
+    today = frames["today"].with_columns(place=pl.col("ticker").replace_strict(order)).sort("place")
+    raw = np.concatenate([panel.select(columns).to_numpy(), today.select(columns).to_numpy()])
+    raw = raw.reshape(-1, len(order), len(columns)).astype(float)
+    quarters = len(raw) - 1
+    missing = (raw[-1] == raw[-2]).all(axis=0)
+    spread = raw.std(axis=1)
+    for column in range(len(columns)):
+        jumps = np.flatnonzero(spread[1:, column] > _JUMP * spread[:-1, column])
+        if len(jumps):
+            raw[jumps[0] + 1 :, :, column] /= 10
+    start = sources["since"].to_numpy() - 1
+    for line in task_input["documents"]["notes"].splitlines():
+        _apply(line, columns, sources, raw, start)
+    scores = raw / sources["scale"].to_numpy()
+    scores[-1, :, missing] = 0.0
+    factors = task_input["factor_covariance"]["factors"]
+    explained = frames["factor_returns"].select(factors).to_numpy() @ names.select(factors).to_numpy().T
+    returns = panel["return_bp"].to_numpy().reshape(quarters, -1) / 1e4
+    return Visible(
+        scores,
+        start,
+        returns - explained,
+        names["specific_volatility"].to_numpy(),
+        names["industry"].to_list(),
+        (sources["kind"] == "analyst").to_numpy(),
+    )
+
+
+def _apply(line: str, columns: list[str], sources: pl.DataFrame, raw: Floats, start: Integers) -> None:
+    """One entry of the log: a sign to turn, or a record that is valid from the first quarter."""
+    named = re.findall(r"\b[SA]\d{2,3}\b", line)
+    if any(phrase in line for phrase in _RESTATED_NOT):
+        turned = int(max(map(int, re.findall(r"quarter (\d+)", line, re.IGNORECASE))))
+        raw[: turned - 1, :, columns.index(named[0])] *= -1
+    elif any(phrase in line for phrase in _VALID):
+        vendors = [vendor for vendor in sources["vendor"].unique().to_list() if re.search(rf"\b{vendor}\b", line)]
+        meant = sources["source"].is_in(named) if named else sources["vendor"].is_in(vendors)
+        start[meant.to_numpy()] = 0
+
+
+def posterior(task_input: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """Mean (n,) and covariance (n, n) of what effects do to the names in the coming quarter."""
+    seen, family = read(task_input), task_input["family"]
+    analyst, share = seen.analysts.astype(float), float(family["analyst_share"])
+    prior = share * analyst / analyst.sum() + (1 - share) * (1 - analyst) / (1 - analyst).sum()
+    centre = family["analyst_mean"] * analyst + family["signal_mean"] * (1 - analyst)
+    spread = family["analyst_deviation"] * analyst + family["signal_deviation"] * (1 - analyst)
+    alpha, doubt = np.zeros(len(seen.specific)), np.zeros((len(seen.specific), len(seen.specific)))
+    for industry in dict.fromkeys(seen.industries):
+        names = np.flatnonzero(np.array(seen.industries) == industry)
+        mean, square = _industry(seen, names, family, prior, (centre, spread))
+        now = seen.scores[-1][names]
+        alpha[names] = now @ mean
+        doubt[np.ix_(names, names)] = now @ np.diag(square) @ now.T - np.outer(now @ mean, now @ mean)
+    return alpha, doubt
+
+
+def _industry(
+    seen: Visible, names: Integers, family: Mapping[str, float], prior: Floats, size: tuple[Floats, Floats]
+) -> tuple[Floats, Floats]:
+    """Posterior first and second moments (C,) of the effects alive now in one industry."""
+    quarters, sources = len(seen.residuals), len(prior)
+    regimes = quarters // 2
+    centre, spread = size
+    # One row for each half-year with which the regime may have begun, and a last column for a regime without effect.
+    chance = np.append((1 - family["nothing"]) * prior, family["nothing"])
+    mean, variance = np.tile(centre, (regimes, 1)), np.tile(spread**2, (regimes, 1))
+    log = np.full((regimes, sources + 1), -np.inf)
+    log[0] = np.log(chance)
+    for quarter in range(quarters):
+        begun = quarter // 2
+        if quarter % 2 == 0 and quarter:
+            everything = float(np.logaddexp.reduce(log, axis=None))
+            log += np.log1p(-family["change"])
+            log[begun] = everything + np.log(family["change"]) + np.log(chance)
+        x, r = seen.scores[quarter][names] / seen.specific[names, None], seen.residuals[quarter][names]
+        r = r / seen.specific[names]
+        squares, cross = (x * x).sum(axis=0), x.T @ r
+        surprise = cross - squares * mean  # x' times the innovation
+        widened = 1.0 + variance * squares
+        gain = mean * cross - 0.5 * mean**2 * squares
+        gain += 0.5 * variance * surprise**2 / widened - 0.5 * np.log(widened)
+        alive = (np.arange(regimes)[:, None] <= begun) & (quarter >= seen.start)
+        log[:, :-1] += np.where(alive, gain, 0.0)
+        mean = np.where(alive, mean + variance * surprise / widened, mean)
+        variance = np.where(alive, variance / widened, variance)
+    weights = np.exp(log - np.logaddexp.reduce(log, axis=None))[:, :-1]
+    return (weights * mean).sum(axis=0), (weights * (mean**2 + variance)).sum(axis=0)

@@ -1,0 +1,168 @@
+"""Drawing one case: the true book, guidelines that fit it, what it breaks, and the cheapest cure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+
+from finskillbench.domains.desk.committee_case.book import book_of
+from finskillbench.domains.desk.committee_case.documents.composing import draw_guidelines
+from finskillbench.domains.desk.committee_case.documents.drafting import rotation
+from finskillbench.domains.desk.committee_case.documents.guidelines import Guidelines
+from finskillbench.domains.desk.committee_case.documents.vocabulary import Vocabulary
+from finskillbench.domains.desk.committee_case.ledger.case import KINDS, Draft, World, draft, papers_of, whole
+from finskillbench.domains.desk.committee_case.ledger.nouns import Ledger
+from finskillbench.domains.desk.committee_case.standing import breached, forbidden
+from finskillbench.domains.draws import permuted
+from finskillbench.engines.books.figures import Risk
+from finskillbench.engines.guidelines.book import FUTURES, Book, Trading
+from finskillbench.engines.guidelines.cure import Cure, Terms, after, cheapest_cure
+from finskillbench.engines.guidelines.evaluation import evaluate
+from finskillbench.engines.guidelines.language import Rule
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
+from finskillbench.errors import InputError
+from finskillbench.panels import Panels
+
+TRAPS: Mapping[str, int] = {"easy": 1, "medium": 2, "hard": 3}
+"""Data traps by tier; beside them each case has one place where what looks like a trap is in order."""
+BREACHES: Mapping[str, int] = {"easy": 3, "medium": 4, "hard": 5}
+CLEARLY = 0.004
+"""How far, in the unit of its limit, a true book is from any limit at least: rounding decides nothing."""
+_TRIES = 40
+_PROGRAMS = 30
+"""Programs after which a cure is too hard to be worth waiting for."""
+_BANS = ("restricted_list", "affiliated_funds", "country_ban", "sub_sector_ban", "longest_maturity")
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One case with everything that is true of it."""
+
+    tier: str
+    world: World
+    guidelines: Guidelines
+    vocabulary: Vocabulary
+    seed: int
+    rules: tuple[Rule, ...]
+    book: Book
+    breaches: tuple[str, ...]
+    excluded: tuple[str, ...]
+    cure: Cure
+    risk: Risk
+
+
+def rates_of(ledger: Ledger) -> Terms:
+    """What trading each line costs, as a fraction of its value."""
+    return Terms({name: line.cost / 1e4 for name, line in ledger.securities.items()})
+
+
+def draw_case(panels: Panels, as_of: date, tier: str, number: int, rng: np.random.Generator) -> Case:
+    """The case of one number, drawn again until its cure is certified.
+
+    Raises
+    ------
+    InputError : the market of the day allows none after many tries.
+    """
+    for _ in range(_TRIES):
+        wanted = _wanted(tier, number, rng)
+        one = draft(panels, as_of, wanted, rng)
+        quantities, cash = _sizes(one, rng)
+        world = papers_of(one, quantities, cash, rng)
+        nav = cash + sum(
+            units * one.prices[name]
+            for name, units in quantities.items()
+            if one.ledger.securities[name].kind not in FUTURES
+        )
+        book = book_of(world.ledger, world.holdings, _trading(world, nav, rng))
+        case = _judged(tier, number, world, book, risk_of(panels, world.ledger), rng)
+        if case is not None:
+            return case
+    raise InputError(f"committee_case: no case of {as_of} has a certified cure; leave the day out")
+
+
+def risk_of(panels: Panels, ledger: Ledger) -> Risk:
+    """What the figures take from the edition's estimates and the issuers' last filings."""
+    covariance = panels.covariance[ledger.as_of]
+    issuers = tuple(name for name in ledger.securities if name in ledger.benchmark)
+    chosen = [covariance.symbols.index(name) for name in issuers]
+    loadings = covariance.loadings[:, chosen]
+    benchmark = np.array([ledger.benchmark[name][0] for name in issuers], dtype=np.float64)
+    leverage = {
+        filing.issuer: filing.liabilities / filing.equity
+        for filing in ledger.filings
+        if filing.liabilities is not None and filing.equity
+    }
+    return Risk(issuers, loadings.T @ loadings + np.diag(covariance.specific[chosen]), benchmark, leverage)
+
+
+def _judged(tier: str, number: int, world: World, book: Book, risk: Risk, rng: np.random.Generator) -> Case | None:
+    """The case with guidelines drawn for its book; None where they allow no cure, or a limit is too near."""
+    names = {name: f"{name.title()} {_ENDINGS[int(rng.integers(len(_ENDINGS)))]}" for name in world.ledger.benchmark}
+    vocabulary = Vocabulary(names)
+    try:
+        guidelines = draw_guidelines(
+            rng, vocabulary, world.ledger.as_of, book, BREACHES[tier], (_BANS[number % len(_BANS)], *rotation(number))
+        )
+        rules = guidelines.rules()
+        if any(abs(each.measured - each.limit) < CLEARLY and each.limit != 0 for each in evaluate(rules, book)):
+            return None
+        cure = cheapest_cure(rules, book, rates_of(world.ledger), most_programs=_PROGRAMS)
+    except (InputError, InfeasibleError, UndecidedError):
+        return None
+    cured = after(book, cure.trades)
+    found = breached(rules, book)
+    if len(found) < 2 or breached(rules, cured) or len(cure.trades) < 3:
+        return None
+    seed = int(rng.integers(2**31))
+    return Case(tier, world, guidelines, vocabulary, seed, rules, book, found, forbidden(rules, book), cure, risk)
+
+
+_ENDINGS = ("Group", "Holdings", "Corporation", "Industries", "International")
+
+
+def _wanted(tier: str, number: int, rng: np.random.Generator) -> tuple[tuple[str, bool], ...]:
+    """Kinds of traps in turn, so that every one comes up; one control of any kind, in a random place among them."""
+    kinds = [KINDS[(number + step) % len(KINDS)] for step in range(TRAPS[tier])]
+    wanted = [(kind, True) for kind in kinds] + [(KINDS[int(rng.integers(len(KINDS)))], False)]
+    return tuple(permuted(wanted, rng))
+
+
+def _sizes(one: Draft, rng: np.random.Generator) -> tuple[dict[str, float], float]:
+    """True units of each line, and cash in dollars."""
+    nav, ledger = float(rng.uniform(3e8, 1.2e9)), one.ledger
+    typical = {
+        "fund": 0.03,
+        "corporate_bond": 0.012,
+        "convertible": 0.012,
+        "government_bond": 0.014,
+        "preferred": 0.008,
+    }
+    raw: dict[str, float] = {}
+    for name in one.roles.held:
+        line = ledger.securities[name]
+        level = typical.get(line.kind, 0.011)
+        if name in ledger.benchmark:
+            level = 0.4 * ledger.benchmark[name][0] + 0.016
+        raw[name] = level * float(rng.lognormal(0, 0.35))
+    index, rate = one.own.futures
+    notional = {index: float(rng.uniform(0.03, 0.07)), rate: -float(rng.uniform(0.015, 0.04))}
+    cash = float(rng.uniform(0.02, 0.05))
+    total = sum(level for name, level in raw.items() if name not in notional)
+    weights = {name: (1 - cash) * level / total for name, level in raw.items()} | notional
+    return whole(one, {name: weight * nav / one.prices[name] for name, weight in weights.items()}), cash * nav
+
+
+def _trading(world: World, nav: float, rng: np.random.Generator) -> Trading:
+    """The quarter's trades: those settled are a statement of the custodian, those pending stand in the blotter."""
+    ledger, gone = world.ledger, {order.replaces for order in world.ledger.orders}
+    pending = [
+        order.quantity * order.price * ledger.units(order.security)
+        for order in ledger.orders
+        if order.trade not in gone and order.trade_date <= ledger.as_of < order.settle_date
+    ]
+    used = [round(float(rng.uniform(0.01, 0.05)) * nav, 2) for _ in range(2)]
+    bought, sold = sum(max(one, 0.0) for one in pending), sum(max(-one, 0.0) for one in pending)
+    return Trading(used[0], used[1], bought, sold)

@@ -1,0 +1,210 @@
+"""From a true book back to the papers that it comes from: lots, blotter, corporate actions, settled balances.
+
+The true quantities are given; what the custodian has not booked yet is taken off them, and what is planted is added to
+or left out of the papers. So the truth is never computed from the papers here; `second` does that, by other code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date, timedelta
+
+import numpy as np
+
+from finskillbench.domains.desk.committee_case.ledger.nouns import Action, Event, Ledger, Lot, Order, Planted
+
+SPLIT = "missed_split"
+DUPLICATE = "duplicate_line"
+REPLACED = "replaced_trade"
+WHOLE = 60
+"""Units of what a corporate action touches come in multiples of this, so that every ratio leaves whole ones."""
+_SPLITS = (1.5, 2.0, 3.0, 4.0)
+_SPIN_OFFS = (0.05, 0.1, 0.2)
+_MERGERS = (0.25, 0.4, 0.5)
+_ENTITLED = 5
+"""Sessions before the day of the case on which a dividend that is still unpaid went ex."""
+
+
+def business_day(day: date, steps: int) -> date:
+    """`steps` weekdays after a day."""
+    while steps:
+        day += timedelta(days=1)
+        steps -= day.weekday() < 5
+    return day
+
+
+class Papers:
+    """The papers of one fund while they are being written; `settled` are the units that the custodian should show."""
+
+    def __init__(self, ledger: Ledger, quantities: Mapping[str, float], rng: np.random.Generator) -> None:
+        self.ledger, self.rng = ledger, rng
+        self.settled = dict(quantities)
+        self.lots: list[Lot] = []
+        self.orders: list[Order] = []
+        self.events: list[Event] = []
+        self._first_lot = int(rng.integers(10_000, 90_000))
+        self.dollars = 0.0
+        """What is in the true cash and not yet in the custodian's balances, dollars."""
+        self.closed: set[str] = set()
+        """Securities whose lots are written already, or that no more may happen to."""
+
+    def close(self, security: str, back: int) -> float:
+        """The close some sessions before the last one."""
+        return float(self.ledger.quotes[security].closes[-1 - back])
+
+    def event(self, action: Action, security: str, back: int, **terms: float | str) -> Event:
+        """A corporate action that went ex some sessions ago and is paid, if at all, after the day of the case."""
+        sessions = self.ledger.sessions
+        pay = business_day(self.ledger.as_of, int(self.rng.integers(3, 12)))
+        number = f"CA-{len(self.events) + 1:02d}"
+        found = Event(number, action, security, sessions[-1 - back], pay, **terms)  # pyright: ignore[reportArgumentType]
+        self.events.append(found)
+        return found
+
+    def order(self, security: str, quantity: float, back: int, *, settles: int, replaces: Order | None = None) -> Order:
+        """A line of the blotter, traded `back` sessions ago at about the close; before 0 it is of a later day.
+
+        One that takes another's place has its price.
+        """
+        day = self.ledger.sessions[-1 - back] if back >= 0 else business_day(self.ledger.as_of, -back)
+        price = round(self.close(security, max(back, 0)) * (1 + float(self.rng.normal(0, 0.001))), 4)
+        number, settled = f"T-{101 + len(self.orders)}", business_day(day, settles)
+        found = Order(number, day, settled, security, quantity, price, replaces.trade if replaces else "")
+        self.orders.append(found)
+        return found
+
+    def pending(self, security: str, quantity: float, back: int, *, replaces: Order | None = None) -> Order:
+        """An order of the true book that settles after the day of the case."""
+        found = self.order(security, quantity, back, settles=back + 2, replaces=replaces)
+        self.settled[security] = self.settled.get(security, 0.0) - quantity
+        self.dollars -= quantity * found.price * self.ledger.units(security)
+        return found
+
+    def dividend(self, security: str, later: float = 0.0) -> None:
+        """A dividend that is due and unpaid; `later` units were bought since it went ex and are not entitled."""
+        held = self.settled[security]
+        if later:
+            self.pending(security, later, 0)
+            held -= later
+        cash = round(self.close(security, 0) * float(self.rng.uniform(0.004, 0.012)), 4)
+        self.event(Action.DIVIDEND, security, _ENTITLED, cash=cash)
+        self.dollars += held * cash * self.ledger.units(security)
+
+    def paid(self, security: str) -> None:
+        """A dividend that has been paid: it is in the balances."""
+        cash = round(self.close(security, 20) * float(self.rng.uniform(0.004, 0.012)), 4)
+        found = self.event(Action.DIVIDEND, security, 18, cash=cash)
+        self.events[-1] = replace(found, pay_date=self.ledger.sessions[-4])
+
+    def spin_off(self, parent: str, child: str) -> None:
+        """The child's units are in the true book, and not yet with the custodian."""
+        ratio = self.settled.pop(child) / self.settled[parent]
+        self.event(Action.SPIN_OFF, parent, int(self.rng.integers(2, 6)), ratio=round(ratio, 4), into=child)
+
+    def merger(self, target: str, acquirer: str, units: float, ratio: float) -> None:
+        """The custodian still shows the target; the true book has what it was exchanged for."""
+        cash, back = round(self.close(target, 0) * float(self.rng.uniform(0.05, 0.2)), 2), int(self.rng.integers(2, 6))
+        self.event(Action.MERGER, target, back, ratio=ratio, cash=cash, into=acquirer)
+        quotes = self.ledger.quotes[target]
+        closes, volumes = quotes.closes.copy(), quotes.volumes.copy()
+        closes[-1 - back :], volumes[-1 - back :] = closes[-2 - back], 0.0  # it is listed no more
+        self.ledger = self.ledger.with_quotes(target, replace(quotes, closes=closes, volumes=volumes))
+        self.settled[target] = units
+        self.settled[acquirer] -= units * ratio
+        self.dollars += units * cash * self.ledger.units(target)
+
+    def split(self, security: str, *, booked: bool) -> Planted:
+        """A split a fortnight ago, booked or not: lots from before it tell by their cost."""
+        back, ratio = int(self.rng.integers(6, 12)), float(self.rng.choice(_SPLITS))
+        self.event(Action.SPLIT, security, back, ratio=ratio)
+        quotes = self.ledger.quotes[security]
+        closes = quotes.closes.copy()
+        closes[: len(closes) - 1 - back] = np.round(closes[: len(closes) - 1 - back] * ratio, 4)
+        self.ledger = self.ledger.with_quotes(security, replace(quotes, closes=closes))
+        right = self.settled[security]
+        factor = 1.0 if booked else 1.0 / ratio
+        for part in self._parts(right, WHOLE / 10):
+            before = int(self.rng.integers(back + 5, len(closes) - 2))
+            cost = self.close(security, before) / (ratio if booked else 1.0)
+            self._lot(security, part * factor, self.ledger.sessions[-1 - before], round(cost, 4))
+        self.closed.add(security)
+        return Planted(SPLIT, security, not booked, "quantity", right, right * (ratio if booked else factor))
+
+    def doubled(self, security: str, *, same: bool) -> Planted:
+        """A lot that is printed twice, or two lots of one day and one size, which count both."""
+        right = self.settled[security]
+        if same:
+            self.write_lots(security)
+            printed = self.lots[-1]
+            self.lots.append(printed)
+            return Planted(DUPLICATE, security, True, "quantity", right, right + printed.quantity)
+        half = right // 2
+        back = int(self.rng.integers(4, 30))
+        cost = round(self.close(security, back), 4)
+        for part in (half, half, right - 2 * half):
+            if part:
+                self._lot(security, part, self.ledger.sessions[-1 - back], cost)
+        self.closed.add(security)
+        return Planted(DUPLICATE, security, False, "quantity", right, right - half)
+
+    def replaced(self, security: str, size: float, *, stands: bool) -> Planted:
+        """Two pending lines alike: of the trap the second takes the first's place, of the control both stand."""
+        right = self.settled[security]
+        if stands:
+            self.pending(security, size, 0)
+            self.pending(security, size, 0)
+            return Planted(REPLACED, security, False, "quantity", right, right - size)
+        first = self.order(security, size, 1, settles=3)
+        self.pending(security, size, 0, replaces=first)
+        return Planted(REPLACED, security, True, "quantity", right, right + size)
+
+    def executed(self, security: str) -> None:
+        """A buy that has settled: the custodian's newest lot of the security."""
+        part = float(np.round(self.settled[security] * 0.2))
+        found = self.order(security, part, int(self.rng.integers(3, 7)), settles=2)
+        self.write_lots(security, self.settled[security] - part)
+        self._lot(security, part, found.trade_date, found.price)
+
+    def write_lots(self, security: str, units: float | None = None) -> None:
+        """One to three lots, acquired in the window at the close or long before it."""
+        self.closed.add(security)
+        for part in self._parts(self.settled.get(security, 0.0) if units is None else units, 1.0):
+            if self.rng.random() < 0.4:
+                back = int(self.rng.integers(4, len(self.ledger.sessions) - 2))
+                self._lot(security, part, self.ledger.sessions[-1 - back], round(self.close(security, back), 4))
+            else:
+                cost = round(self.close(security, 0) * float(self.rng.uniform(0.5, 1.05)), 4)
+                acquired = self.ledger.as_of - timedelta(days=int(self.rng.integers(120, 1500)))
+                self._lot(security, part, business_day(acquired, 1), cost)
+
+    def finished(self, cash: float) -> tuple[Ledger, float]:
+        """The ledger with all papers for a true cash in dollars, which the cents of the balances leave a little off."""
+        for security in sorted(self.settled):
+            if security not in self.closed and abs(self.settled[security]) > 0:
+                self.write_lots(security)
+        fx, dollars = self.ledger.fx, cash - self.dollars
+        balances = {"EUR": round(0.08 * dollars / fx["EUR"], 2), "GBP": round(0.11 * dollars / fx["GBP"], 2)}
+        balances["USD"] = round(dollars - sum(amount * fx[name] for name, amount in balances.items()), 2)
+        ledger = replace(
+            self.ledger,
+            lots=tuple(sorted(self.lots, key=lambda lot: lot.security)),
+            orders=tuple(self.orders),
+            events=tuple(sorted(self.events, key=lambda event: event.ex_date)),
+            balances=balances,
+        )
+        return ledger, sum(amount * fx[name] for name, amount in balances.items()) + self.dollars
+
+    def _lot(self, security: str, quantity: float, acquired: date, cost: float) -> None:
+        number = f"L-{self._first_lot + len(self.lots)}"
+        self.lots.append(Lot(number, security, acquired, quantity, cost))
+
+    def _parts(self, total: float, unit: float) -> list[float]:
+        """One to three whole parts of a quantity."""
+        count = int(self.rng.integers(1, 4))
+        if total == 0 or count == 1 or abs(total) < 10 * unit:
+            return [total] if total else []
+        shares: list[float] = self.rng.dirichlet(np.full(count, 6.0)).tolist()
+        parts = [float(np.round(total * share / unit) * unit) for share in shares[:-1]]
+        parts.append(total - sum(parts))
+        return [part for part in parts if part]

@@ -1,0 +1,257 @@
+"""The posterior derived again from what an agent sees, by code that shares nothing with the build.
+
+Where the build works with innovations and eliminates a company's level quarter by quarter, this takes the dense joint
+covariance of the whole path of all ratios under no management, once per pattern of acquisitions, whitens paths and
+shifts by its Cholesky factor, and integrates the shift by the determinant lemma. Base rate and materiality are read
+from the memo's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.linalg import solve_triangular  # pyright: ignore[reportUnknownVariableType]
+
+from finskillbench.arrays import Floats
+from finskillbench.episode import JsonObject
+
+_KEYS = ("company", "quarter")
+
+
+def answer(task_input: Mapping[str, Any]) -> JsonObject:
+    """The expected output: the posterior probability and the likeliest kind of each company."""
+    names = [kind["name"] for kind in task_input["model"]["kinds"]]
+    return {
+        "assessments": [
+            {"company": company, "probability": float(sum(row)), "kind": names[int(np.argmax(row))]}
+            for company, row in posterior(task_input).items()
+        ]
+    }
+
+
+def posterior(task_input: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Probability of each kind of management, in the order of `model.kinds`, by company."""
+    model, memo = task_input["model"], task_input["documents"]["memo"]
+    rate = base_rate(task_input)
+    material = _number(r"at least ([\d.]+) per cent of the buyer's total assets", memo)
+    frames = {name: value.frame for name, value in task_input.items() if hasattr(value, "frame")}
+    long = _log_ratios(frames["statements"], model["ratios"])
+    long, bought = _adjusted(long, frames, model["ratios"], material)
+    companies = frames["companies"]["company"].to_list()
+    y = {
+        key[0]: group.sort("quarter").select([ratio["name"] for ratio in model["ratios"]]).to_numpy()
+        for key, group in long.group_by("company")
+    }
+    periods = long["quarter"].n_unique()
+    hypotheses = _hypotheses(periods, model, frames["archive"], rate)
+    patterns: dict[int, list[str]] = {}
+    for company in companies:
+        patterns.setdefault(bought.get(company, -1), []).append(company)
+    found: dict[str, list[float]] = {}
+    for quarter, members in patterns.items():
+        by_kind = _pattern(np.array([y[name] for name in members]), quarter, model, hypotheses)
+        found |= dict(zip(members, by_kind.tolist(), strict=True))
+    return {company: found[company] for company in companies}
+
+
+def base_rate(task_input: Mapping[str, Any]) -> float:
+    """The base rate of the memo."""
+    return _number(r"base rate of ([\d.]+) per cent", task_input["documents"]["memo"]) / 100.0
+
+
+def constant_shares(rows: Mapping[str, list[float]]) -> list[float]:
+    """Expected number of managed companies of each kind: what naming that kind for all earns."""
+    return [sum(column) for column in zip(*rows.values(), strict=True)]
+
+
+def _number(pattern: str, words: str) -> float:
+    found = re.search(pattern, words)
+    if found is None:
+        raise ValueError(f"memo: nothing matches {pattern!r}")
+    return float(found[1])
+
+
+def _log_ratios(statements: pl.DataFrame, ratios: list[dict[str, Any]]) -> pl.DataFrame:
+    """Log ratios less the growth effect, from the last version of each statement with slips undone."""
+    last = statements.filter(pl.col("version") == pl.col("version").max().over(_KEYS)).sort(_KEYS)
+    used = {ratio[side] for ratio in ratios for side in ("numerator", "denominator")}
+    # Lines of the balance sheet are those that a slip moves with cash.
+    columns = statements.columns
+    sheet = set(columns[columns.index("cash") : columns.index("equity") + 1]) & used
+    slip = pl.when(pl.col("cash") == 1000 * pl.col("closing_cash")).then(1000.0).otherwise(1.0)
+    last = last.with_columns([(pl.col(name) / slip).alias(name) for name in sheet])
+    growth = pl.col("net_revenue").log().diff().over("company").fill_null(0.0)
+    return last.select(
+        *_KEYS,
+        *[
+            ((pl.col(ratio["numerator"]) / pl.col(ratio["denominator"])).log() - ratio["growth_effect"] * growth).alias(
+                ratio["name"]
+            )
+            for ratio in ratios
+        ],
+    )
+
+
+def _adjusted(
+    long: pl.DataFrame, frames: Mapping[str, pl.DataFrame], ratios: list[dict[str, Any]], material: float
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Less announced changes, path and season; and the place of the quarter of each material acquisition."""
+    events = frames["events"]
+    order = long["quarter"].unique().sort().to_list()
+    large = events.filter((pl.col("event") == "acquisition completed") & (pl.col("value") >= material))
+    bought = {row["company"]: order.index(row["quarter"]) for row in large.iter_rows(named=True)}
+    leases = events.filter(pl.col("event") == "lease standard adopted").select("company", adopted="quarter")
+    moved = events.filter(pl.col("event") == "year end changed").select("company", changed="quarter", month="value")
+    joined = (
+        long.join(frames["companies"], on="company")
+        .join(leases, on="company", how="left")
+        .join(moved, on="company", how="left")
+        .with_columns(
+            ends=pl.when(pl.col("quarter") >= pl.col("changed"))
+            .then(pl.col("month"))
+            .otherwise(pl.col("year_end_month"))
+            .cast(pl.Int64),
+            calendar=pl.col("quarter").str.slice(-1).cast(pl.Int64),
+        )
+        .with_columns(
+            # A year end in calendar quarter e makes e + 1 the first fiscal quarter.
+            fiscal_quarter=((pl.col("calendar") - pl.col("ends") // 3 + 3) % 4 + 1),
+            leased=(pl.col("quarter") >= pl.col("adopted")).fill_null(value=False),
+        )
+    )
+    seasons = frames["seasons"].with_columns(pl.col("fiscal_quarter").cast(pl.Int64))
+    joined = joined.join(frames["industry_paths"], on=["industry", "quarter"], suffix="_path").join(
+        seasons, on=["industry", "fiscal_quarter"], suffix="_season"
+    )
+    adjusted = [
+        (
+            pl.col(name := ratio["name"])
+            - (pl.col(f"{name}_path") + pl.col(f"{name}_season")) / 10_000
+            - pl.col("leased").cast(pl.Float64) * ratio["lease_effect"]
+        ).alias(ratio["name"])
+        for ratio in ratios
+    ]
+    return joined.select(*_KEYS, *adjusted), bought
+
+
+def _archived(archive: pl.DataFrame, kind: dict[str, Any], model: dict[str, Any]) -> tuple[Floats, Floats]:
+    """Mean and covariance of a new case's shift, case by case as measurements of the kind's mean."""
+    names = [ratio["name"] for ratio in model["ratios"]]
+    profile = np.array(kind["profile"], dtype=np.float64)
+    found = archive.filter(
+        pl.col("basis").is_in(["court judgment", "regulator's order"]),
+        pl.col("industry") != "Financials",
+        pl.col("kind") == kind["name"],
+        pl.col("quarter").is_between(0, len(profile) - 1),
+    )
+    effort = float((profile**2).sum())
+    measured = found.group_by("case").agg(
+        [(pl.col(name) * pl.lit(pl.Series(profile)).gather(pl.col("quarter"))).sum() / effort / 100 for name in names]
+    )
+    noise = np.array(model["correlation_of_innovations"]) / effort
+    between = model["case_spread_sds"] ** 2 * np.eye(len(names))
+    mean: Floats = np.zeros(len(names))
+    uncertainty = float(model["prior_mean_sds"]) ** 2 * np.eye(len(names))
+    cases = len(measured)
+    if cases:  # the average of the cases is one measurement
+        total = np.asarray(uncertainty + (between + noise) / cases, dtype=np.float64)
+        gain = uncertainty @ np.linalg.inv(total)
+        mean = gain @ measured.select(names).to_numpy().mean(axis=0)
+        uncertainty = uncertainty - gain @ uncertainty
+    unit = np.array([ratio["innovation_sd"] for ratio in model["ratios"]])
+    return mean * unit, (uncertainty + between) * np.outer(unit, unit)
+
+
+def _pattern(
+    y: Floats,
+    quarter: int,
+    model: dict[str, Any],
+    hypotheses: _Hypotheses,
+) -> Floats:
+    """Posterior by kind (n, K) of companies (n, T, R) whose acquisition is in one quarter, -1 for none."""
+    members, periods, measures = y.shape
+    phi = np.array([ratio["persistence"] for ratio in model["ratios"]])
+    root = np.linalg.cholesky(_joint_covariance(periods, quarter, phi, model))
+    both = np.hstack([y.reshape(members, -1).T, hypotheses.design])
+    white = np.asarray(solve_triangular(root, both, lower=True, check_finite=False), dtype=np.float64)
+    path, seen = white[:, :members], white[:, members:]
+    degrees = model["volatility_degrees_of_freedom"]
+    weight = (degrees + periods * measures) / 2.0
+    plain = (path**2).sum(axis=0)
+    count = len(hypotheses.mean)
+    spread = seen.reshape(-1, count, measures).transpose(1, 0, 2) @ hypotheses.scatter
+    expected = np.einsum("ahr,hr->ha", seen.reshape(-1, count, measures), hypotheses.mean)
+    inner = np.eye(measures) + spread.transpose(0, 2, 1) @ spread
+    left = spread.transpose(0, 2, 1) @ path - (spread.transpose(0, 2, 1) @ expected[:, :, None])
+    squares = plain - 2.0 * expected @ path + (expected**2).sum(axis=1)[:, None]
+    squares -= (left * np.asarray(np.linalg.solve(inner, left), dtype=np.float64)).sum(axis=1)
+    logs: Floats = hypotheses.prior[:, None] - 0.5 * np.linalg.slogdet(inner)[1][:, None]
+    logs = logs - weight * np.log1p(squares / degrees)
+    none = hypotheses.nothing - weight * np.log1p(plain / degrees)
+    total = np.logaddexp(np.logaddexp.reduce(logs, axis=0), none)
+    by_kind = np.logaddexp.reduce(logs.reshape(len(model["kinds"]), -1, members), axis=1)
+    return np.exp(by_kind - total).T
+
+
+class _Hypotheses(NamedTuple):
+    """Every kind and start: what a shift does to the path (T * R, H * R), its mean, root of its covariance, log prior.
+
+    nothing : log prior of no management.
+    """
+
+    design: Floats
+    mean: Floats
+    scatter: Floats
+    prior: Floats
+    nothing: float
+
+
+def _hypotheses(periods: int, model: dict[str, Any], archive: pl.DataFrame, base_rate: float) -> _Hypotheses:
+    phi = np.array([ratio["persistence"] for ratio in model["ratios"]])
+    starts = model["possible_starts"]
+    designs: list[Floats] = []
+    means: list[Floats] = []
+    scatters: list[Floats] = []
+    for kind in model["kinds"]:
+        mean, covariance = _archived(archive, kind, model)
+        for start in range(periods - starts, periods):
+            response = _response(np.array(kind["profile"], dtype=np.float64), start, periods, phi)
+            designs.append((response[:, :, None] * np.eye(len(phi))).reshape(-1, len(phi)))
+            means.append(mean)
+            scatters.append(np.asarray(np.linalg.cholesky(covariance), dtype=np.float64))
+    prior = np.repeat([np.log(base_rate * kind["share"] / starts) for kind in model["kinds"]], starts)
+    return _Hypotheses(np.hstack(designs), np.array(means), np.array(scatters), prior, float(np.log(1.0 - base_rate)))
+
+
+def _joint_covariance(periods: int, quarter: int, phi: Floats, model: dict[str, Any]) -> Floats:
+    """Covariance of a path, quarters outer and ratios inner, of a company of volatility 1 that is not managed."""
+    unit = np.array([ratio["innovation_sd"] for ratio in model["ratios"]])
+    shock = np.array(model["correlation_of_innovations"]) * np.outer(unit, unit)
+    settled = shock / (1.0 - np.outer(phi, phi))
+    times = np.arange(periods)
+    gap = times[:, None] - times
+    ahead = phi[:, None, None] ** np.maximum(gap, 0)
+    # The later quarter's ratio remembers by its own persistence.
+    blocks = np.where(gap >= 0, ahead[:, None] * settled[:, :, None, None], 0.0)
+    blocks += np.where(gap < 0, (phi[:, None, None] ** np.maximum(-gap, 0))[None] * settled[:, :, None, None], 0.0)
+    level = np.ones((periods, periods)) * model["own_level_sds"] ** 2
+    if quarter >= 0:
+        later = (times >= quarter).astype(float)
+        level = level + np.outer(later, later) * model["acquired_level_sds"] ** 2
+    blocks += np.einsum("rs,tu->rstu", np.diag(unit**2), level)
+    size = periods * len(phi)
+    return blocks.transpose(2, 0, 3, 1).reshape(size, size)
+
+
+def _response(profile: Floats, start: int, periods: int, phi: Floats) -> Floats:
+    """How far a unit shift has moved each log ratio by each quarter (T, R)."""
+    moved = np.zeros((periods, len(phi)))
+    for place, push in enumerate(profile):
+        first = start + place
+        if first < periods:
+            moved[first:] += push * phi ** np.arange(periods - first)[:, None]
+    return moved

@@ -1,0 +1,250 @@
+"""The best that can be done at each decision, what an action loses against it, and the textbook's answer.
+
+Signals and what is learned of them are the same whatever is traded, costs and risk are quadratic, and every limit is an
+equality; so only means of forecasts matter, and the value that an action loses is a quadratic form, exact for any
+posterior (see `finskillbench.engines.portfolio.trading`). Losses over an episode add up to what its policy is expected
+to fall short of the optimum, given the signals that came. A textbook's losses are those along its own path: no agent
+can change what it is measured by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from finskillbench.arrays import Floats, Integers
+from finskillbench.domains.desk.trade_over_time.dials import DECISIONS
+from finskillbench.domains.desk.trade_over_time.posterior import evidence, forecasts, history, means
+from finskillbench.domains.desk.trade_over_time.world import Book, Plan, Risk, World
+from finskillbench.engines.portfolio.trading import Limits, Policy, Step, completed, solve
+from finskillbench.engines.statistics.panel import Sums, least_squares
+
+LEAST_COST = 0.1
+"""A trap is one only where falling for it costs at least this share of what the textbook loses at that decision."""
+
+
+@dataclass(frozen=True, eq=False)
+class Desk:
+    """What is needed to follow a book: risk, costs, plan; nothing of signals.
+
+    `knows_limit` is False for the mistake of planning as if there was none until it binds.
+    """
+
+    tickers: tuple[str, ...]
+    sectors: tuple[str, ...]
+    sector_of: Integers
+    risk: Risk
+    book: Book
+    plan: Plan
+    knows_limit: bool = True
+
+    @classmethod
+    def of(cls, world: World) -> Desk:
+        """The desk of a world."""
+        return cls(world.tickers, world.sectors, world.sector_of, world.risk, world.book, world.plan)
+
+    def benchmark(self, decision: int) -> Floats:
+        """(n,) millions of the benchmark at the capital of a decision."""
+        return self.plan.capital[decision] * self.book.benchmark
+
+    def limits(self, decision: int) -> Limits | None:
+        """What the book must meet after the trades of a decision: the sectors of the benchmark."""
+        if decision < self.plan.limit_from:
+            return None
+        rows = np.eye(len(self.sectors))[self.sector_of].T
+        return Limits(rows, rows @ self.benchmark(decision))
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The optimal rules of all decisions."""
+        steps = [
+            Step(float(aversion), self.benchmark(place), self.limits(place) if self.knows_limit else None)
+            for place, aversion in enumerate(self.plan.aversion)
+        ]
+        return solve(self.risk.covariance(), self.book.curvature(), steps)
+
+    def settled(self, decision: int, book: Floats) -> Floats:
+        """(n,) a book with the least trades that meet the limits of a decision."""
+        return completed(book, self.book.curvature(), self.limits(decision))
+
+    def held(self, decision: int, book: Floats) -> Floats:
+        """(n,) the book where nobody decides: flows in proportion to the benchmark, and what the limits ask for."""
+        flow = self.plan.flows.get(decision, 0.0)
+        return self.settled(decision, book + flow * self.book.benchmark)
+
+    def misjudged(self, kind: str, decision: int) -> Desk:
+        """The desk as somebody sees it at a decision who has fallen for a trap of a kind that is about the desk."""
+        if kind == "impact_unit":
+            return replace(self, book=replace(self.book, clip=1.0))
+        if kind == "flow":
+            return replace(self, plan=replace(self.plan, capital=np.full(DECISIONS, self.plan.capital[0])))
+        if kind == "limit" and decision < self.plan.limit_from:
+            return replace(self, knows_limit=False)
+        return self
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trap:
+    """A trap that is live: its kind, the decision at which it shows, what somebody who fell for it aims at, the cost.
+
+    `aim` (n,) is the fallen counterpart of the optimum's; `cost` the share of the textbook's loss at that decision.
+    """
+
+    kind: str
+    decision: int
+    aim: Floats
+    cost: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """The optimum of a case: aims (12, n), what signals are worth (12, 30), the textbook's losses (12,), the traps."""
+
+    aims: Floats
+    worth: Floats
+    textbook: Floats
+    textbook_name: str
+    traps: tuple[Trap, ...]
+
+
+def solved(world: World, of_history: Sums) -> Optimum:
+    """The optimum of a world and all that answers are measured by, from the sums of its history."""
+    desk, decay = Desk.of(world), world.signals.decay
+    known = evidence(world, of_history)
+    believed = history(world, backfilled=True) if world.signals.live_from.any() else of_history
+    worth: list[Floats] = []
+    for place, sums in enumerate(known):  # nothing new came where the file is an old one
+        worth.append(worth[-1] if place and sums is known[place - 1] else means(sums, world.tier, decay))
+    aims = np.array([desk.policy.aim(place, forecasts(world, place, worth[place])) for place in range(DECISIONS)])
+    books = textbooks(world, desk, believed)
+    paths = {name: losses(desk, aims, path) for name, path in books.items()}
+    better = min(paths, key=lambda name: float(paths[name].sum()))
+    traps = _traps(world, desk, aims, [means(believed, world.tier, decay), *worth], paths["holding still"])
+    return Optimum(aims, np.array(worth), paths[better], better, traps)
+
+
+def textbooks(world: World, desk: Desk, believed: Sums) -> dict[str, list[Floats]]:
+    """The books (12 of n each) of holding still, and of trading all the way to the best of one period.
+
+    The latter takes least squares on `believed`, the history as it stands, for what the signals are worth, and the file
+    as it is.
+    """
+    worth = least_squares(believed)[0]
+    moved = [desk.book.holdings]
+    free = np.full(len(desk.tickers), 1e-12)  # costs of which no account is taken, but for which of two is the nearer
+    covariance = desk.risk.covariance()
+    for place in range(DECISIONS):
+        forecast = forecasts(world, place, worth, stale=True)[:1]
+        step = Step(float(desk.plan.aversion[place]), desk.benchmark(place), desk.limits(place))
+        moved.append(solve(covariance, free, [step]).aim(0, forecast))
+    return {"holding still": held_path(desk), "all the way": moved[1:]}
+
+
+def held_path(desk: Desk) -> list[Floats]:
+    """The books (12 of n each) of holding still."""
+    books = [desk.book.holdings]
+    for place in range(DECISIONS):
+        books.append(desk.held(place, books[-1]))
+    return books[1:]
+
+
+def losses(desk: Desk, aims: Floats, books: Sequence[Floats]) -> Floats:
+    """(12,) what the books after each decision's trades lost, each against the best from the book before."""
+    before = [desk.book.holdings, *books[:-1]]
+    return np.array(
+        [
+            desk.policy.loss(place, desk.policy.best(place, aims[place], before[place]), book)
+            for place, book in enumerate(books)
+        ]
+    )
+
+
+def optimal_path(desk: Desk, aims: Floats) -> list[Floats]:
+    """The books (12 of n each) of the optimal policy."""
+    books = [desk.book.holdings]
+    for place in range(DECISIONS):
+        books.append(desk.policy.best(place, aims[place], books[-1]))
+    return books[1:]
+
+
+def _traps(world: World, desk: Desk, aims: Floats, worth: Sequence[Floats], textbook: Floats) -> tuple[Trap, ...]:
+    """The traps of a world that cost enough, each at the decision at which it shows most.
+
+    `worth` begins with what somebody takes the signals for who believes all of the history.
+    """
+    places: dict[str, int] = {}
+    if world.signals.live_from.any():
+        places["backfill"] = 0
+    if world.book.clip != 1.0:
+        places["impact_unit"] = 0
+    if world.outage is not None:
+        places["stale"] = world.outage + 2
+    places["limit"] = world.plan.limit_from - 1
+    places["flow"] = min(world.plan.flows)
+    path = [desk.book.holdings, *optimal_path(desk, aims)]
+    found: list[Trap] = []
+    for kind, place in places.items():
+        believed = worth[0] if kind == "backfill" else worth[place + 1]
+        seen = forecasts(world, place, believed, stale=kind == "stale")
+        aim = desk.misjudged(kind, place).policy.aim(place, seen)
+        fallen = fallen_book(desk, Trap(kind, place, aim, 0.0), path[place])
+        cost = desk.policy.loss(place, path[place + 1], fallen) / float(textbook[place])
+        if cost >= LEAST_COST:
+            found.append(Trap(kind, place, aim, cost))
+    return tuple(found)
+
+
+def fallen_book(desk: Desk, trap: Trap, book: Floats) -> Floats:
+    """(n,) where somebody who fell for a trap trades to from a book at the trap's decision."""
+    policy = desk.misjudged(trap.kind, trap.decision).policy
+    return desk.settled(trap.decision, policy.best(trap.decision, trap.aim, book))
+
+
+def as_json(desk: Desk) -> dict[str, Any]:
+    """A desk for the truth of a case, whose scorer has no tables."""
+    return {
+        "tickers": list(desk.tickers),
+        "sectors": list(desk.sectors),
+        "sector_of": desk.sector_of.tolist(),
+        "factors": list(desk.risk.factors),
+        "exposures": desk.risk.exposures.tolist(),
+        "volatility": desk.risk.volatility.tolist(),
+        "specific": desk.risk.specific.tolist(),
+        "benchmark": desk.book.benchmark.tolist(),
+        "holdings": desk.book.holdings.tolist(),
+        "impact": desk.book.impact.tolist(),
+        "clip": desk.book.clip,
+        "capital": desk.plan.capital.tolist(),
+        "aversion": desk.plan.aversion.tolist(),
+        "limit_from": desk.plan.limit_from,
+    }
+
+
+def from_json(stored: Any) -> Desk:
+    """The desk that `as_json` stored."""
+    return Desk(
+        tuple(stored["tickers"]),
+        tuple(stored["sectors"]),
+        np.array(stored["sector_of"]),
+        Risk(
+            tuple(stored["factors"]),
+            np.array(stored["exposures"], dtype=float),
+            np.array(stored["volatility"], dtype=float),
+            np.array(stored["specific"], dtype=float),
+        ),
+        Book(
+            np.array(stored["benchmark"], dtype=float),
+            np.array(stored["holdings"], dtype=float),
+            np.array(stored["impact"], dtype=float),
+            float(stored["clip"]),
+        ),
+        Plan(
+            np.array(stored["capital"], dtype=float),
+            np.array(stored["aversion"], dtype=float),
+            int(stored["limit_from"]),
+        ),
+    )

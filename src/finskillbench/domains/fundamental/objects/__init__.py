@@ -1,0 +1,1 @@
+"""What the fundamental subtasks share: the catalog, the reports that episodes can be about, the pools drawn from."""

@@ -1,0 +1,138 @@
+"""Filings as the fundamental subtasks see them: a periodic report with what was public on its day, from both sides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+import polars as pl
+
+from finskillbench.domains.fundamental.objects.work import Said
+from finskillbench.domains.fundamental.second.raw import RawDay, RawFacts
+from finskillbench.domains.fundamental.second.segments import RawSegments
+from finskillbench.engines.accounting.drivers import Segments, segments_at
+from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART, Duration, duration_of, earlier
+from finskillbench.engines.accounting.statements import Statement, ledger
+from finskillbench.panels import Panels
+from finskillbench.panels.filings.query import FactStore, FiledStore
+from finskillbench.sources.edgar.collection import FilingsData
+from finskillbench.sources.edgar.taxonomy import STATEMENT_TAGS
+
+_PERIODIC = ("10-Q", "10-K", "20-F", "40-F")
+"""Forms that an episode can be about; an amendment only adds to what is known of one."""
+_RARE = 0.1
+"""Where a lesser share of the reports breaks revenue down these come first, so that a full pool misses none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A periodic report: what episodes are about, as of the day it was filed.
+
+    since : the end of the earliest period whose facts an episode is given.
+    """
+
+    symbol: str
+    accession: str
+    form: str
+    period_end: date
+    filed: date
+    since: date
+
+    @property
+    def annual(self) -> bool:
+        """Whether the report covers a year."""
+        return self.form != "10-Q"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A report with what was public on the day of its filing, from the panels and from the raw files.
+
+    reported : the period of the report's form, its quarter or its year. quarter : the quarter that ends with it.
+    before, year_before : the quarter before, and the same quarter a year earlier, without figures of another basis.
+    segments, segments_before : revenue of the quarter and of the quarter before by axis and segment.
+    raw, raw_segments : what the second derivation reads. said : what filings say of periods that
+    end with these.
+    """
+
+    report: Report
+    reported: Statement
+    quarter: Statement
+    before: Statement
+    year_before: Statement
+    segments: Segments
+    segments_before: Segments
+    raw: RawDay
+    raw_segments: RawSegments
+    said: Said
+
+
+def opened(panels: Panels, filings: FilingsData, rng: np.random.Generator, history: timedelta) -> Iterator[Case]:
+    """The reports of every company with their figures, in a random order in which companies take turns.
+
+    history : how long before the end of a report's period facts
+    count.
+    """
+    store = FactStore(panels.facts, panels.filings, panels.segments)
+    filed = FiledStore(panels.filed, panels.filings, panels.segments)
+    raw: dict[str, tuple[RawFacts, RawSegments]] = {}
+    symbols = set(store.symbols) & set(filings.companies)
+    for report in _reports(panels.filings, symbols, _broken_down(panels.segments), rng, history):
+        symbol, end = report.symbol, report.period_end
+        if symbol not in raw:
+            facts = filings.companies[symbol].facts
+            rows = facts.filter(pl.col("tag").is_in(STATEMENT_TAGS)).rows(named=True)
+            raw[symbol] = RawFacts(rows), RawSegments(filings.instances.get(symbol, ()), rows)
+        visible = store.visible(symbol, report.filed, report.since)
+        figures = ledger(visible["facts"], symbol)
+        ends = figures.ends(Duration.QUARTERLY)
+        before = earlier(end, ends, QUARTER_APART)
+        quarter, year_before = figures.compared(end, earlier(end, ends, YEAR_APART))
+        yield Case(
+            report,
+            figures.statement(end, duration_of(report.form)),
+            quarter,
+            quarter.comparable(figures.statement(before, Duration.QUARTERLY)),
+            year_before,
+            segments_at(visible["segments"], symbol, end),
+            {} if before is None else segments_at(visible["segments"], symbol, before),
+            raw[symbol][0].on(report.filed),
+            raw[symbol][1],
+            filed.said(symbol, report.filed, [day for day in (end, before, year_before.end) if day is not None]),
+        )
+
+
+def _broken_down(segments: pl.DataFrame) -> set[tuple[str, date]]:
+    """Companies and ends of the quarters of which revenue by segment is known, and of the quarter before too."""
+    quarters = segments.filter(pl.col("duration") == Duration.QUARTERLY).select("symbol", "start", "end").unique()
+    ends = set(quarters.select("symbol", "end").iter_rows())
+    return {(symbol, end) for symbol, start, end in quarters.iter_rows() if (symbol, start - timedelta(1)) in ends}
+
+
+def _reports(
+    filings: pl.DataFrame,
+    symbols: set[str],
+    broken_down: set[tuple[str, date]],
+    rng: np.random.Generator,
+    history: timedelta,
+) -> list[Report]:
+    """The first report of each period of each company, in a random order in which companies take turns."""
+    first: dict[tuple[str, date], Report] = {}
+    columns = filings.select("symbol", "accession", "form", "period_end", "filed")
+    rows = columns.filter(pl.col("form").is_in(_PERIODIC)).drop_nulls().sort("filed", "accession").iter_rows()
+    for symbol, accession, form, end, filed in rows:
+        if symbol in symbols and filed > end:
+            first.setdefault((symbol, end), Report(symbol, accession, form, end, filed, end - history))
+    reports = list(first.values())
+    turns: Counter[str] = Counter()
+    order: list[tuple[bool, int, int, Report]] = []
+    rare = sum((report.symbol, report.period_end) in broken_down for report in reports) < _RARE * len(reports)
+    for place in rng.permutation(len(reports)):
+        report = reports[int(place)]
+        first_of_all = rare and (report.symbol, report.period_end) in broken_down
+        order.append((not first_of_all, turns[report.symbol], len(order), report))
+        turns[report.symbol] += 1
+    return [report for *_, report in sorted(order, key=lambda entry: entry[:3])]

@@ -1,0 +1,28 @@
+"""Innovations of log ratios, in standard deviations of each company's own.
+
+Payload: statements (company, quarter, version, lines); versions, "first" or "last" where a quarter has several rows;
+ratios, each with name, numerator, denominator, persistence and, where known, innovation_sd and growth_effect;
+growth_line, whose log change over the quarter the growth_effect multiplies; industry_paths and seasons with companies
+and table_unit (to natural logarithms); divide (company, quarter, lines, by); known_changes (company, quarter from
+which, effects by ratio in logarithms); new_levels (company, quarter from which its level is another); year_ends
+(company, quarter, month); window, the last quarters that estimates leave out; freedom, degrees of freedom by which a
+company's variance is drawn to the usual one. What is not given is not corrected;
+an unknown key, and a correction that corrects nothing, is refused.
+Result: innovation_sd and correlation, volatility by company (1 is the usual one), mean_square_in_window by company
+(about 1 where nothing happens), and the largest innovations of the window; used: the choices as they were
+taken, and how many corrections of each sort were applied.
+"""
+
+from typing import Any
+
+from finskillbench.engines.accounting.screening.task import ratio_innovations
+from finskillbench.sandbox.script import cli
+
+
+def main(payload: dict[str, Any]) -> dict[str, Any]:
+    """Ratios, corrections, autoregression."""
+    return ratio_innovations(payload)
+
+
+if __name__ == "__main__":
+    cli(main)

@@ -1,0 +1,23 @@
+"""How much better stated signatures explain each company's window than nothing does.
+
+Payload: what `ratio_innovations.py` takes, and signatures, each with name, weight, profile (multiples from the first
+quarter on), shifts (ratio to standard deviations of the usual company's innovations) and size_spread: the size of the
+shifts is normal with mean size (1 by default) and this standard deviation. Any quarter of the window may be the first.
+Result: rows of company, the log Bayes factor of the weighted signatures together against none (natural logarithm,
+no base rate in it), the signature that contributes most, and its share. Level and volatility are estimates.
+used is as in `ratio_innovations.py`; an unknown key is refused.
+"""
+
+from typing import Any
+
+from finskillbench.engines.accounting.screening.task import signature_match
+from finskillbench.sandbox.script import cli
+
+
+def main(payload: dict[str, Any]) -> dict[str, Any]:
+    """Marginal likelihoods over start and size."""
+    return signature_match(payload)
+
+
+if __name__ == "__main__":
+    cli(main)

@@ -1,0 +1,22 @@
+"""Look through a long table of statements for what does not fit.
+
+Payload: statements (company, quarter, version, lines), layout (identities: total to its parts with their signs);
+growth_line, "net_revenue" by default.
+Result: broken (company, quarter, total, what is stated and what the parts add up to), restated (companies with several
+rows for a quarter, and the lines that differ most), fastest_growth over a year, units; lists are cut, counts are not;
+used.
+"""
+
+from typing import Any
+
+from finskillbench.engines.accounting.screening.checks import statement_checks
+from finskillbench.sandbox.script import cli
+
+
+def main(payload: dict[str, Any]) -> dict[str, Any]:
+    """Identities, versions, growth."""
+    return statement_checks(payload)
+
+
+if __name__ == "__main__":
+    cli(main)

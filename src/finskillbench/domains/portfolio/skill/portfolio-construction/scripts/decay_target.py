@@ -1,0 +1,117 @@
+"""The step of one date towards where a book should be, when forecasts decay and trades cost.
+
+Payload: names (ticker, sector, benchmark_weight, impact, specific_volatility, loadings), factors (standard deviations),
+current (ticker, holding, a column per signal), signals, signal_unit; coefficient (signal to expected return in units
+of specific volatility per unit of the signal), half_lives (signal to weeks), signals_age (weeks since the signals in
+current were measured; 0 if they are of this date); aversion and capital, one number for each date from this one to the
+last; impact_clip (the size of trade that `impact` basis points are stated for); limit_from: the first of these dates,
+from 1, on which each sector must hold the benchmark's share of the capital, or null for no limit on any of them.
+Maximises, over all dates, holding'alpha - aversion / 2 * active' Sigma active - impact / clip * 1e-4 * trade^2.
+Result: step (ticker to amount to buy now; two decimals), measures of this date before and after the step, and how far
+the step goes of the way to what one period alone without costs would ask for. Later dates are planned, not returned.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from finskillbench.arrays import Floats
+from finskillbench.engines.fields import list_of, mapping, number, require, texts_of
+from finskillbench.engines.portfolio.trading import Limits, Step, solve
+from finskillbench.engines.statistics.panel_table import Names, column, names_of, signals_of
+from finskillbench.errors import InputError
+from finskillbench.sandbox.script import cli, rounded
+
+
+def main(payload: dict[str, Any]) -> dict[str, Any]:
+    """Plan all dates, return the first step."""
+    require(payload, "aversion", "capital", "impact_clip", "signal_unit", "signals_age", "coefficient", "half_lives")
+    if "limit_from" not in payload:
+        raise InputError("limit_from must be given: the first date of the limit on sectors, or null for none")
+    names, current = names_of(payload), mapping(payload, "current")
+    if texts_of(current.get("ticker")) != names.tickers:
+        raise InputError("current and names do not list the same names in the same order; inject both as they are")
+    aversion, capital = (_per_date(payload, name) for name in ("aversion", "capital"))
+    if len(aversion) != len(capital):
+        raise InputError(
+            f"aversion has {len(aversion)} dates and capital {len(capital)}; give both for every date left"
+        )
+    if (clip := number(payload, "impact_clip", "the call")) <= 0:
+        raise InputError("impact_clip must be positive: the size of trade that `impact` is stated for")
+    impact = 2e-4 * names.column("impact") / clip
+    benchmark, book = names.column("benchmark_weight"), column(current, "holding", "current")
+    steps = _steps(payload, names, benchmark, aversion, capital)
+    forecasts = _forecasts(payload, names, len(steps))
+    policy = solve(names.covariance, impact, steps)
+    best = policy.best(0, policy.aim(0, forecasts), book)
+    trade = (best - book).round(2)
+    alone = solve(names.covariance, np.full(len(impact), 1e-12), steps[:1]).aim(0, forecasts[:1])
+    way = alone - book
+    return rounded(
+        {
+            "step": dict(zip(names.tickers, trade.tolist(), strict=True)),
+            "before": _measures(names, forecasts[0], book, steps[0]),
+            "after": _measures(names, forecasts[0], book + trade, steps[0]),
+            "cost": float(trade**2 @ impact) / 2,
+            "share_of_the_way": float(trade @ way / max(float(way @ way), 1e-300)),
+            "used": {
+                "dates": len(steps),
+                "limit_from": payload["limit_from"],
+                "largest_coefficient": float(np.abs(_numbers(payload, "coefficient", signals_of(payload))).max()),
+            },
+        }
+    )
+
+
+def _per_date(payload: dict[str, Any], name: str) -> list[float]:
+    values = list_of(payload[name])
+    if not values:
+        raise InputError(f"{name} must list one number for each date from this one to the last")
+    return [number({name: value}, name, "the call") for value in values]
+
+
+def _numbers(payload: dict[str, Any], name: str, signals: tuple[str, ...]) -> Floats:
+    table = mapping(payload, name)
+    return np.array([number(table, signal, name) for signal in signals])
+
+
+def _forecasts(payload: dict[str, Any], names: Names, dates: int) -> Floats:
+    """(dates, n) expected returns, each signal decayed from when it was measured."""
+    signals = signals_of(payload)
+    half_lives = _numbers(payload, "half_lives", signals)
+    if (half_lives <= 0).any():
+        raise InputError("half_lives: a half-life is a positive number of weeks")
+    table, unit = mapping(payload, "current"), number(payload, "signal_unit", "the call")
+    values = np.stack([column(table, signal, "current") for signal in signals], axis=-1) / unit
+    ages = number(payload, "signals_age", "the call") + np.arange(dates)[:, None]
+    decayed = _numbers(payload, "coefficient", signals) * 0.5 ** (ages / half_lives)
+    return (decayed @ values.T) * names.specific
+
+
+def _steps(
+    payload: dict[str, Any], names: Names, benchmark: Floats, aversion: Sequence[float], capital: Sequence[float]
+) -> list[Step]:
+    first = payload["limit_from"]
+    begin = len(aversion) + 1 if first is None else number(payload, "limit_from", "the call")
+    sectors = texts_of(names.table.get("sector")) or ()
+    rows = np.array([[of == sector for of in sectors] for sector in sorted(set(sectors))], dtype=float)
+    return [
+        Step(risk, size * benchmark, Limits(rows, rows @ (size * benchmark)) if place >= begin else None)
+        for place, (risk, size) in enumerate(zip(aversion, capital, strict=True), 1)
+    ]
+
+
+def _measures(names: Names, forecast: Floats, book: Floats, step: Step) -> dict[str, float]:
+    active = book - step.benchmark
+    return {
+        "expected_return": float(forecast @ book),
+        "active_risk": float(np.sqrt(active @ names.covariance @ active)),
+        "charge_for_risk": float(step.aversion * (active @ names.covariance @ active) / 2),
+        "invested": float(book.sum()),
+        "gross_active": float(np.abs(active).sum()),
+    }
+
+
+if __name__ == "__main__":
+    cli(main)

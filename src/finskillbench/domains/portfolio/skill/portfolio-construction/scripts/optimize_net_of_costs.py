@@ -1,0 +1,104 @@
+"""The book of greatest expected utility net of trading costs, under limits, from effects of sources that you state.
+
+Payload: names, today, sources, factor_covariance, limits, risk_aversion (inject all six); effects, a list of
+{"industry", "source", "effect", "variance"}: effect is return per quarter for one score, variance that of the effect
+(0 if left out); repairs, [{"source", "multiply"}], for values in today that are not what they seem. An empty list of
+effects ignores all sources. Sources are scored as values divided by scale.
+Result: holdings (ticker to weight), utility beside that of the current book, turnover and costs, which limits bind,
+the expected effects that were largest, and the proof of optimality. Nothing is assumed of an effect that is not listed.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from finskillbench.engines.fields import list_of, mapping, number, require, table_of
+from finskillbench.engines.portfolio.net_of_costs import TradingProblem, optimum
+from finskillbench.engines.portfolio.report import proof
+from finskillbench.engines.statistics.risk_model import RiskModel
+from finskillbench.engines.statistics.source_tables import column, place_of, repairs_of, scale_of, values_of
+from finskillbench.errors import InputError
+from finskillbench.sandbox.script import cli, rounded
+
+_DIGITS = 6
+_SHOWN = 10
+
+
+def main(payload: dict[str, Any]) -> dict[str, Any]:
+    """Solve once and prove it."""
+    require(payload, "names", "today", "sources", "factor_covariance", "limits", "risk_aversion", "effects")
+    names = mapping(payload, "names")
+    tickers, industries = list(names["ticker"]), np.array(names["industry"])
+    mean, doubt = _effects(payload, tickers, industries)
+    factors = mapping(payload, "factor_covariance")
+    loadings = np.column_stack([column(names, name, "names") for name in factors["factors"]])
+    specific = column(names, "specific_volatility", "names")
+    covariance = loadings @ np.array(factors["matrix"]) @ loadings.T + np.diag(specific**2) + doubt
+    limits, groups = mapping(payload, "limits"), list(dict.fromkeys(industries.tolist()))
+    inside = np.array([column(names, "benchmark_weight", "names")[industries == group].sum() for group in groups])
+    band = number(limits, "industry_band", "limits")
+    problem = TradingProblem(
+        expected=column(names, "equilibrium_return", "names") + mean,
+        risk=RiskModel.from_matrix((covariance + covariance.T) / 2),
+        risk_aversion=number(payload, "risk_aversion", "the task"),
+        held=column(names, "current_weight", "names"),
+        linear=column(names, "linear_cost", "names"),
+        quadratic=column(names, "quadratic_cost", "names"),
+        caps=np.full(len(tickers), number(limits, "max_weight", "limits")),
+        groups=np.array([groups.index(group) for group in industries.tolist()]),
+        least=np.maximum(inside - band, 0.0),
+        most=inside + band,
+        turnover=number(limits, "max_turnover", "limits"),
+    )
+    best = optimum(problem)
+    weights = best.weights.clip(0.0)
+    trade = np.abs(weights - problem.held)
+    order = np.argsort(-np.abs(mean))[:_SHOWN]
+    return rounded(
+        {
+            "holdings": {
+                ticker: round(weight, _DIGITS) for ticker, weight in zip(tickers, weights.tolist(), strict=True)
+            },
+            "utility": {"of_holdings": problem.utility(weights), "of_current": problem.utility(problem.held)},
+            "turnover": float(trade.sum()) / 2,
+            "costs": float(problem.linear @ trade + problem.quadratic @ trade**2),
+            "binding": _binding(problem, weights),
+            "largest_effects": {tickers[place]: float(mean[place]) for place in order if mean[place]},
+            "proof": proof(best),
+        }
+    )
+
+
+def _effects(payload: dict[str, Any], tickers: list[str], industries: Any) -> tuple[Any, Any]:
+    """Mean and covariance of what the stated effects do to the names, effects being independent."""
+    values, sources = values_of(payload, "today", tickers)
+    scores = values[-1] / scale_of(payload, sources)
+    for repair in repairs_of(payload):
+        scores[:, place_of(str(repair["source"]), sources, "repairs")] *= number(repair, "multiply", "repairs")
+    mean, doubt = np.zeros(len(tickers)), np.zeros((len(tickers), len(tickers)))
+    for entry in list_of(payload["effects"]) or ():
+        row = table_of(entry)
+        if row is None or not {"industry", "source", "effect"} <= row.keys():
+            raise InputError("effects must list objects with industry, source and effect")
+        inside = industries == row["industry"]
+        if not inside.any():
+            raise InputError(f"effects names the industry {row['industry']!r}, which the table names does not have")
+        score = scores[:, place_of(str(row["source"]), sources, "effects")] * inside
+        mean += number(row, "effect", "effects") * score
+        doubt += max(number(row, "variance", "effects", default=0.0), 0.0) * np.outer(score, score)
+    return mean, doubt
+
+
+def _binding(problem: TradingProblem, weights: Any) -> dict[str, int | bool]:
+    """How many names are at a bound and industries at a limit, and whether turnover is."""
+    inside, near = problem.membership @ weights, 1e-7
+    return {
+        "names_at_zero": int((weights < near).sum()),
+        "names_at_cap": int((weights > problem.caps - near).sum()),
+        "industries": int(((inside > problem.most - near) | (inside < problem.least + near)).sum()),
+        "turnover": bool(np.abs(weights - problem.held).sum() / 2 > problem.turnover - near),
+    }
+
+
+if __name__ == "__main__":
+    cli(main)

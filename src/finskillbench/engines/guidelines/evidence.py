@@ -1,0 +1,148 @@
+"""What a document of guidelines says about what, in its own words: quotations, cross-references, and gaps.
+
+Nothing here decides what a clause means. A topic is found by words, so that a paragraph may bear on several; what no
+topic claims is listed, and so are terms that nobody defines and clauses that are referred to and are not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from finskillbench.errors import InputError
+
+_NUMBERED = re.compile(r"^\s*\(?((?:[A-Z]\.?)?\d+(?:\.\d+)+)\)?[.:]?\s+(\S.*)$")
+_REFERENCE = re.compile(
+    r"\b(?:clauses?|paragraphs?|sections?)\s+((?:\d+\.\d+)(?:(?:,| and| or| to)\s+\d+\.\d+)*)", re.I
+)
+_DEFINED = re.compile(r"[“\"]([^”\"]{2,60})[”\"]")
+_DEFINING = re.compile(
+    r"\b(means|shall mean|is meant|stands? for|denotes?|refers? to|are to|has the meaning|is the)\b|\bis [“\"]|[”\"]:",
+    re.I,
+)
+_CAPITALS = re.compile(r"(?<![.“\"] )(?<!^)\b([A-Z][a-z]+(?:[- ][A-Z][a-z]+)*)\b")
+_NUMBER = re.compile(r"\d")
+
+TOPICS: Mapping[str, str] = {
+    "single issuers": r"\bissuers?\b",
+    "single lines": r"\blines?\b|\bclass(?:es)?\b",
+    "concentration": r"\blargest\b|\btop\b|\bbiggest\b|\baggregate\b|\badd(?:ed|ing)? (?:up|together)\b|\bcombined\b",
+    "number of holdings": r"\bnumber of\b|\bdifferent\b|\bfewer\b|\bseparate\b",
+    "sectors": r"\bsub-?sectors?\b|\bsectors?\b|\bindustr(?:y|ies)\b",
+    "countries": r"\bcountr(?:y|ies)\b|\bmarkets?\b|\bregion",
+    "currencies": r"\bcurrenc(?:y|ies)\b|\bdollars?\b",
+    "benchmark": r"\bbenchmark\b|\bactive share\b|\boverweight\b|\bunderweight\b",
+    "cash and deposits": r"\bcash\b|\bbanks?\b|\bliquid assets\b|\boverdr",
+    "funds": r"\bfunds?\b|\blook(?:ed|ing)?[- ]through\b|\bunderlying\b",
+    "futures and leverage": r"\bfutures?\b|\bnotional|\bborrow|\bgross exposure\b|\bshort\b",
+    "bonds and credit": r"\bbonds?\b|\brat(?:ing|ed)\b|\bmaturit|\bdebt\b",
+    "exclusions": r"\bexclu|\bprohibit|\bnot permitted\b|\beligible\b|\blist\b|\bno .* may be held\b",
+    "liquidity": r"\bdaily volume\b|\bsaleable\b|\bto sell\b|\brealis",
+    "turnover": r"\bturnover\b|\bturned over\b|\bpending\b",
+    "size and ownership": r"\bcapitalisation\b|\bsmall\b|\bown(?:s|ed|ership)?\b",
+    "averages": r"\baverage\b(?! daily)|\bweighted\b|\bbeta\b",
+    "reporting": r"\breport|\bnotify\b|\binform\b|\btold\b|\bexplanation\b|\bwrite to\b|\bexplain\b",
+    "timing of tests": r"\bpurchase|\bbuy|\bbought\b|\bacquisition\b|\bat all times\b|\bat any time\b|\bafterwards\b",
+    "exceptions and precedence": r"\bexcept|\bexempt|\bnotwithstanding\b|\bdespite\b|\bprevail|\bprecedence\b|"
+    r"\bdoes not apply\b|\binstead\b|\bother than\b|\bsave for\b",
+}
+"""Words that speak of a topic."""
+
+
+def paragraphs_of(text: str) -> dict[str, str]:
+    """Numbered paragraphs by number, in their order; lines without a number continue the paragraph above them.
+
+    Raises
+    ------
+    InputError : if nothing is numbered, or two paragraphs have one number.
+    """
+    out: dict[str, str] = {}
+    last = ""
+    for line in text.splitlines():
+        found = _NUMBERED.match(line)
+        if found:
+            last = found[1]
+            if last in out:
+                raise InputError(f"two paragraphs are numbered {last}; read the document in parts")
+            out[last] = found[2].strip()
+        elif not line.strip():
+            last = ""
+        elif last:
+            out[last] += f" {line.strip()}"
+    if not out:
+        raise InputError("the text has no numbered paragraphs (such as `4.2 ...`); give the document as it stands")
+    return out
+
+
+def evidence(text: str) -> dict[str, Any]:
+    """Quotations by topic, defined terms and where they are used, cross-references, and gaps."""
+    paragraphs = paragraphs_of(text)
+    topics = {
+        topic: [_quote(number, body) for number, body in paragraphs.items() if re.search(cue, body, re.I)]
+        for topic, cue in TOPICS.items()
+    }
+    terms = _terms(paragraphs)
+    references = _references(paragraphs)
+    claimed = {quote["paragraph"] for quotes in topics.values() for quote in quotes}
+    claimed |= {each["paragraph"] for each in references}
+    return {
+        "paragraphs": len(paragraphs),
+        "topics": {topic: quotes for topic, quotes in topics.items() if quotes},
+        "terms": terms,
+        "references": references,
+        "gaps": {
+            "topics_never_mentioned": [topic for topic, quotes in topics.items() if not quotes],
+            "paragraphs_with_numbers_and_no_topic": [
+                _quote(number, body)
+                for number, body in paragraphs.items()
+                if number not in claimed and _NUMBER.search(body)
+            ],
+            "terms_never_used": [term["term"] for term in terms if not term["used_in"]],
+            "capitalised_and_not_defined": _undefined(paragraphs, [term["term"] for term in terms]),
+            "references_to_nothing": [
+                each for each in references if any(name not in paragraphs for name in each["names"])
+            ],
+        },
+    }
+
+
+def _quote(number: str, body: str) -> dict[str, str]:
+    return {"paragraph": number, "quote": body}
+
+
+def _terms(paragraphs: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Terms that stand in quotation marks in a paragraph which says what they mean."""
+    out: list[dict[str, Any]] = []
+    for number, body in paragraphs.items():
+        if not _DEFINING.search(body) or _REFERENCE.search(body):
+            continue
+        for term in _DEFINED.findall(body):
+            stem = re.sub(r"(?:ies|y|s)$", "", term)
+            spelled = re.compile(rf"\b{re.escape(stem)}", re.I)
+            used = [other for other, words in paragraphs.items() if other != number and spelled.search(words)]
+            out.append({"term": term, "paragraph": number, "quote": body, "used_in": used})
+    return out
+
+
+def _references(paragraphs: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Paragraphs that name others, in their order: later ones may change what earlier ones say."""
+    out: list[dict[str, Any]] = []
+    for number, body in paragraphs.items():
+        names = sorted({name for found in _REFERENCE.findall(body) for name in re.findall(r"\d+\.\d+", found)})
+        if names:
+            out.append({"paragraph": number, "names": names, "quote": body})
+    return out
+
+
+def _undefined(paragraphs: Mapping[str, str], terms: Sequence[str]) -> list[str]:
+    """Words with a capital inside sentences of at least two paragraphs that no definition explains, commonest first."""
+    known = {word for term in terms for word in (term.lower(), f"{term.lower()}s", term.lower().removesuffix("s"))}
+    counts: dict[str, int] = {}
+    for body in paragraphs.values():
+        for word in set(_CAPITALS.findall(body)):
+            inside = any(word.lower() in term for term in known)
+            if word.lower() not in known and not inside:
+                counts[word] = counts.get(word, 0) + 1
+    often = [word for word, count in counts.items() if count > 1]
+    return sorted(often, key=lambda word: (-counts[word], word))

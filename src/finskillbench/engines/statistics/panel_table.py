@@ -1,0 +1,131 @@
+"""Panels, names and risk models as tables bring them: columns of equal length, whole numbers in stated units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from finskillbench.arrays import Floats, Integers
+from finskillbench.engines.fields import list_of, mapping, number, table_of, texts_of
+from finskillbench.errors import InputError
+
+_MARKET = "market"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PanelTable:
+    """A panel: weeks (T,), tickers, signals (T, n, k) by name, the returns (T, n) that followed."""
+
+    weeks: Integers
+    tickers: tuple[str, ...]
+    names: tuple[str, ...]
+    signals: Floats
+    returns: Floats
+
+    def only_from(self, first: Mapping[str, Any]) -> PanelTable:
+        """The panel with each named signal at 0 before a week of its own, so that it says nothing there."""
+        signals = self.signals.copy()
+        for name in first:
+            week = number(first, name, "from_week")
+            signals[self.weeks < week, :, self._place(name)] = 0.0
+        return PanelTable(self.weeks, self.tickers, self.names, signals, self.returns)
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            raise InputError(f"from_week names {name!r}, which is none of the signals")
+        return self.names.index(name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """The table of names: tickers, their columns, the covariance (n, n) of their returns, specific volatility (n,)."""
+
+    tickers: tuple[str, ...]
+    covariance: Floats
+    specific: Floats
+    table: Mapping[str, Any]
+
+    def column(self, name: str) -> Floats:
+        """A column of numbers (n,)."""
+        return column(self.table, name, "names")
+
+
+def column(table: Mapping[str, Any], name: str, where: str) -> Floats:
+    """A column of a table as numbers; InputError names it where it is missing or holds something else."""
+    if name not in table:
+        raise InputError(f"{where} has no column {name}; inject the table as it is")
+    try:
+        values = np.asarray(table[name], dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: column {name} must hold numbers") from None
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise InputError(f"{where}: column {name} must hold finite numbers")
+    return values
+
+
+def signals_of(payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of `signals`: a list, or a map by name."""
+    given = payload.get("signals")
+    names = texts_of(given) if (table := table_of(given)) is None else tuple(table)
+    if not names:
+        raise InputError("signals must name the columns that hold signals; inject the field")
+    return names
+
+
+def panel_of(payload: Mapping[str, Any]) -> PanelTable:
+    """The panel of `history`, with the rows of `news` behind it where that is given.
+
+    Needs `signals`, `signal_unit` and `return_unit`: what is stored for a signal of 1 and for a return of 1 (100 %).
+
+    Raises
+    ------
+    InputError : the rows are not the same names week by week, in one order.
+    """
+    names = signals_of(payload)
+    scale = number(payload, "signal_unit", "the call"), number(payload, "return_unit", "the call")
+    tables = [mapping(payload, "history")]
+    if (news := table_of(payload.get("news"))) is not None and list_of(news.get("week")):
+        tables.append(news)
+    tickers: tuple[str, ...] = ()
+    parts: list[tuple[Integers, Floats, Floats]] = []
+    for table in tables:
+        weeks = column(table, "week", "history").astype(int)
+        listed = texts_of(table.get("ticker")) or ()
+        tickers = tickers or listed[: int((weeks == weeks[0]).sum())]
+        periods, n = len(weeks) // max(len(tickers), 1), len(tickers)
+        if tickers * periods != listed or (weeks.reshape(periods, n) != weeks[::n][:, None]).any():
+            raise InputError(
+                "history: every week must list the same names in the same order; inject the table as it is"
+            )
+        values = np.stack([column(table, name, "history") for name in names], axis=-1)
+        returns = column(table, "next_return", "history").reshape(periods, n)
+        parts.append((weeks[::n], values.reshape(periods, n, len(names)), returns))
+    weeks, signals, returns = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return PanelTable(weeks, tickers, names, signals / scale[0], returns / scale[1])
+
+
+def names_of(payload: Mapping[str, Any]) -> Names:
+    """The names with the covariance of their returns: `names` and `factors`, standard deviations by factor.
+
+    The loading on a factor is the column of its name (or of its name with `_beta`), or 1 for the members of a sector of
+    its name. Factors are uncorrelated.
+    """
+    table, factors = mapping(payload, "names"), mapping(payload, "factors")
+    tickers = texts_of(table.get("ticker"))
+    if not tickers:
+        raise InputError("names has no column ticker; inject the table as it is")
+    specific = column(table, "specific_volatility", "names")
+    sectors: Sequence[str] = texts_of(table.get("sector")) or ()
+    covariance = np.diag(specific**2)
+    for factor in factors:
+        if factor in table or f"{factor}_beta" in table:
+            loading = column(table, factor if factor in table else f"{factor}_beta", "names")
+        elif factor in sectors:
+            loading = np.array([sector == factor for sector in sectors], dtype=float)
+        else:
+            raise InputError(f"factors: {factor} is neither a column of names nor a sector")
+        covariance += number(factors, factor, "factors") ** 2 * np.outer(loading, loading)
+    return Names(tickers, covariance, specific, table)

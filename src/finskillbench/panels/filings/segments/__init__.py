@@ -1,0 +1,1 @@
+"""Panel of what companies file by product and by geography."""

@@ -1,0 +1,1 @@
+"""Panels estimated from trailing returns: covariances, factor exposures, expected returns."""

@@ -1,0 +1,1 @@
+"""Raw files of companies: which names there are, their sectors, their published statements and share counts."""

@@ -1,0 +1,266 @@
+"""A raw collection as one checked `MarketData`: who is in it, their prices, the factors, the macro series, the facts.
+
+A configured name without usable prices or statements is replaced by the next alternate of its sector, and a note says
+so; everything else that is wrong with a file is a `SourceError`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+
+from finskillbench.errors import InternalError, SourceError
+from finskillbench.sources.companies.constituents import parse_constituents
+from finskillbench.sources.companies.statements import Statements
+from finskillbench.sources.companies.universe import Security, Universe, load_universe, universe_of
+from finskillbench.sources.files import (
+    DEFAULT_START,
+    Problems,
+    attempt,
+    files_below,
+    first_folder,
+    tell,
+    ticker_of,
+)
+from finskillbench.sources.market.fred import load_fred
+from finskillbench.sources.market.french import load_french
+from finskillbench.sources.market.prices import SUFFIXES, has_ohlcv
+from finskillbench.sources.market.selection import WRITE_ONE, Files, Selection
+from finskillbench.sources.market.splice import latest_first
+
+__all__ = ["MarketData", "Security", "Statements", "load_market"]
+
+MAX_GAP = 30
+"""Sessions a name may be without prices inside its life; shorter gaps are filled and counted by the panels."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarketData:
+    """Everything the panels are built from.
+
+    securities : sorted by symbol.
+    prices : long, sorted by symbol and date: symbol, date, open, high, low, close, adj_close, volume (Float64), all but
+        adj_close as traded; null where the provider recorded none, or does not say what was traded.
+    splits : symbol -> date, price, shares: what splits and spin-offs divide earlier prices by and multiply earlier
+        share counts with.
+    factors : date, mkt_rf, smb, hml, rmw, cma, mom, rf; daily decimals.
+    macro : FRED id -> date, value, as published.
+    statements : symbol -> published figures.
+    notes : what was replaced, suspicious or not covered, one sentence each.
+    files : series that the dates of an edition depend on -> the file to extend where it ends too early: `factors`
+        (of the factor files the one that ends first) and `DGS3MO`.
+    """
+
+    securities: tuple[Security, ...]
+    prices: pl.DataFrame
+    factors: pl.DataFrame
+    macro: Mapping[str, pl.DataFrame]
+    statements: Mapping[str, Statements]
+    notes: tuple[str, ...]
+    files: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    splits: Mapping[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
+
+
+def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAULT_START) -> MarketData:
+    """Read and check a raw collection.
+
+    Parameters
+    ----------
+    raw_dir : folder with prices/, famafrench/ (or french/), fred/, statements_derived/ (or statements/) and, where
+        there are any, constituents/constituents.csv and universe.json; files may lie one sub-folder deep. Without a
+        universe.json the universe is the published one, or where the files do not fill that, every name of the
+        constituents with prices and statements.
+    names : size of the universe, split over sectors in proportion to the configured one; None takes it as it is.
+    start : first day of prices, factors and macro series.
+
+    Raises
+    ------
+    SourceError : any file that cannot be trusted, or a sector that cannot supply its names.
+    """
+    market = read_market(raw_dir, names=names, start=start)
+    if market is None:
+        raise InternalError(f"{raw_dir}: the market was not read, and nothing says why")
+    return market
+
+
+def read_market(
+    raw_dir: Path, *, names: int | None = None, start: date = DEFAULT_START, problems: Problems = None
+) -> MarketData | None:
+    """`load_market`, which can go on behind what is wrong: then `problems` has all of it, and there is no market."""
+    raw_dir = Path(raw_dir)
+    if not raw_dir.is_dir():
+        raise SourceError(raw_dir, "no such folder", remedy="name a raw collection")
+    before = len(problems or ())
+    configured = attempt(lambda: load_universe(raw_dir), problems)
+    listed = attempt(lambda: _constituents(raw_dir), problems) or {}
+    statements = _by_ticker(raw_dir, ("statements_derived", "statements"), (".json",), problems)
+    collection = Files(
+        prices=_by_ticker(raw_dir, ("prices",), SUFFIXES, problems),
+        statements={ticker: paths[0] for ticker, paths in statements.items()},
+        covers=_company_facts(raw_dir),
+        start=start,
+        problems=problems,
+    )
+    french = attempt(lambda: load_french(first_folder(raw_dir, "famafrench", "french"), start=start), problems)
+    fred = attempt(lambda: load_fred(first_folder(raw_dir, "fred"), start=start), problems)
+    if configured is None:
+        return None
+    universe = _supported(configured, listed, collection)
+    _refuse_unknown(collection, configured.symbols() | set(listed), problems)
+    last = attempt(lambda: _last_sessions(universe, collection), problems)
+    if last is None:
+        return None
+    selection = Selection(universe, listed, collection, last)
+    if universe is not configured:
+        selection.notes.append(
+            "There is no universe.json, and the files do not fill the published universe: all names of "
+            "constituents.csv with prices and statements are taken, in its sectors."
+        )
+    selection.choose(names)
+    if selection.prices:
+        _refuse_gaps(pl.concat(_long(selection.prices)), collection)
+    elif universe is not configured:
+        tell(SourceError(raw_dir, f"not one name can be used: {selection.notes[-1]}", remedy=WRITE_ONE), problems)
+    if french is None or fred is None or len(problems or ()) > before:
+        return None
+    return _market(selection, french, fred, start)
+
+
+def _long(prices: Mapping[str, pl.DataFrame]) -> list[pl.DataFrame]:
+    return [prices[symbol].select(pl.lit(symbol).alias("symbol"), pl.all()) for symbol in sorted(prices)]
+
+
+def _market(
+    selection: Selection,
+    french: tuple[pl.DataFrame, Path],
+    fred: tuple[Mapping[str, pl.DataFrame], tuple[str, ...], Mapping[str, Path]],
+    start: date,
+) -> MarketData:
+    (factors, shortest), (macro, macro_notes, macro_files) = french, fred
+    symbols, notes = sorted(selection.securities), selection.notes
+    securities = tuple(selection.securities[s] for s in symbols)
+    if (unknown := sum(s.isin is None or s.cusip is None for s in securities)) > 0:
+        notes.append(f"ISIN and CUSIP are not in the collection for {unknown} of {len(symbols)} names.")
+    if holes := factors.null_count().sum_horizontal().item():
+        notes.append(f"{holes} factor values are missing (-99.99) from {start} on.")
+    return MarketData(
+        securities=securities,
+        prices=pl.concat(_long(selection.prices)),
+        factors=factors,
+        macro=macro,
+        statements={s: selection.statements[s] for s in symbols},
+        notes=(*notes, *macro_notes),
+        files={"factors": shortest, "DGS3MO": macro_files["DGS3MO"]},
+        splits={s: selection.splits[s] for s in symbols},
+    )
+
+
+def _supported(configured: Universe, listed: Mapping[str, Security], collection: Files) -> Universe:
+    """The configured universe; without a file of one, if the files do not fill the published one, theirs."""
+    symbols = set(collection.prices) & set(collection.statements)
+    filled = all(
+        len(symbols.intersection((*names, *configured.alternates[sector]))) >= len(names)
+        for sector, names in configured.names.items()
+    )
+    if configured.own or filled or not symbols.intersection(listed):
+        return configured
+    return universe_of(listed.values(), symbols, configured.path)
+
+
+def _company_facts(raw_dir: Path) -> dict[str, list[Path]]:
+    """Files of company facts by the name they go by, a ticker or `CIK` and ten digits."""
+    found: dict[str, list[Path]] = {}
+    if (raw_dir / "companyfacts").is_dir():
+        for path in sorted((raw_dir / "companyfacts").rglob("*.json*")):
+            found.setdefault(path.name.split(".")[0], []).append(path)
+    return found
+
+
+def _by_ticker(
+    raw_dir: Path, folders: tuple[str, ...], suffixes: tuple[str, ...], problems: Problems
+) -> dict[str, list[Path]]:
+    """Files by ticker; a ticker may have one file per sub-folder, not two in one."""
+    folder = attempt(lambda: first_folder(raw_dir, *folders), problems)
+    if folder is None:
+        return {}
+    found: dict[str, list[Path]] = {}
+    for path in files_below(folder, suffixes):
+        earlier = found.setdefault(ticker_of(path), [])
+        if any(other.parent == path.parent for other in earlier):
+            twice = SourceError(path, f"a second file of {ticker_of(path)} in one folder", remedy="keep one")
+            tell(twice, problems)
+            continue
+        earlier.append(path)
+    if not found:
+        tell(SourceError(folder, f"no {' or '.join(suffixes)} files", remedy="add one file per ticker"), problems)
+    return found
+
+
+def _refuse_unknown(collection: Files, known: set[str] | frozenset[str], problems: Problems) -> None:
+    """A price set with volume or a statement of a ticker nobody lists is a misnamed file; an index series is not."""
+    for symbol in sorted((set(collection.prices) | set(collection.statements)) - known):
+        paths = [p for p in collection.prices.get(symbol, ()) if attempt(lambda p=p: has_ohlcv(p), problems)]
+        paths += [collection.statements[symbol]] if symbol in collection.statements else []
+        for path in paths:
+            remedy = "rename the file or list the ticker in universe.json"
+            tell(SourceError(path, f"unknown ticker {symbol}", remedy=remedy), problems)
+
+
+def _constituents(raw_dir: Path) -> Mapping[str, Security]:
+    for path in (raw_dir / "constituents" / "constituents.csv", raw_dir / "constituents.csv"):
+        if path.is_file():
+            return parse_constituents(path)
+    return {}
+
+
+def _last_sessions(universe: Universe, collection: Files) -> date:
+    """The session 30 before the last one of any configured name: whoever ends before it is no longer traded."""
+    ends = [
+        f.frame["date"].tail(MAX_GAP + 1)
+        for listed in universe.names.values()
+        for symbol in listed
+        for f in collection.price_files(symbol)
+    ]
+    if not ends:
+        raise SourceError(
+            universe.path,
+            f"no configured name has prices from {collection.start} on",
+            remedy="add prices" if universe.own else WRITE_ONE,
+        )
+    return pl.concat(ends).unique().sort().tail(MAX_GAP + 1)[0]
+
+
+def _refuse_gaps(prices: pl.DataFrame, collection: Files) -> None:
+    """Raise where a name has no prices over more than 30 sessions of the others, inside its life."""
+    sessions = prices.select(pl.col("date").unique().sort()).with_row_index("session")
+    gaps = (
+        prices.select("symbol", "date")
+        .join(sessions, on="date", how="left")
+        .sort("symbol", "date")
+        .with_columns(
+            (pl.col("session").cast(pl.Int64).diff().over("symbol") - 1).alias("missing"),
+            pl.col("date").shift(1).over("symbol").alias("from"),
+        )
+        .filter(pl.col("missing") > MAX_GAP)
+    )
+    for row in gaps.iter_rows(named=True):
+        path, line = _row_of(row["symbol"], row["from"], collection)
+        hole = SourceError(
+            path,
+            f"{row['symbol']} has no prices for {row['missing']} sessions between {row['from']} and {row['date']}",
+            line=line,
+            remedy="add the missing history, or list the ticker no longer",
+        )
+        tell(hole, collection.problems)
+
+
+def _row_of(symbol: str, day: date, collection: Files) -> tuple[Path, int]:
+    """File and line of a price: of several downloads the latest that has it, as when they are joined."""
+    collection.parsed.pop(symbol, None)  # forgotten once it was joined
+    for file in latest_first(collection.price_files(symbol)):
+        row = file.frame["date"].index_of(day)
+        if row is not None:
+            return file.path, file.first_line + row
+    raise InternalError(f"prices of {symbol} on {day} come from no file")

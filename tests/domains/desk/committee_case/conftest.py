@@ -1,0 +1,74 @@
+"""Cases of each tier on a small synthetic market, with their inputs as an agent reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.desk.committee_case.build import TIERS, task_of
+from finskillbench.domains.desk.committee_case.draw import draw_case
+from finskillbench.domains.desk.committee_case.judging.score import score
+from finskillbench.domains.tables import Table
+from finskillbench.episode import Score
+from finskillbench.panels import Panels, build_panels
+from finskillbench.sources.edgar.collection import load_filings
+from finskillbench.sources.market.collection import load_market
+from finskillbench.sources.synthetic import write_collection
+
+CASES = 6
+
+
+@dataclass(frozen=True)
+class Played:
+    """A task with its input at full precision."""
+
+    task: Task
+    task_input: dict[str, Any]
+
+    @property
+    def truth(self) -> dict[str, Any]:
+        return dict(self.task.truth.expected_output)
+
+    def scored(self, answer: Any) -> Score:
+        return score(answer, self.task.truth, self.task_input)
+
+
+@pytest.fixture(scope="session")
+def market_panels(tmp_path_factory: pytest.TempPathFactory) -> Panels:
+    folder: Path = tmp_path_factory.mktemp("committee") / "raw"
+    write_collection(folder, seed=1, names=30)
+    return build_panels(load_market(folder, names=30), load_filings(folder))
+
+
+@pytest.fixture(scope="session")
+def cases(market_panels: Panels) -> list[Played]:
+    context = BuildContext(market_panels, seed=5)
+    days = market_panels.month_ends
+    return [
+        _played(
+            task_of(
+                draw_case(market_panels, days[number], TIERS[number % 3], number, context.generator("test", number)),
+                number,
+            ),
+            market_panels,
+        )
+        for number in range(CASES)
+    ]
+
+
+def _played(task: Task, panels: Panels) -> Played:
+    covariance = panels.covariance[task.episode.as_of_date]
+    tickers = task.episode.input["covariance_matrix"]["tickers"]
+    places = [covariance.symbols.index(name) for name in tickers]
+    matrix = {
+        "tickers": tickers,
+        "loadings": np.asarray(covariance.loadings[:, places]).tolist(),
+        "specific": np.asarray(covariance.specific[places]).tolist(),
+    }
+    tables = {name: Table(frame) for name, frame in task.tables.items()}
+    return Played(task, {**task.episode.input, "covariance_matrix": matrix, **tables})

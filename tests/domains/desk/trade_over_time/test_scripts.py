@@ -1,0 +1,135 @@
+"""The primitives: their worked example, what they refuse, and that they measure what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.domains.desk.trade_over_time.cases import case, full_input, script, through_json, world_of
+
+from finskillbench.domains.desk.trade_over_time.optimum import Desk
+from finskillbench.domains.desk.trade_over_time.posterior import history
+from finskillbench.domains.desk.trade_over_time.subtask import Trading, tables_of
+from finskillbench.domains.desk.trade_over_time.world import SIGNALS
+from finskillbench.domains.portfolio import DOMAIN
+from finskillbench.domains.tables import Table
+from finskillbench.engines.statistics.panel import least_squares, posterior
+from finskillbench.errors import InputError
+
+REFERENCE = Path(DOMAIN.skills[0]) / "references" / "desk-trading.md"
+
+
+def example() -> dict[str, Any]:
+    text = REFERENCE.read_text(encoding="utf-8").split("## A worked example")[1]
+    return json.loads(text[text.index("    {") :])
+
+
+def test_the_worked_example_gives_the_numbers_that_the_reference_states() -> None:
+    text = REFERENCE.read_text(encoding="utf-8").split("## A worked example")[1]
+    given, target = example(), script("decay_target.py")
+    variants = [{}, {"half_lives": {"fast": 100, "slow": 100}}, {"signals_age": 2}, {"impact_clip": 1}]
+    stated = [float(each) for each in re.findall(r"\b\d+\.\d\d\b", text.split("    {")[0]) if each != "0.05"]
+    found = [amount for change in variants for amount in target({**given, **change})["step"].values()]
+    assert found == [each for each in stated if each not in (0.02,)]
+
+
+def payload(task_input: dict[str, Any], *fields: str, **given: Any) -> dict[str, Any]:
+    return through_json({**{name: task_input[name] for name in fields}, **given})
+
+
+def test_decay_and_copies_are_measured_on_a_case() -> None:
+    world = world_of("medium", 6)
+    tables = tables_of(world, Desk.of(world), date(2018, 1, 1))
+    given = {"history": Table(tables["history"]), "signals": list(SIGNALS), "signal_unit": 100, "return_unit": 100_000}
+    measured = script("signal_decay.py")(through_json(given))["signals"]
+    live = world.signals.live_from == 0
+    for place, name in enumerate(SIGNALS):
+        shown = measured[name]["autocorrelation"]
+        assert shown == pytest.approx(world.signals.decay[place], abs=0.02)
+        assert measured[name]["deviation"] == pytest.approx(1, abs=0.15)
+        original = world.signals.copied[place]
+        if original >= 0 and live[place] and live[original]:
+            assert measured[name]["resembles"]["signal"] == SIGNALS[original]
+            assert measured[name]["resembles"]["correlation"] == pytest.approx(0.9, abs=0.05)
+
+
+def test_the_worth_is_that_of_the_engine() -> None:
+    task = case("easy", 0)
+    given = full_input(task)
+    call = payload(given, "history", "signals", "names", "factors", signal_unit=100, return_unit=100_000)
+    worth = script("signal_worth.py")
+    plain = worth({**call, "method": "least_squares"})
+    ridge = worth({**call, "method": "ridge", "prior_deviation": 0.01, "prior_shape": dict.fromkeys(SIGNALS, 0.5)})
+    shape = {**dict.fromkeys(SIGNALS, 1), "s01": 0}
+    off = worth({**call, "method": "ridge", "prior_deviation": 0.01, "prior_shape": shape})
+    assert off["coefficient"]["s01"] == 0
+    assert all(abs(ridge["coefficient"][name]) < 1 for name in SIGNALS)
+    t_before = np.abs(np.array(list(plain["coefficient"].values())) / np.array(list(plain["standard_error"].values())))
+    shrunk = np.array(list(ridge["coefficient"].values())) / np.array(list(plain["coefficient"].values()))
+    assert (shrunk[t_before > 3] < 1).all()
+    world = world_of("easy", 0)
+    tables = tables_of(world, Desk.of(world), date(2018, 1, 1))
+    again = worth(
+        through_json(
+            {
+                "history": Table(tables["history"]),
+                "names": Table(tables["names"]),
+                "signals": list(SIGNALS),
+                "factors": dict(zip(world.risk.factors, world.risk.volatility.tolist(), strict=True)),
+                "signal_unit": 100,
+                "return_unit": 100_000,
+                "method": "ridge",
+                "prior_deviation": 0.02,
+                "from_week": {
+                    name: int(first) + 1 for name, first in zip(SIGNALS, world.signals.live_from, strict=True) if first
+                },
+            }
+        )
+    )
+    of = history(world)
+    errors = np.sqrt(np.diag(least_squares(of)[1]))
+    np.testing.assert_allclose(list(again["standard_error"].values()), errors, atol=1e-9)
+    np.testing.assert_allclose(list(again["coefficient"].values()), posterior(of, np.full(30, 4e-4))[0], atol=1e-9)
+    assert again["log_evidence"] == pytest.approx(posterior(of, np.full(30, 4e-4))[1], abs=1e-6)
+
+
+def test_rows_of_news_are_added_to_the_history() -> None:
+    task = case("easy", 0)
+    given = full_input(task)
+    frame = given["history"].frame
+    cut = frame["week"] <= 300
+    call = payload(given, "signals", "names", "factors", signal_unit=100, return_unit=100_000, method="least_squares")
+    parts = through_json({"history": Table(frame.filter(cut)), "news": Table(frame.filter(~cut))})
+    worth = script("signal_worth.py")
+    whole = worth({**call, **through_json({"history": Table(frame)})})["coefficient"]
+    assert worth({**call, **parts})["coefficient"] == pytest.approx(whole, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"limit_from": ...}, "limit_from must be given"),
+        ({"signals_age": None}, "signals_age must be given"),
+        ({"capital": [100.0]}, "for every date left"),
+        ({"half_lives": {"fast": 0, "slow": 1}}, "positive"),
+        ({"half_lives": {"fast": 1, "slow": None}}, "slow must be a number"),
+        ({"factors": {"oil": 0.1}}, "neither a column of names nor a sector"),
+        ({"current": {"ticker": ["Y", "X"]}}, "same names in the same order"),
+        ({"impact_clip": 0}, "impact_clip must be"),
+    ],
+)
+def test_what_decides_is_never_assumed(change: dict[str, Any], words: str) -> None:
+    given = {**example(), **change}
+    given = {name: value for name, value in given.items() if value is not ...}
+    with pytest.raises(InputError, match=words):
+        script("decay_target.py")(given)
+
+
+def test_no_script_returns_an_answer() -> None:
+    result = script("decay_target.py")(example())
+    assert not set(result) & {*Trading.model_fields, "trades", "record"}
