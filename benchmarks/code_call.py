@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.harness.conditions import ARMS, Condition
-from finskillbench.harness.interpreters import Interpreter, Interpreters
+from finskillbench.harness.tools.interpreters import Interpreter, Interpreters
 
 NAMES, WARM_CALLS, COLD_CALLS, PAUSE_SECONDS = 30, 200, 10, 0.05
 REQUIRED_MILLISECONDS = 15.0

@@ -6,8 +6,8 @@ A stop is a function that a reader enters who follows a subtask's `build` down t
 counts once, however often it is called. No stops are lambdas and comprehensions (they are read where they stand), what
 Python calls by itself (`__post_init__`, `__iter__`) and properties of one line. Behind a documented contract stand the
 rooms below the domains (`engines/`, `panels/`, `scoring/`, the nouns), what all domains share (the files of `domains/`
-itself), the second derivation of a domain and the scorers of a subtask, which are read for themselves: such a function
-that is called from elsewhere is one stop, and what runs behind that call is counted apart.
+itself and of `domains/checks/`), the second derivation of a domain and the scorers of a subtask, which are read for
+themselves: such a function that is called from elsewhere is one stop, and what runs behind that call is counted apart.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def kind_of(code: CodeType) -> Kind:
     path = Path(code.co_filename).relative_to(HOUSE)
     if (code.co_name.startswith("__") and code.co_name.endswith("__")) or code.co_firstlineno in short_properties(path):
         return Kind.PLUMBING
-    shared = path.parts[0] != "domains" or len(path.parts) == 2
+    shared = path.parts[0] != "domains" or len(path.parts) == 2 or path.parts[1] == "checks"
     return Kind.CONTRACT if shared or path.parts[2] in {"second", "second.py"} else Kind.OPEN
 
 

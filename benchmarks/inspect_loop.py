@@ -26,7 +26,7 @@ from typing import Any
 
 from finskillbench.harness.model import Message
 from finskillbench.harness.models import ModelOptions, get_model
-from finskillbench.harness.tools import GET_TASK_DATA, SUBMIT_ANSWER
+from finskillbench.harness.tools.contracts import GET_TASK_DATA, SUBMIT_ANSWER
 from finskillbench.harness.words.prompts import SYSTEM_PROMPT
 from loop import FIELDS, TURNS
 from loop import measure as measure_ours

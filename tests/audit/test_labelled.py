@@ -13,7 +13,7 @@ from tests.editions import write_edition
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains import domain
-from finskillbench.domains.examination import Shared, Subject
+from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.edition import load_edition
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.findings import Findings

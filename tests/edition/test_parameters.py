@@ -10,7 +10,7 @@ import pytest
 from tests.sampling import sampled
 
 from finskillbench.domains import domain_of, subtasks
-from finskillbench.domains.examination import Shared, Subject
+from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import checks_of
 from finskillbench.episode import Episode, Truth

@@ -16,7 +16,7 @@ from finskillbench.harness.model import Message, Turn
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.seat import Assignment, Surroundings
-from finskillbench.harness.tools import GET_TASK_DATA, QUERY_XBRL, SUBMIT_ANSWER
+from finskillbench.harness.tools.contracts import GET_TASK_DATA, QUERY_XBRL, SUBMIT_ANSWER
 from finskillbench.harness.trace import Trace
 
 TALK = (Message("system", "Be brief."), Message("user", "Solve it."))

@@ -22,7 +22,7 @@ from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.model import Message
 from finskillbench.harness.models import ModelOptions, get_model
-from finskillbench.harness.tools import SUBMIT_ANSWER
+from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 from finskillbench.harness.trace import Trace
 
 INTERPRETER = os.environ.get("FINSKILLBENCH_LLAMA_PYTHON") or sys.executable

@@ -20,7 +20,7 @@ from finskillbench.harness.conditions import (
 from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.harness.skills.given import Given
 from finskillbench.harness.skills.memory import Feedback, Memory
-from finskillbench.harness.tools import tool_specs
+from finskillbench.harness.tools.contracts import tool_specs
 from finskillbench.harness.words.prompts import LAST_TURN, SYSTEM_PROMPT, arm_prompt
 from finskillbench.sandbox.process import THIS_PYTHON
 

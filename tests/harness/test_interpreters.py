@@ -13,13 +13,13 @@ from tests.sandbox.conftest import SMALL
 from tests.sandbox.test_hostile_scripts import HOSTILE, planted
 
 from finskillbench.errors import InputError
-from finskillbench.harness import interpreters as module
 from finskillbench.harness.conditions import ARMS, Condition, mount
-from finskillbench.harness.interpreters import LIMITS, Interpreter, Interpreters, Ran, code_runner
 from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.harness.skills.loader import curated
-from finskillbench.harness.toolbox import Toolbox
-from finskillbench.harness.tools import MAX_RESULT_CHARS, tool_specs
+from finskillbench.harness.tools import interpreters as module
+from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS, tool_specs
+from finskillbench.harness.tools.interpreters import LIMITS, Interpreter, Interpreters, Ran, code_runner
+from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.sandbox import snippet
 from finskillbench.sandbox.guards import access
 

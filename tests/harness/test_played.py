@@ -15,7 +15,6 @@ from finskillbench.domains import by_name
 from finskillbench.domains.base import Ask, Budget, StageError, ToolContract
 from finskillbench.domains.tables import Table, reference
 from finskillbench.episode import Episode
-from finskillbench.harness import tools as tools_module
 from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import run_episode
@@ -23,6 +22,7 @@ from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.harness.programs import reading
 from finskillbench.harness.programs.procedures import Textbook, Trapped
 from finskillbench.harness.seat import Assignment, Surroundings
+from finskillbench.harness.tools import contracts as tools_module
 from finskillbench.harness.trace import Trace
 from finskillbench.harness.words.prompts import task_prompt
 

@@ -11,11 +11,12 @@ import pytest
 from finskillbench.domains import domain as registered
 from finskillbench.domains import domains
 from finskillbench.errors import InputError, InternalError
-from finskillbench.harness import conditions, proof, tools
+from finskillbench.harness import conditions, proof
 from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, mount
 from finskillbench.harness.proof import prove_arms, wire_json
 from finskillbench.harness.skills.loader import SkillPackage, curated
-from finskillbench.harness.tools import tool_specs
+from finskillbench.harness.tools import contracts as tools
+from finskillbench.harness.tools.contracts import tool_specs
 from finskillbench.harness.words import prompts
 
 pytestmark = pytest.mark.slow

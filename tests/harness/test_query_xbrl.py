@@ -17,8 +17,8 @@ from finskillbench.edition.load import PublicFilings
 from finskillbench.episode import Episode
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.model import ToolCall
-from finskillbench.harness.toolbox import Toolbox
-from finskillbench.harness.tools import MAX_RESULT_CHARS, tool_specs
+from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS, tool_specs
+from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.harness.words.compaction import compact_input
 from finskillbench.panels.filings.fundamentals import FundamentalPanels

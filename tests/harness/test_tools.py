@@ -16,8 +16,8 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS, Condition, Mount
 from finskillbench.harness.model import ToolCall
 from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, MAX_SKILL_CHARS
-from finskillbench.harness.toolbox import Toolbox
-from finskillbench.harness.tools import tool_specs
+from finskillbench.harness.tools.contracts import tool_specs
+from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.harness.trace import CallOutcome
 
 DOMAIN = "fundamental_analysis"

@@ -15,7 +15,7 @@ from inspect_ai.util import LimitExceededError
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
 from finskillbench.harness.cleaning import clean_turn
 from finskillbench.harness.model import AUTO, Message, Turn
-from finskillbench.harness.tools import GET_TASK_DATA, SUBMIT_ANSWER
+from finskillbench.harness.tools.contracts import GET_TASK_DATA, SUBMIT_ANSWER
 from finskillbench.interop.active import Active
 
 ASKED = (Message("system", "Rules"), Message("user", "Task"))

@@ -18,7 +18,7 @@ from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
 from finskillbench.harness.allowance import FULL, Remaining
 from finskillbench.harness.models import BASELINES
-from finskillbench.harness.tools import budget_of
+from finskillbench.harness.tools.contracts import budget_of
 from finskillbench.harness.words.prompts import left_words
 from finskillbench.interop.export import export_run
 from finskillbench.interop.tasks import EVERYTHING, TASKS

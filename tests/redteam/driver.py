@@ -24,7 +24,7 @@ from typing import Any
 from attacks import ATTACKS, LIBRARY, PRELUDE
 
 import finskillbench
-from finskillbench.harness.interpreters import Interpreter, code_runner
+from finskillbench.harness.tools.interpreters import Interpreter, code_runner
 from finskillbench.sandbox.limits import Limits
 from finskillbench.sandbox.runner import ScriptRunner
 

@@ -19,7 +19,7 @@ from finskillbench.sandbox.child import encode_result
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a script gave; see `finskillbench.harness.toolbox.ScriptOutcome`."""
+    """What a script gave; see `finskillbench.harness.tools.toolbox.ScriptOutcome`."""
 
     ok: bool
     output: dict[str, Any] | None
@@ -27,7 +27,7 @@ class Outcome:
 
 
 class Scripts:
-    """A `finskillbench.harness.toolbox.Runner`; each script is loaded once."""
+    """A `finskillbench.harness.tools.toolbox.Runner`; each script is loaded once."""
 
     def __init__(self) -> None:
         self._mains: dict[Path, Callable[[dict[str, Any]], object]] = {}

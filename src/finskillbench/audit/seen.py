@@ -16,7 +16,7 @@ from finskillbench.audit.reads import Flat, flatten
 from finskillbench.audit.scripts import Scripts
 from finskillbench.domains import by_method, by_name, domain, domains
 from finskillbench.domains.base import Domain, Label, Subtask
-from finskillbench.domains.examination import Shared
+from finskillbench.domains.checks.examination import Shared
 from finskillbench.domains.playing import RECORD
 from finskillbench.domains.tables import MOST_ROWS, Table
 from finskillbench.edition import Edition
@@ -30,8 +30,8 @@ from finskillbench.harness.models import get_model
 from finskillbench.harness.programs.reference import find_recipe
 from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.skills.loader import curated
-from finskillbench.harness.toolbox import Toolbox
-from finskillbench.harness.tools import own_tools, tool_specs
+from finskillbench.harness.tools.contracts import own_tools, tool_specs
+from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.harness.trace import Trace
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import INPUT_SECTION, SCHEMA_SECTION, SYSTEM_PROMPT, task_prompt

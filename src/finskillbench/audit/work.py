@@ -19,7 +19,7 @@ from finskillbench.audit.catalog import CHECKS, LABELS
 from finskillbench.audit.seen import Bench, Beside, Seen
 from finskillbench.domains import by_name, domain
 from finskillbench.domains.base import Domain, DomainCheck
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.edition import Edition
 from finskillbench.edition.validation.labels import label_check
 from finskillbench.episode import Episode, JsonObject

@@ -41,10 +41,10 @@ from typing import Any, Generic, TypeAlias
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
-from finskillbench.domains.agreement import Leaf, leaf_by_leaf
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.catalog import CatalogFile
-from finskillbench.domains.examination import Subject
+from finskillbench.domains.checks.agreement import Leaf, leaf_by_leaf
+from finskillbench.domains.checks.examination import Subject
 from finskillbench.domains.playing import Ask, Budget, OpenStage, Procedure, Stage, StageError, ToolContract
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InputError

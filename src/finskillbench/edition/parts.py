@@ -21,7 +21,7 @@ from finskillbench.domains import domain as registered
 from finskillbench.domains.base import Domain, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.catalog import Catalog
-from finskillbench.domains.proofs import rederived
+from finskillbench.domains.checks.proofs import rederived
 from finskillbench.domains.tables import table_file
 from finskillbench.edition.references import References
 from finskillbench.edition.store import CANARY, STAGES, episode_row, write_lines

@@ -21,7 +21,7 @@ from finskillbench.harness.conditions import Arm
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Turn, is_tuned
 from finskillbench.harness.seat import Assignment, Seat, Surroundings
-from finskillbench.harness.tools import SUBMIT_ANSWER
+from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 from finskillbench.harness.trace import OURS, Ended, Trace
 from finskillbench.harness.words.prompts import LAST_TURN, REMINDER
 from finskillbench.redaction import logger

@@ -21,8 +21,8 @@ from finskillbench.errors import InternalError
 from finskillbench.harness.conditions import Mount, arm_of, expected_tools, package_names, script_index
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
-from finskillbench.harness.toolbox import Toolbox
-from finskillbench.harness.tools import tool_specs
+from finskillbench.harness.tools.contracts import tool_specs
+from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.harness.words.prompts import LAST_TURN, LEFT, REMINDER, SYSTEM_PROMPT, arm_prompt
 from finskillbench.scoring.values import is_object
 

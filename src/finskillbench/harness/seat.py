@@ -15,11 +15,11 @@ from finskillbench.errors import FinSkillBenchError, ProviderError
 from finskillbench.harness.allowance import FULL, Allowance, Remaining
 from finskillbench.harness.cleaning import clean_text
 from finskillbench.harness.conditions import Mount, prove_mount
-from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.skills.memory import EMPTY, Memory
-from finskillbench.harness.toolbox import Filings, Runner, TaskData, Toolbox
-from finskillbench.harness.tools import budget_of, own_tools, tool_specs
+from finskillbench.harness.tools.contracts import budget_of, own_tools, tool_specs
+from finskillbench.harness.tools.interpreters import Interpreters
+from finskillbench.harness.tools.toolbox import Filings, Runner, TaskData, Toolbox
 from finskillbench.harness.trace import CallOutcome, CallRecord, Ended, ToolRecord, Trace
 from finskillbench.harness.words.prompts import arm_prompt, left_words, prompt_digest, system_prompt
 from finskillbench.redaction import redactor_of_process

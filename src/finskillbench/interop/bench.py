@@ -12,10 +12,10 @@ from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import Episode, JsonObject, Submission, Verdict
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Arm, Mount, arm_of, mount_all
-from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.given import GIVEN_ARM
 from finskillbench.harness.skills.runner import check_guards, script_runner
+from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.words.prompts import arm_prompt, task_prompt
 from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.verdicts import judge

@@ -12,7 +12,7 @@ from tests.domains.own.mistakes import SCENARIO
 from tests.domains.own.test_holdings import read
 
 from finskillbench.domains.building import BuildContext
-from finskillbench.domains.proofs import rederived
+from finskillbench.domains.checks.proofs import rederived
 from finskillbench.domains.risk import constraint_monitoring, stress_testing
 from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.objects import construct

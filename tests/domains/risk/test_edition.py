@@ -15,7 +15,7 @@ from tests.sampling import examples
 from tests.scoring.strategies import hostile_answers
 
 from finskillbench.domains import by_name
-from finskillbench.domains.agreement import AGREEMENT
+from finskillbench.domains.checks.agreement import AGREEMENT
 from finskillbench.domains.risk.objects.plain_cures import merit_without_optimiser, needs_a_model
 from finskillbench.domains.risk.objects.remediation import PLAIN
 from finskillbench.edition import Edition

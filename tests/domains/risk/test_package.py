@@ -14,8 +14,8 @@ import pytest
 from tests.domains.package import Mend, Package, set_at, solved
 
 from finskillbench.domains import by_name
-from finskillbench.domains.agreement import leaf_by_leaf
 from finskillbench.domains.base import Subtask
+from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.domains.risk import DOMAIN, second
 from finskillbench.episode import JsonObject
 from finskillbench.harness.conditions import Condition

@@ -13,7 +13,7 @@ from tests.domains.shared.attacks import scored
 from tests.sampling import sampled
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains.agreement import leaf_by_leaf
+from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.domains.risk import second
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase

@@ -18,7 +18,7 @@ from finskillbench.harness.providers.inspect_words import (
     to_tool,
     to_usage,
 )
-from finskillbench.harness.tools import GET_TASK_DATA, QUERY_XBRL
+from finskillbench.harness.tools.contracts import GET_TASK_DATA, QUERY_XBRL
 
 DEEP = '{"answer": ' + "[" * 200 + "]" * 200 + "}"
 

@@ -17,7 +17,7 @@ from finskillbench.harness.skills.given import SkillFolder, parse_skills, read_g
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.skills.runner import MountedScripts, check_guards
 from finskillbench.harness.skills.template import package_files
-from finskillbench.harness.tools import LOAD_REFERENCES
+from finskillbench.harness.tools.contracts import LOAD_REFERENCES
 from finskillbench.sandbox.process import THIS_PYTHON
 
 DOMAIN = "risk_management"

@@ -12,8 +12,8 @@ from finskillbench.harness.conditions import Condition
 from finskillbench.harness.model import ToolCall
 from finskillbench.harness.skills.memory import MAX_SAVED_SKILLS, MAX_SKILL_CHARS, Feedback, Memory, skill_problem
 from finskillbench.harness.skills.own import OwnSkills
-from finskillbench.harness.toolbox import Toolbox
-from finskillbench.harness.tools import tool_specs
+from finskillbench.harness.tools.contracts import tool_specs
+from finskillbench.harness.tools.toolbox import Toolbox
 
 BAD_NAMES = ("", "A", "a--b", "-a", "a-", "a/b", "../a", "/etc/x", "a.md", "a\n", "ä", "٣", "a" * 65, ".", "a\x00")
 

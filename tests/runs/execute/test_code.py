@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from finskillbench.errors import InputError
-from finskillbench.harness import interpreters
+from finskillbench.harness.tools import interpreters
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.store.trajectories import read_trajectory
 

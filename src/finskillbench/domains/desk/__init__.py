@@ -10,6 +10,7 @@ from typing import Any
 
 from finskillbench.domains.base import Domain, Subtask
 from finskillbench.domains.building import BuildContext
+from finskillbench.domains.checks.examination import Subject
 from finskillbench.domains.desk.allocate import SUBTASK as ALLOCATE
 from finskillbench.domains.desk.checks.primitives import primitives
 from finskillbench.domains.desk.checks.tables import tables
@@ -17,7 +18,6 @@ from finskillbench.domains.desk.committee_case.subtask import SUBTASK as COMMITT
 from finskillbench.domains.desk.forensic_screen import SUBTASK as FORENSIC_SCREEN
 from finskillbench.domains.desk.market import Listed, market
 from finskillbench.domains.desk.trade_over_time import SUBTASK as TRADE_OVER_TIME
-from finskillbench.domains.examination import Subject
 from finskillbench.findings import Findings
 
 _DOMAINS = Path(__file__).parents[1]

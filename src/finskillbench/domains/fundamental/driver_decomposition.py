@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.domains.agreement import AGREEMENT
 from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.checks.agreement import AGREEMENT
 from finskillbench.domains.fundamental import misreadings
 from finskillbench.domains.fundamental.audits import exploits, ladders
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION

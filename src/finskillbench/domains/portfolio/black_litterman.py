@@ -11,6 +11,7 @@ from pydantic import Field
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits import exploits
@@ -28,7 +29,6 @@ from finskillbench.domains.portfolio.worth.merit import (
     weight_score,
 )
 from finskillbench.domains.portfolio.worth.naive import equal_weights
-from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.portfolio.black_litterman import (
     RISK_AVERSION,
     TAU,

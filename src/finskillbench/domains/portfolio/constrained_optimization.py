@@ -11,6 +11,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import drawn
 from finskillbench.domains.portfolio.audits import exploits
 from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
@@ -29,7 +30,6 @@ from finskillbench.domains.portfolio.worth.merit import (
     zero_value,
 )
 from finskillbench.domains.portfolio.worth.naive import equal_weights
-from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import check_limits, clean

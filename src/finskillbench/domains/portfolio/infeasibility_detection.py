@@ -13,6 +13,7 @@ from pydantic import Field
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.checks.proofs import certificate_of, farkas_of, proof_of
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits import exploits
 from finskillbench.domains.portfolio.audits.ladders import infeasibility as ladders
@@ -23,7 +24,6 @@ from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio, of_
 from finskillbench.domains.portfolio.objects.settings import InfeasibilitySettings
 from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_problem
 from finskillbench.domains.portfolio.proofs import EXACT, Recheck
-from finskillbench.domains.proofs import certificate_of, farkas_of, proof_of
 from finskillbench.engines.optimisation.certificate import prove_infeasible
 from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION, Certified, InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.feasibility import least_turnover, shifted

@@ -11,6 +11,7 @@ from pydantic import Field
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits import exploits
@@ -30,7 +31,6 @@ from finskillbench.domains.portfolio.worth.merit import (
     zero_value,
 )
 from finskillbench.domains.portfolio.worth.naive import rule_of_thumb
-from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.optimisation.certified import UndecidedError
 from finskillbench.engines.portfolio.formulation import Aim, Goal
 from finskillbench.engines.portfolio.mandate import problem_from

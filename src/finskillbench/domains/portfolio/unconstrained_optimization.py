@@ -9,6 +9,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import permuted, stratified
 from finskillbench.domains.portfolio.audits import exploits
 from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
@@ -26,7 +27,6 @@ from finskillbench.domains.portfolio.worth.merit import (
     zero_value,
 )
 from finskillbench.domains.portfolio.worth.naive import equal_weights, rule_of_thumb
-from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.engines.portfolio.mandate import problem_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.optimise import optimise

@@ -7,7 +7,7 @@ from typing import Any
 
 from finskillbench.domains.base import Domain
 from finskillbench.domains.building import BuildContext
-from finskillbench.domains.examination import Subject
+from finskillbench.domains.checks.examination import Subject
 from finskillbench.domains.risk import constraint_monitoring, risk_identification, risk_remediation, stress_testing
 from finskillbench.domains.risk.audits import labels, recheck, scenarios, statuses
 from finskillbench.domains.risk.catalogs import risk_settings

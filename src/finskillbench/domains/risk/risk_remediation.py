@@ -11,8 +11,8 @@ from pydantic import Field
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Naive, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import drawn, shuffled
-from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.domains.risk import by_hand
 from finskillbench.domains.risk.audits import trades
 from finskillbench.domains.risk.audits.ladders.risk_remediation import ladder

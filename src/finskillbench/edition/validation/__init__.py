@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from finskillbench.domains import domains
 from finskillbench.domains.base import Domain, DomainCheck
-from finskillbench.domains.examination import Shared, Subject, examining
+from finskillbench.domains.checks.examination import Shared, Subject, examining
 from finskillbench.edition.load import Edition
 from finskillbench.edition.validation.labels import every_label_touched, label_check
 from finskillbench.edition.validation.report import ValidationReport

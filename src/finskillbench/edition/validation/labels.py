@@ -7,11 +7,11 @@ from datetime import date
 
 import msgspec
 
-from finskillbench.domains.agreement import compare
 from finskillbench.domains.base import DomainCheck, Label, Subtask
-from finskillbench.domains.definitions import examine_definitions
-from finskillbench.domains.examination import ExaminedEdition, Subject, examining
-from finskillbench.domains.proofs import expect_agreement
+from finskillbench.domains.checks.agreement import compare
+from finskillbench.domains.checks.definitions import examine_definitions
+from finskillbench.domains.checks.examination import ExaminedEdition, Subject, examining
+from finskillbench.domains.checks.proofs import expect_agreement
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
 from finskillbench.errors import EditionError
 from finskillbench.findings import Findings, State

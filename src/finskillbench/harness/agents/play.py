@@ -13,7 +13,7 @@ from finskillbench.harness.agents import Agent, Task
 from finskillbench.harness.cleaning import clean_text, clean_turn
 from finskillbench.harness.model import Message, ToolCall, Turn, Usage
 from finskillbench.harness.seat import Assignment, Seat, Surroundings
-from finskillbench.harness.tools import SUBMIT_ANSWER
+from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 from finskillbench.harness.trace import Ended, Trace
 from finskillbench.redaction import logger
 

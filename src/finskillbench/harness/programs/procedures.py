@@ -11,7 +11,7 @@ from finskillbench.domains.base import Ask, Procedure
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.programs.reading import call, naive_answer, result_of, submit, subtask_of
-from finskillbench.harness.tools import LOAD_SKILL, RUN_SKILL_SCRIPT, SUBMIT_ANSWER
+from finskillbench.harness.tools.contracts import LOAD_SKILL, RUN_SKILL_SCRIPT, SUBMIT_ANSWER
 
 
 def can_play(offered: Sequence[ToolSpec]) -> bool:

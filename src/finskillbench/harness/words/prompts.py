@@ -15,7 +15,7 @@ from finskillbench.errors import EditionError
 from finskillbench.harness.allowance import MAX_TURNS, Remaining
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.skills.memory import EMPTY, Memory
-from finskillbench.harness.tools import READS_DATA, budget_of
+from finskillbench.harness.tools.contracts import READS_DATA, budget_of
 from finskillbench.harness.words.compaction import compact_input
 from finskillbench.harness.words.schema import render_schema
 

@@ -12,7 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from finskillbench.harness.agents import Task, Tools
-from finskillbench.harness.tools import SUBMIT_ANSWER
+from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 
 PROMPT = "finskillbench://prompt"
 """The resource that holds the task."""

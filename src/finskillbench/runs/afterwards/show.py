@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from finskillbench.domains.agreement import leaf_by_leaf
+from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.edition import load_edition
 from finskillbench.edition.store import MANIFEST
 from finskillbench.episode import Truth

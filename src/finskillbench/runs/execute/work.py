@@ -24,7 +24,6 @@ from finskillbench.harness.agents.play import play_episode
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.entries import Entry, allowance_of, labels
 from finskillbench.harness.failures import PROVIDER
-from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.loop import Play, run_episode
 from finskillbench.harness.models import Entrant
 from finskillbench.harness.programs.program import Program
@@ -32,8 +31,9 @@ from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.skills.runner import MountedScripts
-from finskillbench.harness.toolbox import Runner
-from finskillbench.harness.tools import budget_of
+from finskillbench.harness.tools.contracts import budget_of
+from finskillbench.harness.tools.interpreters import Interpreters
+from finskillbench.harness.tools.toolbox import Runner
 from finskillbench.harness.trace import Trace
 from finskillbench.redaction import logger
 from finskillbench.runs.execute.board import Progress, make_board

@@ -18,13 +18,13 @@ from finskillbench.edition import Edition
 from finskillbench.errors import EditionError
 from finskillbench.harness.allowance import Allowance
 from finskillbench.harness.conditions import mount_all
-from finskillbench.harness.interpreters import Interpreters
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import get_model
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.given import NOTHING_GIVEN, Given
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
 from finskillbench.harness.skills.runner import MountedScripts
+from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.execute.material import Material, prepare
 from finskillbench.runs.plan.items import Plan

@@ -21,7 +21,7 @@ from finskillbench.domains import cluster_of
 from finskillbench.episode import Episode, Profile, Status, Verdict
 from finskillbench.harness.conditions import ArmName
 from finskillbench.harness.model import Usage
-from finskillbench.harness.tools import READS_DATA
+from finskillbench.harness.tools.contracts import READS_DATA
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.columns import COLUMNS

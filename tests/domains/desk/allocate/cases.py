@@ -11,6 +11,7 @@ import numpy as np
 import orjson
 
 from finskillbench.domains.base import Ask, Label
+from finskillbench.domains.checks.proofs import certificate_of
 from finskillbench.domains.desk import DOMAIN
 from finskillbench.domains.desk.allocate import SUBTASK, input_of, label_of, tables_of
 from finskillbench.domains.desk.allocate.case import Case, draw_case
@@ -18,7 +19,6 @@ from finskillbench.domains.desk.allocate.dials import TIERS
 from finskillbench.domains.desk.allocate.procedures import play
 from finskillbench.domains.desk.allocate.words import PROMPT, notes
 from finskillbench.domains.desk.market import INDUSTRIES
-from finskillbench.domains.proofs import certificate_of
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Episode, Profile, Score, Truth
 

@@ -8,7 +8,7 @@ from tests.domains.desk.allocate.cases import played, script
 
 from finskillbench.domains.desk.allocate import SUBTASK
 from finskillbench.domains.desk.allocate.procedures import PROCEDURES
-from finskillbench.harness.tools import MAX_RESULT_CHARS
+from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS
 
 COUNT = 9
 

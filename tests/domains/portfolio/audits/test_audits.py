@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from finskillbench.domains import domain
-from finskillbench.domains.examination import Shared, Subject
+from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.edition import Edition
 from finskillbench.episode import Truth
 from finskillbench.findings import Findings

@@ -11,9 +11,9 @@ import numpy as np
 from tests.editions import write_edition
 
 from finskillbench.domains import domain
-from finskillbench.domains.examination import Shared, Subject
+from finskillbench.domains.checks.examination import Shared, Subject
+from finskillbench.domains.checks.stationarity import possible_gain, stacked
 from finskillbench.domains.portfolio.audits.recheck import certified
-from finskillbench.domains.stationarity import possible_gain, stacked
 from finskillbench.edition import load_edition
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem

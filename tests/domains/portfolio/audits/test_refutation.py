@@ -13,10 +13,10 @@ import pytest
 from tests.editions import write_edition
 
 from finskillbench.domains import domain
-from finskillbench.domains.examination import Shared, Subject
+from finskillbench.domains.checks.examination import Shared, Subject
+from finskillbench.domains.checks.proofs import farkas_of
 from finskillbench.domains.portfolio.audits.recheck import certified
 from finskillbench.domains.portfolio.audits.refutation import margin
-from finskillbench.domains.proofs import farkas_of
 from finskillbench.edition import load_edition
 from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.portfolio.feasibility import least_turnover

@@ -10,7 +10,7 @@ import pytest
 from tests.editions import write_edition
 
 from finskillbench.domains import domain
-from finskillbench.domains.examination import Shared, Subject
+from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.domains.risk.audits.recheck import least_turnover
 from finskillbench.edition import load_edition
 from finskillbench.episode import Episode, Prompt, Truth

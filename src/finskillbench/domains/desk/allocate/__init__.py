@@ -15,6 +15,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Budget, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.desk.allocate.case import Case, draw_case
 from finskillbench.domains.desk.allocate.dials import (
     ANALYST_SHARE,
@@ -35,7 +36,6 @@ from finskillbench.domains.desk.allocate.proof import proof
 from finskillbench.domains.desk.allocate.sources import IS_ANALYST, SOURCE_NAMES, vendor_of
 from finskillbench.domains.desk.allocate.words import CONVENTIONS, PROMPT, memo, notes
 from finskillbench.domains.desk.market import Listed
-from finskillbench.domains.proofs import certificate_of, proof_of
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
 

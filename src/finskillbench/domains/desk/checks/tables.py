@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.tables import Table
 from finskillbench.findings import Findings
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings

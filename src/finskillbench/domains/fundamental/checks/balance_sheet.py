@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.derived import check_sums
 from finskillbench.domains.fundamental.checks.reporting import period_end
 from finskillbench.domains.fundamental.checks.rows import Company, Row, companies

@@ -6,8 +6,8 @@ from collections import Counter
 
 import polars as pl
 
-from finskillbench.domains.coverage import episodes_and_files
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.coverage import episodes_and_files
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.second.definitions import FORMS
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import mapping

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from datetime import date, timedelta
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.rows import Company, Period, Row, companies, current, since, terms_of
 from finskillbench.domains.fundamental.second.basis import recast
 from finskillbench.domains.fundamental.second.concepts import NOT_NEGATIVE

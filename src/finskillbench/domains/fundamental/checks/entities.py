@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import array, mapping
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import cast
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.reporting import period_end
 from finskillbench.domains.fundamental.inputs import FundamentalInput, filing_facts
 from finskillbench.domains.fundamental.second.definitions import YEAR_APART, Kind, periods_of

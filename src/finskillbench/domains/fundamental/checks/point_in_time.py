@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.reporting import fail_rows, period_end
 from finskillbench.domains.fundamental.second.definitions import YEAR_APART
 from finskillbench.episode import Episode

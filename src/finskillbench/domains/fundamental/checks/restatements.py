@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.reporting import fail_rows
 from finskillbench.domains.fundamental.checks.rows import Row, companies
 from finskillbench.errors import InputError

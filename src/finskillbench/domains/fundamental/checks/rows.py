@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from finskillbench.domains.examination import examining
+from finskillbench.domains.checks.examination import examining
 from finskillbench.domains.fundamental.second.basis import Restated, restatements_of
 from finskillbench.findings import Findings
 

@@ -8,7 +8,7 @@ from datetime import date
 
 import polars as pl
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.reporting import fail_rows, period_end
 from finskillbench.domains.fundamental.second.definitions import FORMS, LENGTHS, QUARTER_APART, kind_of, period_of
 from finskillbench.episode import Episode

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains.agreement import leaf_by_leaf
 from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.fundamental.conventions import CONVENTIONS
 from finskillbench.domains.fundamental.objects.construct import SKILL, FundamentalObjects

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from finskillbench.domains.examination import Subject, each_label
+from finskillbench.domains.checks.examination import Subject, each_label
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_object, mapping, number, numbers

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
+from finskillbench.domains.checks.stationarity import Floats, possible_gain, stacked
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits.refutation import margin
-from finskillbench.domains.stationarity import Floats, possible_gain, stacked
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_object, numbers

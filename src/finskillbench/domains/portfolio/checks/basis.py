@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from finskillbench.domains.examination import Subject
+from finskillbench.domains.checks.examination import Subject
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.worth.distinct import distinct
 from finskillbench.domains.portfolio.worth.merit import LEAST_SPAN

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import date
 
 from finskillbench.arrays import FACTORS, SECTORS
-from finskillbench.domains.coverage import episodes_and_files
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.coverage import episodes_and_files
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings

@@ -8,8 +8,8 @@ from datetime import date
 import numpy as np
 import polars as pl
 
-from finskillbench.domains.examination import Subject, examining
-from finskillbench.domains.market import columns_of, simple_returns
+from finskillbench.domains.checks.examination import Subject, examining
+from finskillbench.domains.checks.market import columns_of, simple_returns
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 

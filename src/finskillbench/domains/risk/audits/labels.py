@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from finskillbench.arrays import SECTORS
-from finskillbench.domains.examination import Subject, each_label
+from finskillbench.domains.checks.examination import Subject, each_label
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import mapping, number, objects, text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.risk.audits.cure import Cure
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings

@@ -8,7 +8,7 @@ from typing import cast
 
 import polars as pl
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.risk.catalogs import scenario_catalog
 from finskillbench.domains.risk.checks.data import capped
 from finskillbench.domains.risk.inputs import StressInput

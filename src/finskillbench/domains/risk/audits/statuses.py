@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import cast
 
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.risk.checks.data import drawn
 from finskillbench.domains.risk.inputs import ConstraintInput, MonitoringInput
 from finskillbench.domains.risk.own.mandates import own_mandates

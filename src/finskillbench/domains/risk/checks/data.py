@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from finskillbench.domains.coverage import episodes_and_files
-from finskillbench.domains.examination import Subject, examining
-from finskillbench.domains.market import best_shift, nyse, simple_returns
+from finskillbench.domains.checks.coverage import episodes_and_files
+from finskillbench.domains.checks.examination import Subject, examining
+from finskillbench.domains.checks.market import best_shift, nyse, simple_returns
 from finskillbench.domains.risk.catalogs import mandate_catalog
 from finskillbench.domains.risk.inputs import HoldingsInput
 from finskillbench.domains.risk.objects.recipes import TYPES

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import SECTORS
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.risk.catalogs import scenario_catalog
 from finskillbench.domains.risk.checks.data import capped, drawn, planted, replay_window
 from finskillbench.domains.risk.inputs import MonitoringInput, PortfolioInput, ScenarioInput, StressInput

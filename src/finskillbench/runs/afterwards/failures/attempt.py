@@ -9,8 +9,8 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from finskillbench.domains import Subtask, by_method, by_name, domain
-from finskillbench.domains.agreement import Leaf, differences, leaf_by_leaf, leaves_of, with_leaves
 from finskillbench.domains.base import Misreading
+from finskillbench.domains.checks.agreement import Leaf, differences, leaf_by_leaf, leaves_of, with_leaves
 from finskillbench.episode import JsonObject, Profile, Status, Truth
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Arm, arm_of

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import orjson
 
-from finskillbench.domains.agreement import AGREEMENT, leaf_by_leaf
+from finskillbench.domains.checks.agreement import AGREEMENT, leaf_by_leaf
 from finskillbench.episode import JsonObject
 from finskillbench.harness.trace import ToolRecord, Trace
 from finskillbench.scoring.values import array, is_object, mapping, text

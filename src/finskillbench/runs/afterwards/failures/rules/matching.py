@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from finskillbench.domains.agreement import Leaf, leaf_by_leaf
+from finskillbench.domains.checks.agreement import Leaf, leaf_by_leaf
 from finskillbench.runs.afterwards.failures.attempt import WrongNumber
 from finskillbench.runs.afterwards.failures.causes import FailureCause
 from finskillbench.runs.afterwards.failures.rules.base import shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from finskillbench.domains.agreement import Leaf
+from finskillbench.domains.checks.agreement import Leaf
 from finskillbench.runs.afterwards.failures.attempt import Attempt, Told, WrongNumber
 from finskillbench.runs.afterwards.failures.causes import FailureCause
 from finskillbench.runs.afterwards.failures.rules.base import Found, Rule, shown

@@ -8,7 +8,7 @@ from typing import get_origin
 
 from pydantic import BaseModel
 
-from finskillbench.domains.agreement import Leaf
+from finskillbench.domains.checks.agreement import Leaf
 from finskillbench.runs.afterwards.failures.attempt import Attempt, nearly
 from finskillbench.runs.afterwards.failures.causes import FailureCause
 from finskillbench.runs.afterwards.failures.rules.base import Found, Rule, several, shown

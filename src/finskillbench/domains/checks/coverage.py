@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from finskillbench.domains.base import Subtask
-from finskillbench.domains.examination import Subject, examining
+from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 

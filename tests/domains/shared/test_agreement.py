@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from finskillbench.domains import by_name
-from finskillbench.domains.agreement import compare, leaf_by_leaf, with_leaves
-from finskillbench.domains.proofs import rederived
+from finskillbench.domains.checks.agreement import compare, leaf_by_leaf, with_leaves
+from finskillbench.domains.checks.proofs import rederived
 from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
 

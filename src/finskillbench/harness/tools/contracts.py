@@ -18,9 +18,9 @@ from finskillbench.domains.base import Budget
 from finskillbench.domains.tables import MOST_ROWS
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ALWAYS, Arm, Mount, expected_tools
-from finskillbench.harness.interpreters import LIBRARIES, LIMITS
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.skills.memory import MAX_NAME_CHARS, MAX_SAVED_SKILLS
+from finskillbench.harness.tools.interpreters import LIBRARIES, LIMITS
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.sandbox import snippet
 from finskillbench.sandbox.limits import size
@@ -226,7 +226,7 @@ def parse_arguments(spec: ToolSpec, text: str) -> dict[str, Any]:
     """Parse and check the arguments of a call against the tool's schema.
 
     An empty text counts as no arguments. `submit_answer` also takes an object or a list for its answer, see
-    `finskillbench.harness.toolbox`.
+    `finskillbench.harness.tools.toolbox`.
 
     Raises
     ------

@@ -15,12 +15,11 @@ from finskillbench.domains.tables import Table, dump, refers_to_table
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.harness.conditions import Mount
-from finskillbench.harness.interpreters import Ran
 from finskillbench.harness.model import ToolCall, ToolSpec
 from finskillbench.harness.skills.loader import SkillPackage, script_path
 from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, Memory, skill_problem
 from finskillbench.harness.skills.own import OwnSkills
-from finskillbench.harness.tools import (
+from finskillbench.harness.tools.contracts import (
     MAX_RESULT_CHARS,
     READS_DATA,
     NoSkillsError,
@@ -29,6 +28,7 @@ from finskillbench.harness.tools import (
     parse_arguments,
     shorten,
 )
+from finskillbench.harness.tools.interpreters import Ran
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.redaction import logger
@@ -58,7 +58,7 @@ class Runner(Protocol):
 
 
 class Interpreter(Protocol):
-    """Runs code of an agent; `finskillbench.harness.interpreters.Interpreter` is one."""
+    """Runs code of an agent; `finskillbench.harness.tools.interpreters.Interpreter` is one."""
 
     async def run(
         self, code: str, names: Mapping[str, Any], files: Mapping[str, str], packages: Iterable[SkillPackage]
