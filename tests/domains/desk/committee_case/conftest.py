@@ -50,7 +50,7 @@ def cases(market_panels: Panels) -> list[Played]:
     context = BuildContext(market_panels, seed=5)
     days = market_panels.month_ends
     return [
-        _played(
+        played(
             task_of(
                 draw_case(market_panels, days[number], TIERS[number % 3], number, context.generator("test", number)),
                 number,
@@ -61,7 +61,8 @@ def cases(market_panels: Panels) -> list[Played]:
     ]
 
 
-def _played(task: Task, panels: Panels) -> Played:
+def played(task: Task, panels: Panels) -> Played:
+    """The task with its input as an agent reads it."""
     covariance = panels.covariance[task.episode.as_of_date]
     tickers = task.episode.input["covariance_matrix"]["tickers"]
     places = [covariance.symbols.index(name) for name in tickers]

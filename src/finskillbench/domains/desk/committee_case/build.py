@@ -126,9 +126,9 @@ def known(case: Case) -> dict[str, Any]:
     for lot in ledger.lots:
         shown[lot.security] = shown.get(lot.security, 0.0) + lot.quantity
     return {
-        "instruments": [instrument_json(line) for line in case.book.universe.instruments],
+        "instruments": sorted(map(instrument_json, case.book.universe.instruments), key=lambda line: line["name"]),
         "prices": world.holdings.prices,
-        "planted": [asdict(one) for one in world.planted],
+        "planted": sorted(map(asdict, world.planted), key=lambda one: (one["kind"], one["where"])),
         "trading": list(case.book.trading.row),
         "rates": dict(rates_of(ledger).rates),
         "vendor": vendor_of(ledger),

@@ -76,7 +76,7 @@ def draw_case(panels: Panels, as_of: date, tier: str, number: int, rng: np.rando
             for name, units in quantities.items()
             if one.ledger.securities[name].kind not in FUTURES
         )
-        book = book_of(world.ledger, world.holdings, _trading(world, nav, rng))
+        book = book_of(world.ledger, world.holdings, _trading(world, one.units, nav, rng))
         case = _judged(tier, number, world, book, risk_of(panels, world.ledger), rng)
         if case is not None:
             return case
@@ -155,11 +155,11 @@ def _sizes(one: Draft, rng: np.random.Generator) -> tuple[dict[str, float], floa
     return whole(one, {name: weight * nav / one.prices[name] for name, weight in weights.items()}), cash * nav
 
 
-def _trading(world: World, nav: float, rng: np.random.Generator) -> Trading:
+def _trading(world: World, units: Mapping[str, float], nav: float, rng: np.random.Generator) -> Trading:
     """The quarter's trades: those settled are a statement of the custodian, those pending stand in the blotter."""
     ledger, gone = world.ledger, {order.replaces for order in world.ledger.orders}
     pending = [
-        order.quantity * order.price * ledger.units(order.security)
+        order.quantity * order.price * units[order.security]
         for order in ledger.orders
         if order.trade not in gone and order.trade_date <= ledger.as_of < order.settle_date
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,13 @@ from finskillbench.domains.desk.committee_case.judging.facts import Facts
 from finskillbench.domains.desk.committee_case.judging.later import keeps
 from finskillbench.domains.desk.committee_case.rules.judging import judge
 from finskillbench.domains.desk.committee_case.second.papers import Recovered, recovered, rows_of
+from finskillbench.domains.desk.committee_case.second.withheld import replaced, trading, withheld
 from finskillbench.domains.desk.committee_case.standing import breached, forbidden
 from finskillbench.engines.books.figures import figures
 from finskillbench.engines.guidelines.cure import after, cheapest_cure
 from finskillbench.engines.guidelines.parsing import parse_rules
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import mapping
+from finskillbench.scoring.values import is_array, is_object, json_equal, mapping, number
 
 CLOSE = 1e-7
 """Relative difference of two derivations of one number."""
@@ -28,10 +29,13 @@ SAME_COST = 1e-9
 
 
 def examine(label: Label[Any], findings: Findings) -> None:
-    """Book, rules, breaches, exclusions, cure and figures of a label."""
+    """What is withheld of a label, its book, rules, breaches, exclusions, cure and figures."""
     facts, where = Facts.of(label.truth), label.episode.task_id
     book = recovered(label.task_input)
-    for name, held in _book(facts, book).items():
+    for key, again in withheld(label.task_input, book).items():
+        path = next(_differences(facts.known.get(key), again, key), None)
+        findings.expect(path is None, where, f"{path} is not what the papers give", f"verification.{key}")
+    for name, held in (_book(facts, book) | _stated(facts, label.task_input, book)).items():
         findings.expect(held, where, f"the papers give another {name} than the label")
     findings.expect(_risk(facts, label.task_input), where, "the covariance is not that of the edition")
     for name, held in _standing(facts, label.task_input).items():
@@ -56,6 +60,38 @@ def _book(facts: Facts, found: Recovered) -> dict[str, bool]:
             found.sectors.get(line.issuer, "") == line.sector for line in facts.lines.values() if line.sector
         ),
     }
+
+
+def _stated(facts: Facts, task_input: Mapping[str, Any], found: Recovered) -> dict[str, bool]:
+    """What the answer says of the book beside its positions."""
+    stated, pending = facts.expected["book"], trading(task_input, found)[2:]
+    given = [stated["pending_purchases"], stated["pending_sales"]]
+    return {
+        "amount of pending trades": _same(given, pending),
+        "list of replaced fields": _same(stated["replaced"], replaced(task_input, found)),
+    }
+
+
+def _same(stated: object, again: object) -> bool:
+    return next(_differences(stated, again, ""), None) is None
+
+
+def _differences(stated: object, again: object, path: str) -> Iterator[str]:
+    """Paths at which two JSON values differ by more than rounding; lists are held against each other in their order."""
+    if is_object(stated) and is_object(again):
+        for key in sorted({*stated, *again}):
+            where = f"{path}.{key}"
+            yield from _differences(stated[key], again[key], where) if key in stated and key in again else (where,)
+    elif is_array(stated) and is_array(again):
+        if len(stated) != len(again):
+            yield path
+        for place, (one, other) in enumerate(zip(stated, again, strict=False)):
+            yield from _differences(one, other, f"{path}[{place}]")
+    elif (first := number(stated)) is None or (second := number(again)) is None:
+        if not json_equal(stated, again):
+            yield path
+    elif not _near(first, second, abs(second)):
+        yield path
 
 
 def _risk(facts: Facts, task_input: Mapping[str, Any]) -> bool:

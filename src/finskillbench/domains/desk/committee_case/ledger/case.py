@@ -46,7 +46,8 @@ class Roles:
 class Draft:
     """A market with what is planted in its quotes, before anything is held.
 
-    `prices` are the true dollars of one unit; `wanted` are kinds with whether a trap or a control is planted.
+    `units` are the true dollars of one unit at a price of 1, whatever currency the vendor names, `prices` those of one
+    unit; `wanted` are kinds with whether a trap or a control is planted.
     """
 
     ledger: Ledger
@@ -54,6 +55,7 @@ class Draft:
     roles: Roles
     wanted: tuple[tuple[str, bool], ...]
     planted: tuple[Planted, ...]
+    units: dict[str, float]
     prices: dict[str, float]
     sectors: dict[str, str]
     shares: dict[str, float]
@@ -72,7 +74,8 @@ class World:
 def draft(panels: Panels, as_of: date, wanted: Sequence[tuple[str, bool]], rng: np.random.Generator) -> Draft:
     """The market of a day with quotes and reference data as wanted; quantities are planted by `papers_of`."""
     ledger, own = draw_market(panels, as_of, rng)
-    prices = {name: float(quotes.closes[-1]) * ledger.units(name) for name, quotes in ledger.quotes.items()}
+    units = {name: ledger.units(name) for name in ledger.quotes}
+    prices = {name: float(quotes.closes[-1]) * units[name] for name, quotes in ledger.quotes.items()}
     sectors = {name: row.sector for name, row in ledger.listed.items()}
     shares = {name: row.shares for name, row in ledger.listed.items()}
     roles = _roles(ledger, own, len(wanted), rng)
@@ -86,7 +89,7 @@ def draft(panels: Panels, as_of: date, wanted: Sequence[tuple[str, bool]], rng: 
             done.append(planted)
             if planted.field == "price":
                 prices[where] = float(planted.right)
-    return Draft(ledger, own, roles, tuple(wanted), tuple(done), prices, sectors, shares)
+    return Draft(ledger, own, roles, tuple(wanted), tuple(done), units, prices, sectors, shares)
 
 
 def _with_lists(ledger: Ledger, own: Own, roles: Roles, rng: np.random.Generator) -> Ledger:
@@ -136,7 +139,7 @@ def _child_ratio(parent: float, child: float) -> float:
 def papers_of(draft: Draft, quantities: Mapping[str, float], cash: float, rng: np.random.Generator) -> World:
     """The papers of a true book of whole units (see `whole`), with every trap and control of the draft."""
     roles, own = draft.roles, draft.own
-    papers = Papers(draft.ledger, quantities, rng)
+    papers = Papers(draft.ledger, draft.units, quantities, rng)
     planted: list[Planted] = list(draft.planted)
     for place, (kind, trap) in enumerate(draft.wanted):
         where = roles.planted[place]
@@ -163,7 +166,7 @@ def papers_of(draft: Draft, quantities: Mapping[str, float], cash: float, rng: n
     papers.order(roles.tomorrow, _part(quantities, roles.tomorrow, rng), -1, settles=2)
     ledger, true_cash = papers.finished(cash)
     held = {name: units for name, units in quantities.items() if units}
-    last = float(ledger.quotes[own.target].closes[-1]) * ledger.units(own.target)  # before it was listed no more
+    last = float(ledger.quotes[own.target].closes[-1]) * draft.units[own.target]  # before it was listed no more
     holdings = Holdings(held, {**draft.prices, own.target: last}, true_cash, draft.sectors, draft.shares)
     return World(ledger, own, holdings, tuple(planted))
 

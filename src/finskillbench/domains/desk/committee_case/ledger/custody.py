@@ -35,10 +35,15 @@ def business_day(day: date, steps: int) -> date:
 
 
 class Papers:
-    """The papers of one fund while they are being written; `settled` are the units that the custodian should show."""
+    """The papers of one fund while they are being written; `settled` are the units that the custodian should show.
 
-    def __init__(self, ledger: Ledger, quantities: Mapping[str, float], rng: np.random.Generator) -> None:
-        self.ledger, self.rng = ledger, rng
+    `units` are the true dollars of one unit at a price of 1: what the vendor says of a currency may be a trap.
+    """
+
+    def __init__(
+        self, ledger: Ledger, units: Mapping[str, float], quantities: Mapping[str, float], rng: np.random.Generator
+    ) -> None:
+        self.ledger, self.units, self.rng = ledger, units, rng
         self.settled = dict(quantities)
         self.lots: list[Lot] = []
         self.orders: list[Order] = []
@@ -78,7 +83,7 @@ class Papers:
         """An order of the true book that settles after the day of the case."""
         found = self.order(security, quantity, back, settles=back + 2, replaces=replaces)
         self.settled[security] = self.settled.get(security, 0.0) - quantity
-        self.dollars -= quantity * found.price * self.ledger.units(security)
+        self.dollars -= quantity * found.price * self.units[security]
         return found
 
     def dividend(self, security: str, later: float = 0.0) -> None:
@@ -89,7 +94,7 @@ class Papers:
             held -= later
         cash = round(self.close(security, 0) * float(self.rng.uniform(0.004, 0.012)), 4)
         self.event(Action.DIVIDEND, security, _ENTITLED, cash=cash)
-        self.dollars += held * cash * self.ledger.units(security)
+        self.dollars += held * cash * self.units[security]
 
     def paid(self, security: str) -> None:
         """A dividend that has been paid: it is in the balances."""
@@ -112,7 +117,7 @@ class Papers:
         self.ledger = self.ledger.with_quotes(target, replace(quotes, closes=closes, volumes=volumes))
         self.settled[target] = units
         self.settled[acquirer] -= units * ratio
-        self.dollars += units * cash * self.ledger.units(target)
+        self.dollars += units * cash * self.units[target]
 
     def split(self, security: str, *, booked: bool) -> Planted:
         """A split a fortnight ago, booked or not: lots from before it tell by their cost."""

@@ -20,10 +20,15 @@ def rows_of(table: Columns) -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The true book: units, dollars of a unit, cash in dollars, sector and shares outstanding of each issuer."""
+    """The true book: units, dollars of a unit, cash in dollars, sector and shares outstanding of each issuer.
+
+    `currencies` are those that lines are quoted in, `units` the dollars of one unit at a price of 1.
+    """
 
     quantities: dict[str, float]
     prices: dict[str, float]
+    currencies: dict[str, str]
+    units: dict[str, float]
     cash: float
     sectors: dict[str, str]
     shares: dict[str, float]
@@ -42,7 +47,7 @@ def recovered(case: Mapping[str, Any]) -> Recovered:
     second = {row["security"]: row for row in rows_of(case["second_source"])}
     quoted: dict[str, tuple[float, str]] = {name: _quote(name, history, second, reference, fx) for name in reference}
     unit = {name: reference[name]["multiplier"] * fx[quoted[name][1]] for name in reference}
-    trades = _standing(case["trades"], day)
+    trades = standing(case["trades"], day)
     units = _settled(case, history)
     cash = sum(amount * fx[currency] for currency, amount in case["cash_balances"].items())
     actions = sorted(rows_of(case["corporate_actions"]), key=lambda row: row["ex_date"])
@@ -75,7 +80,8 @@ def recovered(case: Mapping[str, Any]) -> Recovered:
     }
     held = {name: count for name, count in units.items() if abs(count) > 1e-6}
     prices = {name: quoted[name][0] * unit[name] for name in reference}
-    return Recovered(held, prices, cash, sectors, shares)
+    currencies = {name: currency for name, (_, currency) in quoted.items()}
+    return Recovered(held, prices, currencies, unit, cash, sectors, shares)
 
 
 def _quote(
@@ -100,7 +106,7 @@ def _quote(
     return close, candidates[0]
 
 
-def _standing(trades: Columns, day: str) -> list[Row]:
+def standing(trades: Columns, day: str) -> list[Row]:
     """The lines of the blotter up to the day that no later line has replaced."""
     rows = list(rows_of(trades))
     gone = {row["replaces"] for row in rows if row["replaces"]}

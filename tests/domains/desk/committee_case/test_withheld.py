@@ -1,0 +1,142 @@
+"""Every parameter that a judge is told comes out of the papers, and each defect that is planted in one is found."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from tests.domains.desk.committee_case.conftest import Played, played
+
+from finskillbench.domains.base import Label
+from finskillbench.domains.checks.examination import examining
+from finskillbench.domains.desk.committee_case.build import task_of
+from finskillbench.domains.desk.committee_case.draw import draw_case
+from finskillbench.domains.desk.committee_case.ledger import case as ledger_of_case
+from finskillbench.domains.desk.committee_case.ledger.lines import Own
+from finskillbench.domains.desk.committee_case.ledger.nouns import Ledger
+from finskillbench.domains.desk.committee_case.proof import examine
+from finskillbench.domains.desk.committee_case.second.papers import recovered
+from finskillbench.domains.desk.committee_case.second.withheld import withheld
+from finskillbench.domains.tables import Table
+from finskillbench.episode import Truth
+from finskillbench.findings import Findings
+from finskillbench.panels import Panels
+
+Known = dict[str, Any]
+Defect = Callable[[Known], object]
+
+
+def _first(known: Known, key: str) -> Any:
+    return known[key][sorted(known[key])[3]] if isinstance(known[key], dict) else known[key][0]
+
+
+def _scaled(key: str) -> Defect:
+    def change(known: Known) -> None:
+        name = sorted(known[key])[3]
+        known[key][name] *= 1.00001
+
+    return change
+
+
+def _line(**values: Any) -> Defect:
+    """Another value in the first line that has one of these fields."""
+
+    def change(known: Known) -> None:
+        for field, value in values.items():
+            line = next(line for line in known["instruments"] if line[field])
+            line[field] = value
+
+    return change
+
+
+DEFECTS: dict[str, Defect] = {
+    "a price": _scaled("prices"),
+    "a price that is missing": lambda known: known["prices"].pop(sorted(known["prices"])[3]),
+    "units shown": _scaled("shown"),
+    "a rate": _scaled("rates"),
+    "a leverage": _scaled("leverage"),
+    "purchases and sales exchanged": lambda known: known["trading"].reverse(),
+    "a pending purchase left out": lambda known: known["trading"].__setitem__(2, 0.9 * known["trading"][2]),
+    "a vendor's sector": lambda known: _first(known, "vendor").update(sector="Utilities."),
+    "a vendor's count": lambda known: _first(known, "vendor").update(shares=1e9 + 1),
+    "instruments in another order": lambda known: known["instruments"].reverse(),
+    "an instrument left out": lambda known: known["instruments"].pop(),
+    "a kind": _line(kind="warrant"),
+    "an issuer": _line(issuer="NOBODY"),
+    "a sector": _line(sector="Utilities."),
+    "a currency": _line(currency="GBX"),
+    "a list": _line(lists=[]),
+    "a benchmark weight": _line(benchmark=0.01),
+    "an attribute": _line(attributes={}),
+    "a holding": _line(holdings={}),
+    "a trap left out": lambda known: known["planted"].pop(0),
+    "a trap told twice": lambda known: known["planted"].append(known["planted"][0]),
+    "traps in another order": lambda known: known["planted"].reverse(),
+    "a control for a trap": lambda known: known["planted"][0].update(trap=not known["planted"][0]["trap"]),
+    "another kind of trap": lambda known: known["planted"][0].update(kind="restated_filing"),
+    "another field": lambda known: known["planted"][0].update(field="cash"),
+    "another place": lambda known: known["planted"][0].update(where="F1"),
+    "another right value": lambda known: known["planted"][0].update(right=known["planted"][0]["fallen"]),
+    "another misleading value": lambda known: known["planted"][0].update(fallen=known["planted"][0]["right"]),
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_defect_of_a_parameter_is_found(cases: list[Played], name: str) -> None:
+    case = cases[len(name) % len(cases)]
+    known = copy.deepcopy(dict(case.task.truth.verification))
+    DEFECTS[name](known)
+    messages = _found(replace(case.task.truth, verification=known), case)
+    assert any("is not what the papers give" in message for message in messages)
+
+
+@pytest.mark.parametrize("field", ["pending_purchases", "pending_sales", "replaced"])
+def test_a_defect_of_what_the_book_says_beside_its_positions_is_found(cases: list[Played], field: str) -> None:
+    case = next(case for case in cases if case.truth["book"]["replaced"])
+    expected = copy.deepcopy(case.truth)
+    expected["book"][field] = [] if field == "replaced" else 1.00001 * expected["book"][field]
+    messages = _found(replace(case.task.truth, expected_output=expected), case)
+    word = "list of replaced fields" if field == "replaced" else "amount of pending trades"
+    assert messages == [f"the papers give another {word} than the label"]
+
+
+def test_a_place_is_found_whatever_was_planted(cases: list[Played]) -> None:
+    """A lot that is printed twice without anybody's having planted it is a trap all the same."""
+    case = cases[0]
+    lots = case.task_input["custodian"].frame
+    again = {**case.task_input, "custodian": Table(lots.vstack(lots.tail(1)))}
+    where = lots["security"][-1]
+    before, after = (withheld(papers, recovered(papers))["planted"] for papers in (case.task_input, again))
+    (new,) = [place for place in after if place not in before]
+    assert (new["kind"], new["where"], new["trap"]) == ("duplicate_line", where, True)
+    assert new["fallen"] == pytest.approx(new["right"] + lots["quantity"][-1])
+
+
+def test_a_pending_trade_is_worth_its_true_currency(market_panels: Panels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a line quoted in pence that the vendor has in pounds, a pending purchase is paid in pence."""
+    deal = cast("Callable[..., ledger_of_case.Roles]", vars(ledger_of_case)["_roles"])
+
+    def roles(ledger: Ledger, own: Own, *rest: Any) -> ledger_of_case.Roles:
+        return replace(deal(ledger, own, *rest), bought=own.london[0])
+
+    monkeypatch.setattr(ledger_of_case, "_roles", roles)
+    number = ledger_of_case.KINDS.index("currency_unit")
+    found = draw_case(market_panels, market_panels.month_ends[0], "easy", number, np.random.default_rng(1))
+    case = played(task_of(found, number), market_panels)
+    (order,) = [row for row in found.world.ledger.orders if row.security == found.world.own.london[0]]
+    assert found.world.ledger.securities[order.security].currency == "GBP"
+    pence = order.quantity * order.price * case.task_input["fx"]["GBP"] / 100
+    assert case.truth["book"]["pending_purchases"] >= pence
+    assert case.truth["book"]["pending_purchases"] < 2 * pence + 0.05 * found.book.nav
+    assert _found(case.task.truth, case) == []
+
+
+def _found(truth: Truth, case: Played) -> list[str]:
+    findings = Findings()
+    with examining(truth.task_id, findings):
+        examine(Label(case.task.episode, case.task_input, truth, case.task.certificate), findings)
+    return [finding.message for finding in findings.found]
