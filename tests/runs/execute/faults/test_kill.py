@@ -75,7 +75,7 @@ for line in sys.stdin:
 
 @contextmanager
 def parent() -> Iterator[subprocess.Popen[str]]:
-    parts = Path(__file__).parents[1] / "conftest.py"
+    parts = Path(__file__).parents[2] / "conftest.py"
     command = [sys.executable, "-c", PROGRAM, str(parts), str(EPISODES)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -97,7 +97,7 @@ class Child:
 
 @pytest.fixture(scope="module")
 def parent() -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parents[1] / "conftest.py")]
+    command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parents[2] / "conftest.py")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process
         assert process.stdin is not None
