@@ -29,7 +29,7 @@ from finskillbench.domains.desk.forensic_screen.dials import TIERS
 from finskillbench.domains.desk.forensic_screen.generator.world import World, drawn_world
 from finskillbench.domains.desk.forensic_screen.merit import Judged, parts, stored_posterior
 from finskillbench.domains.desk.forensic_screen.reading import Panel
-from finskillbench.domains.desk.forensic_screen.second import posterior as second_posterior
+from finskillbench.domains.desk.forensic_screen.second.posterior import posterior as second_posterior
 from finskillbench.domains.desk.forensic_screen.subtask import certified, exact_posterior, quarters_until, task_of
 from finskillbench.engines.statistics.screening.model import Model
 from finskillbench.engines.statistics.screening.signatures import (

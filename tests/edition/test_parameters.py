@@ -19,9 +19,6 @@ from finskillbench.findings import Finding, Findings
 PLANTED = {"portfolio_type": "planted_risks", "regime": "dates"}
 """What checks of the risk domain hold to the portfolio and to the panels, where the others are held by the label's."""
 
-UNPROVED = {("forensic_screen", "traps")}
-"""Where a world planted something is not to be seen in a case; it is told in reports, and no score depends on it."""
-
 
 @dataclass(frozen=True)
 class Altered(Edition):
@@ -72,7 +69,6 @@ def test_a_parameter_that_was_altered_is_found(sub_task: str, slim: Edition) -> 
     missed = [
         (key, verification.get(key, "absent"))
         for key, verification in changed
-        if (sub_task, key) not in UNPROVED or key not in verification
         if not _found(slim, replace(truth, verification=verification), key)
     ]
     assert not missed

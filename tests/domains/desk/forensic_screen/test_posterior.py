@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import multivariate_t
 from tests.domains.desk.forensic_screen.worlds import panel, posterior, task_input, world
 
-from finskillbench.domains.desk.forensic_screen import second
 from finskillbench.domains.desk.forensic_screen.generator.paths import drawn_paths
 from finskillbench.domains.desk.forensic_screen.reading import read_archive
+from finskillbench.domains.desk.forensic_screen.second import posterior as second
 from finskillbench.engines.statistics.screening.model import Model, Prediction
 from finskillbench.engines.statistics.screening.posterior import kind_probabilities, log_evidence, placed
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench.domains.desk.forensic_screen.dials import BEFORE, FINANCIALS, KIND_NAMES, MEASURES, NAMES, RATIOS
@@ -18,6 +19,10 @@ from finskillbench.engines.statistics.screening.model import Model, Prediction, 
 ACQUISITION = "acquisition completed"
 LEASE = "lease standard adopted"
 YEAR_END = "year end changed"
+_KIND_OF = {ACQUISITION: "acquisition", LEASE: "lease_standard", YEAR_END: "fiscal_year"}
+"""Event to the kind of place that it is."""
+SPURT, SPURT_QUARTERS = 0.075, 3
+"""Growth of log revenue beyond the industry's median in so many quarters in a row is a spurt."""
 SLIP = 1000
 """A balance sheet typed in single dollars stands so many times too high."""
 
@@ -38,13 +43,16 @@ class Panel(NamedTuple):
     acquired: Integers
 
 
-def read_panel(tables: Tables, model: Model, rules: Rules) -> Panel:
-    """The latest version of every statement, slips undone; less path, season, growth and the lease standard."""
+def read_panel(tables: Tables, model: Model, rules: Rules, *, left_out: str = "") -> Panel:
+    """The latest version of every statement, slips undone; less path, season, growth and the lease standard.
+
+    `left_out` is the kind of place (`generator.places.LOCAL`) whose correction a reader leaves out who falls for it.
+    """
     companies, events = tables["companies"], tables["events"]
     latest = (
         tables["statements"]
         .sort("company", "quarter", "version")
-        .unique(["company", "quarter"], keep="last", maintain_order=True)
+        .unique(["company", "quarter"], keep="first" if left_out == "restatement" else "last", maintain_order=True)
     )
     n = len(companies)
     quarters = {name: place for place, name in enumerate(latest["quarter"].unique().sort().to_list())}
@@ -53,7 +61,8 @@ def read_panel(tables: Tables, model: Model, rules: Rules) -> Panel:
     def line(name: str) -> Floats:
         return latest[name].to_numpy().reshape(n, len(quarters)).astype(np.float64)
 
-    slipped = np.where(line("cash") == SLIP * line("closing_cash"), float(SLIP), 1.0)
+    seen = left_out != "unit_slip"
+    slipped = np.where(seen & (line("cash") == SLIP * line("closing_cash")), float(SLIP), 1.0)
     y = np.empty((n, len(quarters), MEASURES))
     for number, ratio in enumerate(RATIOS):
         top, bottom = (
@@ -61,11 +70,16 @@ def read_panel(tables: Tables, model: Model, rules: Rules) -> Panel:
         )
         y[:, :, number] = np.log(top / bottom)
     revenue = np.log(line("net_revenue"))
-    y -= np.diff(revenue, axis=1, prepend=revenue[:, :1])[:, :, None] * model.growth
+    growth = np.diff(revenue, axis=1, prepend=revenue[:, :1])
+    if left_out == "growth":
+        growth -= _spurts(growth, companies["industry"].to_numpy())
+    y -= growth[:, :, None] * model.growth
     acquired = np.full(n, -1)
     year_ends = np.repeat(companies["year_end_month"].to_numpy()[:, None], len(quarters), axis=1)
     for event in events.iter_rows(named=True):
         who, when = place[event["company"]], quarters[event["quarter"]]
+        if _KIND_OF.get(event["event"]) == left_out:
+            continue
         if event["event"] == ACQUISITION and event["value"] >= rules.material:
             acquired[who] = when
         elif event["event"] == LEASE:
@@ -73,6 +87,23 @@ def read_panel(tables: Tables, model: Model, rules: Rules) -> Panel:
         elif event["event"] == YEAR_END:
             year_ends[who, when:] = event["value"]
     return Panel(y - _common(tables, companies["industry"].to_list(), year_ends, quarters), acquired)
+
+
+def _spurts(growth: Floats, industries: NDArray[Any]) -> Floats:
+    """Growth (n, T) beyond the median of the industry in the quarters of a spurt, 0 in all others."""
+    beyond = growth.copy()
+    for industry in np.unique(industries):
+        inside = industries == industry
+        beyond[inside] -= np.median(growth[inside], axis=0)
+    fast = beyond > SPURT
+    length = np.zeros(growth.shape, dtype=np.intp)  # of the run that a quarter ends
+    for quarter in range(growth.shape[1]):
+        length[:, quarter] = np.where(fast[:, quarter], length[:, quarter - 1] * (quarter > 0) + 1, 0)
+    for quarter in range(growth.shape[1] - 2, -1, -1):  # of the whole run
+        length[:, quarter] = np.where(
+            fast[:, quarter] & fast[:, quarter + 1], length[:, quarter + 1], length[:, quarter]
+        )
+    return np.where(length >= SPURT_QUARTERS, beyond, 0.0)
 
 
 def _common(tables: Tables, industries: list[str], year_ends: Integers, quarters: Mapping[str, int]) -> Floats:
@@ -93,10 +124,15 @@ def fiscal_quarter(months: Integers, year_ends: Integers) -> Integers:
     return ((months - year_ends) // 3 - 1) % 4
 
 
+def usable() -> pl.Expr:
+    """Which rows of the archive are of cases that the memo lets count."""
+    return pl.col("basis").is_in(USABLE) & (pl.col("industry") != FINANCIALS)
+
+
 def read_archive(archive: pl.DataFrame, model: Model, *, usable_only: bool = True) -> Prediction:
     """What the archive predicts of a new case; cases that the memo rules out only if `usable_only` is off."""
     if usable_only:
-        archive = archive.filter(pl.col("basis").is_in(USABLE) & (pl.col("industry") != FINANCIALS))
+        archive = archive.filter(usable())
     ordered = archive.sort("case", "quarter")
     rows = ordered["quarter"].n_unique()
     moves = ordered.select(NAMES).to_numpy().reshape(-1, rows, MEASURES) * CASE_UNIT

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Budget, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.desk.forensic_screen import procedures, second, words
+from finskillbench.domains.desk.forensic_screen import procedures, words
 from finskillbench.domains.desk.forensic_screen.answers import answer_of, exploits, ladder, shrunk
 from finskillbench.domains.desk.forensic_screen.dials import QUARTERS, TIERS
 from finskillbench.domains.desk.forensic_screen.generator.world import World, drawn_world
@@ -25,12 +25,14 @@ from finskillbench.domains.desk.forensic_screen.merit import (
     verdict,
 )
 from finskillbench.domains.desk.forensic_screen.reading import read_archive, read_panel
+from finskillbench.domains.desk.forensic_screen.second import posterior as second
+from finskillbench.domains.desk.forensic_screen.second.traps import traps as traps_again
 from finskillbench.domains.desk.forensic_screen.traps import stored_traps
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.engines.statistics.screening.posterior import kind_probabilities
 from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import mapping, number, objects
+from finskillbench.scoring.values import array, mapping, number, numbers, objects
 
 NAME = "forensic_screen"
 PREFIX = "dk_fs"
@@ -38,6 +40,8 @@ EPISODES = 40
 BUDGET = Budget(turns=24, output_tokens=60_000, data_calls=30)
 CEILING = 0.75
 """What the reference earns at least on average."""
+TOLD = 2e-6
+"""Largest difference of a probability of whoever falls for a trap, stored to six decimals, from one derived again."""
 AGREEMENT = 1e-6
 """Largest difference of a stored probability from one derived again."""
 KindName = Literal[
@@ -188,9 +192,23 @@ def proof(label: Label[ForensicInput], findings: Findings) -> None:
         other = Judged(shrunk(managed, rate, factor), kinds)
         earned = parts(other, posterior, rate)["probabilities"]
         findings.expect(earned < 1.0, where, f"evidence times {factor} earns as much as the posterior")
-    for trap in objects(truth.verification.get("traps")):
-        fallen = mapping(trap.get("probabilities"))
-        findings.expect(set(fallen) <= set(companies), where, f"trap {trap.get('kind')} names an unknown company")
+    _traps(truth, label.task_input, findings)
+
+
+def _traps(truth: Truth, task_input: ForensicInput, findings: Findings) -> None:
+    """The traps of a label are those that the tables show, with the probabilities of whoever falls for them."""
+    stated, again = truth.verification.get("traps"), traps_again(task_input)
+    told = [(trap.get("kind"), trap.get("where")) for trap in objects(stated)]
+    same = len(told) == len(array(stated)) and told == [(trap["kind"], trap["where"]) for trap in again]
+    findings.expect(same, truth.task_id, "the traps are not those that the tables show", "verification.traps")
+    if not same:
+        return
+    for trap, other in zip(objects(stated), again, strict=True):
+        given, wanted = numbers(mapping(trap.get("probabilities"))), other["probabilities"]
+        near = given.keys() == wanted.keys() and all(abs(given[name] - wanted[name]) < TOLD for name in wanted)
+        found = near and len(trap) == len(other)
+        message = f"trap {trap['kind']} of {trap['where']} has other probabilities than the tables give"
+        findings.expect(found, truth.task_id, message, "verification.traps")
 
 
 def _base_rate(fields: Mapping[str, Any]) -> JsonObject:

@@ -35,27 +35,41 @@ def answer(task_input: Mapping[str, Any]) -> JsonObject:
 
 def posterior(task_input: Mapping[str, Any]) -> dict[str, list[float]]:
     """Probability of each kind of management, in the order of `model.kinds`, by company."""
-    model, memo = task_input["model"], task_input["documents"]["memo"]
-    rate = base_rate(task_input)
+    y, bought = paths(task_input)
+    return of_paths(y, bought, task_input)
+
+
+def frames_of(task_input: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+    """The tables of a case."""
+    return {name: value.frame for name, value in task_input.items() if hasattr(value, "frame")}
+
+
+def paths(task_input: Mapping[str, Any]) -> tuple[dict[str, Floats], dict[str, int]]:
+    """Log ratios (T, R) of each company freed of all that is announced, and when it made a material acquisition."""
+    model, memo, frames = task_input["model"], task_input["documents"]["memo"], frames_of(task_input)
     material = _number(r"at least ([\d.]+) per cent of the buyer's total assets", memo)
-    frames = {name: value.frame for name, value in task_input.items() if hasattr(value, "frame")}
     long = _log_ratios(frames["statements"], model["ratios"])
     long, bought = _adjusted(long, frames, model["ratios"], material)
-    companies = frames["companies"]["company"].to_list()
-    y = {
-        key[0]: group.sort("quarter").select([ratio["name"] for ratio in model["ratios"]]).to_numpy()
-        for key, group in long.group_by("company")
-    }
-    periods = long["quarter"].n_unique()
-    hypotheses = _hypotheses(periods, model, frames["archive"], rate)
+    names = [ratio["name"] for ratio in model["ratios"]]
+    by_company = {key[0]: group.sort("quarter").select(names) for key, group in long.group_by("company")}
+    return {name: by_company[name].to_numpy() for name in frames["companies"]["company"].to_list()}, bought
+
+
+def of_paths(
+    y: Mapping[str, Floats], bought: Mapping[str, int], task_input: Mapping[str, Any]
+) -> dict[str, list[float]]:
+    """Probability of each kind by company, of paths (T, R) that are freed of all that is announced."""
+    model, archive = task_input["model"], task_input["archive"].frame
+    periods = max((len(path) for path in y.values()), default=0)
+    hypotheses = _hypotheses(periods, model, archive, base_rate(task_input))
     patterns: dict[int, list[str]] = {}
-    for company in companies:
+    for company in y:
         patterns.setdefault(bought.get(company, -1), []).append(company)
     found: dict[str, list[float]] = {}
     for quarter, members in patterns.items():
         by_kind = _pattern(np.array([y[name] for name in members]), quarter, model, hypotheses)
         found |= dict(zip(members, by_kind.tolist(), strict=True))
-    return {company: found[company] for company in companies}
+    return {company: found[company] for company in y}
 
 
 def base_rate(task_input: Mapping[str, Any]) -> float:

@@ -1,0 +1,71 @@
+"""The traps of a case come out of its tables, by code that knows nothing of what was planted; defects are found."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from tests.domains.desk.forensic_screen.playing import full_input, task
+from tests.domains.desk.forensic_screen.worlds import panel, task_input, world
+
+from finskillbench.domains.base import Label
+from finskillbench.domains.desk.forensic_screen.second.traps import traps
+from finskillbench.domains.desk.forensic_screen.subtask import proof
+from finskillbench.domains.desk.forensic_screen.traps import stored_traps
+from finskillbench.findings import Findings
+
+CASES = [("easy", 0), ("medium", 1), ("hard", 2)]
+Stored = list[dict[str, Any]]
+
+
+@pytest.mark.parametrize(("tier", "seed"), CASES)
+def test_traps_are_told_by_the_tables(tier: str, seed: int) -> None:
+    stored, again = stored_traps(world(tier, seed), panel(tier, seed)), traps(task_input(tier, seed))
+    assert [(trap["kind"], trap["where"]) for trap in stored] == [(trap["kind"], trap["where"]) for trap in again]
+    for trap, other in zip(stored, again, strict=True):
+        assert trap["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)
+
+
+@pytest.mark.parametrize(("tier", "seed"), CASES)
+def test_what_is_planted_is_a_trap(tier: str, seed: int) -> None:
+    made = world(tier, seed)
+    names = made.tables["companies"]["company"].to_list()
+    planted = {(place.kind, names[place.company]) for place in made.places if place.planted}
+    orderly = {names[place.company] for place in made.places if not place.planted}
+    told = {(trap["kind"], trap["where"]) for trap in stored_traps(made, panel(tier, seed))}
+    assert len(planted & told) >= 0.9 * len(planted)
+    assert not orderly & {where for _, where in told}
+
+
+def _nudge(stored: Stored) -> None:
+    company = next(iter(stored[0]["probabilities"]))
+    stored[0]["probabilities"][company] -= 1e-5
+
+
+DEFECTS: dict[str, Callable[[Stored], object]] = {
+    "one left out": lambda stored: stored.pop(0),
+    "one told twice": lambda stored: stored.append(stored[0]),
+    "another order": lambda stored: stored.reverse(),
+    "another kind": lambda stored: stored[0].update(kind="press"),
+    "another place": lambda stored: stored[0].update(where="memo"),
+    "another company": lambda stored: stored[0].update(probabilities={"K000": 0.9}),
+    "another probability": _nudge,
+    "a field beside": lambda stored: stored[0].update(score=1.0),
+    "no object": lambda stored: stored.append("base_rate"),  # pyright: ignore[reportArgumentType]
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_defect_of_a_trap_is_found(name: str) -> None:
+    made = task("medium", 1)
+    stored = copy.deepcopy(made.truth.verification["traps"])
+    DEFECTS[name](stored)
+    for expected, kept in ((False, stored), (True, made.truth.verification["traps"])):
+        findings = Findings()
+        truth = replace(made.truth, verification={**made.truth.verification, "traps": kept})
+        proof(Label(made.episode, cast("Any", full_input(made)), truth, made.certificate), findings)
+        messages = [finding.message for finding in findings.found]
+        assert (not messages) is expected, messages
