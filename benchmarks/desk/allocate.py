@@ -3,9 +3,11 @@
     python benchmarks/desk/allocate.py [--seeds 1 2] [--cases 12]
 
 The ladder: the book as it is, equal weights, the largest t-value of each industry taken at its estimate (from columns
-as they come, and from columns read rightly), half of that, the posterior without regimes, the exact posterior. Then
-what `baseline/reference`, `textbook` and `trapped` earn through the scripts of the skills, what each kind of mistake
-costs by itself, and how large and slow cases are.
+as they come, and from columns read rightly), half of that, the posterior without regimes, two people with the scripts
+(`picks`: in each industry the best source in the best of seven windows that end now, shrunk; `skilled`: cuts the record
+where it looks cut, then weighs the five best sources with every start that is left), the exact posterior. Then what
+`baseline/reference`, `textbook` and `trapped` earn through the scripts of the skills, what each kind of mistake costs
+by itself, and how large and slow cases are.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ import orjson
 
 import finskillbench.domains.portfolio as portfolio
 from finskillbench.domains.desk.allocate import SUBTASK, input_of, label_of, tables_of
-from finskillbench.domains.desk.allocate.case import Case, draw_case
-from finskillbench.domains.desk.allocate.dials import GROUP_SIZE, GROUPS, NAMES, SOURCES, TIERS
+from finskillbench.domains.desk.allocate.case import Case, Study, draw_case
+from finskillbench.domains.desk.allocate.dials import GROUP_SIZE, GROUPS, HALVES, NAMES, SOURCES, TIERS
+from finskillbench.domains.desk.allocate.posterior import STRETCHES, Hypotheses
 from finskillbench.domains.desk.allocate.procedures import play
 from finskillbench.domains.desk.allocate.traps import read
 from finskillbench.domains.desk.allocate.words import notes
@@ -42,6 +45,7 @@ CHARACTERS_PER_TOKEN = 3.3
 def ladder(case: Case) -> dict[str, float]:
     """Shares of the attainable gain, negative where an agent loses."""
     world, everything = case.world, np.arange(SOURCES)
+    study = Study.of(world, case.places)
     right = read(world.sources, case.places, everything)
     raw = world.sources.values / world.sources.scale
 
@@ -70,8 +74,64 @@ def ladder(case: Case) -> dict[str, float]:
         "largest t, read rightly": earns(careful),
         "half of that": earns(careful / 2),
         "posterior without regimes": earns(bayes),
+        "picks, and shrinks": earns(picks(study)),
+        "a skilled player": earns(skilled(study)),
         "exact posterior": earns(case.belief.alpha),
     }
+
+
+def picks(study: Study) -> Any:
+    """Effects on the names of whoever takes the best source in the best of a few windows, where it is likely enough."""
+    odds, hypotheses, effects = _to_now(study.hypotheses), study.hypotheses, np.zeros((GROUPS, GROUP_SIZE))
+    for group in range(GROUPS):
+        window, source = np.unravel_index(odds[list(_SCANNED), group].argmax(), (len(_SCANNED), SOURCES))
+        found = odds[_SCANNED[window], group, source]
+        if found > 1:
+            effect = hypotheses.means[_SCANNED[window], group, source] * found / (1 + found)
+            effects[group] = effect * _scores(hypotheses, group)[:, source]
+    return effects.ravel()
+
+
+def skilled(study: Study) -> Any:
+    """Effects on the names of whoever finds the likeliest cuts, and averages over what may have begun after the last.
+
+    The cuts are the best there are, of one source each, with the chance of a change for a price. If the stretch before
+    the last had an effect, the present regime began about its end or later; else with any year.
+    """
+    hypotheses, change = study.hypotheses, study.world.family.change
+    effects = np.zeros((GROUPS, GROUP_SIZE))
+    stretches = {pair: place for place, pair in enumerate(zip(*(part.tolist() for part in STRETCHES), strict=True))}
+    length = STRETCHES[1] - STRETCHES[0]
+    single = np.log(np.maximum(hypotheses.odds.max(axis=2), 1)) + ((length - 1) * np.log(1 - change))[:, None]
+    for group in range(GROUPS):
+        best, cut = [0.0], [0]
+        for end in range(1, HALVES + 1):
+            ways = [best[a] + single[stretches[a, end], group] + (a > 0) * np.log(change) for a in range(end)]
+            cut.append(int(np.argmax(ways)))
+            best.append(ways[cut[-1]])
+        last = cut[HALVES]
+        ended = last > 0 and hypotheses.odds[stretches[cut[last], last], group].max() > 1
+        begins = list(range(last - 1, HALVES - 1, 2)) if ended else [0, *range(2, HALVES - 1, 2)]
+        chances = np.array([(1 - change) ** (HALVES - 1 - begin) * (change if begin else 1) for begin in begins])
+        weights = _to_now(hypotheses)[begins, group] * (chances / chances.sum())[:, None]
+        sources = np.argsort(-weights.max(axis=0))[:5]
+        shares = weights[:, sources] / (1 + weights[:, sources].sum())
+        sizes = (shares * hypotheses.means[begins, group][:, sources]).sum(axis=0)
+        effects[group] = _scores(hypotheses, group)[:, sources] @ sizes
+    return effects.ravel()
+
+
+_SCANNED = (0, 4, 8, 12, 14, 16, 18)
+"""Half-years with which the windows of who picks begin."""
+
+
+def _to_now(hypotheses: Hypotheses) -> Any:
+    """(K, G, C) prior times evidence over the stretch from each half-year to now."""
+    return hypotheses.odds[STRETCHES[1] == HALVES]
+
+
+def _scores(hypotheses: Hypotheses, group: int) -> Any:
+    return hypotheses.now[group * GROUP_SIZE : (group + 1) * GROUP_SIZE]
 
 
 def baselines(case: Case, log: str) -> tuple[dict[str, float], dict[str, dict[str, str]], int]:

@@ -1,13 +1,14 @@
 """Programs through the scripts that an agent has: what care, a textbook and credulity earn."""
 
 import re
+from itertools import combinations
 from statistics import fmean
 
 import pytest
 from tests.domains.desk.allocate.cases import played, script
 
 from finskillbench.domains.desk.allocate import SUBTASK
-from finskillbench.domains.desk.allocate.procedures import PROCEDURES
+from finskillbench.domains.desk.allocate.procedures import PROCEDURES, chances_of_starts
 from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS
 
 COUNT = 9
@@ -50,13 +51,30 @@ def test_a_procedure_keeps_to_the_budget() -> None:
     assert len(reads) <= SUBTASK.budget.data_calls
 
 
+def test_without_evidence_the_present_regime_began_as_the_memo_says() -> None:
+    """No change in 21 half-years; and the last of them, which the last start stands for together with four others."""
+    spans = list(combinations(range(7), 2))
+    begun = chances_of_starts(dict.fromkeys(spans, 1.0), 0.1)
+    assert sum(begun) == pytest.approx(1.0)
+    assert begun[0] == pytest.approx(0.9**21)
+    assert begun[-1] == pytest.approx(1 - 0.9**5)
+
+
+def test_what_ended_moves_the_start_of_the_present_regime_behind_it() -> None:
+    """A source that explained quarters 1 to 24 and nothing since, against one window that would hold it for good."""
+    spans = list(combinations(range(7), 2))
+    begun = chances_of_starts({span: 1e6 if span == (0, 3) else 1.0 for span in spans}, 0.1)
+    assert sum(begun[:3]) < 1e-4
+
+
 def test_the_memo_names_every_number_that_the_family_states() -> None:
     one = played(1)
     text, family = one.data["documents"]["memo"], one.data["family"]
     for name in ("nothing", "change", "analyst_share"):
         assert f"{family[name]:.0%}" in text
-    assert f"{family['signal_deviation']:.3f}" in text
-    assert f"{family['analyst_mean']:.4f}" in text
+    assert family["signal_deviation"] == family["analyst_deviation"]
+    for name in ("signal_mean", "analyst_mean", "signal_deviation"):
+        assert f"{family[name]:.4f}" in text
 
 
 def test_the_log_names_no_number_of_the_truth() -> None:

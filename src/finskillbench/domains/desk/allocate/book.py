@@ -86,12 +86,12 @@ def draw_book(rng: np.random.Generator, names: Sequence[tuple[str, str]]) -> Boo
         groups=tuple(dict.fromkeys(group for _, group in names)),
         loadings=loadings,
         factor_covariance=(correlation * np.outer(scale, scale)).round(8),
-        specific=rng.uniform(0.06, 0.11, NAMES).round(4),
+        specific=rng.uniform(0.09, 0.165, NAMES).round(4),
         prior=(loadings @ PREMIA).round(5),
         current=_weights(benchmark * rng.lognormal(0.0, 0.3, NAMES), 0.030),
         benchmark=benchmark,
         linear=rng.uniform(0.0003, 0.0012, NAMES).round(4),
-        quadratic=rng.uniform(0.8, 2.0, NAMES).round(2),
+        quadratic=rng.uniform(0.6, 1.5, NAMES).round(2),
     )
 
 

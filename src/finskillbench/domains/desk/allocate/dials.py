@@ -33,7 +33,7 @@ class Tier:
     Attributes
     ----------
     nothing : chance that no source moves an industry in a regime.
-    strength : standard deviation of an effect, return per quarter for one score.
+    strength : mean of a signal's effect, return per quarter for one score.
     change : chance that a new regime begins with a half-year.
     copies : how many of the signals are another source with noise.
     places : how many places a trap could be, at most.
@@ -47,15 +47,19 @@ class Tier:
 
 
 TIERS = {
-    "easy": Tier(nothing=0.25, strength=0.032, change=0.03, copies=40, places=3),
-    "medium": Tier(nothing=0.30, strength=0.032, change=0.04, copies=50, places=3),
-    "hard": Tier(nothing=0.35, strength=0.032, change=0.05, copies=60, places=3),
+    "easy": Tier(nothing=0.05, strength=0.024, change=0.12, copies=40, places=3),
+    "medium": Tier(nothing=0.08, strength=0.024, change=0.14, copies=50, places=3),
+    "hard": Tier(nothing=0.10, strength=0.024, change=0.16, copies=60, places=3),
 }
 
 ANALYST_SHARE = 0.4
 """Chance that a live effect is an analyst's."""
-ANALYST_MEAN = 0.5
-"""Mean of an analyst's effect, in units of the tier's strength: analysts are rather right than wrong."""
+ANALYST_MEAN, DEVIATION = 0.9, 0.25
+"""Mean of an analyst's effect, and standard deviation of any effect, in units of the tier's strength.
+
+Effects are of one size, give or take a quarter: where sizes vary freely, the few large ones have t-values of 6 to 13,
+carry the score, and are found by whoever looks for the largest t.
+"""
 
 RISK_AVERSION = 4.0
 MAX_WEIGHT = 0.035
@@ -63,7 +67,7 @@ BAND = 0.03
 TURNOVER = 0.30
 PENALTY = 0.2
 """Utility charged for each unit of NAV by which a limit is broken."""
-LEAST_GAIN = 0.003
+LEAST_GAIN = 0.001
 """Least attainable gain over the textbook answer that a case must offer."""
 FIRST_COST, PLANTED_COST = 0.3, 0.15
 """Shares of the attainable gain that a mistake at the first place, and at a further one, must cost when planted."""

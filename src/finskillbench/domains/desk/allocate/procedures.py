@@ -1,13 +1,17 @@
 """How programs play a case, call by call: a careful analyst, a textbook, and one who falls for every trap.
 
-The reference reads memo and log, checks the columns, regresses in ten windows, weighs what stands out by empirical
-Bayes with breaks on a coarse grid, and optimises net of costs. All arithmetic is done by scripts that an agent has too.
+The reference reads memo and log, checks the columns, regresses in every window between seven dates, weighs what stands
+out in each window by empirical Bayes, and sums over the dates at which the present regime may have begun; then it
+optimises net of costs. What is summed are chances that scripts returned; an agent has the same scripts.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+from math import prod
 from typing import Any
 
 from finskillbench.domains.playing import Ask, Procedure
@@ -16,17 +20,20 @@ from finskillbench.episode import JsonObject
 _SKILL = "portfolio-construction"
 _LAST = 44
 _STARTS = (1, 9, 17, 25, 31, 37)
-_ENDS = (8, 16, 24, 32, 38)
-_WINDOWS = [[first, _LAST] for first in _STARTS] + [[1, last] for last in _ENDS]
+"""Quarters with which a regime may begin, for the reference; the memo allows every other quarter."""
+_NOW = len(_STARTS)
+_SPANS = list(combinations(range(_NOW + 1), 2))
+"""Windows: from one of the starts to the quarter before another, or to the last."""
 _WORTH_LISTING = 2.5
 """Hypotheses with a smaller t are left to the chance that nothing moves the industry."""
 _TEXTBOOK_T = 2.0
 _NEGLIGIBLE = 1e-4
-_LIKELY, _OVERLAP = 0.5, 4
-"""A regime is taken for ended from this chance on; the next may have begun some quarters before its last."""
+_SMALLEST = 1e-9
+"""Chances are returned with ten decimals."""
 
-Listed = tuple[JsonObject, list[int]]
-"""A hypothesis and the window of quarters that it is about."""
+Span = tuple[int, int]
+Listed = tuple[str, Span, JsonObject]
+"""What excludes each other (an industry), the window, and the hypothesis."""
 
 Play = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]
 
@@ -50,10 +57,9 @@ def reference() -> Play:
         for source, _, vendor, since, _ in rows
         if since > 1 and source not in valid and vendor not in valid
     }
-    (fits,) = yield (_regress({"windows": _WINDOWS, "top": 4, "repairs": repairs, "start": start}),)
-    hypotheses = list(_hypotheses(fits["output"]["industries"], family, separate=False))
+    listed = yield from _listed(family, {"repairs": repairs, "start": start}, separate=False)
     gone = set(found["not_delivered"]) - set(_delivered(log))
-    return (yield from _decided(hypotheses, gone, repairs_today))
+    return (yield from _decided(listed, family["change"], gone, repairs_today))
 
 
 def textbook() -> Play:
@@ -73,9 +79,9 @@ def textbook() -> Play:
 def trapped() -> Play:
     """The reference's arithmetic on columns as they come, each source for itself: it falls for every trap."""
     begun = yield _opening()
-    (fits,) = yield (_regress({"windows": _WINDOWS, "top": 4}),)
-    hypotheses = list(_hypotheses(fits["output"]["industries"], begun[1]["value"], separate=True))
-    return (yield from _decided(hypotheses, set(), []))
+    family = begun[1]["value"]
+    listed = yield from _listed(family, {}, separate=True)
+    return (yield from _decided(listed, family["change"], set(), []))
 
 
 PROCEDURES: Mapping[str, Procedure] = {"reference": reference, "textbook": textbook, "trapped": trapped}
@@ -90,74 +96,87 @@ def _opening() -> tuple[Ask, ...]:
     )
 
 
-def _decided(listed: Sequence[Listed], gone: set[str], repairs: Sequence[JsonObject]) -> Play:
-    """From hypotheses to the answer: weighed, weighed again after what has ended, then optimised."""
-    (weighed,) = yield (_script("shrink", {"hypotheses": [row for row, _ in listed]}),)
-    found = dict(weighed["output"]["groups"])
-    later = list(_after_what_ended(listed, found))
-    if later:
-        (again,) = yield (_script("shrink", {"hypotheses": later}),)
-        found |= again["output"]["groups"]
-    effects = [
-        {"industry": group.partition("|")[0], "source": name, **part}
-        for group, result in found.items()
-        for name, part in result["expected"].items()
-        if abs(part["effect"]) > _NEGLIGIBLE and name not in gone
-    ]
+def _listed(
+    family: Mapping[str, float], read: JsonObject, *, separate: bool
+) -> Generator[tuple[Ask, ...], list[JsonObject], list[Listed]]:
+    """Every source that stands out in a window, as what moved the industry then."""
+    listed: list[Listed] = []
+    for now in (True, False):
+        spans = [span for span in _SPANS if (span[1] == _NOW) == now]
+        windows = [_quarters(span) for span in spans]
+        (fits,) = yield (_regress({"windows": windows, "top": 4, **read}),)
+        for industry, entries in fits["output"]["industries"].items():
+            for entry in entries:
+                kind = "analyst" if entry["source"].startswith("A") else "signal"
+                share = family["analyst_share"] / 40 if kind == "analyst" else (1 - family["analyst_share"]) / 150
+                rows = zip(spans, entry["estimate"], entry["standard_error"], entry["t"], strict=True)
+                for span, estimate, error, t in rows:
+                    if estimate is None or abs(t) < _WORTH_LISTING:
+                        continue
+                    row = {
+                        "name": entry["source"],
+                        "estimate": estimate,
+                        "standard_error": error,
+                        "probability": (1 - family["nothing"]) * share,
+                        "mean": family[f"{kind}_mean"],
+                        "deviation": family[f"{kind}_deviation"],
+                    }
+                    listed.append((f"{industry}|{entry['source']}" if separate else industry, span, row))
+    return listed
+
+
+def _quarters(span: Span) -> list[int]:
+    """First and last quarter of a window."""
+    return [_STARTS[span[0]], (*_STARTS, _LAST + 1)[span[1]] - 1]
+
+
+def _decided(listed: Sequence[Listed], change: float, gone: set[str], repairs: Sequence[JsonObject]) -> Play:
+    """From hypotheses to the answer: weighed window by window, summed over windows to now, then optimised."""
+    rows = [{"group": f"{what}|{first}|{last}", **row} for what, (first, last), row in listed]
+    (weighed,) = yield (_script("shrink", {"hypotheses": rows}),)
+    found = weighed["output"]["groups"]
+    effects: list[JsonObject] = []
+    for what in dict.fromkeys(what for what, _, _ in listed):
+        evidence = dict.fromkeys(_SPANS, 1.0)
+        for span in _SPANS:
+            chances = [row["probability"] for name, other, row in listed if (name, other) == (what, span)]
+            if chances:
+                none = max(found[f"{what}|{span[0]}|{span[1]}"]["none"], _SMALLEST)
+                evidence[span] = (1 - sum(chances)) / none
+        now: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for first, chance in enumerate(chances_of_starts(evidence, change)):
+            parts = found.get(f"{what}|{first}|{_NOW}", {"expected": {}})["expected"]
+            for name, part in parts.items():
+                now[name][0] += chance * part["effect"]
+                now[name][1] += chance * (part["variance"] + part["effect"] ** 2)
+        effects += [
+            {"industry": what.partition("|")[0], "source": name, "effect": mean, "variance": square - mean**2}
+            for name, (mean, square) in now.items()
+            if abs(mean) > _NEGLIGIBLE and name not in gone
+        ]
     (placed,) = yield (_optimise(effects, repairs),)
     return _answer(placed)
 
 
-def _after_what_ended(listed: Sequence[Listed], found: Mapping[str, JsonObject]) -> Iterator[JsonObject]:
-    """The hypotheses of regimes that began after one that most likely ended: what moved an industry then is over."""
-    for group, result in found.items():
-        rows = [each for each in listed if each[0]["group"] == group]
-        chances = [each["chance"] for each in result["hypotheses"]]
-        ended = sum(chance for chance, (row, _) in zip(chances, rows, strict=True) if not row["counts"])
-        if ended < _LIKELY:
-            continue
-        top = max(range(len(rows)), key=lambda place: chances[place] * (not rows[place][0]["counts"]))
-        last = rows[top][1][1]
-        yield from (row for row, (first, _) in rows if first > last - _OVERLAP)
+def chances_of_starts(evidence: Mapping[Span, float], change: float) -> list[float]:
+    """The chance of each start to be that of the present regime; evidence of windows is against nothing at all."""
+    turn = _turns(change)
+
+    def under(span: Span) -> float:
+        return evidence[span] * prod(1 - turn[middle] for middle in range(span[0] + 1, span[1]))
+
+    before = [1.0]
+    for start in range(1, _NOW):
+        before.append(turn[start] * sum(before[first] * under((first, start)) for first in range(start)))
+    chances = [before[first] * under((first, _NOW)) for first in range(_NOW)]
+    return [chance / sum(chances) for chance in chances]
 
 
-def _hypotheses(
-    industries: Mapping[str, list[JsonObject]], family: Mapping[str, float], *, separate: bool
-) -> Iterator[Listed]:
-    """What `shrink` weighs, with its window: every source that stands out in a window, as the regime of that window."""
-    chances = _chances(family)
-    for industry, entries in industries.items():
-        for entry in entries:
-            kind = "analyst" if entry["source"].startswith("A") else "signal"
-            share = family["analyst_share"] / 40 if kind == "analyst" else (1 - family["analyst_share"]) / 150
-            rows = zip(_WINDOWS, chances, entry["estimate"], entry["standard_error"], entry["t"], strict=True)
-            for window, chance, estimate, error, t in rows:
-                if estimate is None or abs(t) < _WORTH_LISTING:
-                    continue
-                row = {
-                    "group": f"{industry}|{entry['source']}" if separate else industry,
-                    "name": entry["source"],
-                    "estimate": estimate,
-                    "standard_error": error,
-                    "probability": (1 - family["nothing"]) * share * chance,
-                    "mean": family[f"{kind}_mean"],
-                    "deviation": family[f"{kind}_deviation"],
-                    "counts": window[1] == _LAST,
-                }
-                yield row, window
-
-
-def _chances(family: Mapping[str, float]) -> list[float]:
-    """The chance that the present regime began about the start of each window, or the first ended about its end."""
-    stay, halves = 1 - family["change"], _LAST // 2
-    firsts = [(start - 1) // 2 for start in _STARTS]
-    chances = [stay ** (halves - 1)]
-    for place, first in enumerate(firsts[1:], 1):
-        earliest = (firsts[place - 1] + first) // 2 + 1 if place > 1 else 1
-        latest = (first + firsts[place + 1]) // 2 if place + 1 < len(firsts) else halves - 1
-        chances.append(stay ** (halves - 1 - latest) - stay ** (halves - earliest))
-    ended = (1 - stay ** (halves - 1)) * family["nothing"] / max(len(_ENDS), 1)
-    return chances + [ended] * len(_ENDS)
+def _turns(change: float) -> list[float]:
+    """The chance that a regime begins about each start: with any half-year nearer to it than to another."""
+    halves = [(start - 1) // 2 for start in _STARTS]
+    edges = [1, *((a + b) // 2 + 1 for a, b in pairwise(halves[1:])), _LAST // 2]
+    return [1.0, *(1 - (1 - change) ** (after - first) for first, after in pairwise(edges))]
 
 
 def _turned(log: str) -> Iterator[tuple[str, int]]:

@@ -129,7 +129,7 @@ def _phrased(rng: np.random.Generator, kind: str, quarter: int, where: str) -> s
 def memo(family: Family) -> str:
     """The house memo: the family of worlds, the rules of the data, and what a decision is worth."""
     signal, analyst = int(np.flatnonzero(~IS_ANALYST)[0]), int(np.flatnonzero(IS_ANALYST)[0])
-    spread, centre = family.deviation[signal], family.mean[analyst]
+    spread, of_signal, of_analyst = family.deviation[signal], family.mean[signal], family.mean[analyst]
     return f"""HOUSE MEMO: HOW WE JUDGE SOURCES AND PLACE THE BOOK
 
 1. Returns. The return of a name in a quarter is its loadings (table names) times the factor returns of the \
@@ -143,9 +143,10 @@ squares of specific_volatility; effects of sources come on top.
 {GROUPS} industries, independently of the others, with probability {family.nothing:.0%} no source has any effect. \
 Otherwise exactly one has: an analyst with probability {ANALYST_SHARE:.0%} (each equally likely), a signal \
 else (each equally likely). The effect is a return per quarter of size x score for every name of the industry, the \
-score being the source's value divided by its scale. For a signal the size is normal with mean 0 and standard \
-deviation {spread:.3f}; for an analyst normal with mean {centre:.4f} and standard deviation {spread:.3f}. A source \
-may have an effect in one industry and none in the others.
+score being the source's value divided by its scale. Sources are delivered so that the favourable names have the \
+high values (4 (f) aside), and what works is of one order of size, for larger effects are traded away: for a signal \
+the size is normal with mean {of_signal:.4f}, for an analyst with mean {of_analyst:.4f}, for both with standard \
+deviation {spread:.4f}. A source may have an effect in one industry and none in the others.
 
 3. Regimes. What is said in 2 holds for a regime. With every half-year (quarters 1, 3, 5 and so on) after the first a \
 new regime begins in an industry with probability {family.change:.0%}, whatever went before and whatever other \

@@ -14,6 +14,7 @@ from finskillbench.domains.desk.allocate.dials import (
     ANALYST_MEAN,
     ANALYST_SHARE,
     ANALYSTS,
+    DEVIATION,
     GROUP_SIZE,
     GROUPS,
     HALVES,
@@ -58,13 +59,13 @@ class World:
 
 
 def family_of(tier: Tier) -> Family:
-    """The family of a tier: analysts are rarer than signals and likelier to matter."""
+    """The family of a tier: analysts are rarer than signals, likelier to matter, and matter a little less."""
     return Family(
         change=tier.change,
         nothing=tier.nothing,
         prior=np.where(IS_ANALYST, ANALYST_SHARE / ANALYSTS, (1.0 - ANALYST_SHARE) / SIGNALS),
-        mean=np.where(IS_ANALYST, ANALYST_MEAN * tier.strength, 0.0),
-        deviation=np.full(len(IS_ANALYST), tier.strength),
+        mean=np.where(IS_ANALYST, ANALYST_MEAN * tier.strength, tier.strength),
+        deviation=np.full(len(IS_ANALYST), DEVIATION * tier.strength),
     )
 
 
