@@ -94,14 +94,57 @@ def test_a_defect_of_a_parameter_is_found(cases: list[Played], name: str) -> Non
     assert any("is not what the papers give" in message for message in messages)
 
 
-@pytest.mark.parametrize("field", ["pending_purchases", "pending_sales", "replaced"])
-def test_a_defect_of_what_the_book_says_beside_its_positions_is_found(cases: list[Played], field: str) -> None:
+ANSWERS: dict[str, tuple[Defect, str]] = {
+    "pending purchases": (lambda book: book.update(pending_purchases=1.0), "book.pending_purchases is not"),
+    "pending sales": (lambda book: book.update(pending_sales=1.0), "book.pending_sales is not"),
+    "fields replaced": (lambda book: book["replaced"].pop(), "book.replaced is not"),
+    "cash": (lambda book: book.update(cash=1.00001 * book["cash"]), "book.cash is not"),
+    "a value": (lambda book: book["positions"][2].update(value=1.0), "book.positions[2].value is not"),
+    "positions in another order": (lambda book: book["positions"].reverse(), "book.positions[0].quantity is not"),
+    "a position told twice": (lambda book: book["positions"].append(book["positions"][0]), "book.positions is not"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_defect_of_the_book_is_found(cases: list[Played], name: str) -> None:
     case = next(case for case in cases if case.truth["book"]["replaced"])
     expected = copy.deepcopy(case.truth)
-    expected["book"][field] = [] if field == "replaced" else 1.00001 * expected["book"][field]
-    messages = _found(replace(case.task.truth, expected_output=expected), case)
-    word = "list of replaced fields" if field == "replaced" else "amount of pending trades"
-    assert messages == [f"the papers give another {word} than the label"]
+    change, words = ANSWERS[name]
+    change(expected["book"])
+    assert any(words in message for message in _found(replace(case.task.truth, expected_output=expected), case))
+
+
+def _limit(coding: Known) -> None:
+    rule = next(rule for rule in coding["rules"] if isinstance(rule.get("limit"), float))
+    rule["limit"] *= 1.00001
+
+
+def _slip(name: str) -> Defect:
+    return lambda coding: next(own for own in coding["misread"].values() if own)[0].__setitem__(1, [name])
+
+
+CODED: dict[str, Defect] = {
+    "a limit": _limit,
+    "a rule left out": lambda coding: coding["rules"].pop(),
+    "a misreading that cannot be read": _slip("x"),
+    "a misreading left out": lambda coding: next(own for own in coding["misread"].values() if len(own) > 1).pop(),
+    "misreadings in another order": lambda coding: next(
+        own for own in coding["misread"].values() if len(own) > 1
+    ).reverse(),
+    "a kind of misreading left out": lambda coding: coding["misread"].pop("timing"),
+    "an issuer left out": lambda coding: coding["issuers"].pop(),
+    "a sub-sector left out": lambda coding: coding["sub_sectors"].popitem(),
+    "a seed that is none": lambda coding: coding.update(seed=True),
+    "a field beside": lambda coding: coding.update(probes=256),
+}
+
+
+@pytest.mark.parametrize("name", CODED)
+def test_a_defect_of_what_rules_are_judged_by_is_found(cases: list[Played], name: str) -> None:
+    case = cases[len(name) % len(cases)]
+    known = copy.deepcopy(dict(case.task.truth.verification))
+    CODED[name](known["coding"])
+    assert any("coding" in message for message in _found(replace(case.task.truth, verification=known), case))
 
 
 def test_a_place_is_found_whatever_was_planted(cases: list[Played]) -> None:

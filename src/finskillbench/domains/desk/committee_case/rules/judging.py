@@ -56,7 +56,7 @@ def withheld(guidelines: Guidelines, vocabulary: Vocabulary, seed: int) -> JsonO
     return {
         "rules": [rule_json(rule) for rule in guidelines.rules()],
         "misread": misread,
-        "issuers": dict(vocabulary.issuers),
+        "issuers": sorted(vocabulary.issuers),
         "sub_sectors": dict(vocabulary.sub_sectors),
         "seed": seed,
     }
@@ -82,7 +82,7 @@ def probes_of(hidden: Mapping[str, Any]) -> tuple[Probes, ...]:
 def _drawn(key: str) -> tuple[Probes, ...]:
     data = json.loads(key)
     rules, _ = parse_rules(data["rules"])
-    vocabulary = Vocabulary(data["issuers"], data["sub_sectors"])
+    vocabulary = Vocabulary({name: name for name in data["issuers"]}, data["sub_sectors"])
     universe = probe_universe(rules, vocabulary, np.random.default_rng([data["seed"], 0]))
     return tuple(
         clause_probes(own, universe, np.random.default_rng([data["seed"], i]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from finskillbench.domains.desk.committee_case.second.papers import Recovered, Row, rows_of, standing
 from finskillbench.domains.desk.committee_case.second.places import planted
 
@@ -27,6 +29,7 @@ def withheld(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:
         "vendor": vendor(case),
         "shown": shown(case),
         "leverage": leverage(case),
+        "covariance": covariance(case),
     }
 
 
@@ -97,6 +100,33 @@ def leverage(case: Mapping[str, Any]) -> dict[str, float]:
         row["issuer"]: row["total_liabilities"] / row["stockholders_equity"]
         for row in filings
         if row["filed"] <= case["as_of"] and row["total_liabilities"] is not None and row["stockholders_equity"]
+    }
+
+
+def covariance(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The covariance of the benchmark's issuers: its lower triangle, row by row."""
+    table, issuers = case["covariance_matrix"], sorted(row["issuer"] for row in rows_of(case["benchmark"]))
+    places = [list(table["tickers"]).index(name) for name in issuers]
+    if "matrix" in table:
+        whole = np.array(table["matrix"], dtype=np.float64)[np.ix_(places, places)]
+    else:
+        loadings = np.array(table["loadings"], dtype=np.float64)[:, places]
+        whole = loadings.T @ loadings + np.diag(np.array(table["specific"], dtype=np.float64)[places])
+    return {"issuers": issuers, "lower": whole[np.tril_indices(len(issuers))].tolist()}
+
+
+def stated_book(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:
+    """The part `book` of the answer."""
+    pending = trading(case, book)[2:]
+    return {
+        "positions": [
+            {"security": name, "quantity": units, "value": units * book.prices[name]}
+            for name, units in sorted(book.quantities.items())
+        ],
+        "cash": book.cash,
+        "pending_purchases": pending[0],
+        "pending_sales": pending[1],
+        "replaced": replaced(case, book),
     }
 
 

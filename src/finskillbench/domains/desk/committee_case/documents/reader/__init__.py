@@ -9,20 +9,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from finskillbench.domains.desk.committee_case.documents.reader.amendments import amended
+from finskillbench.domains.desk.committee_case.documents.reader.amendments import amend
 from finskillbench.domains.desk.committee_case.documents.reader.clauses import Reading, coded_clause
 from finskillbench.domains.desk.committee_case.documents.reader.definitions import (
     country_names,
     default_timing,
     definitions,
+    sounds_like,
 )
 from finskillbench.domains.desk.committee_case.documents.reader.exceptions import granted
 from finskillbench.domains.desk.committee_case.documents.reader.structure import parse
 from finskillbench.domains.desk.committee_case.documents.vocabulary import Vocabulary
 
 
-def read_guidelines(text: str, vocabulary: Vocabulary) -> list[dict[str, Any]]:
+def read_guidelines(
+    text: str, vocabulary: Vocabulary, *, amended: bool = True, defined: bool = True
+) -> list[dict[str, Any]]:
     """The coded rules in force, as JSON, from the text of a document and the words of the data.
+
+    Not `amended` they are those of the original text, not `defined` those of terms taken for what they sound like.
 
     Raises
     ------
@@ -34,7 +39,9 @@ def read_guidelines(text: str, vocabulary: Vocabulary) -> list[dict[str, Any]]:
     terms = definitions(defining, countries, vocabulary.sub_sectors)
     timing = default_timing([body for number, body in paragraphs.items() if number.startswith("2.")])
     operative = {number: body for number, body in paragraphs.items() if number.split(".")[0] not in ("1", "2")}
-    state = amended(operative, items, terms, countries, vocabulary.sub_sectors)
+    state = amend(operative, items if amended else [], terms, countries, vocabulary.sub_sectors)
+    if not defined:
+        terms.filters |= {name: sounds_like(terms, name) for name in terms.filters}
     reading = Reading(terms, countries, vocabulary, timing)
     grants = {number: body for number, body in state.texts.items() if granted(body)}
     return [

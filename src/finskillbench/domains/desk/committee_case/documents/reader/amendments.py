@@ -25,7 +25,7 @@ class State:
     timing: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def amended(
+def amend(
     texts: Mapping[str, str],
     items: list[str],
     terms: Defined,

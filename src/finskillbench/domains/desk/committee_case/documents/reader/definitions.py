@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from finskillbench.domains.desk.committee_case.documents.reader.structure import UnreadableError
-from finskillbench.domains.desk.committee_case.documents.vocabulary import RATINGS, Vocabulary
+from finskillbench.domains.desk.committee_case.documents.vocabulary import (
+    EMERGING,
+    EUROPE,
+    PACIFIC,
+    RATINGS,
+    Vocabulary,
+)
 
 _QUOTED = re.compile(r"“([^”]+)”")
 _NOUNS = (
@@ -19,6 +25,9 @@ _NOUNS = (
     ("government bonds", "government_bond"),
     ("shares", "share"),
 )
+
+_USUAL = {"Emerging": EMERGING, "Pacific": PACIFIC, "Europe": EUROPE}
+"""Word of a term to the countries that it is usually used for."""
 
 
 @dataclass
@@ -126,6 +135,29 @@ def _one(out: Defined, name: str, body: str, countries: Mapping[str, str], sub_s
         out.sorts[name], out.filters[name] = "issuers", {"issuer": codes}
     else:
         raise UnreadableError(f"a term that is not defined: {name}: {body}")
+
+
+def sounds_like(terms: Defined, name: str) -> Any:
+    """What a term sounds like to somebody who has not read its definition."""
+    meant: Any = terms.filters[name]
+    match terms.sorts[name]:
+        case "kinds" if name == terms.equities:
+            return {"kind": ["share"]}
+        case "kinds":
+            return {"not": {"kind": ["cash", "equity_future", "bond_future"]}}
+        case "countries":
+            usual = next((codes for word, codes in _USUAL.items() if word in name), ())
+            return {"country": sorted(usual)}
+        case "size":
+            return {"market_cap": {"below": 2e9}}
+        case "rating":
+            return {**meant, "rating": {"above": RATINGS.index("BBB-") + 1}}
+        case "liquid":
+            return {"kind": "cash"}
+        case "group":
+            return {"sector": meant["any"][0]["sector"]}
+        case _:
+            return meant
 
 
 def named_in(text: str, names: Collection[str]) -> list[str]:
