@@ -26,6 +26,12 @@ def number(
     return float(value)
 
 
+def refuse_unknown(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """A key that nobody reads would be a choice that is silently not made."""
+    if unknown := [name for name in entry if name not in known]:
+        raise InputError(f"{where}: unknown {listed(unknown)}; known are {', '.join(known)}")
+
+
 def require(data: Mapping[str, Any], *names: str) -> None:
     """Fields that decide a result are given: nothing is assumed in their place.
 

@@ -17,5 +17,5 @@ def test_a_repair_is_taken_as_it_is_stated() -> None:
 def test_a_stretch_under_another_name_is_refused(key: str) -> None:
     """Taken in silence, it would multiply the whole column."""
     entry = {"source": "S001", key: 35, "multiply": 0.1}
-    with pytest.raises(InputError, match=f"has '{key}'; it takes source, first, last, multiply and nothing else"):
+    with pytest.raises(InputError, match=f"unknown {key}; known are source, first, last, multiply"):
         repairs_of({"repairs": [entry]})

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.engines.fields import list_of, listed, mapping, number, require, table_of
+from finskillbench.engines.fields import list_of, listed, mapping, number, refuse_unknown, require, shown, table_of
 from finskillbench.errors import InputError
 
 _KEYS = ("quarter", "ticker", "industry", "return_bp")
@@ -53,24 +53,25 @@ def panel_from(payload: Mapping[str, Any]) -> Panel:
     """
     require(payload, "panel", "names", "factor_returns", "sources")
     names, factors = mapping(payload, "names"), mapping(payload, "factor_returns")
-    tickers = _texts(names, "ticker", "names")
+    tickers = texts(names, "ticker", "names")
     values, sources = values_of(payload, "panel", tickers)
     returns = _cube(mapping(payload, "panel"), ("return_bp",), tickers, "panel")[:, :, 0] / 1e4
     used = [name for name in factors if name != "quarter"]
-    loadings = np.column_stack([column(names, name, "names") for name in used])
+    loadings = np.column_stack([column(names, name, "names", len(tickers)) for name in used])
     moves = np.column_stack([column(factors, name, "factor_returns") for name in used])
     if len(moves) != len(values):
         raise InputError(f"factor_returns has {len(moves)} quarters, the panel {len(values)}; inject both whole")
     scale = scale_of(payload, sources)
     start = np.zeros(len(sources), dtype=np.int64)
-    for name, first in (table_of(payload.get("start")) or {}).items():
-        start[place_of(name, sources, "start")] = int(number({"start": first}, "start", f"start of {name}")) - 1
+    for name, first in _starts(payload).items():
+        start[place_of(name, sources, "start")] = whole(first, f"start of {name}", 1, len(values)) - 1
     for repair in repairs_of(payload):
-        first, last = int(repair.get("first") or 1), int(repair.get("last") or len(values))
+        first = whole(repair.get("first", 1), "first of a repair", 1, len(values))
+        last = whole(repair.get("last", len(values)), "last of a repair", first, len(values))
         chosen = place_of(str(repair["source"]), sources, "repairs")
         values[first - 1 : last, :, chosen] *= number(repair, "multiply", "repairs")
-    specific = column(names, "specific_volatility", "names")
-    industries = tuple(_texts(names, "industry", "names"))
+    specific = column(names, "specific_volatility", "names", len(tickers))
+    industries = tuple(texts(names, "industry", "names", len(tickers)))
     return Panel(values / scale, returns - moves @ loadings.T, specific, industries, sources, start)
 
 
@@ -84,7 +85,9 @@ def values_of(payload: Mapping[str, Any], table: str, tickers: Sequence[str]) ->
 def scale_of(payload: Mapping[str, Any], sources: Sequence[str]) -> Floats:
     """(C,) the scale of each source, from the table of sources."""
     table = mapping(payload, "sources")
-    scales = dict(zip(_texts(table, "source", "sources"), column(table, "scale", "sources").tolist(), strict=True))
+    listed_sources = texts(table, "source", "sources")
+    scale = column(table, "scale", "sources", len(listed_sources))
+    scales = dict(zip(listed_sources, scale.tolist(), strict=True))
     if absent := [name for name in sources if name not in scales]:
         raise InputError(f"sources has no scale of {listed(absent[:5])}")
     return np.array([scales[name] for name in sources])
@@ -93,15 +96,45 @@ def scale_of(payload: Mapping[str, Any], sources: Sequence[str]) -> Floats:
 _REPAIR = ("source", "first", "last", "multiply")
 
 
-def repairs_of(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def repairs_of(payload: Mapping[str, Any], known: Sequence[str] = _REPAIR) -> list[Mapping[str, Any]]:
     """The repairs of a payload: objects with source and multiply, first and last where not all quarters are meant."""
-    repairs = [table_of(entry) for entry in list_of(payload.get("repairs")) or ()]
-    if any(repair is None or "source" not in repair for repair in repairs):
-        raise InputError('repairs must list objects like {"source": "S001", "first": 1, "last": 9, "multiply": -1}')
-    found = [repair for repair in repairs if repair is not None]
-    for repair in found:
-        if unknown := sorted(repair.keys() - _REPAIR):
-            raise InputError(f"repairs: an entry has {unknown[0]!r}; it takes {', '.join(_REPAIR)} and nothing else")
+    found: list[Mapping[str, Any]] = []
+    for entry in entries(payload, "repairs"):
+        if (repair := table_of(entry)) is None or not {"source", "multiply"} <= repair.keys():
+            raise InputError(
+                f"repairs: every entry must be an object with {', '.join(known)}, source and multiply always"
+            )
+        refuse_unknown(repair, known, "an entry of repairs")
+        found.append(repair)
+    return found
+
+
+def entries(payload: Mapping[str, Any], key: str) -> Sequence[Any]:
+    """A list of a payload, empty where it is absent; anything else in its place is refused, not passed over."""
+    if (value := payload.get(key)) is None:
+        return ()
+    if (found := list_of(value)) is None:
+        raise InputError(f"{key} must be a list, not {shown(value)}")
+    return found
+
+
+def whole(value: object, where: str, least: int, most: int) -> int:
+    """A whole number within bounds."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or value != value // 1
+        or not least <= value <= most
+    ):
+        raise InputError(f"{where} must be a whole number from {least} to {most}, not {shown(value)}")
+    return int(value)
+
+
+def _starts(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    if (value := payload.get("start")) is None:
+        return {}
+    if (found := table_of(value)) is None:
+        raise InputError(f'start must map sources to their first quarter, as {{"S001": 38}}, not {shown(value)}')
     return found
 
 
@@ -112,8 +145,8 @@ def place_of(name: str, sources: Sequence[str], field_name: str) -> int:
     return sources.index(name)
 
 
-def column(table: Mapping[str, Any], name: str, where: str) -> Floats:
-    """A column of numbers of a table."""
+def column(table: Mapping[str, Any], name: str, where: str, rows: int | None = None) -> Floats:
+    """A column of numbers of a table, one for each of `rows` where that is known."""
     values = list_of(table.get(name))
     if values is None or not values:
         raise InputError(f"{where} has no column {name}; inject the table as the task has it")
@@ -121,27 +154,32 @@ def column(table: Mapping[str, Any], name: str, where: str) -> Floats:
         found = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{where}: column {name} must hold numbers only") from None
+    if found.shape != (rows or len(values),):
+        raise InputError(f"{where}: column {name} must hold one number for each of {rows or len(values)} rows")
     if not np.isfinite(found).all():
         raise InputError(f"{where}: column {name} holds a value that is not a finite number")
     return found
 
 
-def _texts(table: Mapping[str, Any], name: str, where: str) -> list[str]:
+def texts(table: Mapping[str, Any], name: str, where: str, rows: int | None = None) -> list[str]:
+    """A column of texts of a table, one for each of `rows` where that is known."""
     values = list_of(table.get(name))
     if not values or not all(isinstance(value, str) for value in values):
         raise InputError(f"{where} has no column {name} of texts; inject the table as the task has it")
+    if rows not in (None, len(values)):
+        raise InputError(f"{where}: column {name} has {len(values)} entries, the table {rows} rows")
     return [str(value) for value in values]
 
 
 def _cube(table: Mapping[str, Any], wanted: Sequence[str], tickers: Sequence[str], where: str) -> Floats:
     """(T, n, columns) of a table with a row for every quarter and name, or of one quarter for every name."""
     place = {ticker: number for number, ticker in enumerate(tickers)}
-    rows = _texts(table, "ticker", where)
+    rows = texts(table, "ticker", where)
     if unknown := [ticker for ticker in rows if ticker not in place]:
         raise InputError(f"{where} names {listed(unknown[:3])}, which the table names does not have")
-    quarters = column(table, "quarter", where) if "quarter" in table else np.zeros(len(rows))
+    quarters = column(table, "quarter", where, len(rows)) if "quarter" in table else np.zeros(len(rows))
     order = np.lexsort((np.array([place[ticker] for ticker in rows]), quarters))
     if len(rows) % len(tickers) or len(np.unique(quarters)) * len(tickers) != len(rows):
         raise InputError(f"{where} must have one row for each quarter and name; inject the table whole")
-    stacked = np.stack([column(table, name, where) for name in wanted], axis=1)[order]
+    stacked = np.stack([column(table, name, where, len(rows)) for name in wanted], axis=1)[order]
     return stacked.reshape(-1, len(tickers), len(wanted))

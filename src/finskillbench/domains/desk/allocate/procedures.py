@@ -150,7 +150,7 @@ def _decided(listed: Sequence[Listed], change: float, gone: set[str], repairs: S
                 now[name][0] += chance * part["effect"]
                 now[name][1] += chance * (part["variance"] + part["effect"] ** 2)
         effects += [
-            {"industry": what.partition("|")[0], "source": name, "effect": mean, "variance": square - mean**2}
+            {"industry": what.partition("|")[0], "source": name, "effect": mean, "variance": max(square - mean**2, 0.0)}
             for name, (mean, square) in now.items()
             if abs(mean) > _NEGLIGIBLE and name not in gone
         ]

@@ -3,7 +3,7 @@
 Payload: names, today, sources, factor_covariance, limits, risk_aversion (inject all six); effects, a list of
 {"industry", "source", "effect", "variance"}: effect is return per quarter for one score, variance that of the effect
 (0 if left out); repairs, [{"source", "multiply"}], for values in today that are not what they seem. An empty list of
-effects ignores all sources. Sources are scored as values divided by scale.
+effects ignores all sources. Sources are scored as values divided by scale. Other keys are refused.
 Result: holdings (ticker to weight), utility beside that of the current book, turnover and costs, which limits bind,
 the expected effects that were largest, and the proof of optimality. Nothing is assumed of an effect that is not listed.
 """
@@ -12,38 +12,55 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.engines.fields import list_of, mapping, number, require, table_of
+from finskillbench.engines.fields import mapping, number, refuse_unknown, require, table_of, texts_of
 from finskillbench.engines.portfolio.net_of_costs import TradingProblem, optimum
 from finskillbench.engines.portfolio.report import proof
 from finskillbench.engines.statistics.risk_model import RiskModel
-from finskillbench.engines.statistics.source_tables import column, place_of, repairs_of, scale_of, values_of
+from finskillbench.engines.statistics.source_tables import (
+    column,
+    entries,
+    place_of,
+    repairs_of,
+    scale_of,
+    texts,
+    values_of,
+)
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
 
+_GIVEN = ("names", "today", "sources", "factor_covariance", "limits", "risk_aversion", "effects")
+_LIMITS = ("max_weight", "industry_band", "max_turnover", "price_of_breaking")
+_EFFECT = ("industry", "source", "effect", "variance")
 _DIGITS = 6
 _SHOWN = 10
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Solve once and prove it."""
-    require(payload, "names", "today", "sources", "factor_covariance", "limits", "risk_aversion", "effects")
-    names = mapping(payload, "names")
-    tickers, industries = list(names["ticker"]), np.array(names["industry"])
+    require(payload, *_GIVEN)
+    refuse_unknown(payload, (*_GIVEN, "repairs"), "optimize_net_of_costs")
+    names, limits = mapping(payload, "names"), mapping(payload, "limits")
+    refuse_unknown(limits, _LIMITS, "limits")
+    tickers = texts(names, "ticker", "names")
+    industries = np.array(texts(names, "industry", "names", len(tickers)))
+
+    def stated(name: str) -> Any:
+        return column(names, name, "names", len(tickers))
+
     mean, doubt = _effects(payload, tickers, industries)
-    factors = mapping(payload, "factor_covariance")
-    loadings = np.column_stack([column(names, name, "names") for name in factors["factors"]])
-    specific = column(names, "specific_volatility", "names")
-    covariance = loadings @ np.array(factors["matrix"]) @ loadings.T + np.diag(specific**2) + doubt
-    limits, groups = mapping(payload, "limits"), list(dict.fromkeys(industries.tolist()))
-    inside = np.array([column(names, "benchmark_weight", "names")[industries == group].sum() for group in groups])
+    factors, matrix = _factor_covariance(payload)
+    loadings = np.column_stack([stated(name) for name in factors])
+    covariance = loadings @ matrix @ loadings.T + np.diag(stated("specific_volatility") ** 2) + doubt
+    groups = list(dict.fromkeys(industries.tolist()))
+    inside = np.array([stated("benchmark_weight")[industries == group].sum() for group in groups])
     band = number(limits, "industry_band", "limits")
     problem = TradingProblem(
-        expected=column(names, "equilibrium_return", "names") + mean,
+        expected=stated("equilibrium_return") + mean,
         risk=RiskModel.from_matrix((covariance + covariance.T) / 2),
         risk_aversion=number(payload, "risk_aversion", "the task"),
-        held=column(names, "current_weight", "names"),
-        linear=column(names, "linear_cost", "names"),
-        quadratic=column(names, "quadratic_cost", "names"),
+        held=stated("current_weight"),
+        linear=stated("linear_cost"),
+        quadratic=stated("quadratic_cost"),
         caps=np.full(len(tickers), number(limits, "max_weight", "limits")),
         groups=np.array([groups.index(group) for group in industries.tolist()]),
         least=np.maximum(inside - band, 0.0),
@@ -69,23 +86,40 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     )
 
 
+def _factor_covariance(payload: dict[str, Any]) -> tuple[tuple[str, ...], Any]:
+    """Factors and their covariance."""
+    stated = mapping(payload, "factor_covariance")
+    factors = texts_of(stated.get("factors"))
+    try:
+        matrix = np.array(stated.get("matrix"), dtype=np.float64)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0)
+    if not factors or matrix.shape != (len(factors), len(factors)) or not np.isfinite(matrix).all():
+        raise InputError("factor_covariance must hold factors, k texts, and matrix, k rows of k numbers; inject it")
+    return factors, matrix
+
+
 def _effects(payload: dict[str, Any], tickers: list[str], industries: Any) -> tuple[Any, Any]:
     """Mean and covariance of what the stated effects do to the names, effects being independent."""
     values, sources = values_of(payload, "today", tickers)
     scores = values[-1] / scale_of(payload, sources)
-    for repair in repairs_of(payload):
+    for repair in repairs_of(payload, ("source", "multiply")):
         scores[:, place_of(str(repair["source"]), sources, "repairs")] *= number(repair, "multiply", "repairs")
     mean, doubt = np.zeros(len(tickers)), np.zeros((len(tickers), len(tickers)))
-    for entry in list_of(payload["effects"]) or ():
+    for entry in entries(payload, "effects"):
         row = table_of(entry)
         if row is None or not {"industry", "source", "effect"} <= row.keys():
-            raise InputError("effects must list objects with industry, source and effect")
+            raise InputError(f"effects must list objects with {', '.join(_EFFECT)}; variance may be left out")
+        refuse_unknown(row, _EFFECT, "an entry of effects")
         inside = industries == row["industry"]
         if not inside.any():
             raise InputError(f"effects names the industry {row['industry']!r}, which the table names does not have")
         score = scores[:, place_of(str(row["source"]), sources, "effects")] * inside
         mean += number(row, "effect", "effects") * score
-        doubt += max(number(row, "variance", "effects", default=0.0), 0.0) * np.outer(score, score)
+        variance = number(row, "variance", "effects", default=0.0)
+        if variance < 0:
+            raise InputError(f"effects: the variance of {row['source']} in {row['industry']} is negative")
+        doubt += variance * np.outer(score, score)
     return mean, doubt
 
 

@@ -1,6 +1,6 @@
 """Look at the columns of a panel of sources before anything is estimated: units, deliveries, likeness.
 
-Payload: panel, today, names, sources (inject all four); least_likeness (0.7 if left out).
+Payload: panel, today, names, sources (inject all four); least_likeness (0.7 if left out). Other keys are refused.
 Result: jumps (a source whose dispersion over names changes by a factor of three or more from one quarter to the next,
 with quarter and ratio; the quarter after the last is today), not_delivered (sources whose values in today are those of
 the last quarter for every name), alike (groups of sources whose scores have at least that correlation), since (sources
@@ -11,19 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.engines.fields import list_of, mapping, number, require
-from finskillbench.engines.statistics.source_tables import scale_of, values_of
+from finskillbench.engines.fields import listed, mapping, number, refuse_unknown, require
+from finskillbench.engines.statistics.source_tables import column, scale_of, texts, values_of
+from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
 
+_KEYS = ("panel", "today", "names", "sources", "least_likeness")
 _JUMP = 3.0
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Measure dispersion, repetition and correlation of every column."""
     require(payload, "panel", "today", "names", "sources")
-    tickers = list(list_of(mapping(payload, "names").get("ticker")) or ())
+    refuse_unknown(payload, _KEYS, "panel_checks")
+    least = number(payload, "least_likeness", "panel_checks", default=0.7)
+    if not 0 < least <= 1:
+        raise InputError(f"panel_checks: least_likeness must be above 0 and at most 1, not {least:g}")
+    tickers = texts(mapping(payload, "names"), "ticker", "names")
     history, sources = values_of(payload, "panel", tickers)
-    today, _ = values_of(payload, "today", tickers)
+    today, delivered = values_of(payload, "today", tickers)
+    if delivered != sources:
+        apart = sorted(set(delivered) ^ set(sources)) or ["the order of columns"]
+        raise InputError(f"today and panel differ in {listed(apart[:3])}; inject both tables whole")
     values = np.concatenate([history, today]) / scale_of(payload, sources)
     spread = values.std(axis=1)
     ratio = spread[1:] / np.maximum(spread[:-1], 1e-12)
@@ -33,15 +42,16 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     ]
     repeated = (values[-1] == values[-2]).all(axis=0)
     table = mapping(payload, "sources")
+    known = texts(table, "source", "sources")
     since: dict[str, list[str]] = {}
-    for name, first in zip(table["source"], table["since"], strict=True):
+    for name, first in zip(known, column(table, "since", "sources", len(known)).tolist(), strict=True):
         if first > 1:
-            since.setdefault(str(first), []).append(name)
+            since.setdefault(str(int(first)), []).append(name)
     return rounded(
         {
             "jumps": jumps,
             "not_delivered": [name for name, same in zip(sources, repeated, strict=True) if same],
-            "alike": _alike(values[:-1], sources, number(payload, "least_likeness", "payload", default=0.7)),
+            "alike": _alike(values[:-1], sources, least),
             "since": since,
             "used": {"quarters": len(history), "names": len(tickers), "sources": len(sources)},
         }

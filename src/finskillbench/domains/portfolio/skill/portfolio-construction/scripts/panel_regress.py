@@ -3,6 +3,7 @@
 Payload: panel, names, factor_returns, sources (inject all four); windows, a list of [first, last] quarter (all if
 left out); start, {source: first quarter that counts}; repairs, [{"source", "first", "last", "multiply"}], applied to
 the values before anything else; only, a list of sources; top, how many sources of each window and industry to show (5).
+Other keys are refused.
 Result: for every industry the sources with the largest |t| of any window, each with estimate (return per quarter for
 one score, a value divided by its scale), standard_error and t by window (null where nothing of it counts), by weighted
 least squares with the given specific volatilities, no intercept: residuals are returns less loadings times factor
@@ -13,20 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.engines.fields import list_of, number
-from finskillbench.engines.statistics.source_tables import Panel, panel_from, place_of
+from finskillbench.engines.fields import list_of, refuse_unknown
+from finskillbench.engines.statistics.source_tables import Panel, entries, panel_from, place_of, whole
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
+
+_KEYS = ("panel", "names", "factor_returns", "sources", "windows", "start", "repairs", "only", "top")
+_MOST_SHOWN = 1000
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Estimates, standard errors and t values of the sources that stand out."""
+    refuse_unknown(payload, _KEYS, "panel_regress")
     panel = panel_from(payload)
     quarters = len(panel.scores)
     windows = _windows(payload, quarters)
-    only = [place_of(str(name), panel.sources, "only") for name in list_of(payload.get("only")) or ()]
+    only = [place_of(str(name), panel.sources, "only") for name in entries(payload, "only")]
     columns = np.array(only or range(len(panel.sources)))
-    top = int(number(payload, "top", "payload", default=5.0))
+    top = whole(payload.get("top", 5), "top", 1, _MOST_SHOWN)
     result: dict[str, Any] = {}
     for group in panel.groups:
         estimate, error = _fits(panel, group, windows, columns)
@@ -47,11 +52,14 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _windows(payload: dict[str, Any], quarters: int) -> list[list[int]]:
-    windows = [list_of(window) for window in list_of(payload.get("windows")) or ([1, quarters],)]
-    for window in windows:
-        if window is None or len(window) != 2 or not 1 <= window[0] <= window[1] <= quarters:
+    found: list[list[int]] = []
+    for entry in entries(payload, "windows") or ([1, quarters],):
+        window = list_of(entry)
+        if window is None or len(window) != 2:
             raise InputError(f"windows must list pairs [first, last] of quarters between 1 and {quarters}")
-    return [[int(window[0]), int(window[1])] for window in windows if window is not None]
+        first = whole(window[0], "first of a window", 1, quarters)
+        found.append([first, whole(window[1], "last of a window", first, quarters)])
+    return found
 
 
 def _fits(panel: Panel, group: str, windows: list[list[int]], columns: Any) -> tuple[Any, Any]:
