@@ -130,7 +130,7 @@ def attempts(task: Task, count: int) -> None:
     for _ in range(count):
         books, size = [desk.book.holdings], 10.0 ** rng.uniform(-6, 3)
         for place in range(DECISIONS):
-            wanted = desk.policy.best(place, aims[place], books[-1]) + rng.normal(0, size, len(desk.tickers))
+            wanted = desk.policy(place).best(place, aims[place], books[-1]) + rng.normal(0, size, len(desk.tickers))
             books.append(desk.settled(place, wanted))
         best = max(best, 1 - float(losses(desk, aims, books[1:]).sum()) / textbook)
     print(f"best of {count} attempts around the optimum: 1 - {1 - best:.1e}")

@@ -1,9 +1,9 @@
 """What to trade in the first of the weeks that are left: all of them solved at once, as one dense system of equations.
 
-The coefficients' expectation is an average over every set of vendors that may be sound, each a plain Bayesian
-regression. The rest is certainty equivalence: what is still to be learnt neither depends on trades nor moves today's
-best one, so that expected signals stand for those to come, and the whole horizon is one quadratic program. Its limits
-are equations, and so are its conditions of optimality.
+The coefficients' expectation is an average over every set of vendors that may be sound and every way in which their
+edges may have ended, each a plain Bayesian regression. The rest is certainty equivalence: what is still to be learnt
+neither depends on trades nor moves today's best one, so that expected signals stand for those to come, and the whole
+horizon is one quadratic program. Its limits are equations, and so are its conditions of optimality.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import polars as pl
 
 HALF_LIVES = np.array([1, 2, 4, 8, 16, 32])
 SIGNALS = [f"s{k:02}" for k in range(1, 31)]
-SET_SIZES = (2, 3, 4)
+SET_SIZES = (2, 3)
 LIVE_SINCE = (
     r"live feed of vendor (\w) begins with week (\d+)",
     r"Vendor (\w) delivers live since week (\d+)",
@@ -62,6 +62,18 @@ class Memo:
         return {vendor: int(week) for each in LIVE_SINCE for vendor, week in re.findall(each, self.words)}
 
     @property
+    def ends(self) -> list[int]:
+        """The weeks with which an edge may have ended."""
+        found = re.findall(r"(?:last day|end) of week ((?:\d+, )+\d+ or \d+)", self.words)
+        assert len(found) == 1, found
+        return [int(each) for each in re.findall(r"\d+", found[0])]
+
+    @property
+    def in_force(self) -> float:
+        """The chance that the edge of a sound vendor has not ended."""
+        return self.number(r"With probability (0\.\d+) the edge", r"believe with (0\.\d+) that it still holds")
+
+    @property
     def clip(self) -> float:
         return self.number(r"A trade of ([\d.]+) millions", r"stated for a clip of ([\d.]+) millions")
 
@@ -84,7 +96,34 @@ class Memo:
     @property
     def sectors_from(self) -> int:
         """The decision from which sectors are held to the benchmark."""
-        return int(self.number(r"From decision (\d+) on, after the trades", r"Sector bets end with decision (\d+)"))
+        said = (
+            r"From decision (\d+) on, after the trades",
+            r"Decision (\d+) is the first that must leave no sector bets",
+        )
+        return int(self.number(*said))
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What notices have said so far."""
+
+    notices: list[str]
+
+    @property
+    def edges(self) -> dict[str, bool]:
+        """Vendor to whether its edge is in force, of those that the house has looked into."""
+        for words in self.notices:
+            for pattern in (r"these vendors: (.*?)\. It does not .*lost it: (.*)\.", r"force: (.*?)\. .*lost: (.*)\."):
+                if found := re.search(pattern, words):
+                    parts = [re.findall(r"\b([A-J])\b", each) for each in found.groups()]
+                    return {vendor: holds for each, holds in zip(parts, (True, False), strict=True) for vendor in each}
+        return {}
+
+    @property
+    def tariff(self) -> float:
+        """What trades cost as a multiple of what memo and table say."""
+        found = [each for words in self.notices for each in re.findall(r"costs ([\d.]*\d) times", words)]
+        return float(found[0]) if found else 1.0
 
 
 @dataclass(frozen=True)
@@ -97,6 +136,10 @@ class Desk:
     @cached_property
     def memo(self) -> Memo:
         return Memo.of(self.given["memo"])
+
+    @cached_property
+    def heard(self) -> Heard:
+        return Heard([each["text"] for each in self.given["notices"]])
 
     @cached_property
     def names(self) -> pl.DataFrame:
@@ -157,25 +200,40 @@ class Desk:
 
     @cached_property
     def coefficients(self) -> np.ndarray:
-        """(30,) their expectation: Bayesian regressions for each set of sound vendors, weighed by their evidence."""
-        _, signals, returns = self.weeks
+        """(30,) their expectation today: Bayesian regressions for each set of sound vendors and each way in which their
+        edges ended or did not, weighed by their evidence.
+        """
+        weeks, signals, returns = self.weeks
         root = np.linalg.inv(np.linalg.cholesky(self.risk))
         regressors = root @ (self.specific[:, None] * signals * self.live[:, None, :])
-        columns = regressors.reshape(-1, len(SIGNALS))
-        gram, cross = columns.T @ columns, columns.T @ (returns @ root.T).ravel()
+        spans = np.searchsorted(self.memo.ends, weeks)
+        parts = [regressors[spans == span].reshape(-1, len(SIGNALS)) for span in range(max(spans) + 1)]
+        grams = np.array([part.T @ part for part in parts])
+        targets = [(returns[spans == span] @ root.T).ravel() for span in range(len(parts))]
+        crosses = np.array([part.T @ target for part, target in zip(parts, targets, strict=True)])
         vendor = np.array([self.given["signals"][k]["vendor"] for k in SIGNALS])
+        last, known = len(self.memo.ends), self.heard.edges
         log_weights, means = [], []
-        for strength, size in product(self.memo.strengths, SET_SIZES):
+        for size in SET_SIZES:
             sets = list(combinations(sorted(set(vendor)), size))
-            for sound in sets:
-                on = np.isin(vendor, sound)
-                variance = strength**2 * (1 - self.decay[on])
-                posterior = gram[np.ix_(on, on)] + np.diag(1 / variance)
-                mean = np.linalg.solve(posterior, cross[on])
-                evidence = (cross[on] @ mean - np.linalg.slogdet(posterior)[1] - np.log(variance).sum()) / 2
-                log_weights.append(evidence - np.log(len(sets)))
-                means.append(np.zeros(len(SIGNALS)))
-                means[-1][on] = mean
+            for sound, ended in product(sets, product(range(last + 1), repeat=size)):
+                alive = {each for each, end in zip(sound, ended, strict=True) if end == last}
+                if any((each in alive) != holds for each, holds in known.items()):
+                    continue
+                on = np.flatnonzero(np.isin(vendor, sound))
+                until = np.array([dict(zip(sound, ended, strict=True))[vendor[k]] for k in on])
+                owed = (np.arange(last + 1)[:, None] <= until).astype(float)
+                gram = (grams[:, on[:, None], on] * owed[:, :, None] * owed[:, None, :]).sum(axis=0)
+                cross = (crosses[:, on] * owed).sum(axis=0)
+                chance = self.memo.in_force ** len(alive) * ((1 - self.memo.in_force) / last) ** (size - len(alive))
+                for strength in self.memo.strengths:
+                    variance = strength**2 * (1 - self.decay[on])
+                    posterior = gram + np.diag(1 / variance)
+                    mean = np.linalg.solve(posterior, cross)
+                    evidence = (cross @ mean - np.linalg.slogdet(posterior)[1] - np.log(variance).sum()) / 2
+                    log_weights.append(evidence + np.log(chance / len(sets)))
+                    means.append(np.zeros(len(SIGNALS)))
+                    means[-1][on] = mean * (until == last)
         weights = np.exp(np.array(log_weights) - max(log_weights))
         return weights @ np.array(means) / weights.sum()
 
@@ -189,7 +247,7 @@ class Desk:
         held = current["holding"].to_numpy()
         late = state["week"] - state["signals_of_week"]
         signals = current.select(SIGNALS).to_numpy() / 100 * self.decay**late
-        cost = 2 * self.names["impact"].to_numpy() * 1e-4 / self.memo.clip
+        cost = 2 * self.names["impact"].to_numpy() * 1e-4 / self.memo.clip * self.heard.tariff
         weights = self.names["benchmark_weight"].to_numpy()
         limited = [d for d in range(left) if d + now + 1 >= self.memo.sectors_from]
         size, rows = left * count, len(self.sectors)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from finskillbench.arrays import Floats
+from finskillbench.domains.desk.trade_over_time import dials
 from finskillbench.domains.desk.trade_over_time.dials import DECISIONS
 from finskillbench.domains.desk.trade_over_time.optimum import Desk, Optimum, losses
-from finskillbench.domains.desk.trade_over_time.posterior import forecasts, history, signals_at
+from finskillbench.domains.desk.trade_over_time.posterior import Stretches, forecasts, history, signals_at, whole
 from finskillbench.domains.desk.trade_over_time.world import VENDOR_OF, World
 from finskillbench.engines.portfolio.trading import Step, solve
 from finskillbench.engines.statistics.panel import Sums, group_variances, least_squares, posterior
@@ -17,7 +18,7 @@ from finskillbench.engines.statistics.panel import Sums, group_variances, least_
 Agent = Callable[[int, Floats], Floats]
 """Decision and book to the book that it trades to."""
 
-RUNGS = ("nothing", "plug-in", "half-shrunk", "empirical Bayes", "optimum")
+RUNGS = ("nothing", "equal weight", "plug-in", "half-shrunk", "empirical Bayes", "optimum")
 
 
 def empirical_bayes(of: Sums, decay: Floats) -> Floats:
@@ -27,36 +28,108 @@ def empirical_bayes(of: Sums, decay: Floats) -> Floats:
     return shape * posterior(shaped, group_variances(shaped, VENDOR_OF.astype(float)))[0]
 
 
+def heeded(world: World, worth: Floats, place: int) -> Floats:
+    """(30,) coefficients of edges that may have ended, by what is known of that at a decision: as they are where an
+    edge holds, nothing where it does not, and where nobody knows by the chance that the memo states.
+    """
+    known = world.news.known(place)
+    return worth * np.array([known.get(int(vendor), dials.HOLDS) for vendor in VENDOR_OF], dtype=float)
+
+
+def told_apart(of: Stretches) -> Stretches:
+    """Sums of stretches made from coefficients and standard errors of regressions on all signals since each end, as a
+    script prints them: without what estimates have in common.
+    """
+    found = [least_squares(whole(of[first:])) for first in range(len(of))]
+    informations = [1 / np.diag(spread) for _, spread in found]
+    scores = [plain * information for (plain, _), information in zip(found, informations, strict=True)]
+    informations, scores = ([*each, np.zeros(len(VENDOR_OF))] for each in (informations, scores))
+    return tuple(
+        Sums(np.diag(np.maximum(informations[at] - informations[at + 1], 0.0)), scores[at] - scores[at + 1])
+        for at in range(len(of))
+    )
+
+
+def means_by_vendor(of: Stretches, world: World, place: int) -> Floats:
+    """(30,) the exact posterior of each vendor as if there were no other: what can be weighed by hand from t-values of
+    several spans.
+    """
+    decay, strength = world.signals.decay, float(np.mean(world.tier.strengths))
+    known, total, sound = world.news.known(place), np.zeros(30), np.mean(dials.SOUND) / len(dials.VENDORS)
+    for vendor in range(len(dials.VENDORS)):
+        at = np.flatnonzero(vendor == VENDOR_OF)
+        variances, logs, centres = strength**2 * (1 - decay[at]), [np.log(1 - sound)], [np.zeros(3)]
+        for spans in range(1, len(of) + 1):
+            part = whole(of[:spans])
+            mean, evidence = posterior(Sums(part.information[np.ix_(at, at)], part.score[at]), variances)
+            holds = spans == len(of)
+            chance = dials.HOLDS if holds else (1 - dials.HOLDS) / len(dials.ENDS)
+            logs.append(np.log(sound * chance) + evidence)
+            centres.append(mean * holds)
+        weights = np.exp(np.array(logs) - max(logs))
+        if vendor in known:
+            weights[:-1] *= not known[vendor]
+            weights[-1] *= known[vendor]
+        total[at] = weights @ np.array(centres) / weights.sum()
+    return total
+
+
 def agents(world: World, desk: Desk, optimum: Optimum) -> dict[str, Agent]:
     """Agents by name: the ladder first, then what else one might do."""
-    known, decay = history(world), world.signals.decay
+    stretches, decay = history(world), world.signals.decay
+    known = whole(stretches)
     plain, spread = least_squares(known)
+    seen = np.abs(plain) > 2 * np.sqrt(np.diag(spread))
     shrunk = empirical_bayes(known, decay)
-    policy = desk.policy
+    stated = posterior(known, float(np.mean(world.tier.strengths)) ** 2 * (1 - decay))[0]
 
-    def planned(worth: Floats) -> Agent:
-        return lambda place, book: policy.best(place, policy.aim(place, forecasts(world, place, worth)), book)
+    def planned(worth: Callable[[int], Floats]) -> Agent:
+        def trade(place: int, book: Floats) -> Floats:
+            policy = desk.policy(place)
+            return policy.best(place, policy.aim(place, forecasts(world, place, worth(place))), book)
+
+        return trade
 
     def short_sighted(place: int, book: Floats) -> Floats:
         step = Step(float(desk.plan.aversion[place]), desk.benchmark(place), desk.limits(place))
-        one = solve(desk.risk.covariance(), desk.book.curvature(), [step])
-        return one.best(0, one.aim(0, forecasts(world, place, shrunk)[:1]), book)
+        one = solve(desk.risk.covariance(), desk.curvature(place), [step])
+        return one.best(0, one.aim(0, forecasts(world, place, heeded(world, shrunk, place))[:1]), book)
 
     def without_decay(place: int, book: Floats) -> Floats:
-        forecast = (signals_at(world, place) @ shrunk) * world.risk.specific
+        forecast, policy = (
+            (signals_at(world, place) @ heeded(world, shrunk, place)) * world.risk.specific,
+            desk.policy(place),
+        )
         return policy.best(place, policy.aim(place, np.tile(forecast, (DECISIONS - place, 1))), book)
+
+    def cheap(place: int, book: Floats) -> Floats:
+        policy = desk.policy(0)
+        return policy.best(place, policy.aim(place, forecasts(world, place, heeded(world, shrunk, place))), book)
+
+    def alone(place: int) -> Floats:
+        return means_by_vendor(stretches, world, place)
 
     return {
         "nothing": desk.held,
-        "plug-in": planned(plain),
-        "half-shrunk": planned(plain / 2),
-        "empirical Bayes": planned(shrunk),
-        "optimum": lambda place, book: policy.best(place, optimum.aims[place], book),
-        "documents only": planned(np.zeros(30)),
-        "t above 2": planned(plain * (np.abs(plain) > 2 * np.sqrt(np.diag(spread)))),
+        "equal weight": lambda place, book: np.full(len(book), desk.plan.capital[place] / len(book)),
+        "plug-in": planned(lambda place: plain),
+        "half-shrunk": planned(lambda place: plain / 2),
+        "empirical Bayes": planned(lambda place: heeded(world, shrunk, place)),
+        "optimum": lambda place, book: desk.policy(place).best(place, optimum.aims[place], book),
+        "skilled": planned(lambda place: heeded(world, stated * seen, place)),
+        "skilled, news ignored": planned(lambda place: dials.HOLDS * stated * seen),
+        "skilled, ends ignored": planned(lambda place: stated * seen),
+        "t above 2": planned(lambda place: plain * seen),
+        "edges taken to hold": planned(lambda place: shrunk),
+        "last years only": planned(lambda place: empirical_bayes(whole(stretches[2:]), decay)),
+        "vendor by vendor": planned(alone),
+        "windows by vendor": planned(lambda place: means_by_vendor(told_apart(stretches), world, place)),
+        "audit ignored": planned(lambda place: dials.HOLDS * shrunk),
+        "tariff ignored": cheap,
+        "documents only": planned(lambda place: np.zeros(30)),
         "one period at a time": short_sighted,
         "no decay": without_decay,
-        "first posterior kept": planned(optimum.worth[0]),
+        "first posterior kept": planned(lambda place: optimum.worth[0]),
     }
 
 

@@ -24,8 +24,8 @@ from finskillbench.domains.desk.trade_over_time.optimum import (
     solved,
     textbooks,
 )
-from finskillbench.domains.desk.trade_over_time.posterior import forecasts, history
-from finskillbench.domains.desk.trade_over_time.world import Draws, World
+from finskillbench.domains.desk.trade_over_time.posterior import forecasts, history, whole
+from finskillbench.domains.desk.trade_over_time.world import VENDOR_OF, Draws, World
 
 TIERS = ("easy", "medium", "hard")
 
@@ -48,7 +48,7 @@ def test_the_optimal_record_scores_one_and_holding_still_nothing(tier: str) -> N
 def test_a_better_textbook_is_the_zero() -> None:
     world = world_of("easy", 1)
     optimum, desk = solved(world, history(world)), Desk.of(world)
-    books = textbooks(world, desk, history(world, backfilled=True))
+    books = textbooks(world, desk, whole(history(world, backfilled=True)))
     paths = {name: losses(desk, optimum.aims, path).sum() for name, path in books.items()}
     assert optimum.textbook.sum() == min(paths.values())
     assert set(paths) == {"holding still", "all the way"}
@@ -94,11 +94,25 @@ def test_true_coefficients_and_the_future_do_not_lift_a_score_above_one() -> Non
     to_come = world.draws.returns[world.draws.weeks :] / 100_000
     books = [desk.book.holdings]
     for place in range(DECISIONS):
-        best = desk.policy.best(place, desk.policy.aim(place, to_come[place:]), books[-1])
+        best = desk.policy(place).best(place, desk.policy(place).aim(place, to_come[place:]), books[-1])
         books.append(desk.settled(place, best))
     lost = losses(desk, optimum.aims, books[1:])
     assert (lost > 0).all()
     assert 1 - lost.sum() / optimum.textbook.sum() < 0
+
+
+def test_a_finding_or_a_tariff_counts_from_its_day_on_and_not_before() -> None:
+    world = next(each for each in (world_of("easy", seed) for seed in range(9)) if each.news.tariff is not None)
+    tariff, audit = world.news.tariff, world.news.audit
+    assert tariff is not None
+    other = {vendor: not holds for vendor, holds in world.news.verdicts.items()}
+    again = replace(world, news=replace(world.news, verdicts=other, tariff=(tariff[0], 2 * tariff[1])))
+    found, moved = (solved(each, history(each)) for each in (world, again))
+    same = [bool((one == two).all()) for one, two in zip(found.aims, moved.aims, strict=True)]
+    assert same == [place < min(audit, tariff[0]) for place in range(DECISIONS)]
+    refuted = np.isin(VENDOR_OF, [vendor for vendor, holds in world.news.verdicts.items() if not holds])
+    assert not found.worth[audit:, refuted].any()
+    assert found.worth[audit - 1, refuted].any()
 
 
 @settings(deadline=None, max_examples=40)
@@ -109,7 +123,7 @@ def test_no_record_scores_above_one_or_better_than_the_optimum(seed: int, tier: 
     rng = np.random.default_rng(seed)
     books = [desk.book.holdings]
     for place in range(DECISIONS):
-        best = desk.policy.best(place, aims[place], books[-1])
+        best = desk.policy(place).best(place, aims[place], books[-1])
         wanted = books[-1] + way * (best - books[-1]) + rng.normal(0, rng.choice([0, 1, 100]), len(best))
         books.append(desk.settled(place, wanted))
     assert 0 <= judged(task, as_orders(desk, books[1:])).value <= 1
@@ -124,7 +138,7 @@ def test_steering_the_book_far_away_gains_nothing() -> None:
     for size in (0.0, 10.0, 40.0, 160.0):
         books = [desk.book.holdings]
         for place in range(DECISIONS):
-            best = desk.policy.best(place, aims[place], books[-1])
+            best = desk.policy(place).best(place, aims[place], books[-1])
             thrown = best + (rng.normal(0, size, len(best)) if place == 0 else 0.0)
             books.append(desk.settled(place, thrown))
         score = judged(task, as_orders(desk, books[1:]))
@@ -149,7 +163,7 @@ def test_each_trap_costs_a_tenth_of_its_decision_and_is_told(tier: str) -> None:
             before = path[place - 1] if place else desk.book.holdings
             books = [*path[:place], fallen_book(desk, trap, before)]
             for later in range(place + 1, DECISIONS):
-                books.append(desk.policy.best(later, aims[later], books[-1]))
+                books.append(desk.policy(later).best(later, aims[later], books[-1]))
             score = judged(task, as_orders(desk, books))
             key = f"{trap.kind}@decision_{place + 1}"
             assert score.details["traps"][key] == "fallen"

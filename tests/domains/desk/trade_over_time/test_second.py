@@ -12,9 +12,9 @@ from tests.domains.desk.trade_over_time.cases import case, full_input, world_of
 from finskillbench.domains.base import Label
 from finskillbench.domains.building import Task
 from finskillbench.domains.desk.trade_over_time import dials, second
-from finskillbench.domains.desk.trade_over_time.posterior import evidence, history, means
+from finskillbench.domains.desk.trade_over_time.posterior import evidence, history, means, whole
 from finskillbench.domains.desk.trade_over_time.subtask import proof
-from finskillbench.domains.desk.trade_over_time.words import memo
+from finskillbench.domains.desk.trade_over_time.words import memo, notices
 from finskillbench.domains.desk.trade_over_time.world import VENDOR_OF
 from finskillbench.findings import Findings
 
@@ -65,6 +65,13 @@ def test_every_wording_of_the_memo_is_read_back(seed: int) -> None:
         if len(late):
             expected = (tuple(dials.VENDORS)[VENDOR_OF[late[0]]], int(world.signals.live_from[late[0]]) + 1)
         assert read.late == expected
+        assert (read.ends, read.holds) == (dials.ENDS, dials.HOLDS)
+        said = notices(world, np.random.default_rng(wording))
+        heard = second.heard(read, [text for _, text in said])
+        assert heard.found == {tuple(dials.VENDORS)[each]: holds for each, holds in world.news.verdicts.items()}
+        assert heard.tariff == (1.0 if world.news.tariff is None else world.news.tariff[1])
+        days = {world.news.audit, *([] if world.news.tariff is None else world.news.tariff[:1])}
+        assert {day for day, _ in said} == days | ({world.orderly.calm} - {None})
 
 
 def test_the_posterior_is_that_of_all_weeks_at_once() -> None:
@@ -72,7 +79,7 @@ def test_the_posterior_is_that_of_all_weeks_at_once() -> None:
     world = world_of("hard", 4)
     decay = world.signals.decay
     at_last = replace(world, outage=None)
-    recursive = means(evidence(at_last, history(at_last))[-1], world.tier, decay)
+    recursive = means(evidence(at_last, history(at_last))[-1], world.tier, decay, {})
     weeks = world.draws.weeks + dials.DECISIONS - 1
     whole = replace(
         at_last,
@@ -81,7 +88,7 @@ def test_the_posterior_is_that_of_all_weeks_at_once() -> None:
             np.concatenate([world.draws.returns[:weeks], world.draws.returns[:12]]),
         ),
     )
-    np.testing.assert_allclose(means(history(whole), world.tier, decay), recursive, atol=1e-12)
+    np.testing.assert_allclose(means(history(whole), world.tier, decay, {}), recursive, atol=1e-12)
 
 
 def test_the_posterior_is_calibrated() -> None:
@@ -93,16 +100,16 @@ def test_the_posterior_is_calibrated() -> None:
 
     product, size, count = 0.0, 0.0, 24
     for seed in range(count):
-        drawn: list[np.ndarray] = []
-        original = generate._coefficients
+        drawn: list[generate.Edges] = []
+        original = generate._edges
         try:
-            generate._coefficients = lambda *given: drawn.append(original(*given)) or drawn[-1]  # noqa: B023
+            generate._edges = lambda *given: drawn.append(original(*given)) or drawn[-1]  # noqa: B023
             world = world_of("easy", 100 + seed)
         finally:
-            generate._coefficients = original
+            generate._edges = original
         scale = np.sqrt(1 - world.signals.decay)
-        estimate = means(history(world), world.tier, world.signals.decay) / scale
-        product += float(estimate @ (drawn[0] / scale - estimate))
+        estimate = means(history(world), world.tier, world.signals.decay, {}) / scale
+        product += float(estimate @ (drawn[0].today / scale - estimate))
         size += float(estimate @ estimate)
     assert abs(product) < 0.1 * size
 
@@ -115,9 +122,9 @@ def test_what_was_filled_in_afterwards_counts_for_nothing() -> None:
     signals[:first, :, late] = 77
     other = replace(world, draws=replace(world.draws, signals=signals))
     of, again = history(world), history(other)
-    np.testing.assert_array_equal(of.information, again.information)
-    believed = means(history(world, backfilled=True), world.tier, world.signals.decay)
-    assert np.abs(believed - means(of, world.tier, world.signals.decay))[late].max() > 1e-3
+    np.testing.assert_array_equal(whole(of).information, whole(again).information)
+    believed = means(history(world, backfilled=True), world.tier, world.signals.decay, {})
+    assert np.abs(believed - means(of, world.tier, world.signals.decay, {}))[late].max() > 1e-3
 
 
 def test_half_lives_are_shown_beyond_doubt() -> None:

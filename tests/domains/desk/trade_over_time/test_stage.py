@@ -117,7 +117,19 @@ def test_the_stage_shows_nothing_of_weeks_to_come() -> None:
         shown = stage.fields["current"].frame.select("^s\\d+$").to_numpy()
         for later in range(place + 2, DECISIONS):
             assert (shown != signals[later]).mean() > 0.9
-    assert set(stage.fields) == {"state", "current", "news"}
+    assert set(stage.fields) == {"state", "current", "news", "notices"}
+
+
+def test_notices_come_on_their_day_and_stay() -> None:
+    task = case("hard", 0)
+    said = dict(task.certificate["notices"])
+    stage, heard = opened(task), []
+    for place, trades in enumerate(orders(task)[:11], 1):
+        answer = stage.call("advance", {"trades": trades})
+        assert answer.get("notices", []) == [said[place]] * (place in said)
+        heard += [{"decision": place + 1, "text": said[place]}] * (place in said)
+        assert stage.fields["notices"] == heard
+    assert len(heard) == len(said) > 0
 
 
 def test_a_case_holds_more_than_two_million_tokens() -> None:

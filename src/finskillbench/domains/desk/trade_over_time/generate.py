@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from finskillbench.arrays import Floats, Integers
+from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench.domains.desk.trade_over_time import dials
 from finskillbench.domains.desk.trade_over_time.dials import DECISIONS, VENDORS, WEEKS, Tier
 from finskillbench.domains.desk.trade_over_time.world import (
@@ -15,6 +16,7 @@ from finskillbench.domains.desk.trade_over_time.world import (
     VENDOR_OF,
     Book,
     Draws,
+    News,
     Orderly,
     Plan,
     Risk,
@@ -40,11 +42,13 @@ def draw(tickers: Sequence[str], sector_of: Sequence[str], tier: Tier, rng: np.r
     late = rng.random() < 2 / 3
     signals = _signals(tier, vendors, late, rng)
     outage = int(rng.integers(2, DECISIONS - dials.OUTAGE)) if rng.random() < 2 / 3 else None
+    edges = _edges(tier, signals.decay, rng)
+    news, calm = _news(edges, rng)
     free = [place for place in range(2, DECISIONS) if place not in plan.flows]
     withdrawn = (int(rng.choice(free)), _flow(rng)) if rng.random() < 1 / 3 else None
-    orderly = Orderly(None if late else int(vendors[2]), withdrawn)
-    draws = _draws(risk, signals, _coefficients(tier, signals.decay, rng), places, rng)
-    return World(tier, tuple(tickers), sectors, places, risk, book, plan, signals, draws, outage, orderly)
+    orderly = Orderly(None if late else int(vendors[0]), withdrawn, calm)
+    draws = _draws(risk, signals, edges, places, rng)
+    return World(tier, tuple(tickers), sectors, places, risk, book, plan, signals, draws, news, outage, orderly)
 
 
 def _risk(places: Integers, sectors: Sequence[str], rng: np.random.Generator) -> Risk:
@@ -87,29 +91,59 @@ def _plan(tier: Tier, rng: np.random.Generator) -> Plan:
 
 
 def _signals(tier: Tier, vendors: Integers, late: bool, rng: np.random.Generator) -> Signals:
-    """What the vendors sell: the second copies from the first, the third came late."""
+    """What the vendors sell: the first came late, the last resell what others make."""
     half_life = rng.choice(dials.HALF_LIVES, size=len(SIGNALS))
     copied = np.full(len(SIGNALS), -1)
-    if tier.copies:
-        original, seller = (np.flatnonzero(vendor == VENDOR_OF)[:3] for vendor in vendors[:2])
-        copied[seller] = original
-        half_life[seller] = half_life[original]
+    for seller in range(tier.copies):
+        at = np.flatnonzero(vendors[-1 - seller] == VENDOR_OF)
+        copied[at] = np.flatnonzero(vendors[1 + seller] == VENDOR_OF)
+        half_life[at] = half_life[copied[at]]
     live_from = np.zeros(len(SIGNALS), dtype=np.int64)
     if late:
         first, last = (round(share * WEEKS) for share in dials.BACKFILL_WEEKS)
-        live_from[vendors[2] == VENDOR_OF] = int(rng.integers(first, last))
+        live_from[vendors[0] == VENDOR_OF] = int(rng.integers(first, last))
     told = np.isin(VENDOR_OF, rng.permutation(len(VENDORS))[: tier.told])
     return Signals(half_life, told, live_from, copied)
 
 
-def _coefficients(tier: Tier, decay: Floats, rng: np.random.Generator) -> Floats:
-    """(30,) information coefficients: what a signal of one is worth, in units of the name's specific risk."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """The truth that nobody sees: `worth` (30,) of a signal of one while an edge holds, in units of the name's specific
+    risk; `holds` (10,) whether a vendor's edge holds to this day, `end` (10,) the week with whose end it ended else.
+    """
+
+    worth: Floats
+    holds: Booleans
+    end: Integers
+
+    def alive(self, weeks: int) -> Booleans:
+        """(weeks, 30) whether the edge of a signal's vendor holds in a week, counted from 0."""
+        return (self.holds | (np.arange(weeks)[:, None] < self.end))[:, VENDOR_OF]
+
+    @property
+    def today(self) -> Floats:
+        """(30,) what signals are worth at the decisions."""
+        return self.worth * self.holds[VENDOR_OF]
+
+
+def _edges(tier: Tier, decay: Floats, rng: np.random.Generator) -> Edges:
     sound = rng.permutation(len(VENDORS))[: rng.choice(dials.SOUND)]
     deviation = float(rng.choice(tier.strengths)) * np.sqrt(1 - decay)
-    return rng.normal(0.0, deviation) * np.isin(VENDOR_OF, sound)
+    worth = rng.normal(0.0, deviation) * np.isin(VENDOR_OF, sound)
+    return Edges(worth, rng.random(len(VENDORS)) < dials.HOLDS, rng.choice(dials.ENDS, len(VENDORS)))
 
 
-def _draws(risk: Risk, signals: Signals, worth: Floats, places: Integers, rng: np.random.Generator) -> Draws:
+def _news(edges: Edges, rng: np.random.Generator) -> tuple[News, int | None]:
+    """What is said on the day, and where a tariff is spoken of that is not this book's."""
+    audited = sorted(rng.permutation(len(VENDORS))[: dials.AUDITED].tolist())
+    verdicts = {vendor: bool(edges.today[vendor == VENDOR_OF].any()) for vendor in audited}
+    audit, day = int(rng.integers(*dials.AUDIT)), int(rng.integers(*dials.TARIFF))
+    changes = rng.random() < 2 / 3
+    tariff = (day, float(rng.choice(dials.TARIFFS))) if changes else None
+    return News(audit, verdicts, tariff), None if changes else day
+
+
+def _draws(risk: Risk, signals: Signals, edges: Edges, places: Integers, rng: np.random.Generator) -> Draws:
     weeks, n, count = WEEKS + DECISIONS, len(places), len(SIGNALS)
     common = rng.standard_normal((weeks, len(risk.factors), count), dtype=np.float32)[:, places]
     shocks = rng.standard_normal((weeks, n, count), dtype=np.float32)
@@ -126,8 +160,9 @@ def _draws(risk: Risk, signals: Signals, worth: Floats, places: Integers, rng: n
         before = np.rint(decay * before + dials.SIGNAL_UNIT * shocks[week])
         stored[week] = before
     factors = rng.standard_normal((weeks, len(risk.factors))) * risk.volatility
-    alive = worth * (np.arange(weeks)[:, None] >= signals.live_from) / dials.SIGNAL_UNIT
-    specific = rng.standard_normal((weeks, n)) + np.matmul(stored, alive[:, :, None])[:, :, 0]
+    alive = edges.alive(weeks) & (np.arange(weeks)[:, None] >= signals.live_from)
+    worth = edges.worth * alive / dials.SIGNAL_UNIT
+    specific = rng.standard_normal((weeks, n)) + np.matmul(stored, worth[:, :, None])[:, :, 0]
     moves = factors @ risk.exposures.T + specific * risk.specific
     returns = np.rint(dials.RETURN_UNIT * moves).clip(-32_000, 32_000).astype(np.int16)
     _backfill(stored, returns, signals, risk, places, rng)

@@ -99,8 +99,9 @@ def _traps(desk: Desk, aims: Floats, books: list[Floats], taken: int, planted: A
     for stored in planted:
         trap = Trap(stored["kind"], stored["decision"], np.array(stored["aim"]), stored["cost"])
         place = trap.decision
-        best = desk.policy.best(place, aims[place], before[place])
-        way = desk.policy.rules[place].curvature @ (fallen_book(desk, trap, before[place]) - best)
+        policy = desk.policy(place)
+        best = policy.best(place, aims[place], before[place])
+        way = policy.rules[place].curvature @ (fallen_book(desk, trap, before[place]) - best)
         length = float(way @ (fallen_book(desk, trap, before[place]) - best))
         gone = float(way @ (books[place] - best))
         verdict = "unknown" if place >= taken or length <= 0 else "fallen" if 2 * gone > length else "avoided"

@@ -2,14 +2,14 @@
 
 Signals and what is learned of them are the same whatever is traded, costs and risk are quadratic, and every limit is an
 equality; so only means of forecasts matter, and the value that an action loses is a quadratic form, exact for any
-posterior (see `finskillbench.engines.portfolio.trading`). Losses over an episode add up to what its policy is expected
-to fall short of the optimum, given the signals that came. A textbook's losses are those along its own path: no agent
-can change what it is measured by.
+posterior (see `finskillbench.engines.portfolio.trading`). A tariff that changes is nothing that can be expected: each
+decision is judged by the plan that is best if what is known on its day stays as it is. A textbook's losses are those
+along its own path: no agent can change what it is measured by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,14 @@ import numpy as np
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench.domains.desk.trade_over_time.dials import DECISIONS
-from finskillbench.domains.desk.trade_over_time.posterior import evidence, forecasts, history, means
+from finskillbench.domains.desk.trade_over_time.posterior import (
+    Stretches,
+    evidence,
+    forecasts,
+    history,
+    means,
+    whole,
+)
 from finskillbench.domains.desk.trade_over_time.world import Book, Plan, Risk, World
 from finskillbench.engines.portfolio.trading import Limits, Policy, Step, completed, solve
 from finskillbench.engines.statistics.panel import Sums, least_squares
@@ -31,7 +38,8 @@ LEAST_COST = 0.1
 class Desk:
     """What is needed to follow a book: risk, costs, plan; nothing of signals.
 
-    `knows_limit` is False for the mistake of planning as if there was none until it binds.
+    `tariff` is the decision from which on trading costs a multiple of what it did, and the multiple. `knows_limit` is
+    False for the mistake of planning as if there was none until it binds.
     """
 
     tickers: tuple[str, ...]
@@ -40,12 +48,13 @@ class Desk:
     risk: Risk
     book: Book
     plan: Plan
+    tariff: tuple[int, float] | None = None
     knows_limit: bool = True
 
     @classmethod
     def of(cls, world: World) -> Desk:
         """The desk of a world."""
-        return cls(world.tickers, world.sectors, world.sector_of, world.risk, world.book, world.plan)
+        return cls(world.tickers, world.sectors, world.sector_of, world.risk, world.book, world.plan, world.news.tariff)
 
     def benchmark(self, decision: int) -> Floats:
         """(n,) millions of the benchmark at the capital of a decision."""
@@ -58,14 +67,24 @@ class Desk:
         rows = np.eye(len(self.sectors))[self.sector_of].T
         return Limits(rows, rows @ self.benchmark(decision))
 
+    def curvature(self, decision: int) -> Floats:
+        """(n,) second derivatives of the cost of trades by the tariff of a decision."""
+        first, multiple = self.tariff or (DECISIONS, 1.0)
+        return self.book.curvature() * (multiple if decision >= first else 1.0)
+
+    def policy(self, decision: int) -> Policy:
+        """The optimal rules of all decisions if the tariff of this one stays."""
+        return self._policies[self.tariff is not None and decision >= self.tariff[0]]
+
     @cached_property
-    def policy(self) -> Policy:
-        """The optimal rules of all decisions."""
+    def _policies(self) -> tuple[Policy, ...]:
+        """By the first tariff, and by the second where there is one."""
         steps = [
             Step(float(aversion), self.benchmark(place), self.limits(place) if self.knows_limit else None)
             for place, aversion in enumerate(self.plan.aversion)
         ]
-        return solve(self.risk.covariance(), self.book.curvature(), steps)
+        days = (0,) if self.tariff is None else (0, self.tariff[0])
+        return tuple(solve(self.risk.covariance(), self.curvature(day), steps) for day in days)
 
     def settled(self, decision: int, book: Floats) -> Floats:
         """(n,) a book with the least trades that meet the limits of a decision."""
@@ -80,6 +99,8 @@ class Desk:
         """The desk as somebody sees it at a decision who has fallen for a trap of a kind that is about the desk."""
         if kind == "impact_unit":
             return replace(self, book=replace(self.book, clip=1.0))
+        if kind == "tariff":
+            return replace(self, tariff=None)
         if kind == "flow":
             return replace(self, plan=replace(self.plan, capital=np.full(DECISIONS, self.plan.capital[0])))
         if kind == "limit" and decision < self.plan.limit_from:
@@ -111,19 +132,27 @@ class Optimum:
     traps: tuple[Trap, ...]
 
 
-def solved(world: World, of_history: Sums) -> Optimum:
+def solved(world: World, of_history: Stretches) -> Optimum:
     """The optimum of a world and all that answers are measured by, from the sums of its history."""
     desk, decay = Desk.of(world), world.signals.decay
     known = evidence(world, of_history)
     believed = history(world, backfilled=True) if world.signals.live_from.any() else of_history
     worth: list[Floats] = []
-    for place, sums in enumerate(known):  # nothing new came where the file is an old one
-        worth.append(worth[-1] if place and sums is known[place - 1] else means(sums, world.tier, decay))
-    aims = np.array([desk.policy.aim(place, forecasts(world, place, worth[place])) for place in range(DECISIONS)])
-    books = textbooks(world, desk, believed)
+    for place, sums in enumerate(known):
+        audited = place == world.news.audit
+        nothing_new = place > 0 and sums is known[place - 1] and not audited
+        worth.append(worth[-1] if nothing_new else means(sums, world.tier, decay, world.news.known(place)))
+    aims = np.array(
+        [desk.policy(place).aim(place, forecasts(world, place, worth[place])) for place in range(DECISIONS)]
+    )
+    books = textbooks(world, desk, whole(believed))
     paths = {name: losses(desk, aims, path) for name, path in books.items()}
     better = min(paths, key=lambda name: float(paths[name].sum()))
-    traps = _traps(world, desk, aims, [means(believed, world.tier, decay), *worth], paths["holding still"])
+    mistaken = {
+        "backfill": means(believed, world.tier, decay, {}),
+        "audit": means(known[world.news.audit], world.tier, decay, {}),
+    }
+    traps = _traps(world, desk, aims, worth, mistaken, paths["holding still"])
     return Optimum(aims, np.array(worth), paths[better], better, traps)
 
 
@@ -157,7 +186,7 @@ def losses(desk: Desk, aims: Floats, books: Sequence[Floats]) -> Floats:
     before = [desk.book.holdings, *books[:-1]]
     return np.array(
         [
-            desk.policy.loss(place, desk.policy.best(place, aims[place], before[place]), book)
+            desk.policy(place).loss(place, desk.policy(place).best(place, aims[place], before[place]), book)
             for place, book in enumerate(books)
         ]
     )
@@ -167,14 +196,21 @@ def optimal_path(desk: Desk, aims: Floats) -> list[Floats]:
     """The books (12 of n each) of the optimal policy."""
     books = [desk.book.holdings]
     for place in range(DECISIONS):
-        books.append(desk.policy.best(place, aims[place], books[-1]))
+        books.append(desk.policy(place).best(place, aims[place], books[-1]))
     return books[1:]
 
 
-def _traps(world: World, desk: Desk, aims: Floats, worth: Sequence[Floats], textbook: Floats) -> tuple[Trap, ...]:
+def _traps(
+    world: World,
+    desk: Desk,
+    aims: Floats,
+    worth: Sequence[Floats],
+    mistaken: Mapping[str, Floats],
+    textbook: Floats,
+) -> tuple[Trap, ...]:
     """The traps of a world that cost enough, each at the decision at which it shows most.
 
-    `worth` begins with what somebody takes the signals for who believes all of the history.
+    `mistaken` is what signals are taken for by those who fall for a trap that is about their worth.
     """
     places: dict[str, int] = {}
     if world.signals.live_from.any():
@@ -185,14 +221,16 @@ def _traps(world: World, desk: Desk, aims: Floats, worth: Sequence[Floats], text
         places["stale"] = world.outage + 2
     places["limit"] = world.plan.limit_from - 1
     places["flow"] = min(world.plan.flows)
+    places["audit"] = world.news.audit
+    if world.news.tariff is not None:
+        places["tariff"] = world.news.tariff[0]
     path = [desk.book.holdings, *optimal_path(desk, aims)]
     found: list[Trap] = []
     for kind, place in places.items():
-        believed = worth[0] if kind == "backfill" else worth[place + 1]
-        seen = forecasts(world, place, believed, stale=kind == "stale")
-        aim = desk.misjudged(kind, place).policy.aim(place, seen)
+        seen = forecasts(world, place, mistaken.get(kind, worth[place]), stale=kind == "stale")
+        aim = desk.misjudged(kind, place).policy(place).aim(place, seen)
         fallen = fallen_book(desk, Trap(kind, place, aim, 0.0), path[place])
-        cost = desk.policy.loss(place, path[place + 1], fallen) / float(textbook[place])
+        cost = desk.policy(place).loss(place, path[place + 1], fallen) / float(textbook[place])
         if cost >= LEAST_COST:
             found.append(Trap(kind, place, aim, cost))
     return tuple(found)
@@ -200,7 +238,7 @@ def _traps(world: World, desk: Desk, aims: Floats, worth: Sequence[Floats], text
 
 def fallen_book(desk: Desk, trap: Trap, book: Floats) -> Floats:
     """(n,) where somebody who fell for a trap trades to from a book at the trap's decision."""
-    policy = desk.misjudged(trap.kind, trap.decision).policy
+    policy = desk.misjudged(trap.kind, trap.decision).policy(trap.decision)
     return desk.settled(trap.decision, policy.best(trap.decision, trap.aim, book))
 
 
@@ -221,6 +259,7 @@ def as_json(desk: Desk) -> dict[str, Any]:
         "capital": desk.plan.capital.tolist(),
         "aversion": desk.plan.aversion.tolist(),
         "limit_from": desk.plan.limit_from,
+        "tariff": desk.tariff,
     }
 
 
@@ -247,4 +286,5 @@ def from_json(stored: Any) -> Desk:
             np.array(stored["aversion"], dtype=float),
             int(stored["limit_from"]),
         ),
+        None if stored["tariff"] is None else (int(stored["tariff"][0]), float(stored["tariff"][1])),
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from finskillbench.domains.base import Ask
 from finskillbench.domains.desk.trade_over_time.dials import DECISIONS, HALF_LIVES, RETURN_UNIT, SIGNAL_UNIT
-from finskillbench.domains.desk.trade_over_time.second import Memo, read_memo
+from finskillbench.domains.desk.trade_over_time.second import Memo, heard, read_memo
 from finskillbench.episode import JsonObject
 
 Playing = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]
@@ -25,6 +25,7 @@ class _Plan:
     """What a program makes of the memo and the history; the mistakes are what is left at its default."""
 
     memo: Memo
+    vendors: dict[str, str] = field(default_factory=dict[str, str])
     coefficient: dict[str, float] = field(default_factory=dict[str, float])
     half_lives: dict[str, float] = field(default_factory=dict[str, float])
     horizon: int = DECISIONS
@@ -32,6 +33,24 @@ class _Plan:
     flows: bool = False
     foresight: bool = False
     ages: bool = False
+    ends: bool = False
+    listens: bool = False
+
+    def hear(self, notices: list[str]) -> bool:
+        """Whether notices are heeded, and there are any."""
+        if not self.listens or not notices:
+            return False
+        self.memo = heard(self.memo, notices)
+        return True
+
+    def worth(self) -> dict[str, float]:
+        """Coefficients, with the chance that an edge holds: that of the memo, or what notices say of its vendor."""
+        if not self.ends:
+            return self.coefficient
+        holds = {vendor: float(found) for vendor, found in self.memo.found.items()}
+        return {
+            name: worth * holds.get(self.vendors[name], self.memo.holds) for name, worth in self.coefficient.items()
+        }
 
     def target(self, decision: int, age: int) -> Ask:
         """The call for the step of a decision."""
@@ -44,14 +63,14 @@ class _Plan:
             {
                 "script_path": f"{_SCRIPTS}/decay_target.py",
                 "input_data": {
-                    "coefficient": self.coefficient,
+                    "coefficient": self.worth(),
                     "half_lives": self.half_lives,
                     "signal_unit": SIGNAL_UNIT,
                     "signals_age": age if self.ages else 0,
                     "aversion": [memo.aversion_at(day) for day in days],
                     # The limit is on the capital of the day, which the order is refused without.
                     "capital": [memo.capital_at(day) if self.flows or binds_now else memo.capital for day in days],
-                    "impact_clip": self.clip,
+                    "impact_clip": self.clip / memo.tariff,
                     "limit_from": limit if binds_now or (self.foresight and limit <= len(days)) else None,
                 },
                 "inject_task_fields": ["names", "factors", "current", "signals"],
@@ -113,7 +132,9 @@ def _opening() -> Generator[tuple[Ask, ...], list[JsonObject], tuple[Memo, dict[
 
 
 def _decide(plan: _Plan) -> Playing:
-    """All decisions: an order and the step of the next decision share a turn, unless the file turns out to be old."""
+    """All decisions: an order and the step of the next decision share a turn, unless the file turns out to be old or
+    something has become known.
+    """
     age = 0
     results = yield (plan.target(1, age),)
     for decision in range(1, DECISIONS + 1):
@@ -125,17 +146,19 @@ def _decide(plan: _Plan) -> Playing:
         results = yield (order, plan.target(decision + 1, guess))
         moved = results[0]
         age = moved["week"] - moved["signals_of_week"]
-        if age != guess and plan.ages:
+        if plan.hear(moved.get("notices", [])) or (age != guess and plan.ages):
             results = yield (plan.target(decision + 1, age),)
     return {"decisions": DECISIONS}
 
 
 def reference() -> Playing:
-    """Empirical Bayes by vendor, then the plan over all weeks that are left, with all that the memo says."""
+    """Empirical Bayes by vendor, the memo's chance that an edge holds or what is found out of it, then the plan over
+    all weeks that are left, with all that memo and notices say.
+    """
     memo, vendors, half_lives = yield from _opening()
     results = yield (_worth(memo, half_lives, vendors, "group_variance", believes=False),)
-    plan = _Plan(memo, _output(results[0])["coefficient"], half_lives)
-    plan.clip, plan.flows, plan.foresight, plan.ages = memo.clip, True, True, True
+    plan = _Plan(memo, vendors, _output(results[0])["coefficient"], half_lives, clip=memo.clip)
+    plan.flows, plan.foresight, plan.ages, plan.ends, plan.listens = True, True, True, True, True
     return (yield from _decide(plan))
 
 
@@ -143,19 +166,21 @@ def textbook() -> Playing:
     """Least squares on the history as it is, and all the way to the best of one week."""
     memo, vendors, half_lives = yield from _opening()
     results = yield (_worth(memo, half_lives, vendors, "least_squares", believes=True),)
-    plan = _Plan(memo, _output(results[0])["coefficient"], half_lives, horizon=1, clip=_NO_COST, flows=True)
+    coefficient = _output(results[0])["coefficient"]
+    plan = _Plan(memo, vendors, coefficient, half_lives, horizon=1, clip=_NO_COST, flows=True)
     return (yield from _decide(plan))
 
 
 def trapped() -> Playing:
     """As the reference, but every trap is fallen for.
 
-    What was filled in afterwards is believed and worthless signals are trusted, impacts are taken for those of one
-    million and old files for new ones, flows are not heeded, and the limit only once it binds.
+    What was filled in afterwards is believed and worthless signals are trusted, edges are taken to hold, impacts are
+    taken for those of one million and old files for new ones, flows and notices are not heeded, and the limit only once
+    it binds.
     """
     memo, vendors, half_lives = yield from _opening()
     results = yield (_worth(memo, half_lives, vendors, "least_squares", believes=True),)
-    return (yield from _decide(_Plan(memo, _output(results[0])["coefficient"], half_lives)))
+    return (yield from _decide(_Plan(memo, vendors, _output(results[0])["coefficient"], half_lives)))
 
 
 PROCEDURES = {"reference": reference, "textbook": textbook, "trapped": trapped}

@@ -1,17 +1,17 @@
 """The second derivation: the memo read again, the posterior and the optimum derived without the code that built them.
 
 It starts from what an agent sees: the text of the memo and the tables. The memo is read by rule; the panel is whitened
-with a dense square root of the covariance and reduced by QR, and each pattern of sound vendors is weighed by the normal
-density of what is left (not by determinants in the space of coefficients); the best action is taken from the first
-block of one dense system of optimality conditions over all weeks to come (not by recursion).
+with a dense square root of the covariance and reduced by QR, and each pattern of edges is weighed by the normal density
+of each stretch of weeks given those before it (a filter, not the sums of all at once); the best action is taken from
+the first block of one dense system of optimality conditions over all weeks to come (not by recursion).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,18 @@ from finskillbench.arrays import Floats, Integers
 from finskillbench.errors import InputError
 
 _WEEKS_TO_COME = 12
+_SIZES = (2, 3)
+"""How many vendors are or were sound, as every memo says."""
 _STYLES = ("size", "value", "momentum")
 
 
 @dataclass(frozen=True, slots=True)
 class Memo:
-    """The numbers of a memo; `late` is a vendor and the week of its first live file, decisions count from 1."""
+    """The numbers of a memo; `late` is a vendor and the week of its first live file, decisions count from 1.
+
+    `ends` are the weeks with which an edge may have ended, `holds` the chance that it has not. Of notices there are
+    `found`, vendor to whether its edge holds, and `tariff`, what trading costs as a multiple of what the memo says.
+    """
 
     capital: float
     flows: tuple[tuple[int, float], ...]
@@ -36,6 +42,10 @@ class Memo:
     clip: float
     strengths: tuple[float, ...]
     late: tuple[str, int] | None
+    ends: tuple[int, ...]
+    holds: float
+    found: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    tariff: float = 1.0
 
     def capital_at(self, decision: int) -> float:
         """Millions at a decision."""
@@ -71,7 +81,9 @@ def read_memo(text: str) -> Memo:
     ]
     aversion = float(_one(text, rf"aversion to risk is {_NUMBER} per", rf"with an aversion of {_NUMBER} per")[0])
     rises = re.search(rf"From decision \d+ on it is {_NUMBER}\.|It rises to {_NUMBER} with decision", text)
-    limit = _one(text, r"From decision (\d+) on, after the trades", r"Sector bets end with decision (\d+):")
+    limit = _one(
+        text, r"From decision (\d+) on, after the trades", r"Decision (\d+) is the first that must leave no sector bets"
+    )
     clip = _one(text, rf"A trade of {_NUMBER} millions in a name loses", rf"for a clip of {_NUMBER} millions")
     late = re.search(
         r"Vendor (\w) delivers live since week (\d+)|live feed of vendor (\w) begins with week (\d+)"
@@ -85,6 +97,10 @@ def read_memo(text: str) -> Memo:
         r"do not know it: ([\d., and]+) are equally",
         r"it is one of ([\d., and]+), each",
     )[0]
+    ends = _one(
+        text, r"with the last day of week ([\d, ]+ or \d+), each", r"since the end of week ([\d, ]+ or \d+), equal"
+    )
+    holds = _one(text, rf"With probability {_NUMBER} the edge", rf"we believe with {_NUMBER} that it still holds")
     named = None if late is None else [each for each in late.groups() if each]
     return Memo(
         float(_one(text, rf"capital is {_NUMBER} millions", rf"a capital of {_NUMBER} millions")[0]),
@@ -95,7 +111,33 @@ def read_memo(text: str) -> Memo:
         float(clip[0]),
         tuple(float(each) for each in re.findall(r"\d+\.\d+", strengths)),
         None if named is None else (named[0], int(named[1])),
+        tuple(int(each) for each in re.findall(r"\d+", ends[0])),
+        float(holds[0]),
     )
+
+
+def heard(memo: Memo, notices: Sequence[str]) -> Memo:
+    """A memo with what notices have said since.
+
+    Raises
+    ------
+    InputError : a notice in words that are not known.
+    """
+    for notice in notices:
+        text = " ".join(notice.split())
+        if costs := re.search(rf"every trade of the book costs {_NUMBER} times|trading costs {_NUMBER} times", text):
+            memo = replace(memo, tariff=float(costs[1] or costs[2]))
+        elif "edge" in text.lower():
+            holds, not_holds = _one(
+                text,
+                r"of these vendors: (.*?)\. It does not of these, .* lost it: (.*?)\.$",
+                r"in force: (.*?)\. .* lost: (.*?)\.$",
+            )
+            letters = dict.fromkeys(re.findall(r"\b[A-J]\b", holds), True)
+            memo = replace(memo, found=letters | dict.fromkeys(re.findall(r"\b[A-J]\b", not_holds), False))
+        else:
+            _one(text, "cash equities", "clients without a contract")
+    return memo
 
 
 def _one(text: str, *patterns: str) -> tuple[str, ...]:
@@ -160,6 +202,11 @@ def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integer
     )
 
 
+def told(seen: Seen, notices: Sequence[str]) -> Seen:
+    """What is seen of a case once these notices have come."""
+    return replace(seen, memo=heard(seen.memo, notices))
+
+
 def _half_lives(panel: Floats, told: list[float | None]) -> Floats:
     """(k,) half-lives: those told, and of the others the one of six whose decay the panel shows."""
     choices = np.array([1, 2, 4, 8, 16, 32], dtype=float)
@@ -169,34 +216,78 @@ def _half_lives(panel: Floats, told: list[float | None]) -> Floats:
 
 
 def worth(seen: Seen, returns: int) -> Floats:
-    """(k,) posterior means of the coefficients after so many weeks of returns."""
+    """(k,) posterior means of the coefficients of today after so many weeks of returns."""
+    memo, total, highest = seen.memo, 0.0, -np.inf
+    means = np.zeros(len(seen.vendors))
+    stretches = _stretches(seen, returns)
+    prior = 1 - 0.5 ** (1 / seen.half_lives)
+    letters = sorted(set(seen.vendors))
+    for size in _SIZES:
+        sets = list(combinations(letters, size))
+        covers = np.array(list(product(range(1, len(stretches) + 1), repeat=size)))
+        holds = covers == len(stretches)
+        chance = np.where(holds, memo.holds, (1 - memo.holds) / len(memo.ends)).prod(axis=1) / len(sets)
+        for sound in sets:
+            own = [[each == vendor for each in seen.vendors] for vendor in sound]
+            at = np.concatenate([np.flatnonzero(each) for each in own])
+            of = np.repeat(np.arange(size), [sum(each) for each in own])
+            possible = np.ones(len(covers), dtype=bool)
+            for vendor, found in memo.found.items():
+                in_force = holds[:, sound.index(vendor)] if vendor in sound else np.zeros(len(covers), dtype=bool)
+                possible &= in_force == found
+            if not possible.any():
+                continue
+            reduced = [_reduced(upper[:, at], left) for upper, left in stretches]
+            for strength in memo.strengths:
+                log, centres = _filtered(reduced, covers[possible][:, of], strength**2 * prior[at])
+                log += np.log(chance[possible])
+                if (top := float(log.max())) > highest:
+                    means, total, highest = means * np.exp(highest - top), total * np.exp(highest - top), top
+                weights = np.exp(log - highest)
+                total += float(weights.sum())
+                means[at] += weights @ (centres * holds[possible][:, of])
+    return means / total
+
+
+def _stretches(seen: Seen, returns: int) -> list[tuple[Floats, Floats]]:
+    """Of each stretch between the weeks with which an edge may end: the whitened panel as a triangle, and what is left
+    of the returns.
+    """
     root = np.linalg.cholesky(seen.covariance)
     design = seen.signals[:returns] * seen.specific[:, None]
     if seen.memo.late is not None:
         vendor, week = seen.memo.late
         design[: week - 1, :, [each == vendor for each in seen.vendors]] = 0.0
-    count = design.shape[2]
-    white = np.linalg.solve(root, design.transpose(1, 0, 2).reshape(len(root), -1)).reshape(-1, count)
-    target = np.linalg.solve(root, seen.returns[:returns].T).reshape(-1)
-    basis, upper = np.linalg.qr(white)
-    left = basis.T @ target
-    prior = 1 - 0.5 ** (1 / seen.half_lives)
-    logs: list[float] = []
-    centres: list[Floats] = []
-    letters = sorted(set(seen.vendors))
-    for size in (2, 3, 4):
-        sets = list(combinations(letters, size))
-        for sound in sets:
-            member = np.array([vendor in sound for vendor in seen.vendors])
-            for strength in seen.memo.strengths:
-                spread = np.where(member, strength**2 * prior, 0.0)
-                covariance = (upper * spread) @ upper.T + np.eye(count)
-                factor = np.linalg.cholesky(covariance)
-                standard = np.linalg.solve(factor, left)
-                logs.append(-float(standard @ standard) / 2 - float(np.log(np.diag(factor)).sum()) - np.log(len(sets)))
-                centres.append(np.asarray(spread * (upper.T @ np.linalg.solve(factor.T, standard)), dtype=float))
-    weights = np.exp(np.array(logs) - max(logs))
-    return weights @ np.array(centres) / weights.sum()
+    found: list[tuple[Floats, Floats]] = []
+    for first, last in pairwise((0, *seen.memo.ends, returns)):
+        part = design[first:last]
+        white = np.linalg.solve(root, part.transpose(1, 0, 2).reshape(len(root), -1)).reshape(-1, part.shape[2])
+        found.append(_reduced(white, np.linalg.solve(root, seen.returns[first:last].T).reshape(-1)))
+    return found
+
+
+def _reduced(design: Floats, target: Floats) -> tuple[Floats, Floats]:
+    basis, upper = np.linalg.qr(design)
+    return np.asarray(upper, dtype=float), np.asarray(basis.T @ target, dtype=float)
+
+
+def _filtered(stretches: Sequence[tuple[Floats, Floats]], covers: Integers, variances: Floats) -> tuple[Floats, Floats]:
+    """Log densities (s,) against nothing being worth anything, and coefficients (s, c), of edges that cover so many
+    stretches (s, c), by a filter from stretch to stretch.
+    """
+    mean = np.zeros(covers.shape)
+    spread = np.broadcast_to(np.diag(variances), (*covers.shape, covers.shape[1]))
+    log = np.zeros(len(covers))
+    for number, (upper, left) in enumerate(stretches, 1):
+        design = upper * (covers >= number)[:, None, :]
+        across = design @ spread
+        predicted = across @ design.transpose(0, 2, 1) + np.eye(len(left))
+        missed = left - (design @ mean[..., None])[..., 0]
+        solved = np.linalg.solve(predicted, np.concatenate([missed[..., None], across], axis=2))
+        log += (left @ left - (missed * solved[..., 0]).sum(axis=1) - np.linalg.slogdet(predicted)[1]) / 2
+        mean = mean + (across.transpose(0, 2, 1) @ solved[..., :1])[..., 0]
+        spread = spread - across.transpose(0, 2, 1) @ solved[..., 1:]
+    return log, mean
 
 
 def best(seen: Seen, decision: int, delivered: int, coefficients: Floats, book: Floats) -> Floats:
@@ -208,6 +299,7 @@ def best(seen: Seen, decision: int, delivered: int, coefficients: Floats, book: 
     days = range(decision, _WEEKS_TO_COME + 1)
     size = n * len(days)
     hessian, linear = np.zeros((size, size)), np.zeros(size)
+    curvature = seen.curvature * memo.tariff
     rows: list[Floats] = []
     amounts: list[float] = []
     newest = seen.signals[seen.weeks + delivered - 1]
@@ -216,15 +308,15 @@ def best(seen: Seen, decision: int, delivered: int, coefficients: Floats, book: 
         left = 0.5 ** ((day - delivered) / seen.half_lives)
         risk = memo.aversion_at(day) * seen.covariance
         target = memo.capital_at(day) * seen.benchmark
-        hessian[here, here] += risk + np.diag(seen.curvature)
+        hessian[here, here] += risk + np.diag(curvature)
         linear[here] += seen.specific * (newest @ (coefficients * left)) + risk @ target
         if place:
             before = slice(n * (place - 1), n * place)
-            hessian[before, before] += np.diag(seen.curvature)
-            hessian[before, here] -= np.diag(seen.curvature)
-            hessian[here, before] -= np.diag(seen.curvature)
+            hessian[before, before] += np.diag(curvature)
+            hessian[before, here] -= np.diag(curvature)
+            hessian[here, before] -= np.diag(curvature)
         else:
-            linear[here] += seen.curvature * book
+            linear[here] += curvature * book
         if day >= memo.limit_from:
             for sector in seen.sector_rows:
                 row = np.zeros(size)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,8 @@ from finskillbench.scoring.values import is_object
 ADVANCE = ToolContract(
     "advance",
     "Place the trades of the current decision and move on to the next week. Returns the decision that comes next, what "
-    "was traded and at which cost. From then on the fields `state`, `current` and `news` are those of the new week. "
+    "was traded and at which cost, and what has become known. From then on the fields `state`, `current`, `news` and "
+    "`notices` are those of the new week. "
     "An order that breaks a limit or names an unknown company is refused and nothing changes.",
     {
         "type": "object",
@@ -41,14 +42,17 @@ ADVANCE = ToolContract(
 )
 
 
-def hidden_of(world: World, desk: Mapping[str, Any], first_day: date) -> dict[str, Any]:
-    """What only the stage knows: the desk, and the signals and returns of the weeks to come."""
+def hidden_of(
+    world: World, desk: Mapping[str, Any], first_day: date, said: Sequence[tuple[int, str]]
+) -> dict[str, Any]:
+    """What only the stage knows: the desk, the notices, and the signals and returns of the weeks to come."""
     weeks = world.draws.weeks
     return {
         "desk": desk,
         "outage": world.outage,
         "week": weeks + 1,
         "first_day": str(first_day),
+        "notices": said,
         **packed_future(world),
     }
 
@@ -77,6 +81,13 @@ def open_stage(task_input: JsonObject, hidden: JsonObject) -> TradingStage:
     return TradingStage(hidden)
 
 
+class Notice(TypedDict):
+    """What became known on the day of a decision, counted from 1."""
+
+    decision: int
+    text: str
+
+
 class TradingStage:
     """Twelve decisions, one call of `advance` each."""
 
@@ -86,6 +97,7 @@ class TradingStage:
         self._outage: int | None = hidden["outage"]
         self._week: int = hidden["week"]
         self._day = date.fromisoformat(hidden["first_day"])
+        self._notices = [Notice(decision=int(place) + 1, text=text) for place, text in hidden["notices"]]
         self._book: Floats = self._desk.book.holdings
         self._orders: list[dict[str, float]] = []
 
@@ -96,7 +108,8 @@ class TradingStage:
         if not self._orders:
             return {}
         files = self._outage, self._signals, self._returns
-        return fields_at(self._desk, self._day, self._week, place, self._book, *files)
+        known = [each for each in self._notices if each["decision"] <= place + 1]
+        return {**fields_at(self._desk, self._day, self._week, place, self._book, *files), "notices": known}
 
     @property
     def record(self) -> JsonObject:
@@ -120,7 +133,7 @@ class TradingStage:
         return {
             "decision_taken": place + 1,
             "traded": round(float(np.abs(traded).sum()), 3),
-            "cost": round(float(traded**2 @ self._desk.book.curvature()) / 2, 4),
+            "cost": round(float(traded**2 @ self._desk.curvature(place)) / 2, 4),
             "next_decision": place + 2 if place + 1 < DECISIONS else None,
             "decisions_left": DECISIONS - place - 1,
             **self._next(place + 1),
@@ -131,7 +144,9 @@ class TradingStage:
         if place == DECISIONS:
             return {}
         newest = delivered(place, self._outage)
-        week = {"week": self._week + place, "signals_of_week": self._week + newest}
+        week: dict[str, Any] = {"week": self._week + place, "signals_of_week": self._week + newest}
+        if said := [each["text"] for each in self._notices if each["decision"] == place + 1]:
+            week["notices"] = said
         if newest < place:
             return week
         active = self._book - self._desk.benchmark(place - 1)

@@ -38,6 +38,7 @@ from finskillbench.domains.desk.trade_over_time.posterior import history, means
 from finskillbench.domains.desk.trade_over_time.procedures import PROCEDURES
 from finskillbench.domains.desk.trade_over_time.stage import (
     ADVANCE,
+    Notice,
     current_frame,
     delivered,
     hidden_of,
@@ -47,7 +48,7 @@ from finskillbench.domains.desk.trade_over_time.stage import (
     state_of,
     unpacked_future,
 )
-from finskillbench.domains.desk.trade_over_time.words import PROMPT, memo
+from finskillbench.domains.desk.trade_over_time.words import PROMPT, memo, notices
 from finskillbench.domains.desk.trade_over_time.world import SIGNALS, STYLES, VENDOR_OF, World
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
@@ -80,9 +81,10 @@ class State(TypedDict):
 
 
 class TradingInput(TypedDict):
-    """What an agent is given; `state`, `current` and `news` move on with each decision."""
+    """What an agent is given; `notices`, `state`, `current` and `news` move on with each decision."""
 
     memo: str
+    notices: list[Notice]
     state: State
     signals: dict[str, Offer]
     factors: dict[str, float]
@@ -115,7 +117,7 @@ def task_of(rng: np.random.Generator, market: Sequence[Listed], tier: str, numbe
     while True:
         world = draw(tickers, industries, TIERS[tier], rng)
         known, decay = history(world), world.signals.decay
-        if np.linalg.norm(means(known, world.tier, decay) / np.sqrt(1 - decay)) >= LEAST_WORTH:
+        if np.linalg.norm(means(known, world.tier, decay, {}) / np.sqrt(1 - decay)) >= LEAST_WORTH:
             break
     optimum = solved(world, known)
     desk = Desk.of(world)
@@ -123,8 +125,10 @@ def task_of(rng: np.random.Generator, market: Sequence[Listed], tier: str, numbe
     task_id = f"{PREFIX}_{day}_{tier}_{number:02d}"
     first_day = day - timedelta(weeks=world.draws.weeks)
     tables = tables_of(world, desk, first_day)
+    told, said = memo(world, rng), notices(world, rng)
     given: TradingInput = {
-        "memo": memo(world, rng),
+        "memo": told,
+        "notices": [],
         "state": State(**state_of(world.draws.weeks + 1, 0, 0)),
         "signals": {
             name: {
@@ -156,10 +160,10 @@ def task_of(rng: np.random.Generator, market: Sequence[Listed], tier: str, numbe
         },
         _summary(optimum),
     )
-    certificate = {"outage": world.outage, "worth": optimum.worth.tolist(), **packed_future(world)}
+    certificate = {"outage": world.outage, "notices": said, "worth": optimum.worth.tolist(), **packed_future(world)}
     metadata = {"tier": tier, "number": number}
     episode = Episode(task_id, SKILL, NAME, day, tier, given, PROMPT, metadata)
-    return Task(episode, truth, certificate, tables, hidden_of(world, stored, first_day))
+    return Task(episode, truth, certificate, tables, hidden_of(world, stored, first_day, said))
 
 
 def tables_of(world: World, desk: Desk, first_day: date) -> dict[str, pl.DataFrame]:
@@ -217,10 +221,13 @@ def proof(label: Label[Any], findings: Findings) -> None:
     stored = np.array(label.certificate["worth"])
     for place in sorted({0, desk.plan.limit_from - 1, DECISIONS - 2}):
         newest = delivered(place, label.certificate["outage"])
-        worth = second.worth(seen, seen.weeks + newest)
-        _close(findings, where, "coefficient", worth / np.abs(stored).max(), stored[place] / np.abs(stored).max())
-        book = second.best(seen, place + 1, newest + 1, worth, books[place])
-        stated = desk.policy.best(place, aims[place], books[place])
+        at = second.told(seen, [text for day, text in label.certificate["notices"] if day <= place])
+        worth = stored[place]
+        if place in {0, DECISIONS - 2}:
+            worth = second.worth(at, seen.weeks + newest)
+            _close(findings, where, "coefficient", worth / np.abs(stored).max(), stored[place] / np.abs(stored).max())
+        book = second.best(at, place + 1, newest + 1, worth, books[place])
+        stated = desk.policy(place).best(place, aims[place], books[place])
         _close(findings, where, "book", book * SAME_WORTH / SAME_BOOK, stated * SAME_WORTH / SAME_BOOK)
 
 
@@ -242,7 +249,7 @@ def _mistakes(truth: Truth, desk: Desk, aims: Floats, findings: Findings) -> Non
     for one in traps:
         trap = Trap(one["kind"], one["decision"], np.array(one["aim"]), one["cost"])
         place = trap.decision
-        cost = desk.policy.loss(place, path[place + 1], fallen_book(desk, trap, path[place])) / held[place]
+        cost = desk.policy(place).loss(place, path[place + 1], fallen_book(desk, trap, path[place])) / held[place]
         findings.expect(np.isclose(cost, trap.cost, rtol=SAME_WORTH), where, f"the trap {trap.kind} costs {cost:.6g}")
 
 

@@ -11,7 +11,7 @@ from textwrap import fill
 
 import numpy as np
 
-from finskillbench.domains.desk.trade_over_time.dials import OUTAGE, TOLERANCE, VENDORS
+from finskillbench.domains.desk.trade_over_time.dials import ENDS, HOLDS, OUTAGE, TOLERANCE, VENDORS
 from finskillbench.domains.desk.trade_over_time.world import VENDOR_OF, World
 from finskillbench.episode import Prompt
 
@@ -24,7 +24,8 @@ _BOOK = """\
 ## 1. Mandate and measure
 
 The book holds swaps on 120 names. Amounts are millions at reference prices; profits and losses are paid out every
-week, so that an amount only changes when it is traded. There are twelve decisions, one at the start of each week. A
+week, so that an amount only changes when it is traded, and what trading costs is paid outside of the book too. There
+are twelve decisions, one at the start of each week. A
 decision changes the book from `holding` to `holding + trade`; that book is kept until the next decision. Each week
 counts with
 
@@ -54,18 +55,50 @@ gives those that the house has measured; where it says null, measure it. The exp
     alpha = specific_volatility * sum over signals of (coefficient * signal)
 
 with the signal in standard deviations and one coefficient per signal, the same for all names and for all weeks in
-which the signal was delivered live. {sound}
+which the signal was delivered live and its vendor's edge held. {sound}
 The coefficients of the other vendors are exactly zero. A sound vendor's coefficients are independent,
 normal with mean zero and standard deviation strength * sqrt(1 - 0.5 ** (1 / half-life)). {strength}
+
+Edges end. {ends} One that holds today holds to the last decision, and one that has ended does not come back. {audit}
+
 A history that a vendor only hands over when it signs is written with the returns known. It has had no part in them,
 and nobody can say how much of them has gone into it. {history}"""
 
 _SOUND = (
-    "Two, three or four of the ten vendors are sound, each number as likely as the others, and any set of so many "
-    "vendors as likely as any other.",
-    "Experience says that two to four of the ten vendors are sound: two, three and four are equally likely, and no "
-    "vendor is more likely to be sound than another.",
+    "Two or three of the ten vendors are sound, which is to say that they have or had an edge; the one number is as "
+    "likely as the other, and any set of so many vendors as any other.",
+    "Experience says that two or three of the ten vendors have or had an edge and so are sound, both numbers being "
+    "equally likely, and no vendor more likely than another.",
 )
+
+_ENDS = (
+    "With probability {0} the edge of a sound vendor holds to this day. Else it ended, for its three signals at once, "
+    "with the last day of week {1}, each of these as likely as the others and whatever became of other vendors; the "
+    "returns of later weeks owe it nothing.",
+    "Of a sound vendor's edge we believe with {0} that it still holds; if it does not, the three signals have been "
+    "worth nothing since the end of week {1}, equally likely which. Vendors are independent in this.",
+)
+_AUDIT = (
+    "On one of the days to come the house will have found out of some vendors whether their edge holds, and a notice "
+    "will say so.",
+    "The house is looking into some of the vendors; what it finds out will be in a notice on the day that it does.",
+)
+_FOUND = (
+    "The house has found out whether an edge holds today. It does of these vendors: {0}. It does not of these, which "
+    "never had one or have lost it: {1}.",
+    "Findings of the house. Edge in force: {0}. No edge in force, never had or lost: {1}.",
+)
+_TARIFF = (
+    "Dealers have changed their tariff: from this decision on every trade of the book costs {0:g} times what table and "
+    "memo say.",
+    "From this decision on, trading costs {0:g} times the `impact` that the table `names` still shows.",
+)
+_CALM = (
+    "Dealers have announced another tariff for cash equities. Swaps are traded as before.",
+    "You may have read of a new tariff of our dealers: it is for clients without a contract such as ours, and changes "
+    "nothing for this book.",
+)
+_NONE = "none of those we looked into"
 
 _ONE_STRENGTH = (
     "The strength is {0}.",
@@ -123,8 +156,8 @@ _TIGHTER = (
 _LIMIT = (
     "From decision {0} on, after the trades of each decision, the holdings of every sector must add up to the capital "
     "times the sum of its benchmark weights. Before that there is no such limit.",
-    "Sector bets end with decision {0}: from then on the sum of holdings in each sector, after trading, is the "
-    "benchmark's share of the capital. Until then sectors are free.",
+    "Decision {0} is the first that must leave no sector bets: from it on the sum of holdings in each sector, after "
+    "trading, is the benchmark's share of the capital. Until then sectors are free.",
 )
 
 _PRACTICE = f"""\
@@ -134,10 +167,17 @@ trading and the newest signals, `news` the rows of the weeks completed since, wi
 that carries the files fails, `current` shows the last file again until it is mended (`state` says of which week the
 signals are) and `news` stays empty; such failures have lasted {OUTAGE} weeks. The missed rows then come at once. An
 order that misses a sector's limit by more than {TOLERANCE:g} millions, names an unknown company or is not a number is
-refused, and nothing changes; what it misses by less the dealers settle with the cheapest trades. Each decision is
-judged by what it adds to or takes from the best that could be expected with what was known at that time, in the book
-that you had. A decision that is not taken counts as holding still: flows are passed on in proportion to the benchmark,
-and limits are met with the cheapest trades. After the twelfth decision submit the answer."""
+refused, and nothing changes; what it misses by less the dealers settle with the cheapest trades.
+
+What is not known today comes in `notices`, on the day of a decision, and `advance` shows it too: findings about
+vendors, or a tariff of the dealers that changes what trading costs. A notice holds to the last decision. A tariff is
+not to be guessed beforehand: each decision is judged as if the one that is known on its day stayed.
+
+Each decision is judged by what it adds to or takes from the best that could be expected with what was known at that
+time, in the book that you had. `advance` trades what you order and nothing else: a flow changes the capital, not the
+holdings. Only decisions that are never taken, because the episode ends before, count as holding still in another way:
+flows are passed on in proportion to the benchmark, and limits are met with the cheapest trades. Submit the answer once
+the twelfth decision is taken, and not before."""
 
 
 _Say = Callable[..., str]
@@ -158,12 +198,35 @@ def memo(world: World, rng: np.random.Generator) -> str:
     parts = [
         _BOOK,
         _RISK,
-        _SIGNALS.format(sound=say(_SOUND), strength=strength, history=_history(world, say)),
+        _SIGNALS.format(
+            sound=say(_SOUND),
+            strength=strength,
+            ends=say(_ENDS, f"{HOLDS:g}", f"{', '.join(map(str, ENDS[:-1]))} or {ENDS[-1]}"),
+            audit=say(_AUDIT),
+            history=_history(world, say),
+        ),
         f"## 4. Costs\n{say(_COSTS, f'{world.book.clip:g}')}",
         _plan(world, say),
         _PRACTICE,
     ]
     return "\n\n".join(map(_filled, parts)) + "\n"
+
+
+def notices(world: World, rng: np.random.Generator) -> list[tuple[int, str]]:
+    """What is said at decisions, counted from 0, and what; `rng` chooses the wordings."""
+
+    def say(phrases: Sequence[str], *values: object) -> str:
+        return phrases[int(rng.integers(len(phrases)))].format(*values)
+
+    def those(holds: bool) -> str:
+        return ", ".join(_LETTERS[vendor] for vendor, found in world.news.verdicts.items() if found is holds) or _NONE
+
+    said = [(world.news.audit, say(_FOUND, those(True), those(False)))]
+    if world.news.tariff is not None:
+        said.append((world.news.tariff[0], say(_TARIFF, world.news.tariff[1])))
+    if world.orderly.calm is not None:
+        said.append((world.orderly.calm, say(_CALM)))
+    return sorted(said)
 
 
 def _filled(part: str) -> str:
@@ -203,8 +266,9 @@ def _plan(world: World, say: _Say) -> str:
 
 PROMPT = Prompt(
     "Run the overlay book of the memo (field `memo`, read it whole) for twelve weeks: decide each week what to trade, "
-    "by one call of `advance`. Signals decay at different speeds, most of them are worth nothing, and every trade "
-    "costs. `history` is too long to be read: have scripts work on it by reference.",
+    "by one call of `advance`. Signals decay at different speeds, most of them are worth nothing or no longer "
+    "anything, every trade costs, and some things are only known on the day (field `notices`). `history` is too long "
+    "to be read: have scripts work on it by reference.",
     "After the twelfth decision submit a JSON object with `decisions`, the number of decisions taken. Each decision is "
     "judged by what it lost against the best that could be expected from the book that you had.",
 )

@@ -8,6 +8,7 @@ noise and nothing but what is visible moves a return.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,15 +101,37 @@ class Draws:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class News:
+    """What is said on the day of a decision, and not before.
+
+    Attributes
+    ----------
+    audit : decision from which on it is known of some vendors whether their edge holds.
+    verdicts : vendor to whether it does.
+    tariff : decision from which on trading costs another multiple of `impact`, and the multiple; None where it never
+        does.
+    """
+
+    audit: int
+    verdicts: Mapping[int, bool]
+    tariff: tuple[int, float] | None
+
+    def known(self, decision: int) -> Mapping[int, bool]:
+        """The verdicts that are known at a decision."""
+        return self.verdicts if decision >= self.audit else {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Orderly:
     """What looks like a trap and is none: the controls of a case, each None where there is none of its kind.
 
     `escrow` is a vendor whose early values were deposited in time, `withdrawn` a flow that was announced and is not
-    going to happen: the decision and the millions.
+    going to happen: the decision and the millions; `calm` a decision with a notice of a tariff that is not this book's.
     """
 
     escrow: int | None
     withdrawn: tuple[int, float] | None
+    calm: int | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +147,7 @@ class World:
     plan: Plan
     signals: Signals
     draws: Draws
+    news: News
     outage: int | None
     orderly: Orderly
 
