@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.domains.desk.trade_over_time.cases import case, play, world_of
+from tests.domains.desk.trade_over_time.cases import MARKET, case, play
 from tests.domains.desk.trade_over_time.ladder import RUNGS, agents, score
 
 from finskillbench.domains.desk.trade_over_time.optimum import Desk, solved
-from finskillbench.domains.desk.trade_over_time.posterior import history
-from finskillbench.domains.desk.trade_over_time.subtask import SUBTASK
+from finskillbench.domains.desk.trade_over_time.subtask import SUBTASK, worth_asking
 
 
 @pytest.mark.slow
@@ -17,8 +16,8 @@ from finskillbench.domains.desk.trade_over_time.subtask import SUBTASK
 def test_the_ladder_is_in_order(tier: str) -> None:
     found: dict[str, list[float]] = {}
     for seed in range(12):
-        world = world_of(tier, 50 + seed)
-        optimum, desk = solved(world, history(world)), Desk.of(world)
+        world, known = worth_asking(np.random.default_rng([50, seed]), MARKET, tier)
+        optimum, desk = solved(world, known), Desk.of(world)
         for name, agent in agents(world, desk, optimum).items():
             found.setdefault(name, []).append(min(1.0, max(0.0, score(desk, optimum, agent))))
     means = {name: float(np.mean(scores)) for name, scores in found.items()}

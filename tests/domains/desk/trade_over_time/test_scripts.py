@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from tests.domains.desk.trade_over_time.cases import case, full_input, script, through_json, world_of
 
+from finskillbench.domains.desk.trade_over_time.dials import COPY
 from finskillbench.domains.desk.trade_over_time.optimum import Desk
-from finskillbench.domains.desk.trade_over_time.posterior import history
+from finskillbench.domains.desk.trade_over_time.posterior import history, whole
 from finskillbench.domains.desk.trade_over_time.subtask import Trading, tables_of
 from finskillbench.domains.desk.trade_over_time.world import SIGNALS
 from finskillbench.domains.portfolio import DOMAIN
@@ -55,7 +56,7 @@ def test_decay_and_copies_are_measured_on_a_case() -> None:
         original = world.signals.copied[place]
         if original >= 0 and live[place] and live[original]:
             assert measured[name]["resembles"]["signal"] == SIGNALS[original]
-            assert measured[name]["resembles"]["correlation"] == pytest.approx(0.9, abs=0.05)
+            assert measured[name]["resembles"]["correlation"] == pytest.approx(COPY, abs=0.05)
 
 
 def test_the_worth_is_that_of_the_engine() -> None:
@@ -91,7 +92,7 @@ def test_the_worth_is_that_of_the_engine() -> None:
             }
         )
     )
-    of = history(world)
+    of = whole(history(world))
     errors = np.sqrt(np.diag(least_squares(of)[1]))
     np.testing.assert_allclose(list(again["standard_error"].values()), errors, atol=1e-9)
     np.testing.assert_allclose(list(again["coefficient"].values()), posterior(of, np.full(30, 4e-4))[0], atol=1e-9)

@@ -16,6 +16,7 @@ from finskillbench.domains.desk.trade_over_time.posterior import evidence, histo
 from finskillbench.domains.desk.trade_over_time.subtask import proof
 from finskillbench.domains.desk.trade_over_time.words import memo, notices
 from finskillbench.domains.desk.trade_over_time.world import VENDOR_OF
+from finskillbench.engines.statistics.panel import least_squares
 from finskillbench.findings import Findings
 
 
@@ -123,8 +124,8 @@ def test_what_was_filled_in_afterwards_counts_for_nothing() -> None:
     other = replace(world, draws=replace(world.draws, signals=signals))
     of, again = history(world), history(other)
     np.testing.assert_array_equal(whole(of).information, whole(again).information)
-    believed = means(history(world, backfilled=True), world.tier, world.signals.decay, {})
-    assert np.abs(believed - means(of, world.tier, world.signals.decay, {}))[late].max() > 1e-3
+    believed = least_squares(whole(history(world, backfilled=True)))[0]
+    assert np.abs(believed - least_squares(whole(of))[0])[late].max() > 1e-3
 
 
 def test_half_lives_are_shown_beyond_doubt() -> None:

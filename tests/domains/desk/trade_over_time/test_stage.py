@@ -122,12 +122,12 @@ def test_the_stage_shows_nothing_of_weeks_to_come() -> None:
 
 def test_notices_come_on_their_day_and_stay() -> None:
     task = case("hard", 0)
-    said = dict(task.certificate["notices"])
-    stage, heard = opened(task), []
+    said: list[tuple[int, str]] = task.certificate["notices"]
+    stage, heard = opened(task), list[dict[str, Any]]()
     for place, trades in enumerate(orders(task)[:11], 1):
         answer = stage.call("advance", {"trades": trades})
-        assert answer.get("notices", []) == [said[place]] * (place in said)
-        heard += [{"decision": place + 1, "text": said[place]}] * (place in said)
+        assert answer.get("notices", []) == [text for day, text in said if day == place]
+        heard += [{"decision": place + 1, "text": text} for day, text in said if day == place]
         assert stage.fields["notices"] == heard
     assert len(heard) == len(said) > 0
 

@@ -34,7 +34,7 @@ from finskillbench.domains.desk.trade_over_time.optimum import (
     optimal_path,
     solved,
 )
-from finskillbench.domains.desk.trade_over_time.posterior import history, means
+from finskillbench.domains.desk.trade_over_time.posterior import Stretches, history, means
 from finskillbench.domains.desk.trade_over_time.procedures import PROCEDURES
 from finskillbench.domains.desk.trade_over_time.stage import (
     ADVANCE,
@@ -111,14 +111,19 @@ def build(context: BuildContext, market: tuple[Listed, ...]) -> list[Task]:
     ]
 
 
-def task_of(rng: np.random.Generator, market: Sequence[Listed], tier: str, number: int, days: Sequence[date]) -> Task:
-    """One case: its world, what is said of it, its optimum."""
+def worth_asking(rng: np.random.Generator, market: Sequence[Listed], tier: str) -> tuple[World, Stretches]:
+    """A world of a tier in which enough can be known by the first decision, and the sums of its history."""
     tickers, industries = [each.symbol for each in market], [each.industry for each in market]
     while True:
         world = draw(tickers, industries, TIERS[tier], rng)
         known, decay = history(world), world.signals.decay
         if np.linalg.norm(means(known, world.tier, decay, {}) / np.sqrt(1 - decay)) >= LEAST_WORTH:
-            break
+            return world, known
+
+
+def task_of(rng: np.random.Generator, market: Sequence[Listed], tier: str, number: int, days: Sequence[date]) -> Task:
+    """One case: its world, what is said of it, its optimum."""
+    world, known = worth_asking(rng, market, tier)
     optimum = solved(world, known)
     desk = Desk.of(world)
     day = days[int(rng.integers(len(days)))]
