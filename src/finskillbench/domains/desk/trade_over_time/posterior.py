@@ -11,7 +11,7 @@ found out whether some vendors' edges hold, patterns that say otherwise have no 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, reduce
 from itertools import combinations, pairwise, product
 
 import numpy as np
@@ -53,7 +53,7 @@ def history(world: World, *, backfilled: bool = False) -> Stretches:
 
 def whole(of: Stretches) -> Sums:
     """The sums over all weeks, for those who make no difference between them."""
-    return Sums(sum(each.information for each in of), sum(each.score for each in of))
+    return reduce(Sums.__add__, of)
 
 
 def evidence(world: World, of_history: Stretches) -> list[Stretches]:
@@ -80,8 +80,8 @@ def _patterns(size: int) -> tuple[Integers, Integers, Floats]:
     """
     sets = np.array(list(combinations(range(len(VENDORS)), size)))
     covered = np.array(list(product(range(1, _HOLDS + 1), repeat=size)))
-    log_prior = np.where(covered == _HOLDS, np.log(HOLDS), np.log((1 - HOLDS) / len(ENDS))).sum(axis=1)
-    return sets[:, None], covered[None], log_prior[None] - np.log(len(sets))
+    chances: Floats = np.where(covered == _HOLDS, HOLDS, (1 - HOLDS) / len(ENDS))
+    return sets[:, None], covered[None], np.log(chances).sum(axis=1)[None] - np.log(len(sets))
 
 
 def means(of: Stretches, tier: Tier, decay: Floats, verdicts: Mapping[int, bool]) -> Floats:

@@ -262,7 +262,8 @@ def _stretches(seen: Seen, returns: int) -> list[tuple[Floats, Floats]]:
     for first, last in pairwise((0, *seen.memo.ends, returns)):
         part = design[first:last]
         white = np.linalg.solve(root, part.transpose(1, 0, 2).reshape(len(root), -1)).reshape(-1, part.shape[2])
-        found.append(_reduced(white, np.linalg.solve(root, seen.returns[first:last].T).reshape(-1)))
+        target = np.linalg.solve(root, seen.returns[first:last].T).reshape(-1)
+        found.append(_reduced(np.asarray(white, dtype=float), np.asarray(target, dtype=float)))
     return found
 
 
