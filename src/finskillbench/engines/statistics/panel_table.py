@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.engines.fields import list_of, mapping, number, table_of, texts_of
+from finskillbench.engines.fields import list_of, mapping, number, refuse_unknown, table_of, texts_of
 from finskillbench.errors import InputError
 
 _MARKET = "market"
@@ -27,16 +27,12 @@ class PanelTable:
 
     def only_from(self, first: Mapping[str, Any]) -> PanelTable:
         """The panel with each named signal at 0 before a week of its own, so that it says nothing there."""
+        refuse_unknown(first, self.names, "from_week")
         signals = self.signals.copy()
         for name in first:
             week = number(first, name, "from_week")
-            signals[self.weeks < week, :, self._place(name)] = 0.0
+            signals[self.weeks < week, :, self.names.index(name)] = 0.0
         return PanelTable(self.weeks, self.tickers, self.names, signals, self.returns)
-
-    def _place(self, name: str) -> int:
-        if name not in self.names:
-            raise InputError(f"from_week names {name!r}, which is none of the signals")
-        return self.names.index(name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +62,24 @@ def column(table: Mapping[str, Any], name: str, where: str) -> Floats:
     return values
 
 
+def optional_table(payload: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """A map of the payload, None where it is absent or null; InputError where it is anything else."""
+    return None if payload.get(name) is None else mapping(payload, name)
+
+
+def by_signal(table: Mapping[str, Any], signals: Sequence[str], where: str) -> Floats:
+    """(k,) the numbers of a map that has one for every signal and none for anything else."""
+    refuse_unknown(table, signals, where)
+    return np.array([number(table, signal, where) for signal in signals])
+
+
+def unit_of(payload: Mapping[str, Any], name: str) -> float:
+    """What is stored for 1: a positive number of the payload."""
+    if (found := number(payload, name, "the call")) <= 0:
+        raise InputError(f"{name} must be positive: the number that is stored for 1")
+    return found
+
+
 def signals_of(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of `signals`: a list, or a map by name."""
     given = payload.get("signals")
@@ -85,9 +99,9 @@ def panel_of(payload: Mapping[str, Any]) -> PanelTable:
     InputError : the rows are not the same names week by week, in one order.
     """
     names = signals_of(payload)
-    scale = number(payload, "signal_unit", "the call"), number(payload, "return_unit", "the call")
+    scale = unit_of(payload, "signal_unit"), unit_of(payload, "return_unit")
     tables = [mapping(payload, "history")]
-    if (news := table_of(payload.get("news"))) is not None and list_of(news.get("week")):
+    if (news := optional_table(payload, "news")) is not None and list_of(news.get("week")):
         tables.append(news)
     tickers: tuple[str, ...] = ()
     parts: list[tuple[Integers, Floats, Floats]] = []

@@ -122,6 +122,16 @@ def test_rows_of_news_are_added_to_the_history() -> None:
         ({"factors": {"oil": 0.1}}, "neither a column of names nor a sector"),
         ({"current": {"ticker": ["Y", "X"]}}, "same names in the same order"),
         ({"impact_clip": 0}, "impact_clip must be"),
+        ({"decay": 0.5}, "decay_target: unknown decay; known are names"),
+        ({"coefficient": {"fast": 0.05, "slow": 0.05, "other": 0}}, "coefficient: unknown other; known are fast, slow"),
+        ({"coefficient": [0.05, 0.05]}, "coefficient must be an object"),
+        ({"half_lives": [1, 16]}, "half_lives must be an object"),
+        ({"aversion": 0.02}, "aversion must list"),
+        ({"aversion": [0.02] * 5 + ["x"]}, "aversion must be a number"),
+        ({"signals_age": -1}, "signals_age must be 0 or more"),
+        ({"limit_from": 0}, "limit_from must be a whole number"),
+        ({"limit_from": "now"}, "limit_from must be a number"),
+        ({"signal_unit": 0}, "signal_unit must be positive"),
     ],
 )
 def test_what_decides_is_never_assumed(change: dict[str, Any], words: str) -> None:
@@ -129,6 +139,55 @@ def test_what_decides_is_never_assumed(change: dict[str, Any], words: str) -> No
     given = {name: value for name, value in given.items() if value is not ...}
     with pytest.raises(InputError, match=words):
         script("decay_target.py")(given)
+
+
+def small_panel(**given: Any) -> dict[str, Any]:
+    table = {"week": [1, 1, 2, 2], "ticker": ["X", "Y"] * 2, "fast": [1, 2, 3, 5], "next_return": [4, 3, 2, 9]}
+    return {
+        "history": table,
+        "signals": ["fast"],
+        "signal_unit": 1,
+        "return_unit": 100,
+        **given,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"window": 3}, "signal_decay: unknown window; known are history, signals,"),
+        ({"spans": 0}, "spans must be a whole number from 1 to 2"),
+        ({"spans": 1.5}, "spans must be a whole number"),
+        ({"spans": [1, 2]}, "spans must be a number"),
+        ({"news": [1, 2]}, "news must be an object"),
+        ({"return_unit": -1}, "return_unit must be positive"),
+    ],
+)
+def test_signal_decay_refuses_what_it_does_not_know(change: dict[str, Any], words: str) -> None:
+    assert script("signal_decay.py")(small_panel())["used"] == {"weeks": 2, "names": 2}
+    with pytest.raises(InputError, match=words):
+        script("signal_decay.py")(small_panel(**change))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"prior": 0.02}, "signal_worth: unknown prior; known are history, signals,"),
+        ({"prior_shape": [1]}, "prior_shape must be an object"),
+        ({"prior_shape": {"fast": 1, "slow": 1}}, "prior_shape: unknown slow; known are fast"),
+        ({"prior_shape": {"fast": -1}}, "prior_shape: a number is 0"),
+        ({"prior_deviation": 0}, "prior_deviation must be positive"),
+        ({"from_week": 2}, "from_week must be an object"),
+        ({"from_week": {"slow": 2}}, "from_week: unknown slow; known are fast"),
+        ({"method": "group_variance", "groups": {"fast": "A", "slow": "A"}}, "groups: unknown slow; known are fast"),
+    ],
+)
+def test_signal_worth_refuses_what_it_does_not_know(change: dict[str, Any], words: str) -> None:
+    names = {"ticker": ["X", "Y"], "specific_volatility": [0.03, 0.04]}
+    call = small_panel(names=names, factors={}, method="ridge", prior_deviation=0.02)
+    assert list(script("signal_worth.py")(call)["coefficient"]) == ["fast"]
+    with pytest.raises(InputError, match=words):
+        script("signal_worth.py")({**call, **change})
 
 
 def test_no_script_returns_an_answer() -> None:

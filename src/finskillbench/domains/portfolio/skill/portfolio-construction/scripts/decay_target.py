@@ -5,7 +5,8 @@ current (ticker, holding, a column per signal), signals, signal_unit; coefficien
 of specific volatility per unit of the signal), half_lives (signal to weeks), signals_age (weeks since the signals in
 current were measured; 0 if they are of this date); aversion and capital, one number for each date from this one to the
 last; impact_clip (the size of trade that `impact` basis points are stated for); limit_from: the first of these dates,
-from 1, on which each sector must hold the benchmark's share of the capital, or null for no limit on any of them.
+from 1, on which each sector must hold the benchmark's share of the capital, or null for no limit on any of them. Other
+keys are refused.
 Maximises, over all dates, holding'alpha - aversion / 2 * active' Sigma active - impact / clip * 1e-4 * trade^2.
 Result: step (ticker to amount to buy now; two decimals), measures of this date before and after the step, and how far
 the step goes of the way to what one period alone without costs would ask for. Later dates are planned, not returned.
@@ -17,15 +18,21 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.fields import list_of, mapping, number, require, texts_of
+from finskillbench.engines.fields import list_of, mapping, number, refuse_unknown, require, texts_of
 from finskillbench.engines.portfolio.trading import Limits, Step, solve
-from finskillbench.engines.statistics.panel_table import Names, column, names_of, signals_of
+from finskillbench.engines.statistics.panel_table import Names, by_signal, column, names_of, signals_of, unit_of
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
+
+_KEYS = (
+    *("names", "factors", "current", "signals", "signal_unit", "coefficient", "half_lives", "signals_age"),
+    *("aversion", "capital", "impact_clip", "limit_from"),
+)
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Plan all dates, return the first step."""
+    refuse_unknown(payload, _KEYS, "decay_target")
     require(payload, "aversion", "capital", "impact_clip", "signal_unit", "signals_age", "coefficient", "half_lives")
     if "limit_from" not in payload:
         raise InputError("limit_from must be given: the first date of the limit on sectors, or null for none")
@@ -58,7 +65,9 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
             "used": {
                 "dates": len(steps),
                 "limit_from": payload["limit_from"],
-                "largest_coefficient": float(np.abs(_numbers(payload, "coefficient", signals_of(payload))).max()),
+                "largest_coefficient": float(
+                    np.abs(by_signal(mapping(payload, "coefficient"), signals_of(payload), "coefficient")).max()
+                ),
             },
         }
     )
@@ -71,21 +80,18 @@ def _per_date(payload: dict[str, Any], name: str) -> list[float]:
     return [number({name: value}, name, "the call") for value in values]
 
 
-def _numbers(payload: dict[str, Any], name: str, signals: tuple[str, ...]) -> Floats:
-    table = mapping(payload, name)
-    return np.array([number(table, signal, name) for signal in signals])
-
-
 def _forecasts(payload: dict[str, Any], names: Names, dates: int) -> Floats:
     """(dates, n) expected returns, each signal decayed from when it was measured."""
     signals = signals_of(payload)
-    half_lives = _numbers(payload, "half_lives", signals)
+    half_lives = by_signal(mapping(payload, "half_lives"), signals, "half_lives")
     if (half_lives <= 0).any():
         raise InputError("half_lives: a half-life is a positive number of weeks")
-    table, unit = mapping(payload, "current"), number(payload, "signal_unit", "the call")
+    table, unit = mapping(payload, "current"), unit_of(payload, "signal_unit")
     values = np.stack([column(table, signal, "current") for signal in signals], axis=-1) / unit
-    ages = number(payload, "signals_age", "the call") + np.arange(dates)[:, None]
-    decayed = _numbers(payload, "coefficient", signals) * 0.5 ** (ages / half_lives)
+    if (age := number(payload, "signals_age", "the call")) < 0:
+        raise InputError("signals_age must be 0 or more: the weeks since the signals in current were measured")
+    ages = age + np.arange(dates)[:, None]
+    decayed = by_signal(mapping(payload, "coefficient"), signals, "coefficient") * 0.5 ** (ages / half_lives)
     return (decayed @ values.T) * names.specific
 
 
@@ -94,7 +100,11 @@ def _steps(
 ) -> list[Step]:
     first = payload["limit_from"]
     begin = len(aversion) + 1 if first is None else number(payload, "limit_from", "the call")
-    sectors = texts_of(names.table.get("sector")) or ()
+    if first is not None and (begin != int(begin) or begin < 1):
+        raise InputError("limit_from must be a whole number of dates from 1, the date of this step, or null for none")
+    if not (sectors := texts_of(names.table.get("sector"))) and first is not None:
+        raise InputError("names has no column sector, which limit_from needs; inject the table as it is")
+    sectors = sectors or ()
     rows = np.array([[of == sector for of in sectors] for sector in sorted(set(sectors))], dtype=float)
     return [
         Step(risk, size * benchmark, Limits(rows, rows @ (size * benchmark)) if place >= begin else None)

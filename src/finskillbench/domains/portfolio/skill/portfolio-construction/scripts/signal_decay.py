@@ -1,7 +1,8 @@
 """How fast signals decay, and how each went with the returns that followed, span by span of the history.
 
 Payload: history (week, ticker, a column per signal, next_return), signals (names, or a map by name), signal_unit and
-return_unit (what is stored for a signal of 1, a return of 1); news where there is one; spans (3) of the history.
+return_unit (what is stored for a signal of 1, a return of 1); news where there is one; spans (3) of the history. Other
+keys are refused.
 Result per signal: autocorrelation from week to week and the half-life in weeks that it implies; deviation; the
 correlation with the next return relative to the week's mean, for each span with its standard error if names were
 independent; the signal that it resembles most, with the correlation. Nothing is shrunk and nothing is left out.
@@ -12,15 +13,22 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.fields import number
+from finskillbench.engines.fields import number, refuse_unknown
 from finskillbench.engines.statistics.panel_table import panel_of
+from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
+
+_KEYS = ("history", "signals", "signal_unit", "return_unit", "news", "spans")
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Measure every signal by itself."""
+    refuse_unknown(payload, _KEYS, "signal_decay")
     panel = panel_of(payload)
-    spans = np.array_split(np.arange(len(panel.weeks)), max(int(number(payload, "spans", "the call", 3)), 1))
+    count = number(payload, "spans", "signal_decay", min(3, len(panel.weeks)))
+    if count != int(count) or not 1 <= count <= len(panel.weeks):
+        raise InputError(f"signal_decay: spans must be a whole number from 1 to {len(panel.weeks)}, not {count:g}")
+    spans = np.array_split(np.arange(len(panel.weeks)), int(count))
     flat = panel.signals.reshape(-1, len(panel.names))
     alike = np.corrcoef(flat.T) - np.eye(len(panel.names))
     later, earlier = panel.signals[1:], panel.signals[:-1]

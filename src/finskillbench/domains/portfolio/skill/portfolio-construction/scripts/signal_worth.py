@@ -4,7 +4,7 @@ Payload: history, signals, signal_unit, return_unit, names, factors (as signal_d
 method, one of least_squares (nothing shrunk), ridge (a normal prior of mean 0 with prior_deviation) and group_variance
 (the prior variance of each group is estimated from the panel; groups: signal to group). prior_shape (signal to number)
 says how the prior deviations of signals compare, 1 for all where it is absent; from_week (signal to week) leaves out
-what stands in a column before that week; news adds the rows of later weeks.
+what stands in a column before that week; news adds the rows of later weeks. Other keys are refused.
 A coefficient is the expected return, in units of the name's specific volatility, per unit of the signal.
 Result: coefficient, standard error by least squares, and what was used; prior deviations and log evidence against
 coefficients of 0 where a prior was used. Numbers have ten decimals.
@@ -14,17 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.engines.fields import mapping, number, require, table_of
+from finskillbench.engines.fields import mapping, number, refuse_unknown, require
 from finskillbench.engines.statistics.panel import Sums, group_variances, least_squares, posterior, sums
-from finskillbench.engines.statistics.panel_table import names_of, panel_of
+from finskillbench.engines.statistics.panel_table import by_signal, names_of, optional_table, panel_of
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
 
+_KEYS = (
+    *("history", "signals", "signal_unit", "return_unit", "news", "names", "factors"),
+    *("method", "prior_deviation", "prior_shape", "groups", "from_week"),
+)
 _METHODS = ("least_squares", "ridge", "group_variance")
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Regress, and shrink as asked."""
+    refuse_unknown(payload, _KEYS, "signal_worth")
     require(payload, "method")
     method = payload["method"]
     if method not in _METHODS:
@@ -32,7 +37,7 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     names, panel = names_of(payload), panel_of(payload)
     if panel.tickers != names.tickers:
         raise InputError("history and names do not list the same names in the same order; inject both as they are")
-    first = table_of(payload.get("from_week")) or {}
+    first = optional_table(payload, "from_week") or {}
     scale = names.specific
     of = sums(panel.only_from(first).signals, panel.returns / scale, names.covariance / scale[:, None] / scale)
     plain, covariance = least_squares(of)
@@ -52,11 +57,16 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
 def _prior(payload: dict[str, Any], method: str, names: tuple[str, ...], of: Sums) -> Any:
     """(k,) prior standard deviations."""
     shape = np.ones(len(names))
-    if (given := table_of(payload.get("prior_shape"))) is not None:
-        shape = np.array([number(given, name, "prior_shape") for name in names])
+    if (given := optional_table(payload, "prior_shape")) is not None:
+        shape = by_signal(given, names, "prior_shape")
+    if (shape < 0).any():
+        raise InputError("prior_shape: a number is 0 for a signal that is switched off, else positive")
     if method == "ridge":
-        return number(payload, "prior_deviation", "ridge") * shape
+        if (deviation := number(payload, "prior_deviation", "ridge")) <= 0:
+            raise InputError("ridge: prior_deviation must be positive")
+        return deviation * shape
     groups = mapping(payload, "groups")
+    refuse_unknown(groups, names, "groups")
     missing = [name for name in names if name not in groups]
     if missing:
         raise InputError(f"groups does not say of {missing[0]} which group it is of")
