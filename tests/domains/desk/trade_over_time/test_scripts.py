@@ -141,6 +141,24 @@ def test_what_decides_is_never_assumed(change: dict[str, Any], words: str) -> No
         script("decay_target.py")(given)
 
 
+def test_the_reference_lists_every_key_and_no_other() -> None:
+    text = REFERENCE.read_text(encoding="utf-8").split("## What each script takes")[1].split("\n## ")[0]
+    listed: dict[str, set[str]] = {}
+    scripts: list[str] = []
+    for row in text.splitlines():
+        if row.startswith("| ") and "Script" not in row:
+            owner, keys = row.split(" | ")[:2]
+            named = re.findall(r"`(\w+)`", owner) or ["signal_decay", "signal_worth", "decay_target"] * ("all" in owner)
+            scripts = named or scripts
+            for name in scripts:
+                listed.setdefault(name, set()).update(re.findall(r"`(\w+)`", keys))
+    for name, keys in listed.items():
+        with pytest.raises(InputError) as refused:
+            script(f"{name}.py")({"nobody": 1})
+        assert set(str(refused.value).partition("known are ")[2].split(", ")) == keys, name
+    assert len(listed) == 3
+
+
 def small_panel(**given: Any) -> dict[str, Any]:
     table = {"week": [1, 1, 2, 2], "ticker": ["X", "Y"] * 2, "fast": [1, 2, 3, 5], "next_return": [4, 3, 2, 9]}
     return {
