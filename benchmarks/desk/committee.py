@@ -26,6 +26,7 @@ import finskillbench.domains as packages
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.desk.committee_case import build, procedures
 from finskillbench.domains.desk.committee_case.judging.score import score
+from finskillbench.domains.desk.market import market
 from finskillbench.domains.playing import Ask
 from finskillbench.domains.tables import Table, dump
 from finskillbench.errors import FinSkillBenchError
@@ -34,7 +35,7 @@ from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
 
-PLAYERS = ("reference", "textbook", "trapped")
+PLAYERS = ("reference", "believing", "few_lines", "textbook", "trapped")
 FIELDS = {"sector": "sector", "shares": "shares_outstanding"}
 _ROOT = Path(packages.__file__).parent
 
@@ -50,12 +51,12 @@ def main() -> None:
         print(f"seed {seed}")
         panels = _panels(seed)
         start = time.process_time()
-        context = BuildContext(panels, seed)
-        tasks = build.build(context, None)
+        context = BuildContext(panels, seed, synthetic=True)
+        tasks = build.build(context, market(context))
         print(f"  {len(tasks)} cases built in {time.process_time() - start:.1f} s of one core; {context.notes}")
         sizes = [sum(len(frame.write_csv()) for frame in task.tables.values()) for task in tasks]
         print(f"  tables of a case: {np.mean(sizes) / 1e3:.0f} kB as text")
-        _baselines(tasks, panels)
+        _baselines(tasks)
         _traps(tasks)
 
 
@@ -65,11 +66,11 @@ def _panels(seed: int) -> Panels:
         return build_panels(load_market(Path(folder), names=30), load_filings(Path(folder)))
 
 
-def _baselines(tasks: Sequence[Task], panels: Panels) -> None:
+def _baselines(tasks: Sequence[Task]) -> None:
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     signed: dict[str, list[bool]] = defaultdict(list)
     for task in tasks:
-        task_input = _input(task, panels)
+        task_input = _input(task)
         answers = {name: _played(getattr(procedures, name), task_input) for name in PLAYERS} | {"nothing": {}}
         for name, answer in answers.items():
             judged = score(orjson.loads(orjson.dumps(answer)), task.truth, task_input)
@@ -118,14 +119,9 @@ def _fallen(answer: Any, planted: Any) -> dict[str, Any]:
     return changed
 
 
-def _input(task: Task, panels: Panels) -> dict[str, Any]:
-    covariance = panels.covariance[task.episode.as_of_date]
-    tickers = task.episode.input["covariance_matrix"]["tickers"]
-    places = [covariance.symbols.index(name) for name in tickers]
-    loadings, specific = covariance.loadings[:, places].tolist(), covariance.specific[places].tolist()
+def _input(task: Task) -> dict[str, Any]:
     tables = {name: Table(frame) for name, frame in task.tables.items()}
-    matrix = {"tickers": tickers, "loadings": loadings, "specific": specific}
-    return {**task.episode.input, **tables, "covariance_matrix": matrix}
+    return {**task.episode.input, **tables}
 
 
 def _played(procedure: Callable[[], Any], task_input: dict[str, Any]) -> Any:
@@ -143,7 +139,7 @@ def _served(ask: Ask, task_input: dict[str, Any]) -> Any:
     if ask.tool == "get_task_data":
         return {"value": json.loads(dump(_field(task_input, arguments["field"])))}
     if ask.tool == "read_table":
-        return json.loads(orjson.dumps(task_input[arguments["table"]].page(rows=200)))
+        return json.loads(orjson.dumps(task_input[arguments["table"]].page(arguments["first"], rows=200)))
     if ask.tool != "run_skill_script":
         return {}
     fields = {name: _field(task_input, name) for name in arguments["inject_task_fields"]}

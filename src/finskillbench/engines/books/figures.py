@@ -14,7 +14,7 @@ EQUITIES = frozenset(("share", "preferred", "receipt"))
 """Kinds that carry the risk of their issuer's shares; all others but funds and index futures carry none."""
 FIGURES = {
     "tracking_error": "percent a year, of the exposures to the benchmark's issuers against their benchmark weights, by "
-    "the covariance",
+    "the risk model",
     "beta": "of the same exposures: covariance with the benchmark over the benchmark's variance",
     "largest_issuer": "percent of net asset value in all securities of the issuer of which most is held (every share "
     "class, receipt and bond; governments are issuers; no funds, futures or cash)",
@@ -29,12 +29,24 @@ FIGURES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Risk:
-    """What the figures take from a market: issuers, covariance (n, n), benchmark weights (n,), leverage by issuer."""
+    """What the figures take from a market.
+
+    Attributes
+    ----------
+    issuers, benchmark : n names and their (n,) weights in the benchmark, fractions.
+    loadings, specific : (n, k) exposures to factors of unit variance a year and (n,) specific variances a year.
+    leverage : by issuer.
+    """
 
     issuers: tuple[str, ...]
-    covariance: Floats
+    loadings: Floats
+    specific: Floats
     benchmark: Floats
     leverage: Mapping[str, float]
+
+    def covariance_with(self, held: Floats) -> Floats:
+        """(n,) covariance of each issuer with a portfolio of weights (n,)."""
+        return self.loadings @ (self.loadings.T @ held) + self.specific * held
 
 
 def exposures(book: Book, risk: Risk) -> Floats:
@@ -68,7 +80,7 @@ def figures(book: Book, risk: Risk) -> dict[str, float]:
     """All of `FIGURES`."""
     held = exposures(book, risk)
     active, nav = held - risk.benchmark, book.nav
-    of_benchmark = risk.covariance @ risk.benchmark
+    of_benchmark = risk.covariance_with(risk.benchmark)
     issuers = issuer_values(book)
     levered = total = 0.0
     for position in book.positions:
@@ -78,7 +90,7 @@ def figures(book: Book, risk: Risk) -> dict[str, float]:
             total += position.value
     cash = sum(position.value for position in book.positions if position.instrument.kind == "cash")
     return {
-        "tracking_error": 100 * float(np.sqrt(max(float(active @ risk.covariance @ active), 0.0))),
+        "tracking_error": 100 * float(np.sqrt(max(float(active @ risk.covariance_with(active)), 0.0))),
         "beta": float(held @ of_benchmark) / float(risk.benchmark @ of_benchmark),
         "largest_issuer": 100 * max(issuers.values(), default=0.0) / nav,
         "cash": 100 * cash / nav,

@@ -7,7 +7,7 @@ a weight is a product of the two. One book is many books of which there is one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -115,9 +115,9 @@ def groups(rule: Rule, universe: Universe) -> tuple[tuple[str, ...], Booleans]:
     if not isinstance(rule.by, str):
         columns = [matches(of, universe) for _, of in rule.by]
         return tuple(name for name, _ in rule.by), np.array(columns, dtype=np.bool_).reshape(len(rule.by), -1).T
-    words = [each.label(rule.by) for each in universe.instruments]
-    names = tuple(sorted(set(words) - {""}))
-    return names, np.array([[word == name for name in names] for word in words], dtype=np.bool_).reshape(len(words), -1)
+    words = np.array([each.label(rule.by) for each in universe.instruments], dtype=np.str_)
+    names = tuple(sorted(set(words.tolist()) - {""}))
+    return names, np.asarray(words[:, None] == np.array(names, dtype=np.str_)[None, :], dtype=np.bool_)
 
 
 def _over(amounts: Floats, basis: Floats) -> Floats:
@@ -180,24 +180,33 @@ def scope(atom: Rule, universe: Universe) -> Scope:
     key = ("scope", atom.of, atom.by, atom.limit)
     found: Scope | None = universe.memo.get(key)
     if found is None:
-        chosen = matches(atom.of, universe)
-        names, members = groups(atom, universe)
-        members = members & chosen[:, None]
-        order: Integers | None = None
-        starts: Integers = np.zeros(0, dtype=np.intp)
-        if isinstance(atom.by, str):
-            there = np.flatnonzero(members.sum(axis=0))
-            names, members = tuple(names[i] for i in there.tolist()), members[:, there]
-            outside = np.ones((len(members), 1), dtype=np.bool_)  # who is in no group comes last
-            group = np.argmax(np.hstack([members, outside]), axis=1)
-            order = np.argsort(group, kind="stable")[: int(members.sum())]
-            starts = np.cumsum(members.sum(axis=0)) - members.sum(axis=0)
-        benchmark = universe.benchmark @ members
+        any_limit = ("scope", atom.of, atom.by)
+        grouped: tuple[Scope, Floats] | None = universe.memo.get(any_limit)
+        if grouped is None:
+            grouped = universe.memo[any_limit] = _grouped(atom, universe)
+        plain, benchmark = grouped
         everywhere = not isinstance(atom.by, str)
         always = np.logical_or(everywhere, atom.limit.relative & (benchmark > 0))
-        limits = _limits(atom.limit, benchmark)
-        found = universe.memo[key] = Scope(chosen, names, members, limits, always, order, starts)
+        found = universe.memo[key] = replace(plain, limits=_limits(atom.limit, benchmark), always=always)
     return found
+
+
+def _grouped(atom: Rule, universe: Universe) -> tuple[Scope, Floats]:
+    """Whom an atom measures, whatever its limit, and (G,) what its groups weigh in the benchmark."""
+    chosen = matches(atom.of, universe)
+    names, members = groups(atom, universe)
+    members = members & chosen[:, None]
+    order: Integers | None = None
+    starts: Integers = np.zeros(0, dtype=np.intp)
+    if isinstance(atom.by, str):
+        there = np.flatnonzero(members.sum(axis=0))
+        names, members = tuple(names[i] for i in there.tolist()), members[:, there]
+        outside = np.ones((len(members), 1), dtype=np.bool_)  # who is in no group comes last
+        group = np.argmax(np.hstack([members, outside]), axis=1)
+        order = np.argsort(group, kind="stable")[: int(members.sum())]
+        starts = np.cumsum(members.sum(axis=0)) - members.sum(axis=0)
+    none = np.zeros(len(names))
+    return Scope(chosen, names, members, none, none > 0, order, starts), universe.benchmark @ members
 
 
 def measured(atom: Rule, books: Books) -> Measured:

@@ -19,6 +19,9 @@ LARGEST = 1.0
 """What may be bought of one instrument at most, as a fraction of net asset value."""
 CLEAR = 5e-9
 """How far inside its limit a row is kept, so that whoever measures it after rounding trades to cents finds it kept."""
+NARROW = 0.002
+"""Room of a row, as a fraction of net asset value, up to which it is in a program from the start; others come in when
+they are broken, for most are never near."""
 _RESIDUE = 1e-10
 _NOTHING = 1e-9
 """A holding of this size is sold off."""
@@ -42,6 +45,7 @@ class Program:
         self.pays = np.where(universe.is_future | universe.is_cash, 0.0, 1.0)
         self._rows: list[Floats] = []
         self._limits: list[float] = []
+        self._active = np.zeros(0, dtype=np.bool_)
         nothing = np.zeros(len(held.x))
         nothing[self.cash] = -1.0
         self.keep(nothing, -min(float(held.x[self.cash]), 0.0) if held.x[self.cash] < 0 else 0.0)
@@ -69,6 +73,23 @@ class Program:
         limits = limits - np.where((limits > CLEAR) | (matrix < 0).any(axis=1), CLEAR, 0.0)
         over = matrix - matrix[:, [self.cash]] * self.pays
         room = limits - matrix @ self.held.x
+        active = np.zeros(len(room), dtype=np.bool_)
+        active[: len(self._active)] = self._active
+        active |= (room < NARROW) | (np.arange(len(room)) >= len(self._rows))
+        while True:
+            certified = self._relaxed(node, over[active], room[active])
+            trades = certified.weights[: len(self.pays)] - certified.weights[len(self.pays) :]
+            missed = ~active & (over @ trades > room)
+            if not missed.any():
+                break
+            active |= missed
+        self._active = active[: len(self._rows)]
+        trades = np.where(np.abs(trades) <= _RESIDUE, 0.0, trades)
+        sold_off = (trades != 0) & (np.abs(self.held.x + trades) <= _NOTHING)
+        return certified, np.where(sold_off, -self.held.x, trades)
+
+    def _relaxed(self, node: Node, over: Floats, room: Floats) -> Certified:
+        """The program with some of the rows: no cure costs less, and it is the whole one's where it keeps the others."""
         bought = self.most_bought.copy()
         for members in node.not_bought:
             bought[members] = 0.0
@@ -84,12 +105,7 @@ class Program:
         if node.turnover:
             builder.constrain("turnover", Cone.NONNEGATIVE, *self._turnover(node.turnover, buys, sells))
         program = builder.build()
-        formulation = Formulation(program, slice(0, 2 * n), None, 0.0, {}, ())
-        certified = _certified(formulation)
-        trades = certified.weights[:n] - certified.weights[n:]
-        trades = np.where(np.abs(trades) <= _RESIDUE, 0.0, trades)
-        sold_off = (trades != 0) & (np.abs(self.held.x + trades) <= _NOTHING)
-        return certified, np.where(sold_off, -self.held.x, trades)
+        return _certified(Formulation(program, slice(0, 2 * n), None, 0.0, {}, ()))
 
     def _turnover(self, limits: Sequence[tuple[float, float, float]], buys: slice, sells: slice):
         """Rows a purchases + b sales <= limit, of the cure's own trades."""

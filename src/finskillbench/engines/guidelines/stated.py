@@ -1,12 +1,12 @@
-"""A book as somebody states it: tables of lines, benchmark and funds' holdings, values by name, changes to fields."""
+"""A book as somebody states it: units by name, prices and fields put right, beside the tables that describe lines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from finskillbench.engines.books.papers import LARGEST, rows
-from finskillbench.engines.fields import list_of, number, table_of
+from finskillbench.engines.books.papers import LARGEST, dollar_prices, known, rows, stated
+from finskillbench.engines.fields import list_of, number, refuse_unknown, table_of
 from finskillbench.engines.guidelines.book import FUTURES, KINDS, Book, Instrument, Position, Trading
 from finskillbench.engines.guidelines.language import Rule
 from finskillbench.engines.guidelines.parsing import parse_rules
@@ -17,6 +17,11 @@ _WORDS = ("issuer", "sector", "sub_sector", "country")
 _NUMBERS = {"adv": "adv_usd", "rating": "rating", "maturity": "maturity_years", "beta": "beta"}
 _SIZED = ("share", "preferred", "receipt")
 _TRADING = ("purchases", "sales", "pending_purchases", "pending_sales")
+_FIELDS = ("sector", "shares_outstanding")
+TABLES = ("reference", "benchmark", "constituents", "prices", "fx")
+"""What the scripts have injected that take a stated book."""
+BOOK = (*TABLES, "units", "cash", "closes", "currencies", "replaced", "quarter")
+"""Keys of a stated book."""
 
 
 def rules_from(data: Mapping[str, Any]) -> tuple[Rule, ...]:
@@ -35,31 +40,44 @@ def rules_from(data: Mapping[str, Any]) -> tuple[Rule, ...]:
 
 
 def book_from(data: Mapping[str, Any]) -> Book:
-    """The book of `positions` (dollars by security, of futures notionals) and `cash`.
+    """The book of `units` by security and `cash` in dollars.
 
-    `reference`, `benchmark` and `constituents` are tables; `replaced` is a list of {issuer, field, value} that count in
-    place of what reference says; `first_line_prices` are dollars by issuer, for market capitalisations; `quarter` has
-    purchases, sales, pending_purchases and pending_sales.
+    `reference`, `benchmark`, `constituents`, `prices` and `fx` are those of the task. A line is worth its units at its
+    last close, or at the one in `closes`, in its currency or the one in `currencies`; `replaced` is a list of {issuer,
+    field, value} that count in place of what reference says; `quarter` has purchases, sales, pending_purchases and
+    pending_sales.
 
     Raises
     ------
     InputError : what is missing or unknown.
     """
-    lines = _lines(data)
-    values = table_of(data.get("positions"))
-    if not values:
-        raise InputError("positions must map securities to dollars")
-    unknown = sorted(set(values) - set(lines))
-    if unknown:
-        raise InputError(f"positions names {unknown[0]}, which reference does not have")
+    prices = dollar_prices(data)
+    lines = _lines(data, prices)
+    units = table_of(data.get("units"))
+    if not units:
+        raise InputError("units must map securities to the units held; state at least one")
+    known(units, list(lines), "units")
     cash = Instrument(CASH, "cash", "CUSTODIAN", country="US", currency="USD")
     positions = [Position(cash, number(data, "cash", "book", largest=LARGEST))]
-    for name in values:
-        value = number(values, name, "positions", largest=LARGEST)
+    for name in units:
+        value = number(units, name, "units", largest=LARGEST) * prices[name]
         positions.append(Position(lines[name], *((0.0, value) if lines[name].kind in FUTURES else (value, 0.0))))
-    quarter = table_of(data.get("quarter")) or {}
+    quarter = stated(data, "quarter")
+    refuse_unknown(quarter, _TRADING, "quarter")
     trading = Trading(*(number(quarter, key, "quarter", default=0.0, largest=LARGEST) for key in _TRADING))
-    return Book(tuple(positions), tuple(line for name, line in lines.items() if name not in values), trading)
+    return Book(tuple(positions), tuple(line for name, line in lines.items() if name not in units), trading)
+
+
+def orders_from(data: Mapping[str, Any], book: Book) -> dict[str, float]:
+    """`orders`: dollars by security, of a future its notional, negative if sold; empty where there are none.
+
+    Raises
+    ------
+    InputError : a line that reference does not have, or an amount that is no number.
+    """
+    orders = stated(data, "orders")
+    known(orders, [line.name for line in book.universe.instruments], "orders")
+    return {name: number(orders, name, "orders", largest=LARGEST) for name in orders}
 
 
 def rates_from(data: Mapping[str, Any]) -> dict[str, float]:
@@ -68,13 +86,12 @@ def rates_from(data: Mapping[str, Any]) -> dict[str, float]:
     return {row["security"]: number(row, "cost_bp", "reference") / 1e4 for row in found}
 
 
-def _lines(data: Mapping[str, Any]) -> dict[str, Instrument]:
+def _lines(data: Mapping[str, Any], prices: Mapping[str, float]) -> dict[str, Instrument]:
     replaced = {(row["issuer"], row["field"]): row["value"] for row in _replaced(data)}
     benchmark = {row["issuer"]: row["weight"] for row in rows(data, "benchmark", "issuer", "weight")}
     inside: dict[str, dict[str, float]] = {}
     for row in rows(data, "constituents", "security", "issuer", "weight"):
         inside.setdefault(row["security"], {})[row["issuer"]] = number(row, "weight", "constituents")
-    prices = table_of(data.get("first_line_prices")) or {}
     lines: dict[str, Instrument] = {}
     for row in rows(data, "reference", "security", "kind", "currency", "lists", *_WORDS, *_NUMBERS.values()):
         issuer = row["issuer"] or ""
@@ -83,9 +100,8 @@ def _lines(data: Mapping[str, Any]) -> dict[str, Instrument]:
             raise InputError(f"reference: {row['security']} is of no known kind: {row['kind']}")
         attributes = {name: float(row[column]) for name, column in _NUMBERS.items() if row[column] is not None}
         if row["kind"] in _SIZED and issuer in prices and given.get("shares_outstanding") is not None:
-            attributes["market_cap"] = number(given, "shares_outstanding", issuer, largest=LARGEST) * number(
-                prices, issuer, "first_line_prices", largest=LARGEST
-            )
+            shares = number(given, "shares_outstanding", issuer, largest=LARGEST)
+            attributes["market_cap"] = shares * prices[issuer]
         lines[row["security"]] = Instrument(
             name=row["security"],
             kind=row["kind"],
@@ -100,8 +116,16 @@ def _lines(data: Mapping[str, Any]) -> dict[str, Instrument]:
 
 
 def _replaced(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    items = list_of(data.get("replaced")) or ()
-    found = [row for item in items if (row := table_of(item)) is not None and {"issuer", "field", "value"} <= set(row)]
-    if len(found) != len(items):
-        raise InputError("replaced must be a list of objects with issuer, field and value")
+    value = data.get("replaced")
+    items = list_of(value) if value is not None else ()
+    found = [row for item in items or () if (row := table_of(item)) is not None]
+    if items is None or len(found) != len(items) or any(set(row) != {"issuer", "field", "value"} for row in found):
+        raise InputError("replaced must be a list of objects with issuer, field and value and nothing else")
+    issuers = {row["issuer"] for row in rows(data, "reference", "issuer")}
+    for row in found:
+        if row["issuer"] not in issuers or row["field"] not in _FIELDS:
+            raise InputError(
+                f"replaced: reference has no field {row['field']!r} of an issuer {row['issuer']!r} that can be replaced; "
+                f"fields are {', '.join(_FIELDS)}"
+            )
     return found

@@ -7,7 +7,6 @@ from typing import Any, Literal, TypedDict
 from pydantic import Field
 
 from finskillbench.domains.base import Answer
-from finskillbench.domains.inputs import CovarianceTable
 from finskillbench.domains.tables import TableReference
 
 
@@ -28,7 +27,7 @@ class CommitteeInput(TypedDict):
     cash_balances: dict[str, float]
     fx: dict[str, float]
     quarter_to_date: dict[str, float]
-    covariance_matrix: CovarianceTable
+    risk_model: TableReference
     conventions: dict[str, str]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, cast
 
-import numpy as np
-
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.desk.committee_case.answer import CommitteeInput
 from finskillbench.domains.desk.committee_case.draw import Case, draw_case, rates_of
@@ -16,7 +14,7 @@ from finskillbench.domains.desk.committee_case.ledger.frames import tables
 from finskillbench.domains.desk.committee_case.ledger.nouns import Ledger
 from finskillbench.domains.desk.committee_case.rules.judging import withheld
 from finskillbench.domains.desk.committee_case.words import CONVENTIONS, VALUATION, prompt
-from finskillbench.domains.inputs import CovarianceTable
+from finskillbench.domains.desk.market import Listed as Member
 from finskillbench.domains.tables import reference
 from finskillbench.engines.books.figures import figures
 from finskillbench.engines.guidelines.cure import after
@@ -30,11 +28,11 @@ EPISODES = 40
 TIERS = ("easy", "medium", "hard")
 
 
-def build(context: BuildContext, objects: object) -> list[Task]:
-    """Forty cases over the month-ends of the edition, tiers in turn."""
-    del objects
+def build(context: BuildContext, objects: tuple[Member, ...]) -> list[Task]:
+    """Forty cases over the month-ends of the edition, tiers in turn; `objects` are the names of the desk's market."""
     panels = context.panels
-    dates = [day for day in panels.month_ends if len(panels.symbols_at(day)) >= LEAST_ISSUERS]
+    market = {each.symbol for each in objects}
+    dates = [day for day in panels.month_ends if len({*panels.symbols_at(day)} | market) >= LEAST_ISSUERS]
     if not dates:
         context.notes.append(f"{NAME}: no episodes: a case needs {LEAST_ISSUERS} issuers with prices on one month-end.")
         return []
@@ -43,7 +41,7 @@ def build(context: BuildContext, objects: object) -> list[Task]:
         rng = context.generator("desk", NAME, number)
         day, tier = dates[number % len(dates)], TIERS[number % len(TIERS)]
         try:
-            tasks.append(task_of(draw_case(panels, day, tier, number, rng), number))
+            tasks.append(task_of(draw_case(panels, objects, day, tier, number, rng), number))
         except InputError as error:
             context.notes.append(str(error))
     return tasks
@@ -64,7 +62,6 @@ def task_of(case: Case, number: int) -> Task:
             "purchases": case.book.trading.used_purchases,
             "sales": case.book.trading.used_sales,
         },
-        "covariance_matrix": covariance_field(ledger),
         "conventions": CONVENTIONS,
     }  # pyright: ignore[reportAssignmentType] - the tables are those that the type names
     episode = Episode(
@@ -78,11 +75,6 @@ def task_of(case: Case, number: int) -> Task:
 def documents(case: Case) -> dict[str, str]:
     """The documents of a case by name."""
     return {"guidelines": case.guidelines.text, "valuation": VALUATION, "rule_language": SCHEMA}
-
-
-def covariance_field(ledger: Ledger) -> CovarianceTable:
-    """The covariance by reference, as the edition stores it."""
-    return {"tickers": sorted(ledger.benchmark), "ref": f"panels/covariance/{ledger.as_of}.npz"}
 
 
 def expected_of(case: Case) -> dict[str, Any]:
@@ -135,10 +127,7 @@ def known(case: Case) -> dict[str, Any]:
         "shown": shown,
         "least_cost": case.cure.cost,
         "leverage": dict(case.risk.leverage),
-        "covariance": {
-            "issuers": list(case.risk.issuers),
-            "lower": case.risk.covariance[np.tril_indices(len(case.risk.issuers))].tolist(),
-        },
+        "risk_model": {name: [ledger.risk.specific[name], *ledger.risk.loadings[name]] for name in case.risk.issuers},
         "coding": withheld(case.guidelines, case.vocabulary, case.seed),
     }
 

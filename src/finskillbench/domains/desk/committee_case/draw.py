@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -16,6 +16,7 @@ from finskillbench.domains.desk.committee_case.documents.vocabulary import Vocab
 from finskillbench.domains.desk.committee_case.ledger.case import KINDS, Draft, World, draft, papers_of, whole
 from finskillbench.domains.desk.committee_case.ledger.nouns import Ledger
 from finskillbench.domains.desk.committee_case.standing import breached, forbidden
+from finskillbench.domains.desk.market import Listed as Member
 from finskillbench.domains.draws import permuted
 from finskillbench.engines.books.figures import Risk
 from finskillbench.engines.guidelines.book import FUTURES, Book, Trading
@@ -26,9 +27,14 @@ from finskillbench.engines.optimisation.certified import InfeasibleError, Undeci
 from finskillbench.errors import InputError
 from finskillbench.panels import Panels
 
-TRAPS: Mapping[str, int] = {"easy": 1, "medium": 2, "hard": 3}
-"""Data traps by tier; beside them each case has one place where what looks like a trap is in order."""
-BREACHES: Mapping[str, int] = {"easy": 3, "medium": 4, "hard": 5}
+TRAPS: Mapping[str, int] = {"easy": 4, "medium": 5, "hard": 6}
+"""Data traps by tier; more of them would cost less than a tenth of the book each."""
+CONTROLS: Mapping[str, int] = {"easy": 2, "medium": 2, "hard": 3}
+"""Places, about a third of all, where what looks like a trap is in order."""
+BREACHES: Mapping[str, int] = {"easy": 6, "medium": 7, "hard": 8}
+FEWEST_BREACHES = 4
+FEWEST_TRADES = 8
+"""Breaches and trades of a cure below which a case is drawn again: a sale or two is no program."""
 CLEARLY = 0.004
 """How far, in the unit of its limit, a true book is from any limit at least: rounding decides nothing."""
 _TRIES = 40
@@ -59,7 +65,9 @@ def rates_of(ledger: Ledger) -> Terms:
     return Terms({name: line.cost / 1e4 for name, line in ledger.securities.items()})
 
 
-def draw_case(panels: Panels, as_of: date, tier: str, number: int, rng: np.random.Generator) -> Case:
+def draw_case(
+    panels: Panels, members: Sequence[Member], as_of: date, tier: str, number: int, rng: np.random.Generator
+) -> Case:
     """The case of one number, drawn again until its cure is certified.
 
     Raises
@@ -68,7 +76,7 @@ def draw_case(panels: Panels, as_of: date, tier: str, number: int, rng: np.rando
     """
     for _ in range(_TRIES):
         wanted = _wanted(tier, number, rng)
-        one = draft(panels, as_of, wanted, rng)
+        one = draft(panels, members, as_of, wanted, rng)
         quantities, cash = _sizes(one, rng)
         world = papers_of(one, quantities, cash, rng)
         nav = cash + sum(
@@ -77,25 +85,24 @@ def draw_case(panels: Panels, as_of: date, tier: str, number: int, rng: np.rando
             if one.ledger.securities[name].kind not in FUTURES
         )
         book = book_of(world.ledger, world.holdings, _trading(world, one.units, nav, rng))
-        case = _judged(tier, number, world, book, risk_of(panels, world.ledger), rng)
+        case = _judged(tier, number, world, book, risk_of(world.ledger), rng)
         if case is not None:
             return case
     raise InputError(f"committee_case: no case of {as_of} has a certified cure; leave the day out")
 
 
-def risk_of(panels: Panels, ledger: Ledger) -> Risk:
-    """What the figures take from the edition's estimates and the issuers' last filings."""
-    covariance = panels.covariance[ledger.as_of]
+def risk_of(ledger: Ledger) -> Risk:
+    """What the figures take from the risk model and the issuers' last filings."""
     issuers = tuple(name for name in ledger.securities if name in ledger.benchmark)
-    chosen = [covariance.symbols.index(name) for name in issuers]
-    loadings = covariance.loadings[:, chosen]
+    loadings = np.array([ledger.risk.loadings[name] for name in issuers], dtype=np.float64)
+    specific = np.array([ledger.risk.specific[name] for name in issuers], dtype=np.float64)
     benchmark = np.array([ledger.benchmark[name][0] for name in issuers], dtype=np.float64)
     leverage = {
         filing.issuer: filing.liabilities / filing.equity
         for filing in ledger.filings
         if filing.liabilities is not None and filing.equity
     }
-    return Risk(issuers, loadings.T @ loadings + np.diag(covariance.specific[chosen]), benchmark, leverage)
+    return Risk(issuers, loadings, specific, benchmark, leverage)
 
 
 def _judged(tier: str, number: int, world: World, book: Book, risk: Risk, rng: np.random.Generator) -> Case | None:
@@ -109,12 +116,14 @@ def _judged(tier: str, number: int, world: World, book: Book, risk: Risk, rng: n
         rules = guidelines.rules()
         if any(abs(each.measured - each.limit) < CLEARLY and each.limit != 0 for each in evaluate(rules, book)):
             return None
+        found = breached(rules, book)
+        if len(found) < FEWEST_BREACHES:
+            return None
         cure = cheapest_cure(rules, book, rates_of(world.ledger), most_programs=_PROGRAMS)
     except (InputError, InfeasibleError, UndecidedError):
         return None
     cured = after(book, cure.trades)
-    found = breached(rules, book)
-    if len(found) < 2 or breached(rules, cured) or len(cure.trades) < 3:
+    if breached(rules, cured) or len(cure.trades) < FEWEST_TRADES:
         return None
     seed = int(rng.integers(2**31))
     return Case(tier, world, guidelines, vocabulary, seed, rules, book, found, forbidden(rules, book), cure, risk)
@@ -124,29 +133,29 @@ _ENDINGS = ("Group", "Holdings", "Corporation", "Industries", "International")
 
 
 def _wanted(tier: str, number: int, rng: np.random.Generator) -> tuple[tuple[str, bool], ...]:
-    """Kinds of traps in turn, so that every one comes up; one control of any kind, in a random place among them."""
+    """Kinds of traps in turn, so that every one comes up; controls of random kinds, in random places among them."""
     kinds = [KINDS[(number + step) % len(KINDS)] for step in range(TRAPS[tier])]
-    wanted = [(kind, True) for kind in kinds] + [(KINDS[int(rng.integers(len(KINDS)))], False)]
-    return tuple(permuted(wanted, rng))
+    controls = permuted(KINDS, rng)[: CONTROLS[tier]]
+    return tuple(permuted([*((kind, True) for kind in kinds), *((kind, False) for kind in controls)], rng))
 
 
 def _sizes(one: Draft, rng: np.random.Generator) -> tuple[dict[str, float], float]:
     """True units of each line, and cash in dollars."""
-    nav, ledger = float(rng.uniform(3e8, 1.2e9)), one.ledger
+    nav, ledger = float(rng.uniform(1.5e9, 6e9)), one.ledger
     typical = {
-        "fund": 0.03,
-        "corporate_bond": 0.012,
-        "convertible": 0.012,
-        "government_bond": 0.014,
-        "preferred": 0.008,
+        "fund": 0.022,
+        "corporate_bond": 0.006,
+        "convertible": 0.005,
+        "government_bond": 0.012,
+        "preferred": 0.004,
     }
     raw: dict[str, float] = {}
     for name in one.roles.held:
         line = ledger.securities[name]
-        level = typical.get(line.kind, 0.011)
+        level = typical.get(line.kind, 0.006)
         if name in ledger.benchmark:
-            level = 0.4 * ledger.benchmark[name][0] + 0.016
-        raw[name] = level * float(rng.lognormal(0, 0.35))
+            level = 0.6 * ledger.benchmark[name][0] + 0.004
+        raw[name] = level * float(rng.lognormal(0, 0.6))
     index, rate = one.own.futures
     notional = {index: float(rng.uniform(0.03, 0.07)), rate: -float(rng.uniform(0.015, 0.04))}
     cash = float(rng.uniform(0.02, 0.05))

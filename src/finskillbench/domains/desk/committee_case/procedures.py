@@ -1,12 +1,14 @@
-"""How programs play a committee case through the tools: the reference, the textbook, and somebody who falls for traps.
+"""How programs play a committee case through the tools: the reference, the textbook, and those who are careless.
 
-The reference reads the guidelines with the independent reader, decides by the valuation policy on the measures that the
-primitives return, and retypes results as an agent would. None of them knows more than the tools tell.
+The reference reads the guidelines with the independent reader, asks the papers what a careful reader would ask, decides
+by the valuation policy on what comes back, and retypes results as an agent would. None of them knows more than the
+tools tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from finskillbench.domains.desk.committee_case.documents.reader import read_guidelines
@@ -17,10 +19,29 @@ from finskillbench.episode import JsonObject
 RISK, FILINGS = "risk-management", "fundamental-analysis"
 Playing = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]
 Row = dict[str, Any]
-_PAPERS = ["as_of", "fx", "custodian", "trades", "corporate_actions", "prices", "second_source", "reference"]
-_BOOK = ["reference", "benchmark", "constituents"]
+_BOOK = ["reference", "benchmark", "constituents", "prices", "fx"]
 _FIELDS = ("documents.guidelines", "as_of", "fx", "cash_balances", "quarter_to_date")
-_TABLES = ("custodian", "trades", "corporate_actions", "reference")
+_PAGES = (("trades", 0), ("trades", 200), ("corporate_actions", 0), ("reference", 0), ("reference", 200))
+_PAGES += (("second_source", 0), ("second_source", 200))
+_LARGEST = 15
+
+
+@dataclass
+class Found:
+    """What has been read and decided so far: fields, rows of tables, what counts instead of what papers say."""
+
+    fields: Row
+    rows: dict[str, list[Row]]
+    printed: dict[str, float] = field(default_factory=dict[str, float])
+    closes: dict[str, float] = field(default_factory=dict[str, float])
+    currencies: dict[str, str] = field(default_factory=dict[str, str])
+    replaced: list[Row] = field(default_factory=list[Row])
+    void: list[str] = field(default_factory=list[str])
+
+    @property
+    def day(self) -> str:
+        """The day of the book."""
+        return str(self.fields["as_of"])
 
 
 def reference() -> Playing:
@@ -33,43 +54,77 @@ def trapped() -> Playing:
     return _case(careful=False)
 
 
+def believing() -> Playing:
+    """Every clause read with care, and no paper held against another."""
+    return _case(careful=True, asks=False)
+
+
+def few_lines() -> Playing:
+    """The reference's work on the fifteen largest lines alone, for sums that are done in the head."""
+    return _case(careful=True, largest=_LARGEST)
+
+
 def textbook() -> Playing:
-    """The custodian's extract at the vendor's closes, usual limits, and no trades."""
-    found = yield (Ask("load_skill", {"skill_name": RISK}), *_asks(), _run(RISK, "reconcile", {}, [*_PAPERS, *_MORE]))
-    fields, measures = _read(found[1:-1]), found[-1]["output"]
-    prices = measures["quotes"]["dollar_prices"]
-    rates = {"USD": 1.0, **fields["fx"]}
-    cash = sum(amount * rates[name] for name, amount in fields["cash_balances"].items())
-    units = measures["lots"]["units_printed"]
+    """The custodians' extracts at the vendor's closes, usual limits, and no trades."""
+    found = yield from _opened()
+    (answers,) = yield (_ask([_PRINTED], ["custodian"]),)
+    (printed,) = _answers(answers)
+    units = printed["sums"]
+    (valued,) = yield (_ask([{"ask": "values", "units": units}], ["prices", "reference", "fx"]),)
+    dollars = _answers(valued)[0]["dollars"]
     rules = [
         {"clause": "1", "measure": "weight", "by": "issuer", "comparison": "at_most", "limit": 10},
         {"clause": "2", "measure": "weight", "by": "sector", "comparison": "at_most", "limit": 30},
     ]
-    book = {"positions": _positions(units, prices), "cash": cash, "pending_purchases": 0, "pending_sales": 0}
-    return {
-        "rules": rules,
-        "book": {**book, "replaced": []},
-        "breaches": [],
-        "excluded": [],
-        "trades": [],
-        "figures": {},
+    book = {
+        "positions": _positions(units, dollars),
+        "cash": _settled_cash(found),
+        "pending_purchases": 0,
+        "pending_sales": 0,
+        "replaced": [],
     }
+    return {"rules": rules, "book": book, "breaches": [], "excluded": [], "trades": [], "figures": {}}
 
 
-_MORE = ["benchmark", "filings"]
-
-
-def _case(careful: bool) -> Playing:
-    found = yield (
+def _opened() -> Generator[tuple[Ask, ...], list[JsonObject], Found]:
+    """The fields and the tables that are read."""
+    results = yield (
         Ask("load_skill", {"skill_name": RISK}),
-        *_asks(),
-        _run(RISK, "reconcile", {}, [*_PAPERS, *_MORE]),
+        *(Ask("get_task_data", {"field": name}) for name in _FIELDS),
+        *(Ask("read_table", {"table": table, "first": first, "rows": 200}) for table, first in _PAGES),
     )
-    fields, measures = _read(found[1:-1]), found[-1]["output"]
-    rules = _rules(str(fields["documents.guidelines"]), fields["reference"], careful)
-    prices = _prices(measures["quotes"], careful)
-    book = _true_book(fields, measures, prices, careful)
-    stated = _stated(book, prices, fields)
+    fields = {name: found["value"] for name, found in zip(_FIELDS, results[1:], strict=False)}
+    rows: dict[str, list[Row]] = {}
+    for (table, _), page in zip(_PAGES, results[1 + len(_FIELDS) :], strict=True):
+        rows.setdefault(table, []).extend(dict(zip(page["columns"], row, strict=True)) for row in page["rows"])
+    return Found(fields, rows)
+
+
+def _case(*, careful: bool, asks: bool = True, largest: int | None = None) -> Playing:
+    found = yield from _opened()
+    yield from _reconciled(found, careful and asks)
+    units, cash, pending = yield from _traded(found)
+    (valued,) = yield (_ask([_values(found, units)], ["prices", "reference", "fx"]),)
+    dollars = _answers(valued)[0]["dollars"]
+    if largest is not None:
+        kept = sorted(units, key=lambda name: -abs(dollars[name]))[:largest]
+        units = {name: units[name] for name in kept}
+    rules = _rules(str(found.fields["documents.guidelines"]), found.rows["reference"], careful)
+    book = {
+        "positions": _positions(units, dollars),
+        "cash": cash,
+        "pending_purchases": pending[0],
+        "pending_sales": pending[1],
+        "replaced": found.replaced,
+    }
+    stated = {
+        "units": units,
+        "cash": cash,
+        "closes": found.closes,
+        "currencies": found.currencies,
+        "replaced": found.replaced,
+        "quarter": {**found.fields["quarter_to_date"], "pending_purchases": pending[0], "pending_sales": pending[1]},
+    }
     measured, cured = yield (
         _run(RISK, "run_rules", {"rules": rules, **stated}, _BOOK),
         _run(RISK, "cheapest_cure", {"rules": rules, **stated}, _BOOK),
@@ -77,12 +132,11 @@ def _case(careful: bool) -> Playing:
     orders: dict[str, float] = cured.get("output", {}).get("orders", {})
     _, after = yield (
         Ask("load_skill", {"skill_name": FILINGS}),
-        _run(RISK, "active_risk", {**stated, "orders": orders}, [*_BOOK, "covariance_matrix"]),
+        _run(RISK, "active_risk", {**stated, "orders": orders}, [*_BOOK, "risk_model"]),
     )
-    shares = after["output"]["equity_dollars"]
-    ratio = {"numerator": "total_liabilities", "denominator": "stockholders_equity", "weights": shares}
-    (levered,) = yield (_run(FILINGS, "statement_lineage", ratio, ["as_of", "filings"]),)
     risk = after["output"]
+    ratio = {"numerator": "total_liabilities", "denominator": "stockholders_equity", "weights": risk["equity_dollars"]}
+    (levered,) = yield (_run(FILINGS, "statement_lineage", ratio, ["as_of", "filings"]),)
     outcomes = measured["output"]["outcomes"]
     banned = {name for names in measured["output"]["none_allowed"].values() for name in names}
     return {
@@ -102,20 +156,132 @@ def _case(careful: bool) -> Playing:
     }
 
 
-def _asks() -> tuple[Ask, ...]:
-    """The fields and tables that are read."""
-    return (
-        *(Ask("get_task_data", {"field": field}) for field in _FIELDS),
-        *(Ask("read_table", {"table": table, "rows": 200}) for table in _TABLES),
-    )
+_PRINTED = {"ask": "sums", "table": "custodian", "column": "quantity", "by": "security"}
+_TABLES = ["custodian", "prices", "second_source", "reference", "benchmark", "filings", "fx"]
 
 
-def _read(results: list[JsonObject]) -> dict[str, Any]:
-    """Fields by name, tables as rows."""
-    fields = {name: found["value"] for name, found in zip(_FIELDS, results, strict=False)}
-    for name, page in zip(_TABLES, results[len(_FIELDS) :], strict=True):
-        fields[name] = [dict(zip(page["columns"], row, strict=True)) for row in page["rows"]]
-    return fields
+def _reconciled(found: Found, careful: bool) -> Generator[tuple[Ask, ...], list[JsonObject], None]:
+    """What the custodians print, and where another paper or the policy overrules a paper."""
+    if not careful:
+        (answers,) = yield (_ask([_PRINTED], _TABLES),)
+        found.printed = _answers(answers)[0]["sums"]
+        return
+    found.void = [row["replaces"] for row in found.rows["trades"] if row["replaces"]]
+    second = {row["security"]: row for row in found.rows["second_source"]}
+    lines = {row["security"]: row for row in found.rows["reference"]}
+    other = [name for name, row in lines.items() if row["currency"] != second[name]["currency"]]
+    pairs = {name: [lines[name]["currency"], second[name]["currency"]] for name in other}
+    split = [row for row in found.rows["corporate_actions"] if row["type"] == "split" and row["ex_date"] <= found.day]
+    filed = {"table": "filings", "key": "issuer", "column": "shares_outstanding", "latest": "filed"}
+    questions: list[Row] = [
+        {**_PRINTED, "once": "lot"},
+        {"ask": "unchanged", "sessions": 3},
+        {
+            "ask": "differences",
+            "left": {"table": "reference", "key": "issuer", "column": "sector"},
+            "right": {"table": "benchmark", "key": "issuer", "column": "sector"},
+        },
+        {
+            "ask": "differences",
+            "left": {"table": "reference", "key": "issuer", "column": "shares_outstanding"},
+            "right": {**filed, "until": {"filed": found.day}},
+            "beyond": 0.001,
+        },
+        {"ask": "costs", "securities": [row["security"] for row in split]},
+        {"ask": "levels", "securities": other, "currencies": sorted({one for pair in pairs.values() for one in pair})},
+    ]
+    (answers,) = yield (_ask(questions, _TABLES),)
+    printed, still, sectors, shares, costs, levels = _answers(answers)
+    found.printed = printed["sums"]
+    gone = {row["security"] for row in found.rows["corporate_actions"] if row["type"] == "merger"}
+    for row in still["lines"]:
+        if sum(row["volumes"][1:]) > 0 and row["security"] not in gone:
+            found.closes[row["security"]] = second[row["security"]]["close"]
+    for name, row in (("sector", sectors), ("shares_outstanding", shares)):
+        for each in row["differences"]:
+            found.replaced.append({"issuer": each["key"], "field": name, "value": each["right"]})
+    for name, level in levels["over_the_issuers_first_line"].items():
+        right = min(pairs[name], key=lambda currency: abs(level[currency] - 1))
+        if right != pairs[name][0]:
+            found.currencies[name] = right
+    _booked(found, split, costs["lots"])
+
+
+def _booked(found: Found, splits: Sequence[Row], lots: Sequence[Row]) -> None:
+    """Lots from before a split that is not booked, in units of today; a lot counts once."""
+    ratios = {row["security"]: row for row in splits}
+    for lot in {row["lot"]: row for row in lots}.values():
+        split, then = ratios[lot["security"]], lot["close_then"]
+        if lot["acquired"] < split["ex_date"] and then is not None:
+            cost, ratio = lot["unit_cost"] / then, split["ratio"]
+            if abs(cost - 1) < abs(cost * ratio - 1):
+                found.printed[lot["security"]] += lot["quantity"] * (ratio - 1)
+
+
+def _traded(
+    found: Found,
+) -> Generator[tuple[Ask, ...], list[JsonObject], tuple[dict[str, float], float, tuple[float, float]]]:
+    """Units on trade date, cash with all that is due, and dollars of pending purchases and sales."""
+    later = {"until": {"trade_date": found.day}, "after": {"settle_date": found.day}}
+    pending: Row = {"ask": "sums", "table": "trades", "column": "quantity", "by": "security", **later}
+    pending |= {"without": {"trade": found.void}, "negative": {"side": "sell"}}
+    dollars = {**pending, "by": "side", "times": ["price"], "in_dollars": True, "currencies": found.currencies}
+    (answers,) = yield (_ask([pending, dollars], ["trades", "reference", "fx"]),)
+    ordered, paid = _answers(answers)
+    units = dict(found.printed)
+    for name, count in ordered["sums"].items():
+        units[name] = units.get(name, 0.0) + count
+    bought, sold = paid["sums"].get("buy", 0.0), -paid["sums"].get("sell", 0.0)
+    cash = _settled_cash(found) - bought + sold
+    standing = [
+        row for row in found.rows["trades"] if row["trade"] not in found.void and row["trade_date"] <= found.day
+    ]
+    cash += _actions(units, standing, found)
+    return {name: count for name, count in units.items() if abs(count) > 1e-6}, cash, (bought, sold)
+
+
+def _settled_cash(found: Found) -> float:
+    rates = {"USD": 1.0, **found.fields["fx"]}
+    return sum(amount * rates[name] for name, amount in found.fields["cash_balances"].items())
+
+
+def _actions(units: dict[str, float], orders: Sequence[Row], found: Found) -> float:
+    """Dividends, spin-offs and mergers since their ex-dates, as far as they are not booked; returns dollars due."""
+    due, day = 0.0, found.day
+    rates = {"USD": 1.0, **found.fields["fx"]}
+    lines = {row["security"]: row for row in found.rows["reference"]}
+    for event in sorted(found.rows["corporate_actions"], key=lambda row: row["ex_date"]):
+        name, into = event["security"], event["into"]
+        if event["type"] == "split" or event["ex_date"] > day:
+            continue
+        since = sum(
+            row["quantity"] * (-1 if row["side"] == "sell" else 1)
+            for row in orders
+            if row["security"] == name and row["trade_date"] >= event["ex_date"]
+        )
+        held = units.get(name, 0.0) - since
+        if event["cash"] and event["pay_date"] > day:
+            currency = found.currencies.get(name, lines[name]["currency"])
+            rate = rates["GBP"] / 100 if currency == "GBX" else rates[currency]
+            due += held * event["cash"] * lines[name]["multiplier"] * rate
+        if event["type"] == "spin-off" and into not in units:
+            units[into] = held * event["ratio"]
+        if event["type"] == "merger" and held:
+            units[into] = units.get(into, 0.0) + held * event["ratio"]
+            units[name] = 0.0
+    return due
+
+
+def _values(found: Found, units: Mapping[str, float]) -> Row:
+    return {"ask": "values", "units": dict(units), "closes": found.closes, "currencies": found.currencies}
+
+
+def _ask(questions: Sequence[Row], fields: list[str]) -> Ask:
+    return _run(RISK, "reconcile", {"questions": list(questions)}, fields)
+
+
+def _answers(result: JsonObject) -> list[Row]:
+    return result["output"]["answers"]
 
 
 def _run(package: str, script: str, payload: dict[str, Any], fields: list[str]) -> Ask:
@@ -133,103 +299,5 @@ def _rules(text: str, lines: list[Row], careful: bool) -> list[Row]:
     return [{key: rule[key] for key in plain if key in rule} for rule in rules]
 
 
-def _true_book(fields: Mapping[str, Any], measures: Row, prices: Mapping[str, float], careful: bool) -> Row:
-    """The book on trade date by the policy; somebody careless mends nothing and adds every line of the blotter."""
-    units = dict(measures["lots"]["units_printed"])
-    orders = [row for row in measures["orders"] if row["traded"] == "by the day"]
-    if careful:
-        for lot in measures["lots"]["numbers_printed_again"]:
-            units[lot["security"]] -= lot["quantity"] * (lot["times"] - 1)
-        for lot in measures["splits"]:
-            cost, ratio = lot["cost_over_close_then"], lot["ratio"]
-            if cost is not None and abs(cost - 1) < abs(cost * ratio - 1):
-                units[lot["security"]] += lot["quantity"] * (ratio - 1)
-        orders = [row for row in orders if row["replaced_by"] is None]
-    rates = {"USD": 1.0, **fields["fx"]}
-    closes = {row["security"]: row for row in fields["reference"]}
-    cash = sum(amount * rates[name] for name, amount in fields["cash_balances"].items())
-    unit = {name: _unit(closes[name], rates, prices, measures, careful) for name in closes}
-    pending = [row for row in orders if row["settles"] == "later"]
-    amounts = [row["signed_units"] * row["price"] * unit[row["security"]] for row in pending]
-    for row, amount in zip(pending, amounts, strict=True):
-        units[row["security"]] = units.get(row["security"], 0.0) + row["signed_units"]
-        cash -= amount
-    cash += _actions(units, orders, fields, unit)
-    source = "benchmark", "last_filing"
-    return {
-        "positions": _positions(units, prices),
-        "cash": cash,
-        "pending_purchases": sum(amount for amount in amounts if amount > 0),
-        "pending_sales": -sum(amount for amount in amounts if amount < 0),
-        "replaced": [
-            {"issuer": row["issuer"], "field": row["field"], "value": next(row[key] for key in source if key in row)}
-            for row in measures["fields"]
-            if careful
-        ],
-    }
-
-
-def _prices(quotes: Row, careful: bool) -> dict[str, float]:
-    """Dollars of a unit; mended where closes stand still while units change hands, or the first line refutes a unit."""
-    prices = dict(quotes["dollar_prices"])
-    for row in quotes["standing_still"] if careful else ():
-        if row["units_traded_since"] > 0:
-            prices[row["security"]] *= row["second_source"] / row["close"]
-    for row in quotes["sources_differ"] if careful else ():
-        ratios = row["over_the_issuers_first_line_by_currency"]
-        if len(ratios) > 1 and all(ratios.values()):
-            stated = next(iter(ratios.values()))
-            prices[row["security"]] *= min(ratios.values(), key=lambda ratio: abs(ratio - 1)) / stated
-    return prices
-
-
-def _unit(line: Row, rates: Mapping[str, float], prices: Mapping[str, float], measures: Row, careful: bool) -> float:
-    """Dollars of one unit at a price of 1, in the currency that was found to count."""
-    rate = rates["GBP"] / 100 if line["currency"] == "GBX" else rates[line["currency"]]
-    stated = measures["quotes"]["dollar_prices"][line["security"]]
-    still = {row["security"] for row in measures["quotes"]["standing_still"]}
-    factor = prices[line["security"]] / stated if careful and line["security"] not in still else 1.0
-    return line["multiplier"] * rate * factor
-
-
-def _actions(units: dict[str, float], orders: list[Row], fields: Mapping[str, Any], unit: Mapping[str, float]) -> float:
-    """Dividends, spin-offs and mergers since their ex-dates, as far as they are not booked; returns dollars due."""
-    due, day = 0.0, fields["as_of"]
-    for event in sorted(fields["corporate_actions"], key=lambda row: row["ex_date"]):
-        name, into = event["security"], event["into"]
-        if event["type"] == "split" or event["ex_date"] > day:
-            continue
-        since = [
-            row["signed_units"] for row in orders if row["security"] == name and row["trade_date"] >= event["ex_date"]
-        ]
-        held = units.get(name, 0.0) - sum(since)
-        if event["cash"] and event["pay_date"] > day:
-            due += held * event["cash"] * unit[name]
-        if event["type"] == "spin-off" and into not in units:
-            units[into] = held * event["ratio"]
-        if event["type"] == "merger" and held:
-            units[into] = units.get(into, 0.0) + held * event["ratio"]
-            units[name] = 0.0
-    return due
-
-
-def _positions(units: Mapping[str, float], prices: Mapping[str, float]) -> list[Row]:
-    return [
-        {"security": name, "quantity": count, "value": count * prices[name]}
-        for name, count in sorted(units.items())
-        if abs(count) > 1e-6
-    ]
-
-
-def _stated(book: Row, prices: Mapping[str, float], fields: Mapping[str, Any]) -> Row:
-    """The book as the scripts want it stated."""
-    quarter = fields["quarter_to_date"]
-    return {
-        "positions": {row["security"]: row["value"] for row in book["positions"]},
-        "cash": book["cash"],
-        "replaced": book["replaced"],
-        "first_line_prices": {
-            row["issuer"]: prices[row["issuer"]] for row in fields["reference"] if row["issuer"] in prices
-        },
-        "quarter": {**quarter, "pending_purchases": book["pending_purchases"], "pending_sales": book["pending_sales"]},
-    }
+def _positions(units: Mapping[str, float], dollars: Mapping[str, float]) -> list[Row]:
+    return [{"security": name, "quantity": units[name], "value": dollars[name]} for name in sorted(units)]

@@ -12,6 +12,7 @@ from finskillbench.domains.desk.committee_case.build import NAME, PREFIX, build
 from finskillbench.domains.desk.committee_case.judging.score import score
 from finskillbench.domains.desk.committee_case.proof import examine
 from finskillbench.domains.desk.committee_case.words import CONVENTIONS
+from finskillbench.domains.desk.market import Listed as Member
 from finskillbench.episode import JsonObject, Profile
 
 BUDGET = Budget(turns=24, output_tokens=60_000, data_calls=40)
@@ -30,7 +31,7 @@ def _nothing(data: Mapping[str, Any]) -> JsonObject:
     return {"rules": [], "book": book, "breaches": [], "excluded": [], "trades": [], "figures": {}}
 
 
-SUBTASK: Subtask[CommitteeInput, Any] = Subtask(
+SUBTASK: Subtask[CommitteeInput, tuple[Member, ...]] = Subtask(
     name=NAME,
     prefix=PREFIX,
     method="staged_case",
@@ -44,7 +45,7 @@ SUBTASK: Subtask[CommitteeInput, Any] = Subtask(
         "shown",
         "least_cost",
         "leverage",
-        "covariance",
+        "risk_model",
         "coding",
     ),
     answer=CommitteeCase,

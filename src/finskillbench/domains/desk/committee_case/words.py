@@ -71,8 +71,9 @@ CONVENTIONS = conventions(
     {
         "units": _UNITS,
         "exposures": "shares, preferred shares and receipts count for their issuer, funds as what they hold, an equity "
-        "future as its notional times the benchmark; all else carries no risk. covariance_matrix is annualised; of it "
-        "the issuers of the benchmark are used",
+        "future as its notional times the benchmark; all else carries no risk. the covariance of two issuers a year is "
+        "the sum over the factors of risk_model of the products of their loadings, of an issuer with itself plus its "
+        "specific_variance",
         "rounding": "a cure keeps a limit that it exceeds by no more than 0.003 in the unit of the limit",
     },
     {f"figures.{name}": words for name, words in FIGURES.items()},

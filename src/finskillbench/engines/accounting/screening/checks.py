@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.engines.accounting.screening.fields import column, numeric, refuse_unknown, table
-from finskillbench.engines.fields import table_of
+from finskillbench.engines.accounting.screening.fields import column, numeric, table
+from finskillbench.engines.fields import refuse_unknown, table_of
 from finskillbench.errors import InputError
 
 SHOWN = 60

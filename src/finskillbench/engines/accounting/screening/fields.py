@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.fields import list_of, listed, shown, table_of
+from finskillbench.engines.fields import list_of, refuse_unknown, shown, table_of
 from finskillbench.errors import InputError
-
-
-def refuse_unknown(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    """A key that nobody reads would be a choice that is silently not made."""
-    if unknown := [name for name in entry if name not in known]:
-        raise InputError(f"{where}: unknown {listed(unknown)}; known are {', '.join(known)}")
 
 
 def column(table: Mapping[str, Any], name: str, where: str) -> Sequence[Any]:

@@ -14,12 +14,11 @@ from finskillbench.engines.accounting.screening.fields import (
     column,
     entries,
     numeric,
-    refuse_unknown,
     table,
     text,
 )
 from finskillbench.engines.accounting.screening.panel import KNOWN, RatioPanel, by_ratio, definitions_of, ratio_panel
-from finskillbench.engines.fields import list_of, table_of
+from finskillbench.engines.fields import list_of, refuse_unknown, table_of
 from finskillbench.engines.statistics.screening.signatures import (
     Innovations,
     innovations,

@@ -111,11 +111,6 @@ class Facts:
         """What the figures take from the market."""
         leverage = numbers(self.known["leverage"])
         issuers = tuple(name for name, line in self.lines.items() if line.benchmark > 0)
-        place = {name: at for at, name in enumerate(self.known["covariance"]["issuers"])}
-        chosen = [place[name] for name in issuers]
-        half = np.array(self.known["covariance"]["lower"], dtype=np.float64)
-        covariance = np.zeros((len(place), len(place)))
-        covariance[np.tril_indices(len(place))] = half
-        covariance = covariance + np.tril(covariance, -1).T
+        model = np.array([self.known["risk_model"][name] for name in issuers], dtype=np.float64)
         benchmark = np.array([self.lines[name].benchmark / 100 for name in issuers], dtype=np.float64)
-        return Risk(issuers, covariance[np.ix_(chosen, chosen)], benchmark, leverage)
+        return Risk(issuers, model[:, 1:], model[:, 0], benchmark, leverage)

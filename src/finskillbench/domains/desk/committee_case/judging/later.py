@@ -26,13 +26,13 @@ ROUNDED = 0.003
 """Excess over a limit, in its unit, that rounded trades may leave: no book is as near to a limit by design."""
 CRUMBS = 100.0
 """Dollars of a holding, or owed, that rounding may leave."""
-DEAREST = 2.0
+DEAREST = 1.25
 """Times the least cost from which a cure earns nothing."""
 EXACT = 1e-3
 """Relative excess over the least cost that rounding explains."""
 MOST_PROGRAMS = 80
 """Programs that are solved to judge a cure by rules that are not the true ones."""
-FULL, ZERO = 2e-3, 0.05
+FULL, ZERO = 5e-4, 0.01
 """Relative errors of a figure that cost nothing, and everything."""
 
 
@@ -112,7 +112,7 @@ def after_cure(own: Own) -> float:
     given = numbers(own.answer.get("figures"))
     return mean(
         [
-            closeness(given.get(name), value, full=FULL, full_floor=1e-4, zero=ZERO, zero_floor=5e-3)
+            closeness(given.get(name), value, full=FULL, full_floor=1e-4, zero=ZERO, zero_floor=1e-3)
             if np.isfinite(value)
             else 0.0
             for name, value in wanted.items()

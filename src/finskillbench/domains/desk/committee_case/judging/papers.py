@@ -19,7 +19,7 @@ OF_TRAPS = 0.7
 """Share of the part that the traps carry, the rest is for pending trades, corporate actions and cash."""
 OF_CONTROLS = 0.7
 """What mending all that only looked wrong costs."""
-UNITS, PRICE, CASH = 0.01, 5e-4, 1e-4
+UNITS, PRICE, CASH = 0.01, 5e-4, 1e-5
 """How far units, a price (relative) and cash (of net asset value) may be off."""
 _FIELDS = {"sector": "sector", "shares": "shares_outstanding"}
 
@@ -89,26 +89,24 @@ def _same(given: float | str, wanted: float | str) -> bool:
 
 
 def _routine(own: Own) -> tuple[list[float], list[float]]:
-    """Right or wrong: what had to be put right without being a trap, and all other lines and fields."""
+    """Right or wrong: what had to be put right without being a trap (lines, cash, pending trades), and all else."""
     facts, planted = own.facts, {one.where for one in own.facts.planted}
     shown = numbers(facts.known["shown"])
-    routine: list[float] = []
+    changed: list[float] = []
     plain: list[float] = []
     for name in sorted({*shown, *facts.positions, *own.quantities} - planted - {"CASH"}):
         units, value = facts.positions.get(name, (0.0, 0.0))
         right = abs(own.quantities.get(name, 0.0) - units) <= UNITS
         if units:
             right = right and abs(own.values.get(name, 0.0) - value) <= PRICE * abs(value)
-        (routine if abs(shown.get(name, 0.0) - units) > UNITS else plain).append(float(right))
+        (changed if abs(shown.get(name, 0.0) - units) > UNITS else plain).append(float(right))
     nav, expected = facts.book.nav, facts.expected["book"]
-    routine.append(float(abs(own.cash - expected["cash"]) <= CASH * nav))
     trading = facts.trading
-    routine.append(
-        float(
-            abs(own.trading.pending_purchases - trading.pending_purchases) <= CASH * nav
-            and abs(own.trading.pending_sales - trading.pending_sales) <= CASH * nav
-        )
+    pending = max(
+        abs(own.trading.pending_purchases - trading.pending_purchases),
+        abs(own.trading.pending_sales - trading.pending_sales),
     )
+    routine = [mean(changed), float(abs(own.cash - expected["cash"]) <= CASH * nav), float(pending <= CASH * nav)]
     vendor = mapping(facts.known["vendor"])
     for (issuer, field), value in own.replaced.items():
         if issuer not in planted:

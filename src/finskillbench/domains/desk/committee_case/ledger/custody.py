@@ -1,7 +1,7 @@
 """From a true book back to the papers that it comes from: lots, blotter, corporate actions, settled balances.
 
-The true quantities are given; what the custodian has not booked yet is taken off them, and what is planted is added to
-or left out of the papers. So the truth is never computed from the papers here; `second` does that, by other code.
+The true quantities are given; what the custodians have not booked yet is taken off them, and what is planted is added
+to or left out of the papers. So the truth is never computed from the papers here; `second` does that, by other code.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ DUPLICATE = "duplicate_line"
 REPLACED = "replaced_trade"
 WHOLE = 60
 """Units of what a corporate action touches come in multiples of this, so that every ratio leaves whole ones."""
+CUSTODIANS = ("NORTH", "SOUTH")
+"""Who keeps what a fund holds: of most securities some lots each."""
+BALANCES = {"EUR": 0.08, "GBP": 0.11, "JPY": 0.05, "CHF": 0.04, "CAD": 0.06}
+"""Share of the settled cash in each currency; the rest is in dollars."""
 _SPLITS = (1.5, 2.0, 3.0, 4.0)
-_SPIN_OFFS = (0.05, 0.1, 0.2)
-_MERGERS = (0.25, 0.4, 0.5)
-_ENTITLED = 5
-"""Sessions before the day of the case on which a dividend that is still unpaid went ex."""
+_LONGEST = 12
+"""Sessions before the day of the case on which the oldest dividend that is still unpaid went ex."""
 
 
 def business_day(day: date, steps: int) -> date:
@@ -35,7 +37,7 @@ def business_day(day: date, steps: int) -> date:
 
 
 class Papers:
-    """The papers of one fund while they are being written; `settled` are the units that the custodian should show.
+    """The papers of one fund while they are being written; `settled` are the units that the custodians should show.
 
     `units` are the true dollars of one unit at a price of 1: what the vendor says of a currency may be a trap.
     """
@@ -49,8 +51,9 @@ class Papers:
         self.orders: list[Order] = []
         self.events: list[Event] = []
         self._first_lot = int(rng.integers(10_000, 90_000))
+        self._numbers = iter(rng.permutation(np.arange(1000, 9999)).tolist())
         self.dollars = 0.0
-        """What is in the true cash and not yet in the custodian's balances, dollars."""
+        """What is in the true cash and not yet in the custodians' balances, dollars."""
         self.closed: set[str] = set()
         """Securities whose lots are written already, or that no more may happen to."""
 
@@ -58,23 +61,23 @@ class Papers:
         """The close some sessions before the last one."""
         return float(self.ledger.quotes[security].closes[-1 - back])
 
+    def day(self, back: int) -> date:
+        """A session some sessions before the last one; before 0 a weekday after it."""
+        return self.ledger.sessions[-1 - back] if back >= 0 else business_day(self.ledger.as_of, -back)
+
     def event(self, action: Action, security: str, back: int, **terms: float | str) -> Event:
         """A corporate action that went ex some sessions ago and is paid, if at all, after the day of the case."""
-        sessions = self.ledger.sessions
-        pay = business_day(self.ledger.as_of, int(self.rng.integers(3, 12)))
-        number = f"CA-{len(self.events) + 1:02d}"
-        found = Event(number, action, security, sessions[-1 - back], pay, **terms)  # pyright: ignore[reportArgumentType]
+        pay = business_day(max(self.ledger.as_of, self.day(back)), int(self.rng.integers(1, 12)))
+        number = f"CA-{next(self._numbers)}"
+        found = Event(number, action, security, self.day(back), pay, **terms)  # pyright: ignore[reportArgumentType]
         self.events.append(found)
         return found
 
     def order(self, security: str, quantity: float, back: int, *, settles: int, replaces: Order | None = None) -> Order:
-        """A line of the blotter, traded `back` sessions ago at about the close; before 0 it is of a later day.
-
-        One that takes another's place has its price.
-        """
-        day = self.ledger.sessions[-1 - back] if back >= 0 else business_day(self.ledger.as_of, -back)
+        """A line of the blotter, traded `back` sessions ago at about the close; before 0 it is of a later day."""
+        day = self.day(back)
         price = round(self.close(security, max(back, 0)) * (1 + float(self.rng.normal(0, 0.001))), 4)
-        number, settled = f"T-{101 + len(self.orders)}", business_day(day, settles)
+        number, settled = f"T-{next(self._numbers)}", business_day(day, settles)
         found = Order(number, day, settled, security, quantity, price, replaces.trade if replaces else "")
         self.orders.append(found)
         return found
@@ -86,35 +89,54 @@ class Papers:
         self.dollars -= quantity * found.price * self.units[security]
         return found
 
-    def dividend(self, security: str, later: float = 0.0) -> None:
-        """A dividend that is due and unpaid; `later` units were bought since it went ex and are not entitled."""
-        held = self.settled[security]
-        if later:
-            self.pending(security, later, 0)
-            held -= later
-        cash = round(self.close(security, 0) * float(self.rng.uniform(0.004, 0.012)), 4)
-        self.event(Action.DIVIDEND, security, _ENTITLED, cash=cash)
-        self.dollars += held * cash * self.units[security]
+    def dividend(self, security: str) -> None:
+        """A dividend that is due and unpaid, on the units of the true book that were not traded since it went ex.
+
+        It comes after all orders in the security.
+        """
+        back = int(self.rng.integers(1, _LONGEST))
+        cash = self._amount(security, back)
+        ex = self.event(Action.DIVIDEND, security, back, cash=cash).ex_date
+        gone = {order.replaces for order in self.orders}
+        since = [one for one in self.orders if one.security == security and one.trade not in gone]
+        pending = sum(one.quantity for one in since if one.trade_date <= self.ledger.as_of < one.settle_date)
+        traded = sum(one.quantity for one in since if ex <= one.trade_date <= self.ledger.as_of)
+        self.dollars += (self.settled.get(security, 0.0) + pending - traded) * cash * self.units[security]
 
     def paid(self, security: str) -> None:
         """A dividend that has been paid: it is in the balances."""
-        cash = round(self.close(security, 20) * float(self.rng.uniform(0.004, 0.012)), 4)
-        found = self.event(Action.DIVIDEND, security, 18, cash=cash)
-        self.events[-1] = replace(found, pay_date=self.ledger.sessions[-4])
+        back = int(self.rng.integers(14, 24))
+        found = self.event(Action.DIVIDEND, security, back, cash=self._amount(security, back))
+        self.events[-1] = replace(found, pay_date=self.day(int(self.rng.integers(0, 10))))
 
-    def spin_off(self, parent: str, child: str) -> None:
-        """The child's units are in the true book, and not yet with the custodian."""
-        ratio = self.settled.pop(child) / self.settled[parent]
-        self.event(Action.SPIN_OFF, parent, int(self.rng.integers(2, 6)), ratio=round(ratio, 4), into=child)
+    def announced(self, security: str) -> None:
+        """A dividend that goes ex on a later day."""
+        self.event(Action.DIVIDEND, security, -int(self.rng.integers(1, 8)), cash=self._amount(security, 0))
 
-    def merger(self, target: str, acquirer: str, units: float, ratio: float) -> None:
-        """The custodian still shows the target; the true book has what it was exchanged for."""
+    def _amount(self, security: str, back: int) -> float:
+        return round(self.close(security, back) * float(self.rng.uniform(0.004, 0.012)), 4)
+
+    def spin_off(self, parent: str, child: str, ratio: float, *, booked: bool) -> None:
+        """The child's units are in the true book, and with the custodians only if they have booked it."""
+        back = int(self.rng.integers(2, 6))
+        self.event(Action.SPIN_OFF, parent, back, ratio=ratio, into=child)
+        if booked:
+            self._lots(child, self.settled[child], back)
+            self.closed.add(child)
+        else:
+            del self.settled[child]
+
+    def merger(self, target: str, acquirer: str, units: float, ratio: float, *, booked: bool) -> None:
+        """The true book has what the target was exchanged for, and the custodians the target until they book it."""
         cash, back = round(self.close(target, 0) * float(self.rng.uniform(0.05, 0.2)), 2), int(self.rng.integers(2, 6))
-        self.event(Action.MERGER, target, back, ratio=ratio, cash=cash, into=acquirer)
+        found = self.event(Action.MERGER, target, back, ratio=ratio, cash=cash, into=acquirer)
         quotes = self.ledger.quotes[target]
         closes, volumes = quotes.closes.copy(), quotes.volumes.copy()
         closes[-1 - back :], volumes[-1 - back :] = closes[-2 - back], 0.0  # it is listed no more
         self.ledger = self.ledger.with_quotes(target, replace(quotes, closes=closes, volumes=volumes))
+        if booked:
+            self.events[-1] = replace(found, pay_date=self.day(0))
+            return
         self.settled[target] = units
         self.settled[acquirer] -= units * ratio
         self.dollars += units * cash * self.units[target]
@@ -137,12 +159,12 @@ class Papers:
         return Planted(SPLIT, security, not booked, "quantity", right, right * (ratio if booked else factor))
 
     def doubled(self, security: str, *, same: bool) -> Planted:
-        """A lot that is printed twice, or two lots of one day and one size, which count both."""
+        """A lot that is printed twice, by one custodian or by both, or two lots of one day and one size."""
         right = self.settled[security]
         if same:
             self.write_lots(security)
             printed = self.lots[-1]
-            self.lots.append(printed)
+            self.lots.append(replace(printed, custodian=CUSTODIANS[int(self.rng.integers(2))]))
             return Planted(DUPLICATE, security, True, "quantity", right, right + printed.quantity)
         half = right // 2
         back = int(self.rng.integers(4, 30))
@@ -165,19 +187,21 @@ class Papers:
         return Planted(REPLACED, security, True, "quantity", right, right + size)
 
     def executed(self, security: str) -> None:
-        """A buy that has settled: the custodian's newest lot of the security."""
-        part = float(np.round(self.settled[security] * 0.2))
-        found = self.order(security, part, int(self.rng.integers(3, 7)), settles=2)
+        """Orders that have settled: a buy is one of the custodians' lots, a sale has taken others away."""
+        part = float(np.round(self.settled[security] * float(self.rng.uniform(0.05, 0.2))))
+        if self.rng.random() < 0.4:
+            self.order(security, -part, int(self.rng.integers(2, 20)), settles=2)
+            return
+        found = self.order(security, part, int(self.rng.integers(2, 20)), settles=2)
         self.write_lots(security, self.settled[security] - part)
         self._lot(security, part, found.trade_date, found.price)
 
     def write_lots(self, security: str, units: float | None = None) -> None:
-        """One to three lots, acquired in the window at the close or long before it."""
+        """Up to six lots, acquired in the window at the close or long before it."""
         self.closed.add(security)
         for part in self._parts(self.settled.get(security, 0.0) if units is None else units, 1.0):
             if self.rng.random() < 0.4:
-                back = int(self.rng.integers(4, len(self.ledger.sessions) - 2))
-                self._lot(security, part, self.ledger.sessions[-1 - back], round(self.close(security, back), 4))
+                self._lots(security, part, int(self.rng.integers(4, len(self.ledger.sessions) - 2)))
             else:
                 cost = round(self.close(security, 0) * float(self.rng.uniform(0.5, 1.05)), 4)
                 acquired = self.ledger.as_of - timedelta(days=int(self.rng.integers(120, 1500)))
@@ -189,25 +213,30 @@ class Papers:
             if security not in self.closed and abs(self.settled[security]) > 0:
                 self.write_lots(security)
         fx, dollars = self.ledger.fx, cash - self.dollars
-        balances = {"EUR": round(0.08 * dollars / fx["EUR"], 2), "GBP": round(0.11 * dollars / fx["GBP"], 2)}
+        balances = {name: round(share * dollars / fx[name], 2) for name, share in BALANCES.items()}
         balances["USD"] = round(dollars - sum(amount * fx[name] for name, amount in balances.items()), 2)
+        order = {custodian: place for place, custodian in enumerate(CUSTODIANS)}
         ledger = replace(
             self.ledger,
-            lots=tuple(sorted(self.lots, key=lambda lot: lot.security)),
-            orders=tuple(self.orders),
-            events=tuple(sorted(self.events, key=lambda event: event.ex_date)),
+            lots=tuple(sorted(self.lots, key=lambda lot: (order[lot.custodian], lot.security))),
+            orders=tuple(sorted(self.orders, key=lambda one: (one.trade_date, one.trade))),
+            events=tuple(sorted(self.events, key=lambda event: (event.ex_date, event.event))),
             balances=balances,
         )
         return ledger, sum(amount * fx[name] for name, amount in balances.items()) + self.dollars
 
+    def _lots(self, security: str, units: float, back: int) -> None:
+        self._lot(security, units, self.day(back), round(self.close(security, back), 4))
+
     def _lot(self, security: str, quantity: float, acquired: date, cost: float) -> None:
         number = f"L-{self._first_lot + len(self.lots)}"
-        self.lots.append(Lot(number, security, acquired, quantity, cost))
+        custodian = CUSTODIANS[int(self.rng.integers(2))]
+        self.lots.append(Lot(custodian, number, security, acquired, quantity, cost))
 
     def _parts(self, total: float, unit: float) -> list[float]:
-        """One to three whole parts of a quantity."""
-        count = int(self.rng.integers(1, 4))
-        if total == 0 or count == 1 or abs(total) < 10 * unit:
+        """Up to six whole parts of a quantity."""
+        count = int(self.rng.integers(2, 7))
+        if total == 0 or abs(total) < 10 * count * unit:
             return [total] if total else []
         shares: list[float] = self.rng.dirichlet(np.full(count, 6.0)).tolist()
         parts = [float(np.round(total * share / unit) * unit) for share in shares[:-1]]

@@ -21,6 +21,7 @@ def tables(ledger: Ledger) -> dict[str, pl.DataFrame]:
         "benchmark": _benchmark(ledger),
         "constituents": _constituents(ledger),
         "filings": _filings(ledger),
+        "risk_model": _risk(ledger),
     }
 
 
@@ -28,6 +29,7 @@ def _custodian(ledger: Ledger) -> pl.DataFrame:
     return _frame(
         [
             {
+                "custodian": lot.custodian,
                 "security": lot.security,
                 "lot": lot.lot,
                 "acquired": lot.acquired.isoformat(),
@@ -163,6 +165,19 @@ def _filings(ledger: Ledger) -> pl.DataFrame:
         ],
         total_liabilities=pl.Float64,
         stockholders_equity=pl.Float64,
+    )
+
+
+def _risk(ledger: Ledger) -> pl.DataFrame:
+    return _frame(
+        [
+            {
+                "issuer": name,
+                "specific_variance": ledger.risk.specific[name],
+                **{f"factor_{place}": value for place, value in enumerate(loadings, 1)},
+            }
+            for name, loadings in ledger.risk.loadings.items()
+        ]
     )
 
 

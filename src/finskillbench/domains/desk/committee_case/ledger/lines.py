@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
 
 import numpy as np
 
 from finskillbench.domains.desk.committee_case.documents.vocabulary import COUNTRIES, CURRENCIES, SUB_SECTORS
-from finskillbench.domains.desk.committee_case.ledger.nouns import Filing, Security
+from finskillbench.domains.desk.committee_case.ledger.nouns import Security
 from finskillbench.domains.draws import permuted
 
-FOREIGN = 8
+FOREIGN = 20
 """Invented issuers from abroad."""
+CLASSES, LONDON, PREFERRED, CONVERTIBLES, NOTES, GOVERNMENTS, FUNDS = 4, 8, 3, 3, 9, 5, 6
+"""Further lines of issuers by what they are, governments' bonds, and funds."""
+TARGETS, CHILDREN = 4, 5
+"""Companies that were taken over, and that were spun off; of either some are booked by the custodians already."""
 RESTRICTED, UNLISTED, AFFILIATED = "Restricted List", "Unlisted", "Affiliated Funds"
 _CURRENCIES = {"USD": 1.0, "GBP": 1.28, "EUR": 1.1, "JPY": 0.0068, "CHF": 1.13, "CAD": 0.74, "AUD": 0.66, "HKD": 0.128}
 """About what a unit of each currency is worth in dollars."""
@@ -31,8 +34,8 @@ class Own:
     bonds: tuple[str, ...]
     funds: tuple[str, ...]
     futures: tuple[str, ...]
-    target: str
-    child: str
+    targets: tuple[str, ...]
+    children: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +57,29 @@ def rates_of_exchange(rng: np.random.Generator) -> dict[str, float]:
 
 def own_lines(issuers: Sequence[str], rng: np.random.Generator) -> Own:
     """Ids, none of which can be a ticker of the universe."""
-    picks = permuted(issuers, rng)
-    numbers = [str(number) for number in rng.choice(np.arange(200, 999), size=24, replace=False).tolist()]
-    companies = tuple(f"Q{number}" for number in numbers[: FOREIGN + 2])
-    years = rng.integers(27, 39, size=5).tolist()
-    governments = [f"G{number}" for number in numbers[12:15]]
+    picks = iter(permuted(issuers, rng))
+    numbers = iter(str(number) for number in permuted(np.arange(200, 999).tolist(), rng))
+    years = rng.integers(27, 39, size=NOTES).tolist()
+
+    def further(count: int, ending: str) -> tuple[str, ...]:
+        return tuple(f"{next(picks)}:{ending}" for _ in range(count))
+
+    def new(count: int, letter: str) -> tuple[str, ...]:
+        return tuple(f"{letter}{next(numbers)}" for _ in range(count))
+
     return Own(
-        classes=(f"{picks[0]}:B", f"{picks[1]}:B", f"{picks[2]}:P"),
-        london=tuple(f"{name}:L" for name in picks[3:6]),
-        foreign=companies[:FOREIGN],
+        classes=(*further(CLASSES, "B"), *further(PREFERRED, "P")),
+        london=further(LONDON, "L"),
+        foreign=new(FOREIGN, "Q"),
         bonds=(
-            *(f"{name}:N{year}" for name, year in zip(picks[4:8], years, strict=False)),
-            f"{picks[8]}:C",
-            *governments,
+            *(f"{next(picks)}:N{year}" for year in years),
+            *further(CONVERTIBLES, "C"),
+            *new(GOVERNMENTS, "G"),
         ),
-        funds=tuple(f"F{number}" for number in numbers[15:18]),
-        futures=(f"X{numbers[18]}", f"X{numbers[19]}"),
-        target=companies[FOREIGN],
-        child=companies[FOREIGN + 1],
+        funds=new(FUNDS, "F"),
+        futures=new(2, "X"),
+        targets=new(TARGETS, "Q"),
+        children=new(CHILDREN, "Q"),
     )
 
 
@@ -79,8 +87,9 @@ def companies(own: Own, rng: np.random.Generator) -> dict[str, Company]:
     """The invented issuers, by id."""
     codes = [code for code in COUNTRIES if code != "US"]
     places = permuted(codes, rng)[:FOREIGN]
+    names = (*own.foreign, *own.targets, *own.children)
     found: dict[str, Company] = {}
-    for name, country in zip((*own.foreign, own.target, own.child), (*places, "US", "US"), strict=True):
+    for name, country in zip(names, (*places, *["US"] * (TARGETS + CHILDREN)), strict=True):
         sub_sector = _pick(list(SUB_SECTORS), rng)
         shares = float(rng.integers(30, 900) * 1_000_000)
         found[name] = Company(name, SUB_SECTORS[sub_sector], sub_sector, country, shares)
@@ -128,23 +137,9 @@ def invented(company: Company, rng: np.random.Generator) -> tuple[Security, floa
     return line, level
 
 
-def invented_filings(company: Company, as_of: date, rng: np.random.Generator) -> list[Filing]:
-    """Three quarterly filings of an invented issuer, the last with the shares that it has."""
-    equity = company.shares * float(rng.uniform(8, 40))
-    found: list[Filing] = []
-    for back in (3, 2, 1):
-        end = as_of - timedelta(days=91 * back)
-        shares = company.shares if back == 1 else round(company.shares * float(rng.uniform(0.96, 1.04)), -3)
-        liabilities = round(equity * float(rng.uniform(0.4, 3.0)), -3)
-        found.append(
-            Filing(company.issuer, "10-Q", end, end + timedelta(days=45), shares, liabilities, round(equity, -3))
-        )
-    return found
-
-
 def bond(name: str, sub_sectors: Mapping[str, str], rng: np.random.Generator) -> Security:
     """A bond of an issuer, a convertible, or a government's."""
-    if name.startswith("G"):
+    if ":" not in name:
         maturity, rating, kind = round(float(rng.uniform(0.4, 9)), 1), 2, "government_bond"
         return Security(name, kind, "US TREASURY", "USD", 0.01, cost(rng, 1, 4), rating=rating, maturity=maturity)
     issuer = name.split(":")[0]
@@ -166,11 +161,11 @@ def bond(name: str, sub_sectors: Mapping[str, str], rng: np.random.Generator) ->
 def listed_on(
     own: Own, held: Sequence[str], unheld: Sequence[str], rng: np.random.Generator
 ) -> dict[str, tuple[str, ...]]:
-    """Which lines stand on which list; of what is held, half of the time a line is restricted or a fund affiliated."""
-    found: dict[str, tuple[str, ...]] = dict.fromkeys(unheld[:3], (RESTRICTED,))
-    if rng.random() < 0.5:
-        found[_pick(list(held), rng)] = (RESTRICTED,)
-    fund = own.funds[0 if rng.random() < 0.5 else 2]
+    """Which lines stand on which list; of what is held two lines are restricted, half of the time a fund affiliated."""
+    found: dict[str, tuple[str, ...]] = dict.fromkeys(unheld[:4], (RESTRICTED,))
+    for name in permuted(held, rng)[:2]:
+        found[name] = (RESTRICTED,)
+    fund = own.funds[0 if rng.random() < 0.5 else -1]
     for name, word in ((fund, AFFILIATED), (own.foreign[0], UNLISTED), (own.bonds[0], UNLISTED)):
         found[name] = (*found.get(name, ()), word)
     return found

@@ -45,8 +45,12 @@ class Security:
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """What was acquired of a security on one day: units, and the cost of one in the currency of its price."""
+    """What was acquired of a security on one day: units, and the cost of one in the currency of its price.
 
+    `custodian` is who keeps it, the first or the second.
+    """
+
+    custodian: str
     lot: str
     security: str
     acquired: date
@@ -132,6 +136,14 @@ class Filing:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RiskModel:
+    """Exposures of each issuer to common factors of unit variance a year, and its specific variance."""
+
+    loadings: dict[str, tuple[float, ...]]
+    specific: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Ledger:
     """Everything that a desk is given about one fund on `as_of`, and nothing that it is not.
 
@@ -148,6 +160,7 @@ class Ledger:
     benchmark: dict[str, tuple[float, str]]
     constituents: dict[str, dict[str, float]]
     filings: tuple[Filing, ...]
+    risk: RiskModel
     lots: tuple[Lot, ...] = ()
     orders: tuple[Order, ...] = ()
     events: tuple[Event, ...] = ()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from finskillbench.domains.desk.committee_case.second.papers import Recovered, Row, rows_of, standing
 from finskillbench.domains.desk.committee_case.second.places import planted
 
@@ -29,7 +27,7 @@ def withheld(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:
         "vendor": vendor(case),
         "shown": shown(case),
         "leverage": leverage(case),
-        "covariance": covariance(case),
+        "risk_model": risk_model(case),
     }
 
 
@@ -103,16 +101,9 @@ def leverage(case: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def covariance(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The covariance of the benchmark's issuers: its lower triangle, row by row."""
-    table, issuers = case["covariance_matrix"], sorted(row["issuer"] for row in rows_of(case["benchmark"]))
-    places = [list(table["tickers"]).index(name) for name in issuers]
-    if "matrix" in table:
-        whole = np.array(table["matrix"], dtype=np.float64)[np.ix_(places, places)]
-    else:
-        loadings = np.array(table["loadings"], dtype=np.float64)[:, places]
-        whole = loadings.T @ loadings + np.diag(np.array(table["specific"], dtype=np.float64)[places])
-    return {"issuers": issuers, "lower": whole[np.tril_indices(len(issuers))].tolist()}
+def risk_model(case: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Specific variance and loadings of each issuer of the benchmark."""
+    return {row["issuer"]: [row[name] for name in row if name != "issuer"] for row in rows_of(case["risk_model"])}
 
 
 def stated_book(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:

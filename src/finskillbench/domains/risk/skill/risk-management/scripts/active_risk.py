@@ -1,9 +1,11 @@
 """Measure a book that you state, after trades if you give any: active risk, beta, weights by issuer, cash, turnover.
 
-Payload: as run_rules.py without rules; covariance_matrix. `orders` (dollars by security) are traded first.
-Result: active_risk_pct (a year, by the covariance, funds and equity futures looked through), benchmark_beta,
-issuer_weights_pct (the ten largest, all securities of an issuer together), cash_pct, turnover_pct (half of the
-quarter's purchases and sales, the orders included), equity_dollars (by issuer: shares, preferred shares and receipts).
+Payload: as run_rules.py without rules; risk_model from the task data. `orders` (dollars by security) are traded first.
+An unknown key is refused.
+Result: active_risk_pct (a year, by the risk model, funds and equity futures looked through), benchmark_beta,
+issuer_weights_pct (the ten largest, all securities of an issuer together), cash_pct, turnover_pct (half of all
+purchases and sales of the quarter: those in `quarter`, settled and pending, and the orders; what `quarter` leaves out
+is not in it), equity_dollars (by issuer: shares, preferred shares and receipts).
 """
 
 from typing import Any
@@ -11,21 +13,20 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.books.figures import EQUITIES, Risk, figures, issuer_values
-from finskillbench.engines.fields import number, table_of, tickers_of
+from finskillbench.engines.books.papers import rows
+from finskillbench.engines.fields import refuse_unknown
 from finskillbench.engines.guidelines.book import Book
 from finskillbench.engines.guidelines.cure import after
-from finskillbench.engines.guidelines.stated import book_from
-from finskillbench.engines.risk.task import covariance_from
+from finskillbench.engines.guidelines.stated import BOOK, book_from, orders_from
+from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
-
-LARGEST = 1e15
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Measure the book after the orders."""
+    refuse_unknown(payload, ("risk_model", "orders", *BOOK), "active_risk")
     book = book_from(payload)
-    orders = table_of(payload.get("orders")) or {}
-    cured = after(book, {name: number(orders, name, "orders", largest=LARGEST) for name in orders})
+    cured = after(book, orders_from(payload, book))
     found = figures(cured, _risk(payload, book))
     issuers = sorted(issuer_values(cured).items(), key=lambda entry: -entry[1])
     equity: dict[str, float] = {}
@@ -46,11 +47,15 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _risk(payload: dict[str, Any], book: Book) -> Risk:
+    model = {row["issuer"]: row for row in rows(payload, "risk_model", "issuer", "specific_variance")}
     weights = {line.name: line.benchmark / 100 for line in book.universe.instruments if line.benchmark > 0}
-    tickers, model = tickers_of(payload, "covariance_matrix"), covariance_from(payload)
-    chosen = [tickers.index(name) for name in weights]
-    benchmark = np.array(list(weights.values()), dtype=np.float64)
-    return Risk(tuple(weights), model.matrix[np.ix_(chosen, chosen)], benchmark, {})
+    missing = [name for name in weights if name not in model]
+    if missing:
+        raise InputError(f"risk_model has no row for {missing[0]}, which is in the benchmark")
+    factors = [name for name in next(iter(model.values())) if name not in ("issuer", "specific_variance")]
+    loadings = np.array([[model[name][factor] for factor in factors] for name in weights], dtype=np.float64)
+    specific = np.array([model[name]["specific_variance"] for name in weights], dtype=np.float64)
+    return Risk(tuple(weights), loadings, specific, np.array(list(weights.values()), dtype=np.float64), {})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Find the trades of least cost after which a book that you state keeps coded rules, with proof.
 
-Payload: as run_rules.py, without orders; costs are the column cost_bp of reference.
+Payload: as run_rules.py, without orders; costs are the column cost_bp of reference. An unknown key is refused.
 Result: orders (dollars by security, of futures notionals; positive is bought), cost_bp of net asset value, bound_bp (no
 cure costs less), programs (solved), and outcomes of the rules after the trades. Anything in reference is traded in any
 amount, cash takes the other side, nothing is borrowed or sold short, a future keeps its sign.
@@ -8,14 +8,16 @@ amount, cash takes the other side, nothing is borrowed or sold short, a future k
 
 from typing import Any
 
+from finskillbench.engines.fields import refuse_unknown
 from finskillbench.engines.guidelines.cure import Terms, after, cheapest_cure
 from finskillbench.engines.guidelines.evaluation import evaluate
-from finskillbench.engines.guidelines.stated import book_from, rates_from, rules_from
+from finskillbench.engines.guidelines.stated import BOOK, book_from, rates_from, rules_from
 from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Trade as cheaply as the rules allow."""
+    refuse_unknown(payload, ("rules", *BOOK), "cheapest_cure")
     rules, book = rules_from(payload), book_from(payload)
     cure = cheapest_cure(rules, book, Terms(rates_from(payload)))
     outcomes = [

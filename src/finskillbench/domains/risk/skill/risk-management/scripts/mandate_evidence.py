@@ -1,6 +1,6 @@
 """Find in guidelines what bears on what: quotations, never rules.
 
-Payload: text, the document as it stands; or inject `documents.guidelines`.
+Payload: text, the document as it stands; or inject `documents.guidelines`. An unknown key is refused.
 Result: topics (by topic the paragraphs that speak of it, quoted), terms (what each defined term means, quoted, and
 where it is used), references (paragraphs that name others, amendments among them), gaps (topics never mentioned,
 paragraphs with numbers that no topic claims, terms that are not used or not defined, references to nothing).
@@ -8,6 +8,7 @@ paragraphs with numbers that no topic claims, terms that are not used or not def
 
 from typing import Any
 
+from finskillbench.engines.fields import refuse_unknown
 from finskillbench.engines.guidelines.evidence import evidence
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli
@@ -15,6 +16,7 @@ from finskillbench.sandbox.script import cli
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Quote the document; what it means is for you to say."""
+    refuse_unknown(payload, ("text", "documents.guidelines"), "mandate_evidence")
     text = payload.get("text", payload.get("documents.guidelines"))
     if not isinstance(text, str):
         raise InputError("text must be the document as it stands; inject documents.guidelines")

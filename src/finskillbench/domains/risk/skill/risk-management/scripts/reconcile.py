@@ -1,34 +1,24 @@
-"""Hold the papers of a fund against each other: lots, blotter, closes, reference data. Measures, no verdicts.
+"""Put questions to the papers of a fund: sums, repeats, differences of two sources. Measures, no verdicts.
 
-Payload: as_of; the tables custodian, trades, corporate_actions, prices, second_source, reference, benchmark, filings;
-fx.
-Result: lots (units printed by security, lot numbers printed again, lots alike under other numbers), orders (every line
-of the blotter, signed), quotes (dollar_prices of one unit at the last close in the reference's currency, closes that
-stand still, lines whose two sources differ), splits (of each lot from before one its cost over the close of that day),
-fields (where the reference file differs from benchmark file or last filing).
+Payload: questions, a list of objects that each have ask and the keys of that question; the tables they name, as_of and
+fx from the task data. Asks: sums (of a column by another, filtered), repeats (rows that agree in columns), differences
+(of one column of two tables by key), unchanged (lines whose last closes are one number), costs (lots of securities
+beside the close of the day on which they were acquired), levels (a unit over one of the issuer's first line, in
+currencies), values (dollars of stated units). references/desk-books.md has a table of keys; an unknown one is refused.
+Result: answers in the order of the questions.
 """
 
 from typing import Any
 
-from finskillbench.engines.books import papers
-from finskillbench.errors import InputError
+from finskillbench.engines.books.questions import TABLES, answered
+from finskillbench.engines.fields import refuse_unknown
 from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Measure where the papers differ."""
-    as_of = payload.get("as_of")
-    if not isinstance(as_of, str):
-        raise InputError("as_of must be the day of the book as YYYY-MM-DD; inject it from the task data")
-    return rounded(
-        {
-            "lots": papers.lots(payload),
-            "orders": papers.orders(payload, as_of),
-            "quotes": papers.quotes(payload),
-            "splits": papers.splits(payload),
-            "fields": papers.fields(payload, as_of),
-        }
-    )
+    """Answer what is asked."""
+    refuse_unknown(payload, ("questions", "as_of", "fx", *TABLES), "reconcile")
+    return rounded({"answers": answered(payload)})
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Run coded rules on a book that you state: what each measures, where, against which limit.
 
-Payload: rules; the tables reference, benchmark, constituents; positions (dollars by security, of futures notionals),
-cash, replaced ({issuer, field, value} in place of the reference file's), first_line_prices (dollars by issuer, for
-market capitalisations), quarter (purchases, sales, pending_purchases, pending_sales). With `orders` (dollars by
-security) the book after these trades is measured too.
+Payload: rules; reference, benchmark, constituents, prices and fx from the task data; the book as units (by security),
+cash (dollars), closes and currencies (by security, where the last close or the reference's currency does not count),
+replaced ({issuer, field, value} in place of the reference file's), quarter (purchases, sales, pending_purchases,
+pending_sales). With `orders` (dollars by security) the book after these trades is measured too. An unknown key is
+refused; references/desk-books.md has a table of keys.
 Result: outcomes (clause, measured, limit, where, state: ok, breach, report, or passive for what is beyond a limit that
 is only tested at purchase), none_allowed (by clause, the lines of which a rule allows nothing), and after.
 """
@@ -12,24 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.engines.fields import number, table_of
+from finskillbench.engines.fields import refuse_unknown
 from finskillbench.engines.guidelines.book import Book
 from finskillbench.engines.guidelines.cure import after
 from finskillbench.engines.guidelines.evaluation import evaluate, matches
 from finskillbench.engines.guidelines.language import Rule
-from finskillbench.engines.guidelines.stated import book_from, rules_from
+from finskillbench.engines.guidelines.stated import BOOK, book_from, orders_from, rules_from
 from finskillbench.sandbox.script import cli, rounded
-
-LARGEST = 1e15
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Measure a book, and what trades make of it."""
+    refuse_unknown(payload, ("rules", "orders", *BOOK), "run_rules")
     rules, book = rules_from(payload), book_from(payload)
     result: dict[str, Any] = {"outcomes": _outcomes(rules, book), "none_allowed": _none_allowed(rules, book)}
-    orders = table_of(payload.get("orders"))
-    if orders:
-        trades = {name: number(orders, name, "orders", largest=LARGEST) for name in orders}
+    if trades := orders_from(payload, book):
         result["after"] = _outcomes(rules, after(book, trades))
     return rounded(result)
 
