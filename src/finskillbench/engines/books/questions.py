@@ -61,7 +61,7 @@ def answered(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _sums(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
+def _sums(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
     by, column = _text(question, "by"), _text(question, "column")
     times = _texts(question, "times")
     chosen = _chosen(data, question, by, column, *times)
@@ -89,7 +89,7 @@ def _sums(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
     return {"rows": count, "sums": dict(sorted(sums.items())), "total": sum(sums.values())}
 
 
-def _repeats(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
+def _repeats(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
     columns = _texts(question, "columns")
     if not columns:
         raise InputError("repeats: columns must list those in which rows are to agree")
@@ -100,7 +100,7 @@ def _repeats(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
     return {"groups": _few(again, "repeats")}
 
 
-def _differences(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
+def _differences(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
     left, right = (_column(data, question, side) for side in ("left", "right"))
     beyond = number(question, "beyond", "differences", default=0.0)
     found: list[Row] = []
@@ -130,7 +130,7 @@ def _column(data: Mapping[str, Any], question: Row, side: str) -> dict[str, Any]
     return {name: value for name, (_, value) in found.items()}
 
 
-def _unchanged(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
+def _unchanged(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
     least = number(question, "sessions", "unchanged")
     found: list[Row] = []
     for name, path in _paths(data).items():
@@ -143,7 +143,7 @@ def _unchanged(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
     return {"lines": _few(found, "unchanged")}
 
 
-def _costs(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
+def _costs(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
     wanted = _texts(question, "securities")
     paths = _paths(data)
     closes = {(name, row["date"]): row["close"] for name in wanted for row in paths.get(name, [])}
@@ -152,7 +152,7 @@ def _costs(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
     return {"lots": [{**row, "close_then": closes.get((row["security"], row["acquired"]))} for row in lots]}
 
 
-def _levels(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
+def _levels(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
     """Dollars of a unit over those of the issuer's first line, were its close in each of the currencies."""
     fx, closes = rates(data), last_closes(data)
     lines = {row["security"]: row for row in rows(data, "reference", "security", "issuer", "currency", "multiplier")}
@@ -169,7 +169,7 @@ def _levels(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
     return {"over_the_issuers_first_line": found}
 
 
-def _values(data: Mapping[str, Any], question: Row) -> dict[str, Any]:
+def _values(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
     units = stated(question, "units")
     prices = dollar_prices({**data, **{key: question.get(key) for key in ("closes", "currencies")}})
     known(units, list(prices), "values: units")
@@ -235,7 +235,7 @@ def _few(found: list[Any], ask: str) -> list[Any]:
     return found
 
 
-Answer = Callable[[Mapping[str, Any], Row], dict[str, Any]]
+Answer = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 _SUMS = ("table", "column", "by", "times", "negative", "once", "in_dollars", "currencies", *_FILTERS)
 ASKS: dict[str, tuple[tuple[str, ...], Answer]] = {
     "sums": (_SUMS, _sums),

@@ -89,7 +89,7 @@ class Program:
         return certified, np.where(sold_off, -self.held.x, trades)
 
     def _relaxed(self, node: Node, over: Floats, room: Floats) -> Certified:
-        """The program with some of the rows: no cure costs less, and it is the whole one's where it keeps the others."""
+        """The program with some of the rows: no cure costs less, and it is the whole one's if it keeps the others."""
         bought = self.most_bought.copy()
         for members in node.not_bought:
             bought[members] = 0.0

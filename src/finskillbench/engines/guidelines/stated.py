@@ -125,7 +125,7 @@ def _replaced(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     for row in found:
         if row["issuer"] not in issuers or row["field"] not in _FIELDS:
             raise InputError(
-                f"replaced: reference has no field {row['field']!r} of an issuer {row['issuer']!r} that can be replaced; "
-                f"fields are {', '.join(_FIELDS)}"
+                f"replaced: reference has no {row['field']!r} of an issuer {row['issuer']!r} to replace; fields are "
+                f"{', '.join(_FIELDS)}"
             )
     return found

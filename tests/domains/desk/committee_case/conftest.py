@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.desk.committee_case.build import TIERS, task_of
 from finskillbench.domains.desk.committee_case.draw import draw_case
 from finskillbench.domains.desk.committee_case.judging.score import score
+from finskillbench.domains.desk.market import Listed, market
 from finskillbench.domains.tables import Table
 from finskillbench.episode import Score
 from finskillbench.panels import Panels, build_panels
@@ -46,30 +46,29 @@ def market_panels(tmp_path_factory: pytest.TempPathFactory) -> Panels:
 
 
 @pytest.fixture(scope="session")
-def cases(market_panels: Panels) -> list[Played]:
-    context = BuildContext(market_panels, seed=5)
+def members(market_panels: Panels) -> tuple[Listed, ...]:
+    """The desk's market of the panels."""
+    return market(BuildContext(market_panels, seed=5, synthetic=True))
+
+
+@pytest.fixture(scope="session")
+def cases(market_panels: Panels, members: tuple[Listed, ...]) -> list[Played]:
+    context = BuildContext(market_panels, seed=5, synthetic=True)
     days = market_panels.month_ends
     return [
         played(
             task_of(
-                draw_case(market_panels, days[number], TIERS[number % 3], number, context.generator("test", number)),
+                draw_case(
+                    market_panels, members, days[number], TIERS[number % 3], number, context.generator("test", number)
+                ),
                 number,
-            ),
-            market_panels,
+            )
         )
         for number in range(CASES)
     ]
 
 
-def played(task: Task, panels: Panels) -> Played:
+def played(task: Task) -> Played:
     """The task with its input as an agent reads it."""
-    covariance = panels.covariance[task.episode.as_of_date]
-    tickers = task.episode.input["covariance_matrix"]["tickers"]
-    places = [covariance.symbols.index(name) for name in tickers]
-    matrix = {
-        "tickers": tickers,
-        "loadings": np.asarray(covariance.loadings[:, places]).tolist(),
-        "specific": np.asarray(covariance.specific[places]).tolist(),
-    }
     tables = {name: Table(frame) for name, frame in task.tables.items()}
-    return Played(task, {**task.episode.input, "covariance_matrix": matrix, **tables})
+    return Played(task, {**task.episode.input, **tables})

@@ -10,11 +10,12 @@ import pytest
 from tests.domains.desk.committee_case.conftest import Played
 
 from finskillbench.domains.base import Label
-from finskillbench.domains.desk.committee_case.draw import TRAPS
+from finskillbench.domains.desk.committee_case.draw import CONTROLS, TRAPS
 from finskillbench.domains.desk.committee_case.ledger.case import KINDS, draft, papers_of, whole
 from finskillbench.domains.desk.committee_case.ledger.frames import tables
 from finskillbench.domains.desk.committee_case.proof import examine
 from finskillbench.domains.desk.committee_case.second.papers import recovered
+from finskillbench.domains.desk.market import Listed
 from finskillbench.domains.tables import Table
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
@@ -22,11 +23,13 @@ from finskillbench.panels import Panels
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("trap", [True, False])
-def test_the_true_book_comes_out_of_the_papers(market_panels: Panels, kind: str, trap: bool) -> None:
+def test_the_true_book_comes_out_of_the_papers(
+    market_panels: Panels, members: tuple[Listed, ...], kind: str, trap: bool
+) -> None:
     """Every kind of trap and control, by code that knows nothing of what was planted."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        one = draft(market_panels, market_panels.month_ends[seed], [(kind, trap)], rng)
+        one = draft(market_panels, members, market_panels.month_ends[seed], [(kind, trap)], rng)
         weights = rng.dirichlet(np.full(len(one.roles.held), 4.0))
         sizes = {name: 5e8 * w / one.prices[name] for name, w in zip(one.roles.held, weights, strict=True)}
         world = papers_of(one, whole(one, sizes), 2e7, rng)
@@ -43,11 +46,11 @@ def test_the_true_book_comes_out_of_the_papers(market_panels: Panels, kind: str,
         assert planted.right != planted.fallen
 
 
-def test_a_case_has_its_traps_and_one_control(cases: list[Played]) -> None:
+def test_a_case_has_its_traps_and_its_controls(cases: list[Played]) -> None:
     for case in cases:
         planted = case.task.truth.verification["planted"]
         assert sum(one["trap"] for one in planted) == TRAPS[case.task.episode.difficulty]
-        assert sum(not one["trap"] for one in planted) == 1
+        assert sum(not one["trap"] for one in planted) == CONTROLS[case.task.episode.difficulty]
 
 
 def test_labels_stand_up_to_examination(cases: list[Played]) -> None:
@@ -55,17 +58,12 @@ def test_labels_stand_up_to_examination(cases: list[Played]) -> None:
         assert _found(case) == []
 
 
-def test_a_covariance_is_taken_in_factor_form_and_dense(cases: list[Played]) -> None:
-    """Editions store the dense matrix of up to 252 names, and of more its factors alone."""
+def test_a_risk_model_that_is_altered_is_found(cases: list[Played]) -> None:
     case = cases[0]
-    given = case.task_input["covariance_matrix"]
-    loadings = np.array(given["loadings"])
-    whole = loadings.T @ loadings + np.diag(given["specific"])
-    dense = {"tickers": given["tickers"], "matrix": whole.tolist()}
-    assert _found(Played(case.task, {**case.task_input, "covariance_matrix": dense})) == []
-    for wrong in ({**dense, "matrix": (1.001 * whole).tolist()}, {**given, "loadings": (1.001 * loadings).tolist()}):
-        messages = _found(Played(case.task, {**case.task_input, "covariance_matrix": wrong}))
-        assert messages == ["covariance.lower[0] is not what the papers give"]
+    frame = case.task_input["risk_model"].frame.with_columns(pl.col("factor_3") + 1e-5)
+    (message,) = _found(Played(case.task, {**case.task_input, "risk_model": Table(frame)}))
+    assert message.startswith("risk_model.")
+    assert message.endswith("is not what the papers give")
 
 
 def test_a_cost_may_differ_by_rounding_and_no_more(cases: list[Played]) -> None:

@@ -21,6 +21,7 @@ from finskillbench.domains.desk.committee_case.ledger.nouns import Ledger
 from finskillbench.domains.desk.committee_case.proof import examine
 from finskillbench.domains.desk.committee_case.second.papers import recovered
 from finskillbench.domains.desk.committee_case.second.withheld import withheld
+from finskillbench.domains.desk.market import Listed
 from finskillbench.domains.tables import Table
 from finskillbench.episode import Truth
 from finskillbench.findings import Findings
@@ -159,23 +160,35 @@ def test_a_place_is_found_whatever_was_planted(cases: list[Played]) -> None:
     assert new["fallen"] == pytest.approx(new["right"] + lots["quantity"][-1])
 
 
-def test_a_pending_trade_is_worth_its_true_currency(market_panels: Panels, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pending_trade_is_worth_its_true_currency(
+    market_panels: Panels, members: tuple[Listed, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a line quoted in pence that the vendor has in pounds, a pending purchase is paid in pence."""
     deal = cast("Callable[..., ledger_of_case.Roles]", vars(ledger_of_case)["_roles"])
 
     def roles(ledger: Ledger, own: Own, *rest: Any) -> ledger_of_case.Roles:
-        return replace(deal(ledger, own, *rest), bought=own.london[0])
+        dealt = deal(ledger, own, *rest)
+        others = {name: tuple(one for one in getattr(dealt, name) if one != own.london[0]) for name in _PLAYING}
+        return replace(dealt, **{**others, "bought": (*others["bought"], own.london[0])})
 
     monkeypatch.setattr(ledger_of_case, "_roles", roles)
     number = ledger_of_case.KINDS.index("currency_unit")
-    found = draw_case(market_panels, market_panels.month_ends[0], "easy", number, np.random.default_rng(1))
-    case = played(task_of(found, number), market_panels)
-    (order,) = [row for row in found.world.ledger.orders if row.security == found.world.own.london[0]]
+    found = draw_case(market_panels, members, market_panels.month_ends[0], "easy", number, np.random.default_rng(1))
+    case = played(task_of(found, number))
+    orders = [row for row in found.world.ledger.orders if row.security == found.world.own.london[0]]
+    order = orders[0]
     assert found.world.ledger.securities[order.security].currency == "GBP"
-    pence = order.quantity * order.price * case.task_input["fx"]["GBP"] / 100
-    assert case.truth["book"]["pending_purchases"] >= pence
-    assert case.truth["book"]["pending_purchases"] < 2 * pence + 0.05 * found.book.nav
+    ledger, void = found.world.ledger, {row.replaces for row in found.world.ledger.orders}
+    bought = [
+        row.quantity * row.price * (0.01 if row.security == order.security else 1.0) * ledger.units(row.security)
+        for row in ledger.orders
+        if row.quantity > 0 and row.trade not in void and row.trade_date <= ledger.as_of < row.settle_date
+    ]
+    assert case.truth["book"]["pending_purchases"] == pytest.approx(sum(bought), rel=1e-12)
     assert _found(case.task.truth, case) == []
+
+
+_PLAYING = ("bought", "sold", "new", "executed", "tomorrow")
 
 
 def _found(truth: Truth, case: Played) -> list[str]:

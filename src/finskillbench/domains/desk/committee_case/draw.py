@@ -37,7 +37,10 @@ FEWEST_TRADES = 8
 """Breaches and trades of a cure below which a case is drawn again: a sale or two is no program."""
 CLEARLY = 0.004
 """How far, in the unit of its limit, a true book is from any limit at least: rounding decides nothing."""
-_TRIES = 40
+NOTICED = 1e-5
+"""Fraction of net asset value from which a trade is one: smaller ones are what the solver leaves."""
+_TRIES, _DOCUMENTS = 20, 3
+"""Books that are drawn for a case, and documents that are drawn for each."""
 _PROGRAMS = 30
 """Programs after which a cure is too hard to be worth waiting for."""
 _BANS = ("restricted_list", "affiliated_funds", "country_ban", "sub_sector_ban", "longest_maturity")
@@ -85,9 +88,10 @@ def draw_case(
             if one.ledger.securities[name].kind not in FUTURES
         )
         book = book_of(world.ledger, world.holdings, _trading(world, one.units, nav, rng))
-        case = _judged(tier, number, world, book, risk_of(world.ledger), rng)
-        if case is not None:
-            return case
+        for _ in range(_DOCUMENTS):
+            case = _judged(tier, number, world, book, risk_of(world.ledger), rng)
+            if case is not None:
+                return case
     raise InputError(f"committee_case: no case of {as_of} has a certified cure; leave the day out")
 
 
@@ -123,7 +127,8 @@ def _judged(tier: str, number: int, world: World, book: Book, risk: Risk, rng: n
     except (InputError, InfeasibleError, UndecidedError):
         return None
     cured = after(book, cure.trades)
-    if breached(rules, cured) or len(cure.trades) < FEWEST_TRADES:
+    trades = sum(abs(value) > NOTICED * book.nav for value in cure.trades.values())
+    if breached(rules, cured) or trades < FEWEST_TRADES:
         return None
     seed = int(rng.integers(2**31))
     return Case(tier, world, guidelines, vocabulary, seed, rules, book, found, forbidden(rules, book), cure, risk)

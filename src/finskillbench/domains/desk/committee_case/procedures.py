@@ -21,8 +21,15 @@ Playing = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]
 Row = dict[str, Any]
 _BOOK = ["reference", "benchmark", "constituents", "prices", "fx"]
 _FIELDS = ("documents.guidelines", "as_of", "fx", "cash_balances", "quarter_to_date")
-_PAGES = (("trades", 0), ("trades", 200), ("corporate_actions", 0), ("reference", 0), ("reference", 200))
-_PAGES += (("second_source", 0), ("second_source", 200))
+_PAGES = (
+    ("trades", 0),
+    ("trades", 200),
+    ("corporate_actions", 0),
+    ("reference", 0),
+    ("reference", 200),
+    ("second_source", 0),
+    ("second_source", 200),
+)
 _LARGEST = 15
 
 

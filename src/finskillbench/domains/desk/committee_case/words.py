@@ -11,13 +11,16 @@ VALUATION = """Valuation and records policy
 1. The book of a fund is kept on trade date. Every line of the blotter traded on or before the day of the book is
    in it, at its price, whether or not it has settled; nothing traded later is. A line that names an earlier one
    under "replaces" takes that line's place; the earlier one is void.
-2. The custodian's extract shows what has settled, lot by lot. Each lot has a number of its own: a number that is
-   printed twice is one lot, two numbers are two lots, however alike they are. The unit cost of a lot is the close
-   of the day on which it was acquired, unless it was acquired before the first day of the price file.
+2. The extracts of the two custodians, NORTH and SOUTH, stand in one table and show what has settled, lot by lot;
+   the fund holds what both keep. Each lot has a number of its own, whoever keeps it: a number that is printed
+   twice, by one custodian or by both, is one lot, two numbers are two lots, however alike they are. The unit cost
+   of a lot is about the close of the day on which it was acquired, unless it was acquired before the first day of
+   the price file.
 3. A corporate action belongs to the book from its ex-date. Who held a security at the close before the ex-date,
-   on trade date, is entitled. The custodian books events with delays of days: mergers and spin-offs by exchanging
+   on trade date, is entitled. The custodians book events with delays of days: mergers and spin-offs by exchanging
    and adding lines, splits by multiplying the units of every lot from before the ex-date by the ratio and
-   dividing its unit cost by it. What is booked already is not booked again. Closes in the price file are as they
+   dividing its unit cost by it. What is booked already is not booked again: a line that was taken over and is no
+   more in the extracts, or a child that is in them, has been booked. Closes in the price file are as they
    were quoted on the day, never adjusted. "ratio" is new units for one old unit (of a split, of the child, of the
    acquirer), "cash" is an amount for one old unit in the currency of its price. Cash that is due and not yet paid
    (pay date after the day of the book) is part of cash, as are the proceeds and costs of pending trades; what was
@@ -83,9 +86,9 @@ CONVENTIONS = conventions(
 def prompt(as_of: str) -> Prompt:
     """The request."""
     return Prompt(
-        f"You prepare the investment committee's case on one fund as of the close of {as_of}. The custodian's extract, "
-        "the blotter, corporate actions, two sources of prices, a vendor's reference file, the benchmark, the funds' "
-        "holdings and the issuers' filings are tables; documents holds the guidelines with their amendments, the "
+        f"You prepare the investment committee's case on one fund as of the close of {as_of}. The custodians' "
+        "extracts, the blotter, corporate actions, two sources of prices, a vendor's reference file, the benchmark, the funds' "
+        "holdings, the issuers' filings and a risk model are tables; documents holds the guidelines with their amendments, the "
         f"valuation policy and the language for coded rules.\n{PARTS}",
         "Submit one JSON object with rules, book, breaches, excluded, trades and figures. Give dollars to the cent and "
         "figures with at least 5 significant digits.",

@@ -30,7 +30,7 @@ DEAREST = 1.25
 """Times the least cost from which a cure earns nothing."""
 EXACT = 1e-3
 """Relative excess over the least cost that rounding explains."""
-MOST_PROGRAMS = 80
+MOST_PROGRAMS = 45
 """Programs that are solved to judge a cure by rules that are not the true ones."""
 FULL, ZERO = 5e-4, 0.01
 """Relative errors of a figure that cost nothing, and everything."""

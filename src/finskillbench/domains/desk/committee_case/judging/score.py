@@ -10,9 +10,10 @@ from finskillbench.domains.desk.committee_case.judging.own import Own
 from finskillbench.episode import JsonObject, Score, Truth
 from finskillbench.scoring.measures import clip, mean
 
-FOUNDED, UNFOUNDED = 0.6, 0.2
-"""The weaker of the first two parts from which the later ones count in full, and up to which they count for nothing:
-whoever has no rules, or no book, has nothing to be consistent with."""
+FOUNDED = {"rules": 0.5, "book": 0.6}
+UNFOUNDED = 0.2
+"""What each of the first two parts must earn for the later ones to count in full, and up to which they count for
+nothing: whoever has no rules, or no book, has nothing to be consistent with."""
 SIGNED = 0.995
 """Score of every part of a case that could be signed."""
 
@@ -23,7 +24,7 @@ def score(answer: JsonObject, truth: Truth, task_input: Any) -> Score:
     own = Own(Facts.of(truth), answer)
     rules, book = coding.judged(own), papers.judged(own)
     parts = {"rules": rules.score, "book": book.score}
-    founded = clip((min(parts.values()) - UNFOUNDED) / (FOUNDED - UNFOUNDED))
+    founded = min(clip((parts[name] - UNFOUNDED) / (full - UNFOUNDED)) for name, full in FOUNDED.items())
     for name, part in (("breaches", later.breaches), ("cure", later.cure), ("figures", later.after_cure)):
         parts[name] = founded * part(own) if founded else 0.0
     details = {

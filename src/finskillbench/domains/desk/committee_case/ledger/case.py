@@ -128,13 +128,13 @@ def _roles(ledger: Ledger, own: Own, planted: int, rng: np.random.Generator) -> 
     first = planted + _PARTS["parents"] + _PARTS["acquirers"] + _PARTS["gone"]
     special, ordinary = names[:first], names[first:]
     ordinary = ordinary[: len(ordinary) - int(_NOT_HELD * len(ordinary))]
-    others = (*own.classes, *own.foreign[: -len(own.foreign) // 4], *own.bonds, *own.funds[:-1])
+    others = (*own.classes, *own.london, *own.foreign[: -len(own.foreign) // 4], *own.bonds, *own.funds[:-1])
     gone = special[-_PARTS["gone"] :]
     dealt = iter(permuted([*ordinary, *others], rng))
     parts = {name: tuple(next(dealt) for _ in range(_PARTS[name])) for name in ("bought", "sold", "new")}
     parts |= {name: tuple(next(dealt) for _ in range(_PARTS[name])) for name in ("executed", "tomorrow")}
     shares = [name for name in (*ordinary, *others) if ledger.securities[name].kind in EQUITIES]
-    held = (*sorted(set(special) - set(gone)), *sorted(ordinary), *others, *own.london, *own.futures, *own.children)
+    held = (*sorted(set(special) - set(gone)), *sorted(ordinary), *others, *own.futures, *own.children)
     place = planted + _PARTS["parents"]
     return Roles(
         planted=tuple(special[:planted]),

@@ -106,7 +106,7 @@ def _made(member: Member, known: Sequence[Issuer], rng: np.random.Generator) -> 
     shares = float(np.round(size / closes[-1], -4))
     volumes = np.round(shares * rng.uniform(0.002, 0.008) * rng.lognormal(0, 0.3, SESSIONS))
     beta = round(like.beta * float(rng.uniform(0.8, 1.2)), 2)
-    rounded = tuple(round(float(one), _DIGITS) for one in loadings)
+    rounded: tuple[float, ...] = tuple(np.round(loadings, _DIGITS).tolist())
     return Issuer(member.symbol, member.sector, beta, size, shares, closes, volumes, rounded, round(specific, _DIGITS))
 
 
