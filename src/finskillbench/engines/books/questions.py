@@ -115,7 +115,7 @@ def _differences(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[s
     return {"compared": len(left.keys() & right.keys()), "differences": _few(found, "differences")}
 
 
-def _column(data: Mapping[str, Any], question: Row, side: str) -> dict[str, Any]:
+def _column(data: Mapping[str, Any], question: Mapping[str, Any], side: str) -> dict[str, Any]:
     """Key to entry of one side; of several rows with one key the one with the latest entry in `latest`."""
     given = stated(question, side)
     refuse_unknown(given, ("table", "key", "column", "latest", *_FILTERS), f"differences: {side}")

@@ -87,8 +87,9 @@ def prompt(as_of: str) -> Prompt:
     """The request."""
     return Prompt(
         f"You prepare the investment committee's case on one fund as of the close of {as_of}. The custodians' "
-        "extracts, the blotter, corporate actions, two sources of prices, a vendor's reference file, the benchmark, the funds' "
-        "holdings, the issuers' filings and a risk model are tables; documents holds the guidelines with their amendments, the "
+        "extracts, the blotter, corporate actions, two sources of prices, a vendor's reference file, the benchmark, "
+        "the funds' holdings, the issuers' filings and a risk model are tables; documents holds the guidelines with "
+        "their amendments, the "
         f"valuation policy and the language for coded rules.\n{PARTS}",
         "Submit one JSON object with rules, book, breaches, excluded, trades and figures. Give dollars to the cent and "
         "figures with at least 5 significant digits.",
