@@ -5,17 +5,20 @@
 The ladder: the book as it is, equal weights, the largest t-value of each industry taken at its estimate (from columns
 as they come, and from columns read rightly), half of that, the posterior without regimes, two people with the scripts
 (`picks`: in each industry the best source in the best of seven windows that end now, shrunk; `skilled`: cuts the record
-where it looks cut, then weighs the five best sources with every start that is left), the exact posterior. Then what
-`baseline/reference`, `textbook` and `trapped` earn through the scripts of the skills, what each kind of mistake costs
-by itself, and how large and slow cases are.
+where it looks cut, then weighs the five best sources with every start that is left), the exact posterior. Beside it two
+who see traps everywhere: one repairs what is in order, too, one leaves out every source of which anything could be
+said. Then what `baseline/reference`, `textbook` and `trapped` earn through the scripts of the skills, what each kind of
+mistake costs by itself, and how large and slow cases are.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import runpy
 import time
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -27,8 +30,9 @@ import finskillbench.domains.portfolio as portfolio
 from finskillbench.domains.desk.allocate import SUBTASK, input_of, label_of, tables_of
 from finskillbench.domains.desk.allocate.case import Case, Study, draw_case
 from finskillbench.domains.desk.allocate.dials import GROUP_SIZE, GROUPS, HALVES, NAMES, SOURCES, TIERS
-from finskillbench.domains.desk.allocate.posterior import STRETCHES, Hypotheses
+from finskillbench.domains.desk.allocate.posterior import STRETCHES, Hypotheses, forecast
 from finskillbench.domains.desk.allocate.procedures import play
+from finskillbench.domains.desk.allocate.sources import SOURCE_NAMES, vendor_of
 from finskillbench.domains.desk.allocate.traps import read
 from finskillbench.domains.desk.allocate.words import notes
 from finskillbench.domains.desk.market import INDUSTRIES
@@ -42,10 +46,11 @@ UNIVERSE = [(f"N{place:03d}", INDUSTRIES[place // GROUP_SIZE]) for place in rang
 CHARACTERS_PER_TOKEN = 3.3
 
 
-def ladder(case: Case) -> dict[str, float]:
+def ladder(case: Case, log: str) -> dict[str, float]:
     """Shares of the attainable gain, negative where an agent loses."""
     world, everything = case.world, np.arange(SOURCES)
     study = Study.of(world, case.places)
+    in_order = frozenset(place.name for place in case.places if place.control)
     right = read(world.sources, case.places, everything)
     raw = world.sources.values / world.sources.scale
 
@@ -77,7 +82,25 @@ def ladder(case: Case) -> dict[str, float]:
         "picks, and shrinks": earns(picks(study)),
         "a skilled player": earns(skilled(study)),
         "exact posterior": earns(case.belief.alpha),
+        "repairs what is in order": earns(study.fallen(in_order).alpha),
+        "suspects everything": earns(without(study, suspicious(case, log))),
     }
+
+
+def suspicious(case: Case, log: str) -> Any:
+    """(C,) the sources of which anything could be said: named in the log, late, alike to others, odd in their units."""
+    sources = case.world.sources
+    spread = sources.values.std(axis=1)
+    odd = (spread[1:] > 3 * spread[:-1]).any(axis=0) | (sources.values[-1] == sources.values[-2]).all(axis=0)
+    alike = np.bincount(sources.parent, minlength=SOURCES)[sources.parent] > 1
+    named = [bool(re.search(rf"\b({SOURCE_NAMES[c]}|{vendor_of(c)})\b", log)) for c in range(SOURCES)]
+    return odd | alike | (sources.since > 0) | np.array(named)
+
+
+def without(study: Study, left_out: Any) -> Any:
+    """Effects on the names of whoever reads all rightly and then leaves some sources out."""
+    hypotheses = study.hypotheses
+    return forecast(replace(hypotheses, odds=hypotheses.odds * ~left_out), study.world.family).alpha
 
 
 def picks(study: Study) -> Any:
@@ -179,9 +202,10 @@ def main() -> None:
             case = draw_case(rng, UNIVERSE, tier)
             seconds.append(time.process_time() - begun)
             gains.append(case.gain)
-            scores, told, characters = baselines(case, notes(rng, case))
+            log = notes(rng, case)
+            scores, told, characters = baselines(case, log)
             printed.append(characters)
-            for name, share in {**ladder(case), **scores}.items():
+            for name, share in {**ladder(case, log), **scores}.items():
                 for where in (tier, "all"):
                     shares[name][where].append(share)
             for name, weights in case.misread.items():

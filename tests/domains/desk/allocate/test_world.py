@@ -1,7 +1,9 @@
 """Worlds and posterior: calibration over drawn worlds, traps that matter, and nothing said of what is hidden."""
 
+import re
 from dataclasses import replace
 from itertools import combinations, pairwise
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -9,10 +11,12 @@ from scipy.stats import multivariate_normal
 from tests.domains.desk.allocate.cases import NAMES, played
 
 from finskillbench.domains.desk.allocate.case import Study, misread
-from finskillbench.domains.desk.allocate.dials import LEAST_COST, LEAST_GAIN, QUARTERS, TIERS
+from finskillbench.domains.desk.allocate.dials import LEAST_COST, LEAST_GAIN, QUARTERS, SOURCES, TIERS
 from finskillbench.domains.desk.allocate.posterior import HALVES, STRETCHES, forecast, weigh
+from finskillbench.domains.desk.allocate.sources import SOURCE_NAMES, vendor_of
 from finskillbench.domains.desk.allocate.traps import read
 from finskillbench.domains.desk.allocate.world import draw_world
+from finskillbench.engines.portfolio.net_of_costs import optimum
 
 
 @pytest.mark.slow
@@ -89,6 +93,25 @@ def test_whoever_falls_for_every_trap_loses_much(number: int) -> None:
     case = played(number).case
     wrong = frozenset(place.name for place in case.places if not place.control)
     assert case.share(misread(Study.of(case.world, case.places), wrong)) < 0.75
+
+
+@pytest.mark.slow
+def test_whoever_suspects_everything_earns_little() -> None:
+    """All that is late, alike, named in the log or odd in its units is left out; the rest is weighed exactly."""
+    earned = list[float]()
+    for number in range(9):
+        one = played(number)
+        case, sources = one.case, one.case.world.sources
+        log = one.data["documents"]["notes"]
+        spread = sources.values.std(axis=1)
+        left_out = (spread[1:] > 3 * spread[:-1]).any(axis=0) | (sources.values[-1] == sources.values[-2]).all(axis=0)
+        left_out |= (np.bincount(sources.parent, minlength=SOURCES)[sources.parent] > 1) | (sources.since > 0)
+        left_out |= [bool(re.search(rf"\b({SOURCE_NAMES[c]}|{vendor_of(c)})\b", log)) for c in range(SOURCES)]
+        weighed = Study.of(case.world, case.places).hypotheses
+        belief = forecast(replace(weighed, odds=weighed.odds * ~left_out), case.world.family)
+        weights = optimum(case.world.book.problem(belief.alpha, belief.doubt), unique=False).weights
+        earned.append(max(0.0, case.share(weights)))
+    assert fmean(earned) < 0.3
 
 
 def test_what_is_planted_is_undone_by_the_right_reading() -> None:
