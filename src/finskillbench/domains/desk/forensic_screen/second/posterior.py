@@ -163,7 +163,7 @@ def _archived(archive: pl.DataFrame, kind: dict[str, Any], model: dict[str, Any]
         pl.col("quarter").is_between(0, len(profile) - 1),
     )
     effort = float((profile**2).sum())
-    measured = found.group_by("case").agg(
+    measured = found.group_by("case", maintain_order=True).agg(
         [(pl.col(name) * pl.lit(pl.Series(profile)).gather(pl.col("quarter"))).sum() / effort / 100 for name in names]
     )
     noise = np.array(model["correlation_of_innovations"]) / effort

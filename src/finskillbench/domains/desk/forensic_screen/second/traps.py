@@ -98,7 +98,7 @@ def _spurts(statements: pl.DataFrame, companies: pl.DataFrame) -> dict[str, Floa
             .otherwise(0.0)
         )
     )
-    found = {str(key[0]): group["spurt"].to_numpy() for key, group in beyond.group_by("company")}
+    found = {str(key[0]): group["spurt"].to_numpy() for key, group in beyond.group_by("company", maintain_order=True)}
     return {name: spurt for name, spurt in found.items() if spurt.any()}
 
 
