@@ -50,12 +50,13 @@ def told_apart(of: Stretches) -> Stretches:
     )
 
 
-def means_by_vendor(of: Stretches, world: World, place: int) -> Floats:
-    """(30,) the exact posterior of each vendor as if there were no other: what can be weighed by hand from t-values of
-    several spans.
+def by_vendor(of: Stretches, world: World, place: int) -> tuple[Floats, Floats]:
+    """(30,) the exact posterior mean of each vendor as if there were no other, and (30,) the chance that an edge holds
+    of one that has or had it: what can be weighed by hand from t-values of several spans.
     """
     decay, strength = world.signals.decay, float(np.mean(world.tier.strengths))
-    known, total, sound = world.news.known(place), np.zeros(30), np.mean(dials.SOUND) / len(dials.VENDORS)
+    known, sound = world.news.known(place), np.mean(dials.SOUND) / len(dials.VENDORS)
+    means, chances = np.zeros(len(VENDOR_OF)), np.zeros(len(VENDOR_OF))
     for vendor in range(len(dials.VENDORS)):
         at = np.flatnonzero(vendor == VENDOR_OF)
         variances, logs, centres = strength**2 * (1 - decay[at]), [np.log(1 - sound)], [np.zeros(3)]
@@ -70,8 +71,9 @@ def means_by_vendor(of: Stretches, world: World, place: int) -> Floats:
         if vendor in known:
             weights[:-1] *= not known[vendor]
             weights[-1] *= known[vendor]
-        total[at] = weights @ np.array(centres) / weights.sum()
-    return total
+        means[at] = weights @ np.array(centres) / weights.sum()
+        chances[at] = known.get(vendor, weights[-1] / max(float(weights[1:].sum()), 1e-300))
+    return means, chances
 
 
 def agents(world: World, desk: Desk, optimum: Optimum) -> dict[str, Agent]:
@@ -106,8 +108,7 @@ def agents(world: World, desk: Desk, optimum: Optimum) -> dict[str, Agent]:
         policy = desk.policy(0)
         return policy.best(place, policy.aim(place, forecasts(world, place, heeded(world, shrunk, place))), book)
 
-    def alone(place: int) -> Floats:
-        return means_by_vendor(stretches, world, place)
+    printed = told_apart(stretches)
 
     return {
         "nothing": desk.held,
@@ -122,8 +123,9 @@ def agents(world: World, desk: Desk, optimum: Optimum) -> dict[str, Agent]:
         "t above 2": planned(lambda place: plain * seen),
         "edges taken to hold": planned(lambda place: shrunk),
         "last years only": planned(lambda place: empirical_bayes(whole(stretches[2:]), decay)),
-        "vendor by vendor": planned(alone),
-        "windows by vendor": planned(lambda place: means_by_vendor(told_apart(stretches), world, place)),
+        "vendor by vendor": planned(lambda place: by_vendor(stretches, world, place)[0]),
+        "windows by vendor": planned(lambda place: by_vendor(printed, world, place)[0]),
+        "edges by windows": planned(lambda place: shrunk * by_vendor(printed, world, place)[1]),
         "audit ignored": planned(lambda place: dials.HOLDS * shrunk),
         "tariff ignored": cheap,
         "documents only": planned(lambda place: np.zeros(30)),

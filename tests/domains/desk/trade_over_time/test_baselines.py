@@ -26,8 +26,11 @@ def test_the_ladder_is_in_order(tier: str) -> None:
     assert ladder[0] == pytest.approx(0, abs=1e-9)
     assert ladder[2] < ladder[3] - 0.1 < ladder[4] - 0.2
     assert ladder[5] == pytest.approx(1, abs=1e-9)
-    # A constant forecast: all that documents say of costs, flows and limits, and nothing of signals.
-    assert means["documents only"] <= 0.2
+    # What is asked of a case: constants, equal weights and plug-ins earn a fifth at most. "documents only" forecasts
+    # nothing and heeds all that the memo says of costs, flows and limits: it earned 0.07 to 0.16 by tier, in 40 cases
+    # each of three seeds.
+    assert max(means[name] for name in ("equal weight", "plug-in", "documents only")) <= 0.2
+    assert means["skilled"] <= 0.85
     # Each single piece of news, and that edges end, must matter to somebody who does all else alike.
     for ignored in ("audit ignored", "tariff ignored", "edges taken to hold"):
         assert means[ignored] < ladder[4]
@@ -47,10 +50,10 @@ def test_the_reference_plays_within_its_budget() -> None:
 def test_baselines_keep_their_bounds() -> None:
     means = {
         name: np.mean(
-            [play(case(tier, seed), name)[0].value for tier in ("easy", "medium", "hard") for seed in range(4)]
+            [play(case(tier, seed), name)[0].value for tier in ("easy", "medium", "hard") for seed in range(8)]
         )
         for name in SUBTASK.procedures
     }
-    assert means["reference"] > 0.7
-    assert means["textbook"] < 0.2
-    assert means["trapped"] < 0.3
+    assert means["reference"] >= 0.75
+    assert means["textbook"] <= 0.2
+    assert means["trapped"] <= 0.3
