@@ -14,7 +14,7 @@ import json
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -85,22 +85,39 @@ def _baselines(tasks: Sequence[Task]) -> None:
 
 
 def _traps(tasks: Sequence[Task]) -> None:
-    """What each trap alone costs its part: least and mean, by kind."""
+    """What each trap alone costs its part, least and mean by kind, and how long such answers take to judge.
+
+    The first wrong answer of a case draws the probes of the clauses that it codes otherwise; that counts.
+    """
     costs: dict[str, list[float]] = defaultdict(list)
+    seconds: list[float] = []
     for task in tasks:
-        for planted in task.truth.verification["planted"]:
-            if planted["trap"]:
-                answer = _fallen(task.truth.expected_output, planted)
-                costs[planted["kind"]].append(1 - score(answer, task.truth, {}).details["parts"]["book"])
-        for trap, changed in task.truth.verification["coding"]["misread"].items():
-            if changed:
-                wrong = dict(changed)
-                rules = [rule for rule in task.truth.expected_output["rules"] if rule["clause"] not in wrong]
-                rules += [rule for own in wrong.values() for rule in own]
-                answer = {**task.truth.expected_output, "rules": rules}
-                costs[trap].append(1 - score(answer, task.truth, {}).details["parts"]["rules"])
+        for kind, part, answer in _misled(task):
+            start = time.process_time()
+            costs[kind].append(1 - score(answer, task.truth, {}).details["parts"][part])
+            seconds.append(time.process_time() - start)
     for kind, found in sorted(costs.items()):
         print(f"  {kind:20} in {len(found):2} cases  costs {min(found):.3f} at least, {np.mean(found):.3f} on average")
+    middle, late, worst = np.quantile(seconds, [0.5, 0.95, 1.0])
+    over = sum(one > 0.25 for one in seconds)
+    print(
+        f"  {len(seconds)} wrong answers judged: median {middle:.3f} s, 95 % within {late:.3f} s, {worst:.3f} s at most"
+    )
+    print(f"  {over} of them took more than 0.25 s")
+
+
+def _misled(task: Task) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each kind of trap, its part, and the true answer but for that trap; then all misreadings at once."""
+    expected, hidden = task.truth.expected_output, task.truth.verification
+    for planted in hidden["planted"]:
+        if planted["trap"]:
+            yield planted["kind"], "book", _fallen(expected, planted)
+    slips = {trap: dict(changed) for trap, changed in hidden["coding"]["misread"].items() if changed}
+    slips["all misreadings"] = {clause: rules for wrong in slips.values() for clause, rules in wrong.items()}
+    for trap, wrong in slips.items():
+        rules = [rule for rule in expected["rules"] if rule["clause"] not in wrong]
+        rules += [rule for own in wrong.values() for rule in own]
+        yield trap, "rules", {**expected, "rules": rules}
 
 
 def _fallen(answer: Any, planted: Any) -> dict[str, Any]:

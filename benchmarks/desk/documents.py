@@ -24,7 +24,7 @@ from finskillbench.domains.desk.committee_case.documents.guidelines import Guide
 from finskillbench.domains.desk.committee_case.documents.kinds import KINDS
 from finskillbench.domains.desk.committee_case.documents.reader import read_guidelines
 from finskillbench.domains.desk.committee_case.documents.vocabulary import Vocabulary
-from finskillbench.domains.desk.committee_case.rules.judging import judge, probes_of, withheld
+from finskillbench.domains.desk.committee_case.rules.judging import clauses_of, judge, withheld
 from finskillbench.engines.guidelines.language import rule_json
 
 WORDS = Vocabulary({f"IS{i:02d}": f"Issuer {i:02d} Holdings" for i in range(24)})
@@ -68,7 +68,9 @@ def judged(drawn: list[Guidelines]) -> None:
     for i, each in enumerate(drawn):
         hidden = withheld(each, WORDS, i)
         start = time.process_time()
-        probes_of(hidden)
+        clauses = clauses_of(hidden)
+        for clause in clauses.rules:
+            clauses.probes(clause)
         drawing += time.process_time() - start
         reader.append(judge(read_guidelines(each.text, WORDS), hidden).value)
         cases = {trap.value: frozenset((trap,)) for trap in Trap} | {"all of them": frozenset(Trap)}

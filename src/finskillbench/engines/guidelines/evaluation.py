@@ -6,7 +6,7 @@ a weight is a product of the two. One book is many books of which there is one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -240,6 +240,40 @@ def distance(atom: Rule, books: Books) -> Floats:
     return (beyond / np.maximum(np.abs(limits), 1e-6)).max(axis=1, initial=-1.0)
 
 
+def distances_along(atom: Rule, fixed: Books, moving: Books) -> Callable[[Floats], Floats]:
+    """Scales (P,) of what is `moving`, none negative, to the distances (P,) of the books `fixed` + scale x `moving`.
+
+    No instrument is in both. What groups weigh is linear in the scale, so that only groups are added up again.
+    """
+    if atom.measure in ("weight", "ownership"):
+        who = scope(atom, fixed.universe)
+        rest, part = (who.total(exposures(atom, books)) for books in (fixed, moving))
+        if atom.measure == "weight":
+            basis, more = _basis(atom, fixed), _basis(atom, moving)
+        else:
+            basis, more = _sizes(fixed.universe, who)[None, :], np.zeros(1)
+        limits, sizes = who.limits, np.maximum(np.abs(who.limits), 1e-6)
+        sign = 1.0 if atom.comparison == "at_most" else -1.0
+
+        def beyond(scale: Floats) -> Floats:
+            column = scale[:, None]
+            found = _over(rest + column * part, basis + column * more)
+            return (sign * (found - limits) / sizes).max(axis=1, initial=-1.0)
+
+        return beyond
+    held = bool(moving.notionals.any())
+
+    def measure(scale: Floats) -> Floats:
+        column = scale[:, None]
+        notionals = fixed.notionals + column * moving.notionals if held else fixed.notionals
+        trading = fixed.trading + column * moving.trading
+        return distance(
+            atom, replace(fixed, values=fixed.values + column * moving.values, notionals=notionals, trading=trading)
+        )
+
+    return measure
+
+
 _BY_GROUP = frozenset(("weight", "ownership", "days_to_sell"))
 _OF_THE_BOOK = frozenset(("turnover", "active_share"))
 """Measures of the whole book, which any purchase touches."""
@@ -249,11 +283,10 @@ def _by_group(atom: Rule, books: Books, amounts: Floats, who: Scope) -> Floats:
     """(P, G) a measure that every group has by itself."""
     if atom.measure == "weight":
         return _over(who.total(amounts), _basis(atom, books))
-    attribute = books.universe.attribute("market_cap" if atom.measure == "ownership" else "adv")
-    known = np.where(np.isfinite(attribute) & (attribute > 0), attribute, np.nan)
     if atom.measure == "ownership":
-        size = np.array([_largest(known[column]) for column in who.members.T], dtype=np.float64)
-        return _over(who.total(amounts), np.where(np.isfinite(size), size, 0.0)[None, :])
+        return _over(who.total(amounts), _sizes(books.universe, who)[None, :])
+    attribute = books.universe.attribute("adv")
+    known = np.where(np.isfinite(attribute) & (attribute > 0), attribute, np.nan)
     days = np.abs(amounts) / np.where(np.isfinite(known), known, 1.0) / (atom.participation / 100)
     days = np.where(np.isfinite(known), days, np.where(np.abs(amounts) > 0, LARGEST, 0.0))
     if who.order is not None and who.names:
@@ -262,8 +295,11 @@ def _by_group(atom: Rule, books: Books, amounts: Floats, who: Scope) -> Floats:
     return np.array(slowest, dtype=np.float64).reshape(len(slowest), len(days)).T
 
 
-def _largest(values: Floats) -> float:
-    return float(np.nanmax(values)) if np.isfinite(values).any() else np.nan
+def _sizes(universe: Universe, who: Scope) -> Floats:
+    """(G,) the largest market capitalisation in each group, 0 where none is known."""
+    size = universe.attribute("market_cap")
+    known = np.where(np.isfinite(size) & (size > 0), size, 0.0)
+    return np.where(who.members, known[:, None], 0.0).max(axis=0, initial=0.0)
 
 
 def _of_all(atom: Rule, books: Books, amounts: Floats, who: Scope) -> Floats:

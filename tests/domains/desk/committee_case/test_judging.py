@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.domains.desk.committee_case.documents import WORDS, document
 
 from finskillbench.domains.desk.committee_case.documents.guidelines import Trap
-from finskillbench.domains.desk.committee_case.rules.judging import judge, probes_of, withheld
-from finskillbench.domains.desk.committee_case.rules.probes import PROBES
+from finskillbench.domains.desk.committee_case.rules.judging import clauses_of, judge, withheld
+from finskillbench.domains.desk.committee_case.rules.probes import PROBES, Probes
 from finskillbench.engines.guidelines.book import KINDS
 from finskillbench.engines.guidelines.evaluation import distance
 from finskillbench.engines.guidelines.language import rule_json
@@ -26,6 +26,11 @@ NUMBER = 3
 def hidden(number: int = NUMBER) -> dict[str, Any]:
     """What is stored with the truth of a case, as it comes from disk."""
     return json.loads(json.dumps(withheld(document(number), WORDS, number)))
+
+
+def _probes(case: dict[str, Any]) -> list[Probes]:
+    clauses = clauses_of(case)
+    return [clauses.probes(clause) for clause in clauses.rules]
 
 
 def split_kinds(rule: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +163,7 @@ def test_all_traps_fallen_leave_at_most_three_tenths_on_average() -> None:
 
 
 def test_probes_lie_near_every_boundary_on_both_sides() -> None:
-    for probes in probes_of(hidden()):
+    for probes in _probes(hidden()):
         rules = [rule for rule in parse_rules(hidden()["rules"])[0] if rule.clause == probes.clause]
         assert len(probes.exceeds) == PROBES
         assert probes.near.mean() == pytest.approx(0.5, abs=0.05)
@@ -172,10 +177,22 @@ def test_probes_lie_near_every_boundary_on_both_sides() -> None:
                 assert np.abs(distance(atom, probes.books)[here]).max() <= 0.0205
 
 
+def test_probes_are_drawn_for_those_clauses_that_are_not_coded_word_for_word() -> None:
+    case = {**hidden(), "seed": 98}
+    true = case["rules"]
+    assert judge(true, case) == judge(true, case, probed=True)
+    case["seed"] = 97
+    changed = [{**true[0], "when": "purchase" if true[0].get("when") != "purchase" else "always"}, *true[1:]]
+    assert judge(true, case).value == 1.0
+    assert clauses_of(case).drawn == {}
+    assert judge(changed, case).value < 1.0
+    assert set(clauses_of(case).drawn) == {true[0]["clause"]}
+
+
 def test_the_same_seed_gives_the_same_probes_and_another_one_others() -> None:
     one, again, other = hidden(), hidden(), {**hidden(), "seed": 99}
-    first, second = probes_of(one)[0].books, probes_of(other)[0].books
-    assert np.array_equal(first.values, probes_of(again)[0].books.values)
+    first, second = _probes(one)[0].books, _probes(other)[0].books
+    assert np.array_equal(first.values, _probes(again)[0].books.values)
     assert first.values.sum() != second.values.sum()
 
 

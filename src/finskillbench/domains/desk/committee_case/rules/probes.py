@@ -14,7 +14,7 @@ import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench.engines.guidelines.book import Books, Universe, stacked
-from finskillbench.engines.guidelines.evaluation import distance, exceeded, matches, measured, scope
+from finskillbench.engines.guidelines.evaluation import distance, distances_along, exceeded, matches, measured, scope
 from finskillbench.engines.guidelines.language import Every, Not, Rule
 
 PROBES = 256
@@ -25,6 +25,8 @@ _NARROW = {"average": 0.08, "active_share": 0.2, "top": 0.15, "sum_above": 0.3}
 """The same for measures that cannot be moved as far."""
 _SCALES = np.concatenate(([0.0], np.geomspace(1e-3, 3e3, 9)))
 _STEPS, _CALMING = 18, 6
+_CLOSE = 1e-6
+"""Distance from its margin at which a book is where it should be."""
 _ROUNDS = 40
 """Draws of candidates until a boundary has its probes."""
 
@@ -41,12 +43,12 @@ class Probes:
     exceeds: Booleans
 
 
-def clause_probes(rules: Sequence[Rule], universe: Universe, rng: np.random.Generator, count: int = PROBES) -> Probes:
-    """Probes of one clause from its true rules."""
+def clause_probes(rules: Sequence[Rule], pool: Books, rng: np.random.Generator, count: int = PROBES) -> Probes:
+    """Probes of one clause from its true rules, made of books of a pool (see `random_books`)."""
     atoms = [(rule, atom) for rule in rules for atom in rule.atoms()]
     shares = [count // len(atoms) + (i < count % len(atoms)) for i in range(len(atoms))]
-    found = [boundary_probes(rule, atom, universe, rng, size) for (rule, atom), size in zip(atoms, shares, strict=True)]
-    books = stacked(universe, [books for books, _, _ in found])
+    found = [boundary_probes(rule, atom, pool, rng, size) for (rule, atom), size in zip(atoms, shares, strict=True)]
+    books = stacked(pool.universe, [books for books, _, _ in found])
     fires = np.any([exceeded(rule, books) for rule in rules], axis=0)
     boundary = np.concatenate([2 * i + side for i, (_, _, side) in enumerate(found)])
     return Probes(
@@ -55,7 +57,7 @@ def clause_probes(rules: Sequence[Rule], universe: Universe, rng: np.random.Gene
 
 
 def boundary_probes(
-    rule: Rule, atom: Rule, universe: Universe, rng: np.random.Generator, size: int
+    rule: Rule, atom: Rule, pool: Books, rng: np.random.Generator, size: int
 ) -> tuple[Books, Booleans, Integers]:
     """Books near one limit of a rule, which of them lie within 2 %, and which of its two sides each belongs to.
 
@@ -68,21 +70,22 @@ def boundary_probes(
     books: list[Books] = []
     near: list[Booleans] = []
     sides: list[Integers] = []
+    spare = 1.1
     for _ in range(_ROUNDS):
         lacking = [key for key in quota if quota[key] > have[key]]
         if not lacking:
             break
-        many = 2 * sum(quota[key] - have[key] for key in lacking) + 24
-        cells = [lacking[int(i)] for i in rng.integers(len(lacking), size=many)]
+        cells = [key for key in lacking for _ in range(round(spare * (quota[key] - have[key])) + 4)]
+        spare = 3.0
         wanted, close = np.array([case for case, _ in cells]), np.array([is_close for _, is_close in cells])
-        drawn, usable = _at_distance(rule, atom, universe, rng, wanted, close)
+        drawn, usable = _at_distance(rule, atom, pool, rng, wanted, close)
         for (case, is_close), number in quota.items():
             chosen = np.flatnonzero(usable & (wanted == case) & (close == is_close))[: number - have[case, is_close]]
             have[case, is_close] += len(chosen)
             books.append(_taken(drawn, chosen))
             near.append(np.full(len(chosen), is_close))
             sides.append(_sides(atom, case, len(chosen)))
-    return stacked(universe, books), np.concatenate(near), np.concatenate(sides)
+    return stacked(pool.universe, books), np.concatenate(near), np.concatenate(sides)
 
 
 def _quota(size: int, shares: tuple[int, int, int]) -> dict[tuple[int, bool], int]:
@@ -136,11 +139,12 @@ def random_books(universe: Universe, rng: np.random.Generator, count: int) -> Bo
 
 
 def _at_distance(
-    rule: Rule, atom: Rule, universe: Universe, rng: np.random.Generator, wanted: Integers, close: Booleans
+    rule: Rule, atom: Rule, pool: Books, rng: np.random.Generator, wanted: Integers, close: Booleans
 ) -> tuple[Books, Booleans]:
     """Books that keep the limit, exceed it by a purchase, or without one (0, 1, 2), and which came out as wanted."""
     outside, count = wanted > 0, len(wanted)
-    base = _calm(rule, _like_benchmark(atom, random_books(universe, rng, count), rng))
+    drawn = _taken(pool, rng.integers(len(pool.values), size=count))
+    base = _calm(rule, _like_benchmark(atom, drawn, rng))
     base = _planted(rule, atom, base, rng)
     margin = np.where(
         close, rng.uniform(LEAST, NEAR * 0.98, count), rng.uniform(NEAR * 1.1, _NARROW.get(atom.measure, FAR), count)
@@ -276,35 +280,54 @@ def _scaled(atom: Rule, base: Books, rng: np.random.Generator, margin: Floats) -
     notionals = np.where(lever & future, np.abs(np.where(base.notionals != 0, base.notionals, seed)), base.notionals)
     start = replace(base, values=values, notionals=notionals)
 
-    def at(scale: Floats) -> Books:
-        if atom.measure == "turnover":
-            return replace(start, trading=start.trading * scale[:, None])
-        factor = np.where(lever, scale[:, None], 1.0)
-        return replace(start, values=start.values * factor, notionals=start.notionals * factor)
+    moves = lever if atom.measure != "turnover" else np.zeros_like(lever)
+    fixed, moving = (
+        replace(start, values=np.where(part, start.values, 0.0), notionals=np.where(part, start.notionals, 0.0))
+        for part in (~moves, moves)
+    )
+    still = np.zeros_like(start.trading)
+    if atom.measure == "turnover":
+        fixed = replace(fixed, trading=still)
+    else:
+        moving = replace(moving, trading=still)
+    scale = _root(distances_along(atom, fixed, moving), margin, rng)[:, None]
+    values, notionals = fixed.values + scale * moving.values, fixed.notionals + scale * moving.notionals
+    trading = fixed.trading + scale * moving.trading
+    return replace(start, values=_cents(values), notionals=_cents(notionals), trading=trading)
 
-    def beyond(scale: Floats) -> Floats:
-        return distance(atom, at(scale)) - margin
 
-    low, high, found = _bracket(beyond, len(margin), rng)
-    below = beyond(low) < 0
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        same = (beyond(middle) < 0) == below
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
-    out = at(np.where(found, (low + high) / 2, 1.0))
-    return replace(out, values=_cents(out.values), notionals=_cents(out.notionals))
+def _root(distances: Callable[[Floats], Floats], margin: Floats, rng: np.random.Generator) -> Floats:
+    """Scales at which the distances are the margins; 1 where no scale does that.
+
+    Two steps in three are those of the Illinois method (Dowell and Jarratt 1971), the third one halves.
+    """
+    low, high, below, above, found = _bracket(lambda scale: distances(scale) - margin, len(margin), rng)
+    weight_low, weight_high = np.ones_like(low), np.ones_like(low)
+    middle = low
+    for step in range(_STEPS):
+        left, right = weight_low * below, weight_high * above
+        slope = np.where(right != left, right - left, 1.0)
+        middle = (low + high) / 2 if step % 3 == 2 else np.clip((low * right - high * left) / slope, low, high)
+        value = distances(middle) - margin
+        if np.all((np.abs(value) < _CLOSE) | ~found):
+            break
+        same = (value < 0) == (below < 0)
+        low, below = np.where(same, middle, low), np.where(same, value, below)
+        high, above = np.where(same, high, middle), np.where(same, above, value)
+        weight_low, weight_high = np.where(same, 1.0, weight_low / 2), np.where(same, weight_high / 2, 1.0)
+    return np.where(found, middle, 1.0)
 
 
 def _bracket(
     beyond: Callable[[Floats], Floats], count: int, rng: np.random.Generator
-) -> tuple[Floats, Floats, Booleans]:
-    """Neighbouring scales between which the sign changes, drawn among such, and whether there are any."""
-    signs: Booleans = np.array([beyond(np.full(count, scale)) < 0 for scale in _SCALES])
-    changes: Booleans = np.not_equal(signs[1:], signs[:-1])
+) -> tuple[Floats, Floats, Floats, Floats, Booleans]:
+    """Neighbouring scales between which the sign changes, drawn among such, their values, and whether there are any."""
+    values: Floats = np.array([beyond(np.full(count, scale)) for scale in _SCALES])
+    changes: Booleans = np.not_equal(values[1:] < 0, values[:-1] < 0)
     drawn: Floats = np.where(changes, rng.random(changes.shape), 0.0)
-    at = np.argmax(drawn, axis=0)
+    at, books = np.argmax(drawn, axis=0), np.arange(count)
     found: Booleans = np.sum(changes, axis=0) > 0
-    return _SCALES[at], _SCALES[at + 1], found
+    return _SCALES[at], _SCALES[at + 1], values[at, books], values[at + 1, books], found
 
 
 def _of_number(atom: Rule, base: Books, rng: np.random.Generator, outside: Booleans, close: Booleans) -> Books:
@@ -315,16 +338,19 @@ def _of_number(atom: Rule, base: Books, rng: np.random.Generator, outside: Boole
     step = np.where(close, 0, rng.integers(1, 6, len(outside)))
     up = outside == (atom.comparison == "at_most")
     number = np.where(up, limit + step + (atom.comparison == "at_most"), limit - step - (atom.comparison == "at_least"))
-    values = base.values.copy()
-    able: list[int] = np.flatnonzero(members.any(axis=0)).tolist()
-    inside: list[list[int]] = [np.flatnonzero(column).tolist() for column in members.T]
-    for i, many in enumerate(number):
-        held = [able[int(j)] for j in rng.permutation(len(able))[: max(int(many), 0)]]
-        values[i, members.any(axis=1) & ~members[:, held].any(axis=1)] = 0.0
-        for lines in (inside[group] for group in held):
-            if not values[i, lines].any():
-                values[i, lines[int(rng.integers(len(lines)))]] = 2e5
+    members = members[:, members.any(axis=0)]
+    chosen = rng.random((len(number), members.shape[1])).argsort(axis=1).argsort(axis=1) < number[:, None]
+    gone = members.any(axis=1) & ~_meets(chosen, members.T)
+    values = np.where(gone, 0.0, base.values)
+    books, groups = np.nonzero(chosen & ~_meets(values != 0, members))
+    lines = np.where(members.T[groups], rng.random((len(groups), len(members))), -1.0).argmax(axis=1)
+    values[books, lines] = 2e5
     return replace(base, values=values)
+
+
+def _meets(marks: Booleans, members: Booleans) -> Booleans:
+    """(P, G) whether anything marked (P, n) is in a group (n, G)."""
+    return (marks.astype(np.float64) @ members.astype(np.float64)) > 0
 
 
 def _with_or_without(atom: Rule, base: Books, rng: np.random.Generator, outside: Booleans) -> Books:

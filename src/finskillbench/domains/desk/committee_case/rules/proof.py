@@ -36,7 +36,7 @@ def coding(facts: Facts, read: Sequence[Rule], slips: Misread, vocabulary: Vocab
         "its issuers are not the benchmark's": hidden["issuers"] == issuers,
         "its sub-sectors are others": json_equal(hidden["sub_sectors"], dict(vocabulary.sub_sectors)),
         "its seed is no whole number": type(hidden["seed"]) is int,
-        "the right rules are not right on its probes": judge(hidden["rules"], hidden).value >= 1.0 - CLOSE,
+        "the right rules are not right on its probes": judge(hidden["rules"], hidden, probed=True).value >= 1.0 - CLOSE,
     }
 
 
