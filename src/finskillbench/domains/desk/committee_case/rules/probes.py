@@ -29,6 +29,8 @@ _CLOSE = 1e-6
 """Distance from its margin at which a book is where it should be."""
 _ROUNDS = 40
 """Draws of candidates until a boundary has its probes."""
+_SPARE, _MOST_SPARE = 1.1, 64.0
+"""Candidates for each probe that is lacking: most come out as wanted, and of a few limits one in a hundred does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,13 @@ def boundary_probes(
     books: list[Books] = []
     near: list[Booleans] = []
     sides: list[Integers] = []
-    spare = 1.1
+    spare = _SPARE
     for _ in range(_ROUNDS):
         lacking = [key for key in quota if quota[key] > have[key]]
         if not lacking:
             break
         cells = [key for key in lacking for _ in range(round(spare * (quota[key] - have[key])) + 4)]
-        spare = 3.0
+        spare = min(2 * spare, _MOST_SPARE)
         wanted, close = np.array([case for case, _ in cells]), np.array([is_close for _, is_close in cells])
         drawn, usable = _at_distance(rule, atom, pool, rng, wanted, close)
         for (case, is_close), number in quota.items():
