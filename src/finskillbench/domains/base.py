@@ -221,6 +221,8 @@ class Subtask(Generic[I, O]):
         prompt prints are followed to the letter instead, by `second`.
     trivial : the best answer that needs no thought, `baseline/trivial`.
     heuristic : which of `exploits` earned most on another seed, `baseline/heuristic`; empty where none is fitted.
+    appointed : table to column to calendar days: dates of what was agreed or announced by the day of the episode and
+        is to happen at most so many days later (settlement, payment). All other dates lie on or before that day.
     definitions : the exact `conventions` of every episode, or a function that gives those of a task input.
     headline : whether it counts towards headline tables.
     cluster : what an episode shares with others, so that intervals count it once: a mandate, a company.
@@ -251,6 +253,7 @@ class Subtask(Generic[I, O]):
     trivial: Naive | None = field(default=None, repr=False)
     heuristic: str = field(default="", repr=False)
     input: type[I] | None = field(default=None, repr=False)
+    appointed: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]], repr=False)
     definitions: Mapping[str, str] | Callable[[I], Mapping[str, str]] | None = field(default=None, repr=False)
     headline: bool = True
     cluster: Callable[[Episode], str] = field(default=by_date, repr=False)

@@ -17,6 +17,12 @@ from finskillbench.episode import JsonObject, Profile
 
 BUDGET = Budget(turns=24, output_tokens=60_000, data_calls=40)
 
+APPOINTED = {
+    "trades": {"trade_date": 7, "settle_date": 14},
+    "corporate_actions": {"ex_date": 21, "pay_date": 42},
+}
+"""Orders are entered for one of the next sessions and settle within days; events are announced ahead of their days."""
+
 
 def _nothing(data: Mapping[str, Any]) -> JsonObject:
     """A book without positions that breaks nothing."""
@@ -55,6 +61,7 @@ SUBTASK: Subtask[CommitteeInput, tuple[Member, ...]] = Subtask(
     proof=examine,
     by_hand=Naive((), _nothing),
     trivial=Naive((), _nothing),
+    appointed=APPOINTED,
     definitions=CONVENTIONS,
     headline=False,
     budget=BUDGET,
