@@ -20,7 +20,7 @@ GRANTS = 2
 """Exceptions of a document that another clause makes."""
 _ODD, _EQUITY = 5, 5
 """Caps that state a timing other than the default, and caps measured against the equities."""
-_BROKEN = 0.45
+_BROKEN = 0.7
 """Chance that a clause is one that the book breaks, while any of these are wanted."""
 _TRIES = 3
 

@@ -21,7 +21,7 @@ from finskillbench.panels import Panels
 
 KINDS = (SPLIT, DUPLICATE, REPLACED, STALE, UNIT, SECTOR, SHARES)
 """Kinds of data traps."""
-LEAST_ISSUERS = 90
+LEAST_ISSUERS = 70
 """Issuers below which a case has not enough names for all that happens in it."""
 _RATIOS = (0.25, 0.5)
 _CHILD_RATIOS = (0.05, 0.1, 0.2)
