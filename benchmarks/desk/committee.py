@@ -1,6 +1,6 @@
 """Prints figures of the committee cases: build, baselines by tier, what each trap costs, how many cases are signed.
 
-    python benchmarks/desk/committee.py --seeds 1 2 --cases 40
+    PYTHONPATH=. python benchmarks/desk/committee.py --seeds 1 2 --cases 40
 
 Programs play through the scripts' own functions, without the loop around them.
 """
@@ -8,19 +8,19 @@ Programs play through the scripts' own functions, without the loop around them.
 from __future__ import annotations
 
 import argparse
-import copy
 import importlib.util
 import json
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
+from tests.domains.desk.committee_case.slips import with_field
 
 import finskillbench.domains as packages
 from finskillbench.domains.building import BuildContext, Task
@@ -35,8 +35,15 @@ from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
 
-PLAYERS = ("reference", "believing", "few_lines", "textbook", "trapped")
-FIELDS = {"sector": "sector", "shares": "shares_outstanding"}
+PLAYERS: dict[str, Callable[[], Any]] = {
+    "reference": procedures.reference,
+    "asks nothing": partial(procedures.case, asks=False),
+    "fifteen lines": partial(procedures.case, largest=15),
+    "textbook": procedures.textbook,
+    "trapped": procedures.trapped,
+}
+"""Programs by name: beside the baselines, a careful reader who holds no paper against another, and one who adds up the
+fifteen largest lines alone."""
 _ROOT = Path(packages.__file__).parent
 
 
@@ -71,7 +78,7 @@ def _baselines(tasks: Sequence[Task]) -> None:
     signed: dict[str, list[bool]] = defaultdict(list)
     for task in tasks:
         task_input = _input(task)
-        answers = {name: _played(getattr(procedures, name), task_input) for name in PLAYERS} | {"nothing": {}}
+        answers = {name: _played(player, task_input) for name, player in PLAYERS.items()} | {"nothing": {}}
         for name, answer in answers.items():
             judged = score(orjson.loads(orjson.dumps(answer)), task.truth, task_input)
             found[name, "all"].append(judged.value)
@@ -81,7 +88,7 @@ def _baselines(tasks: Sequence[Task]) -> None:
         tiers = "  ".join(f"{tier} {np.mean(found[name, tier]):.3f}" for tier in build.TIERS if found[name, tier])
         values = found[name, "all"]
         error = np.std(values, ddof=1) / np.sqrt(len(values))
-        print(f"  {name:10} {np.mean(values):.4f} +- {error:.4f}  {tiers}  signed {np.mean(signed[name]):.2f}")
+        print(f"  {name:14} {np.mean(values):.4f} +- {error:.4f}  {tiers}  signed {np.mean(signed[name]):.2f}")
 
 
 def _traps(tasks: Sequence[Task]) -> None:
@@ -111,29 +118,13 @@ def _misled(task: Task) -> Iterator[tuple[str, str, dict[str, Any]]]:
     expected, hidden = task.truth.expected_output, task.truth.verification
     for planted in hidden["planted"]:
         if planted["trap"]:
-            yield planted["kind"], "book", _fallen(expected, planted)
+            yield planted["kind"], "book", with_field(dict(expected), planted, planted["fallen"])
     slips = {trap: dict(changed) for trap, changed in hidden["coding"]["misread"].items() if changed}
     slips["all misreadings"] = {clause: rules for wrong in slips.values() for clause, rules in wrong.items()}
     for trap, wrong in slips.items():
         rules = [rule for rule in expected["rules"] if rule["clause"] not in wrong]
         rules += [rule for own in wrong.values() for rule in own]
         yield trap, "rules", {**expected, "rules": rules}
-
-
-def _fallen(answer: Any, planted: Any) -> dict[str, Any]:
-    changed = copy.deepcopy(dict(answer))
-    book, where, field, value = changed["book"], planted["where"], planted["field"], planted["fallen"]
-    if field in FIELDS:
-        rows = [row for row in book["replaced"] if (row["issuer"], row["field"]) != (where, FIELDS[field])]
-        book["replaced"] = [*rows, {"issuer": where, "field": FIELDS[field], "value": value}]
-        return changed
-    row = next(row for row in book["positions"] if row["security"] == where)
-    price = row["value"] / row["quantity"]
-    if field == "quantity":
-        row["quantity"], row["value"] = value, value * price
-    else:
-        row["value"] = value * row["quantity"]
-    return changed
 
 
 def _input(task: Task) -> dict[str, Any]:

@@ -30,7 +30,6 @@ _PAGES = (
     ("second_source", 0),
     ("second_source", 200),
 )
-_LARGEST = 15
 
 
 @dataclass
@@ -53,22 +52,12 @@ class Found:
 
 def reference() -> Playing:
     """Everything by the documents."""
-    return _case(careful=True)
+    return case()
 
 
 def trapped() -> Playing:
     """The same work by somebody who takes every paper at its word, and every clause for what it sounds like."""
-    return _case(careful=False)
-
-
-def believing() -> Playing:
-    """Every clause read with care, and no paper held against another."""
-    return _case(careful=True, asks=False)
-
-
-def few_lines() -> Playing:
-    """The reference's work on the fifteen largest lines alone, for sums that are done in the head."""
-    return _case(careful=True, largest=_LARGEST)
+    return case(careful=False)
 
 
 def textbook() -> Playing:
@@ -107,7 +96,10 @@ def _opened() -> Generator[tuple[Ask, ...], list[JsonObject], Found]:
     return Found(fields, rows)
 
 
-def _case(*, careful: bool, asks: bool = True, largest: int | None = None) -> Playing:
+def case(*, careful: bool = True, asks: bool = True, largest: int | None = None) -> Playing:
+    """The work on a case by somebody who reads with care or not, holds papers against each other or not, and keeps the
+    `largest` lines of the book alone, or all of them.
+    """
     found = yield from _opened()
     yield from _reconciled(found, careful and asks)
     units, cash, pending = yield from _traded(found)
