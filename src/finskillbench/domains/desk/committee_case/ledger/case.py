@@ -21,7 +21,7 @@ from finskillbench.panels import Panels
 
 KINDS = (SPLIT, DUPLICATE, REPLACED, STALE, UNIT, SECTOR, SHARES)
 """Kinds of data traps."""
-LEAST_ISSUERS = 70
+LEAST_ISSUERS = 28
 """Issuers below which a case has not enough names for all that happens in it."""
 _RATIOS = (0.25, 0.5)
 _CHILD_RATIOS = (0.05, 0.1, 0.2)
@@ -30,7 +30,7 @@ _BOOKED = 2
 _NOT_HELD = 0.12
 """Share of the benchmark's ordinary lines that the book does not hold."""
 _PARTS = {"parents": 5, "acquirers": 2, "bought": 26, "sold": 20, "new": 5, "gone": 3, "executed": 34, "tomorrow": 8}
-"""How many lines play each part that no other line may share with it."""
+"""How many lines play each part that no other line may share with it, where the market has so many."""
 _UNPAID, _PAID, _ANNOUNCED = 36, 22, 14
 """Dividends that are due, that were paid, and that go ex later."""
 
@@ -130,9 +130,13 @@ def _roles(ledger: Ledger, own: Own, planted: int, rng: np.random.Generator) -> 
     ordinary = ordinary[: len(ordinary) - int(_NOT_HELD * len(ordinary))]
     others = (*own.classes, *own.london, *own.foreign[: -len(own.foreign) // 4], *own.bonds, *own.funds[:-1])
     gone = special[-_PARTS["gone"] :]
-    dealt = iter(permuted([*ordinary, *others], rng))
-    parts = {name: tuple(next(dealt) for _ in range(_PARTS[name])) for name in ("bought", "sold", "new")}
-    parts |= {name: tuple(next(dealt) for _ in range(_PARTS[name])) for name in ("executed", "tomorrow")}
+    dealt = permuted([*ordinary, *others], rng)
+    playing = ("bought", "sold", "new", "executed", "tomorrow")
+    share = min(1.0, len(dealt) / sum(_PARTS[name] for name in playing))
+    parts: dict[str, tuple[str, ...]] = {}
+    for name in playing:
+        count = int(share * _PARTS[name])
+        parts[name], dealt = tuple(dealt[:count]), dealt[count:]
     shares = [name for name in (*ordinary, *others) if ledger.securities[name].kind in EQUITIES]
     held = (*sorted(set(special) - set(gone)), *sorted(ordinary), *others, *own.futures, *own.children)
     place = planted + _PARTS["parents"]
@@ -222,8 +226,9 @@ def _events(papers: Papers, draft: Draft, quantities: Mapping[str, float], rng: 
         taken = np.round(quantities[acquirer] * float(rng.uniform(0.2, 0.5)) / WHOLE + 1) * WHOLE
         papers.merger(target, acquirer, float(taken), ratio, booked=place < _BOOKED)
     paying = iter(roles.paying)
+    share = min(1.0, len(roles.paying) / (_UNPAID + _PAID + _ANNOUNCED))
     for count, happens in ((_UNPAID, papers.dividend), (_PAID, papers.paid), (_ANNOUNCED, papers.announced)):
-        for _ in range(count):
+        for _ in range(int(share * count)):
             happens(next(paying))
 
 

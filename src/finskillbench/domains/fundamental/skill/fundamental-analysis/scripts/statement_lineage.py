@@ -1,7 +1,7 @@
 """Take from filings what was known of each issuer on a day, with the filing that each figure comes from.
 
 Payload: as_of; filings, a table with issuer, form, period_end, filed and figures; numerator and denominator, two of its
-columns; weights (issuer to a number) for an average.
+columns; weights (issuer to a number) for an average. An unknown key is refused.
 Result: lineage (by issuer: form, period_end, filed, value of the ratio, and how many filings came before or are of a
 later day), weighted_mean over the issuers with a filing and a weight, and without (the issuers with a weight that have
 no filing).
@@ -9,14 +9,15 @@ no filing).
 
 from typing import Any
 
-from finskillbench.engines.books.papers import LARGEST, rows
-from finskillbench.engines.fields import number, table_of
+from finskillbench.engines.books.papers import LARGEST, rows, stated
+from finskillbench.engines.fields import number, refuse_unknown
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """The last filing of each issuer by the day, and the mean of a ratio."""
+    refuse_unknown(payload, ("as_of", "filings", "numerator", "denominator", "weights"), "statement_lineage")
     as_of, over, under = (payload.get(key) for key in ("as_of", "numerator", "denominator"))
     if not (isinstance(as_of, str) and isinstance(over, str) and isinstance(under, str)):
         raise InputError("as_of, numerator and denominator must be words: a day, and two columns of filings")
@@ -39,7 +40,7 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
             "earlier": known["earlier"] + 1,
             "later": known["later"],
         }
-    weights = table_of(payload.get("weights")) or {}
+    weights = stated(payload, "weights")
     pairs = [
         (number(weights, issuer, "weights", largest=LARGEST), found["ratio"])
         for issuer in weights
