@@ -34,7 +34,7 @@ from finskillbench.runs.store.trajectories import read_trajectory
 MOST = 10_000 if THOROUGH else 40
 """Episodes of each subtask that are read byte by byte."""
 APPOINTED = ("trade_date", "settle_date", "pay_date", "ex_date")
-"""Days of a committee's tables that were appointed by its day; orders and dividends of later days are to be left out."""
+"""Days of a committee's tables that were appointed by its day; what is of a later one is to be left out."""
 DAY = re.compile(rb"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 
 
