@@ -68,7 +68,7 @@ def task_of(case: Case, number: int) -> Task:
         task_id, "desk", NAME, ledger.as_of, case.tier, cast("Any", task_input), prompt(ledger.as_of.isoformat())
     )
     expected = expected_of(case)
-    truth = Truth(task_id, NAME, expected, known(case), {"kind": "optimal", "gap": case.cure.cost - case.cure.bound})
+    truth = Truth(task_id, NAME, expected, known(case), proof_of(case))
     return Task(episode, truth, certificate(case), tables=frames)
 
 
@@ -129,6 +129,19 @@ def known(case: Case) -> dict[str, Any]:
         "leverage": dict(case.risk.leverage),
         "risk_model": {name: [ledger.risk.specific[name], *ledger.risk.loadings[name]] for name in case.risk.issuers},
         "coding": withheld(case.guidelines, case.vocabulary, case.seed),
+    }
+
+
+def proof_of(case: Case) -> dict[str, Any]:
+    """What goes with the truth: that no cure costs less. Others may cost as little, and earn as much."""
+    outcome = case.cure.certified.uniqueness.outcome
+    return {
+        "kind": "optimal",
+        "objective": case.cure.cost,
+        "lower_bound": case.cure.bound,
+        "gap": case.cure.cost - case.cure.bound,
+        "unique": outcome.proved,
+        "uniqueness": outcome.value,
     }
 
 

@@ -10,6 +10,7 @@ from finskillbench.domains.desk.committee_case import procedures
 from finskillbench.domains.desk.committee_case.answer import CommitteeCase, CommitteeInput
 from finskillbench.domains.desk.committee_case.build import NAME, PREFIX, build
 from finskillbench.domains.desk.committee_case.judging.score import score
+from finskillbench.domains.desk.committee_case.ladder import ladder
 from finskillbench.domains.desk.committee_case.proof import examine
 from finskillbench.domains.desk.committee_case.words import CONVENTIONS
 from finskillbench.domains.desk.market import Listed as Member
@@ -61,6 +62,7 @@ SUBTASK: Subtask[CommitteeInput, tuple[Member, ...]] = Subtask(
     proof=examine,
     by_hand=Naive((), _nothing),
     trivial=Naive((), _nothing),
+    ladder=ladder,
     appointed=APPOINTED,
     definitions=CONVENTIONS,
     headline=False,
