@@ -9,7 +9,7 @@ from finskillbench.domains.desk.committee_case.rules.judging import judge
 from finskillbench.scoring.measures import clip, mean
 from finskillbench.scoring.values import mapping
 
-OF_TRAPS = 0.7
+OF_TRAPS = 0.8
 """Share of the part that the reading traps carry; clauses that no trap touches carry the rest."""
 RIGHT, WRONG = 0.95, 0.6
 """Agreement with a clause on its probes (2 x balanced accuracy - 1) from which it counts in full; up to which not."""
