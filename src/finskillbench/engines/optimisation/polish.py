@@ -213,9 +213,9 @@ class _Gram(NamedTuple):
 
     def solve(self, target: Floats) -> Floats:
         """The least step in x, and the multipliers nearest to stationarity; twice refined."""
-        n = self.jacobian.shape[1]
+        m, n = self.jacobian.shape
         step = np.zeros_like(target)
-        for _ in range(3):
+        for _ in range(3 if m else 0):  # without active rows nothing is to be met, and there is no multiplier
             x, y = step[:n], step[n:]
             left = np.stack([target[n:] - self.jacobian @ x, self.jacobian @ (target[:n] - self.jacobian.T @ y)], 1)
             found, _ = _CHOLESKY[1](self.factor, left, lower=True)
