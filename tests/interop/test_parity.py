@@ -147,5 +147,5 @@ def test_no_log_holds_the_truth(
         secret -= _said(theirs, task_id)
         hidden += len(secret)
         for name, said in printed.items():
-            assert not secret & said, (task_id, name)
+            assert not sorted(secret & said), (task_id, name)
     assert hidden > 100

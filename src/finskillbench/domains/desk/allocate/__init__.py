@@ -189,7 +189,8 @@ def verification_of(case: Case) -> JsonObject:
 
 def label_of(task_id: str, case: Case) -> Truth:
     """The optimum, and what it takes to judge any other book."""
-    return Truth(task_id, NAME, {"weights": _weights(case)}, verification_of(case), proof_of(case.best))
+    proof = proof_of(case.best) | {"mistakes": len(case.misread)}
+    return Truth(task_id, NAME, {"weights": _weights(case)}, verification_of(case), proof)
 
 
 def _weights(case: Case) -> dict[str, float]:

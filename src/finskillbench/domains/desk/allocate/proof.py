@@ -53,7 +53,9 @@ def proof(label: Label[Any], findings: Findings) -> None:
     expect(abs(better - textbook) <= 1e-7, "its textbook utility is not that of the book or of ignoring all sources")
     best = np.array([label.truth.expected_output["weights"][ticker] for ticker in book.tickers])
     expect(abs(problem.penalised(best, PENALTY) - attainable) <= 1e-7, "its weights do not earn what is attainable")
-    for name, wrong in known["misread"].items():
+    mistakes = known["misread"]
+    expect(len(mistakes) == label.truth.proof["mistakes"], f"has {len(mistakes)} mistakes, another number in its proof")
+    for name, wrong in mistakes.items():
         cost = (attainable - problem.penalised(np.array(wrong), PENALTY)) / (attainable - textbook)
         expect(cost >= LEAST_COST - 1e-6, f"the mistake {name} costs {cost:.3f} of the gain only")
     most = max(problem.penalised(weights, PENALTY) for weights in attempts(problem, best))

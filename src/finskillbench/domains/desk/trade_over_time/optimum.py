@@ -208,7 +208,7 @@ def _traps(
     mistaken: Mapping[str, Floats],
     textbook: Floats,
 ) -> tuple[Trap, ...]:
-    """The traps of a world that cost enough, each at the decision at which it shows most.
+    """The traps of a world that cost enough, each at the decision at which it shows most, in the order of these.
 
     `mistaken` is what signals are taken for by those who fall for a trap that is about their worth.
     """
@@ -233,7 +233,7 @@ def _traps(
         cost = desk.policy(place).loss(place, path[place + 1], fallen) / float(textbook[place])
         if cost >= LEAST_COST:
             found.append(Trap(kind, place, aim, cost))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda trap: (trap.decision, trap.kind)))
 
 
 def fallen_book(desk: Desk, trap: Trap, book: Floats) -> Floats:

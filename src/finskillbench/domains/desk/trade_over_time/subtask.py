@@ -250,6 +250,8 @@ def _mistakes(truth: Truth, desk: Desk, aims: Floats, findings: Findings) -> Non
         findings.expect(np.allclose(given, held, rtol=SAME_WORTH), where, "the textbook's losses are not of its book")
     traps = known["traps"]
     findings.expect(len(traps) == stated["traps"], where, f"has {len(traps)} traps, and {stated['traps']} in its proof")
+    order = [(one["decision"], one["kind"]) for one in traps]
+    findings.expect(order == sorted(set(order)), where, "its traps do not follow each other by decision and kind")
     path = [desk.book.holdings, *optimal_path(desk, aims)]
     for one in traps:
         trap = Trap(one["kind"], one["decision"], np.array(one["aim"]), one["cost"])
