@@ -7,6 +7,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from finskillbench.domains.tables import Table
+
 
 def members(path: Path) -> str:
     """Every member of a log as one text."""
@@ -20,7 +22,12 @@ def written_numbers(text: str) -> set[str]:
 
 
 def numbers(value: Any) -> set[str]:
-    """The numbers in a JSON value that are long enough to be recognised and no rounding noise, as they are written."""
+    """The numbers in a value that are long enough to be recognised and no rounding noise, as they are written.
+
+    The value is JSON, with tables of an episode in it.
+    """
+    if isinstance(value, Table):
+        return numbers(value.frame.to_dict(as_series=False))
     if isinstance(value, dict):
         return set().union(*map(numbers, value.values()), set())
     if isinstance(value, list | tuple):
