@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from pydantic import Field
@@ -62,3 +64,16 @@ def test_scripts_are_those_that_the_documents_name(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / "scripts" / f"{name}.py").write_text("")
     assert [script.name for script in desk_scripts([tmp_path])] == ["a.py", "b.py"]
+
+
+def test_fields_to_inject_are_fields_of_cases() -> None:
+    fields = set().union(*(get_type_hints(subtask.input) for subtask in DOMAIN.subtasks if subtask.input))
+    rows = [
+        row
+        for skill in DOMAIN.skills
+        for row in re.findall(r"`scripts/(\w+)\.py` \| ([\w., ]+) \|$", (skill / "SKILL.md").read_text(), re.MULTILINE)
+    ]
+    listed = {script: names.split(", ") for script, names in rows if re.fullmatch(r"[\w.]+(, [\w.]+)*", names)}
+    assert listed.keys() >= {"mandate_evidence", "run_rules", "signal_worth", "panel_regress", "statement_checks"}
+    unknown = {script: set(names) - fields - {"none"} for script, names in listed.items()}
+    assert not {script: names for script, names in unknown.items() if names}

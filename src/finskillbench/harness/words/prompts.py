@@ -10,12 +10,13 @@ import hashlib
 
 from pydantic import BaseModel
 
+from finskillbench.domains import domain_of
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError
 from finskillbench.harness.allowance import MAX_TURNS, Remaining
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.skills.memory import EMPTY, Memory
-from finskillbench.harness.tools.contracts import READS_DATA, budget_of
+from finskillbench.harness.tools.contracts import GET_TASK_DATA, READS_DATA, budget_of
 from finskillbench.harness.words.compaction import compact_input
 from finskillbench.harness.words.schema import render_schema
 
@@ -150,7 +151,8 @@ def _budget_words(sub_task: str) -> str:
     budget = budget_of(sub_task)
     if budget is None:
         return ""
-    tools = ", ".join(f"`{name}`" for name in sorted(READS_DATA))
+    offered = READS_DATA & {GET_TASK_DATA.name, *domain_of(sub_task).tools}
+    tools = ", ".join(f"`{name}`" for name in sorted(offered))
     return "\n" + _BUDGET.format(turns=budget.turns, tokens=budget.output_tokens, calls=budget.data_calls, tools=tools)
 
 

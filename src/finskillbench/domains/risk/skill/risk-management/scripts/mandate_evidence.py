@@ -1,6 +1,6 @@
 """Find in guidelines what bears on what: quotations, never rules.
 
-Payload: text, the document as it stands; or inject `documents.guidelines`. An unknown key is refused.
+Payload: text, the document as it stands; or inject `documents`, whose guidelines are read. An unknown key is refused.
 Result: topics (by topic the paragraphs that speak of it, quoted), terms (what each defined term means, quoted, and
 where it is used), references (paragraphs that name others, amendments among them), gaps (topics never mentioned,
 paragraphs with numbers that no topic claims, terms that are not used or not defined, references to nothing).
@@ -16,10 +16,11 @@ from finskillbench.sandbox.script import cli
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Quote the document; what it means is for you to say."""
-    refuse_unknown(payload, ("text", "documents.guidelines"), "mandate_evidence")
-    text = payload.get("text", payload.get("documents.guidelines"))
+    refuse_unknown(payload, ("text", "documents"), "mandate_evidence")
+    documents = payload.get("documents")
+    text = payload.get("text", documents.get("guidelines") if isinstance(documents, dict) else None)
     if not isinstance(text, str):
-        raise InputError("text must be the document as it stands; inject documents.guidelines")
+        raise InputError("text must be the document as it stands; or inject documents, with guidelines among them")
     return evidence(text)
 
 
