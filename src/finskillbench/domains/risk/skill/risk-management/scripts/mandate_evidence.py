@@ -8,7 +8,7 @@ paragraphs with numbers that no topic claims, terms that are not used or not def
 
 from typing import Any
 
-from finskillbench.engines.fields import refuse_unknown
+from finskillbench.engines.fields import refuse_unknown, table_of
 from finskillbench.engines.guidelines.evidence import evidence
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli
@@ -17,8 +17,8 @@ from finskillbench.sandbox.script import cli
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Quote the document; what it means is for you to say."""
     refuse_unknown(payload, ("text", "documents"), "mandate_evidence")
-    documents = payload.get("documents")
-    text = payload.get("text", documents.get("guidelines") if isinstance(documents, dict) else None)
+    documents = table_of(payload.get("documents")) or {}
+    text = payload.get("text", documents.get("guidelines"))
     if not isinstance(text, str):
         raise InputError("text must be the document as it stands; or inject documents, with guidelines among them")
     return evidence(text)
