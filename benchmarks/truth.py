@@ -26,7 +26,7 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.portfolio import black_litterman, constrained_optimization, rebalancing
 from finskillbench.domains.portfolio import objects as portfolio
 from finskillbench.engines.optimisation.certified import InfeasibleError
-from finskillbench.engines.portfolio.mandate import black_litterman_from, problem_from
+from finskillbench.engines.portfolio.mandates.fields import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem

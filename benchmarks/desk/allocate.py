@@ -37,7 +37,7 @@ from finskillbench.domains.desk.allocate.traps import read
 from finskillbench.domains.desk.allocate.words import notes
 from finskillbench.domains.desk.market import INDUSTRIES
 from finskillbench.domains.tables import Table, dump
-from finskillbench.engines.portfolio.net_of_costs import optimum
+from finskillbench.engines.portfolio.trading.net_of_costs import optimum
 from finskillbench.engines.statistics.sources import evidence, sums_by_group
 from finskillbench.episode import Profile, Truth
 

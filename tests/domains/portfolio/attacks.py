@@ -16,7 +16,7 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio.audits import exploits
 from finskillbench.domains.portfolio.audits.exploits import EVERYTHING, by_ticker, portfolios, traded
 from finskillbench.engines.portfolio.formulation import Goal
-from finskillbench.engines.portfolio.mandate import black_litterman_from, problem_from
+from finskillbench.engines.portfolio.mandates.fields import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits, turnover
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem

@@ -21,7 +21,7 @@ from tests.domains.shared.attacks import FLOOR, right_answer, scored
 
 from finskillbench.domains import by_name
 from finskillbench.edition import Edition
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, turnover
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.episode import Episode, Profile

@@ -17,7 +17,7 @@ from finskillbench.domains.portfolio.objects.settings import read_settings
 from finskillbench.domains.portfolio.rebalancing import TWO_STAGES
 from finskillbench.domains.portfolio.worth.distinct import distinct
 from finskillbench.edition import Edition
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import violations
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 
 from finskillbench.engines.portfolio.black_litterman import pick_matrix
-from finskillbench.engines.portfolio.mandate import problem_from, views_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from, views_from
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.errors import FinSkillBenchError, InputError

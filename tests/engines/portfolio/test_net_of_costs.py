@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.portfolio.net_of_costs import TradingProblem, formulate, greatest_multiplier, optimum
+from finskillbench.engines.portfolio.trading.net_of_costs import TradingProblem, formulate, greatest_multiplier, optimum
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError
 

@@ -37,7 +37,7 @@ from finskillbench.engines.portfolio.black_litterman import (
     pick_matrix,
     posterior,
 )
-from finskillbench.engines.portfolio.mandate import black_litterman_from, views_from
+from finskillbench.engines.portfolio.mandates.fields import black_litterman_from, views_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth

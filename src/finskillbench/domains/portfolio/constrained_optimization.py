@@ -31,7 +31,7 @@ from finskillbench.domains.portfolio.worth.merit import (
 )
 from finskillbench.domains.portfolio.worth.naive import equal_weights
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import check_limits, clean
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem

@@ -26,9 +26,9 @@ from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_
 from finskillbench.domains.portfolio.proofs import EXACT, Recheck
 from finskillbench.engines.optimisation.certificate import prove_infeasible
 from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION, Certified, InfeasibleError, UndecidedError
-from finskillbench.engines.portfolio.feasibility import least_turnover, shifted
 from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.feasibility import least_turnover, shifted
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, tracking_error
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem

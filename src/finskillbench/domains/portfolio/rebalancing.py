@@ -33,7 +33,7 @@ from finskillbench.domains.portfolio.worth.merit import (
 from finskillbench.domains.portfolio.worth.naive import rule_of_thumb
 from finskillbench.engines.optimisation.certified import UndecidedError
 from finskillbench.engines.portfolio.formulation import Aim, Goal
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, clean, turnover
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import OBJECTIVE_TOLERANCE, rebalance

@@ -17,7 +17,7 @@ from finskillbench.domains.portfolio.objects import PortfolioObjects
 from finskillbench.domains.portfolio.own.texts import words_in
 from finskillbench.domains.portfolio.tool_use.call import agreement, effective_parameters, merit
 from finskillbench.domains.portfolio.tool_use.mandates import DEMANDS, Universe, Words, compose
-from finskillbench.engines.portfolio.mandate_text import read_mandate
+from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InternalError

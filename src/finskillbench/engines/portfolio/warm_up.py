@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.report import checks, named, proof, satisfaction

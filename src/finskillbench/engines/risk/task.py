@@ -21,7 +21,7 @@ from finskillbench.engines.fields import (
     values_from,
     weights_from,
 )
-from finskillbench.engines.portfolio.mandate import covariance_from
+from finskillbench.engines.portfolio.mandates.fields import covariance_from
 from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError

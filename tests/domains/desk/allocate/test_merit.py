@@ -12,7 +12,7 @@ from tests.domains.desk.allocate.cases import played
 from finskillbench.domains.desk.allocate.dials import NAMES, PENALTY, QUARTERS
 from finskillbench.domains.desk.allocate.merit import problem_of, verdict
 from finskillbench.domains.desk.allocate.proof import attempts
-from finskillbench.engines.portfolio.net_of_costs import optimum
+from finskillbench.engines.portfolio.trading.net_of_costs import optimum
 
 
 def test_the_optimum_earns_one_and_the_textbook_answers_nothing() -> None:

@@ -16,7 +16,7 @@ from finskillbench.domains.desk.allocate.posterior import HALVES, STRETCHES, for
 from finskillbench.domains.desk.allocate.sources import SOURCE_NAMES, vendor_of
 from finskillbench.domains.desk.allocate.traps import read
 from finskillbench.domains.desk.allocate.world import draw_world
-from finskillbench.engines.portfolio.net_of_costs import optimum
+from finskillbench.engines.portfolio.trading.net_of_costs import optimum
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from finskillbench.domains.desk.trade_over_time.dials import DECISIONS
 from finskillbench.domains.desk.trade_over_time.optimum import Desk, Optimum, losses
 from finskillbench.domains.desk.trade_over_time.posterior import Stretches, forecasts, history, signals_at, whole
 from finskillbench.domains.desk.trade_over_time.world import VENDOR_OF, World
-from finskillbench.engines.portfolio.trading import Step, solve
+from finskillbench.engines.portfolio.trading.over_time import Step, solve
 from finskillbench.engines.statistics.panel import Sums, group_variances, least_squares, posterior
 
 Agent = Callable[[int, Floats], Floats]

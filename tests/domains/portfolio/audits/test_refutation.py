@@ -19,9 +19,9 @@ from finskillbench.domains.portfolio.audits.recheck import certified
 from finskillbench.domains.portfolio.audits.refutation import margin
 from finskillbench.edition import load_edition
 from finskillbench.engines.optimisation.certified import InfeasibleError
-from finskillbench.engines.portfolio.feasibility import least_turnover
 from finskillbench.engines.portfolio.formulation import Aim, formulate
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.feasibility import least_turnover
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.findings import Findings

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.portfolio.tool_use.call import effective_parameters, merit
 from finskillbench.domains.portfolio.tool_use.mandates import DEMANDS, Universe, compose, words
-from finskillbench.engines.portfolio.mandate_text import read_mandate
+from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 
 UNIVERSE = Universe(tuple(sorted(SECTORS)), 30)

@@ -18,7 +18,7 @@ from finskillbench.domains.desk.allocate.dials import (
     RISK_AVERSION,
     TURNOVER,
 )
-from finskillbench.engines.portfolio.net_of_costs import TradingProblem
+from finskillbench.engines.portfolio.trading.net_of_costs import TradingProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 _VOLATILITIES = np.array([0.080, 0.030, 0.030, 0.020, 0.035])

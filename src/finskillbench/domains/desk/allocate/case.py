@@ -23,7 +23,7 @@ from finskillbench.domains.desk.allocate.posterior import Belief, Hypotheses, fo
 from finskillbench.domains.desk.allocate.traps import KINDS, Place, candidates, read
 from finskillbench.domains.desk.allocate.world import World, draw_world
 from finskillbench.engines.optimisation.certified import Certified
-from finskillbench.engines.portfolio.net_of_costs import TradingProblem, optimum
+from finskillbench.engines.portfolio.trading.net_of_costs import TradingProblem, optimum
 from finskillbench.errors import InternalError
 
 _WORLDS, _PLANTINGS = 60, 3

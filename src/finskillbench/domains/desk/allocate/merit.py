@@ -12,7 +12,7 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.desk.allocate.book import Book
 from finskillbench.domains.desk.allocate.dials import GROUP_SIZE, GROUPS, NAMES, PENALTY
 from finskillbench.domains.desk.share import share
-from finskillbench.engines.portfolio.net_of_costs import TradingProblem
+from finskillbench.engines.portfolio.trading.net_of_costs import TradingProblem
 from finskillbench.episode import JsonObject, Score, Truth
 from finskillbench.scoring.values import mapping, number
 

@@ -13,7 +13,7 @@ from finskillbench.domains.desk.allocate.dials import LEAST_COST, NAMES, PENALTY
 from finskillbench.domains.desk.allocate.merit import book_of, doubt_of
 from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION
-from finskillbench.engines.portfolio.net_of_costs import TradingProblem, formulate, greatest_multiplier, optimum
+from finskillbench.engines.portfolio.trading.net_of_costs import TradingProblem, formulate, greatest_multiplier, optimum
 from finskillbench.findings import Findings
 
 AGREEMENT = 1e-9

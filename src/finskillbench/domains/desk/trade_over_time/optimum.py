@@ -2,9 +2,9 @@
 
 Signals and what is learned of them are the same whatever is traded, costs and risk are quadratic, and every limit is an
 equality; so only means of forecasts matter, and the value that an action loses is a quadratic form, exact for any
-posterior (see `finskillbench.engines.portfolio.trading`). A tariff that changes is nothing that can be expected: each
-decision is judged by the plan that is best if what is known on its day stays as it is. A textbook's losses are those
-along its own path: no agent can change what it is measured by.
+posterior (see `finskillbench.engines.portfolio.trading.over_time`). A tariff that changes is nothing that can be
+expected: each decision is judged by the plan that is best if what is known on its day stays as it is. A textbook's
+losses are those along its own path: no agent can change what it is measured by.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from finskillbench.domains.desk.trade_over_time.posterior import (
     whole,
 )
 from finskillbench.domains.desk.trade_over_time.world import Book, Plan, Risk, World
-from finskillbench.engines.portfolio.trading import Limits, Policy, Step, completed, solve
+from finskillbench.engines.portfolio.trading.over_time import Limits, Policy, Step, completed, solve
 from finskillbench.engines.statistics.panel import Sums, least_squares
 
 LEAST_COST = 0.1

@@ -13,7 +13,7 @@ from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.worth.distinct import distinct
 from finskillbench.domains.portfolio.worth.merit import LEAST_SPAN
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode

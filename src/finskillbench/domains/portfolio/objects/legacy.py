@@ -9,7 +9,7 @@ from finskillbench.domains.portfolio.inputs import Constraints
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.tiers import Tier, mandate_fields, month_problem
 from finskillbench.engines.optimisation.certified import Certified, UndecidedError
-from finskillbench.engines.portfolio.feasibility import least_turnover
+from finskillbench.engines.portfolio.mandates.feasibility import least_turnover
 from finskillbench.engines.portfolio.measures import clean
 
 CLOSE_ENOUGH = 0.01

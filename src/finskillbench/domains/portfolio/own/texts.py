@@ -19,7 +19,7 @@ from finskillbench.domains.building import read_catalog_text
 from finskillbench.domains.catalog import Catalog, CatalogFile
 from finskillbench.domains.portfolio.tool_use.call import effective_parameters
 from finskillbench.domains.portfolio.tool_use.mandates import Universe, Words, stated, words
-from finskillbench.engines.portfolio.mandate_text import read_mandate
+from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.sources.catalog.document import Document, Place, Title
 

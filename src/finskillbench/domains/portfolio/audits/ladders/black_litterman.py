@@ -9,7 +9,7 @@ import numpy as np
 from finskillbench.domains.base import Label, Rung
 from finskillbench.domains.portfolio.audits.exploits import by_ticker
 from finskillbench.domains.portfolio.audits.ladders.written import WORTHLESS, of_digits
-from finskillbench.engines.portfolio.mandate import black_litterman_from
+from finskillbench.engines.portfolio.mandates.fields import black_litterman_from
 
 
 def ladder(label: Label[Any]) -> list[Rung]:

@@ -15,7 +15,7 @@ from finskillbench.domains.portfolio.audits.ladders.written import (
     too_wide,
 )
 from finskillbench.domains.portfolio.worth.merit import CONFUSED
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 
 
 def ladder(label: Label[Any]) -> list[Rung]:

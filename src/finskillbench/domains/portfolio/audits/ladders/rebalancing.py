@@ -11,7 +11,7 @@ from finskillbench.domains.base import Label, Rung
 from finskillbench.domains.portfolio.audits.exploits import traded
 from finskillbench.domains.portfolio.audits.ladders.written import WORTHLESS, of_digits, other_objectives
 from finskillbench.domains.portfolio.worth.merit import CONFUSED
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import turnover, violations
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import required

@@ -10,7 +10,7 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Rung
-from finskillbench.engines.portfolio.feasibility import shifted
+from finskillbench.engines.portfolio.mandates.feasibility import shifted
 from finskillbench.engines.portfolio.measures import violations
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem

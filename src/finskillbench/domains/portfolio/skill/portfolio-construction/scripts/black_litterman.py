@@ -7,7 +7,7 @@ Result: posterior_returns, optimal_weights, equilibrium_returns, used (what went
 from typing import Any
 
 from finskillbench.engines.fields import require
-from finskillbench.engines.portfolio.mandate import black_litterman_from
+from finskillbench.engines.portfolio.mandates.fields import black_litterman_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.report import named, proof

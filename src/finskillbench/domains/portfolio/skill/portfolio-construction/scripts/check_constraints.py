@@ -9,7 +9,7 @@ used. Numbers have ten decimals.
 from typing import Any
 
 from finskillbench.engines.fields import require, weights_from
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.report import checks, named, satisfaction
 from finskillbench.sandbox.script import cli, rounded
 

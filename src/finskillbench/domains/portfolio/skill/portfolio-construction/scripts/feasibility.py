@@ -11,8 +11,8 @@ from typing import Any
 
 from finskillbench.engines.fields import require
 from finskillbench.engines.optimisation.certified import InfeasibleError
-from finskillbench.engines.portfolio.feasibility import least_turnover
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.feasibility import least_turnover
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.report import named, proof, used
 from finskillbench.sandbox.script import cli, rounded

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.fields import mapping, number, refuse_unknown, require, table_of, texts_of
-from finskillbench.engines.portfolio.net_of_costs import TradingProblem, optimum
 from finskillbench.engines.portfolio.report import proof
+from finskillbench.engines.portfolio.trading.net_of_costs import TradingProblem, optimum
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.engines.statistics.source_tables import (
     column,

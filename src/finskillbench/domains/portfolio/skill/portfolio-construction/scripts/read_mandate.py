@@ -7,7 +7,7 @@ left_out (sentences on the past or on money, which limit nothing).
 
 from typing import Any, cast
 
-from finskillbench.engines.portfolio.mandate_text import read_mandate
+from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli
 

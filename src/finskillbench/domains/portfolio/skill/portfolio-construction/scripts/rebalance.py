@@ -11,7 +11,7 @@ from typing import Any
 
 from finskillbench.engines.fields import number, require
 from finskillbench.engines.optimisation.certified import InfeasibleError
-from finskillbench.engines.portfolio.mandate import problem_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.rebalance import rebalance
 from finskillbench.engines.portfolio.report import named, proof, used

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.portfolio.trading import Limits, Policy, Step, completed, solve
+from finskillbench.engines.portfolio.trading.over_time import Limits, Policy, Step, completed, solve
 from finskillbench.errors import DimensionError, InputError
 
 N, DATES = 6, 5

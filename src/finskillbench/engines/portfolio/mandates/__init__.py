@@ -1,0 +1,1 @@
+"""Mandates: read from words or fields, and whether they can be kept."""
