@@ -30,8 +30,6 @@ DEAREST = 1.25
 """Times the least cost from which a cure earns nothing."""
 EXACT = 1e-3
 """Relative excess over the least cost that rounding explains."""
-MOST_PROGRAMS = 45
-"""Programs that are solved to judge a cure by rules that are not the true ones."""
 FULL, ZERO = 5e-4, 0.01
 """Relative errors of a figure that cost nothing, and everything."""
 
@@ -75,7 +73,7 @@ def least_cost(facts: Facts, rules: tuple[Rule, ...], book: Book) -> float | Non
         return float(facts.known["least_cost"])
     try:
         with np.errstate(all="ignore"):
-            least = cheapest_cure(rules, book, facts.terms, most_programs=MOST_PROGRAMS).cost
+            least = cheapest_cure(rules, book, facts.terms).cost
     except (FinSkillBenchError, ArithmeticError, ValueError, np.linalg.LinAlgError):
         return None
     return least if least > 1e-12 else None
