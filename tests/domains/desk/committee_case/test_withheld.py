@@ -116,7 +116,7 @@ def test_a_defect_of_the_book_is_found(cases: list[Played], name: str) -> None:
 
 
 def _limit(coding: Known) -> None:
-    rule = next(rule for rule in coding["rules"] if isinstance(rule.get("limit"), float))
+    rule = next(rule for rule in coding["rules"] if isinstance(rule.get("limit"), float) and rule["limit"])
     rule["limit"] *= 1.00001
 
 
