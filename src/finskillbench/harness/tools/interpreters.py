@@ -30,7 +30,7 @@ LIMITS = Limits(result_bytes=2 * snippet.MOST_BYTES, file_bytes=16 * MIB, printe
 
 _PRELOAD = ("numpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats", "polars")
 _SCRIPT = Path(snippet.__file__)
-_LIBRARY = Path(__file__).resolve().parents[1]
+_LIBRARY = Path(__file__).resolve().parents[2]
 _TRIAL = """
 import gc, importlib, importlib.util, os, sys
 from pathlib import Path

@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 from itertools import combinations, pairwise
 from statistics import fmean
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +15,9 @@ from tests.domains.desk.allocate.cases import NAMES, played
 from finskillbench.domains.desk.allocate.case import Study, misread
 from finskillbench.domains.desk.allocate.dials import LEAST_COST, LEAST_GAIN, QUARTERS, SOURCES, TIERS
 from finskillbench.domains.desk.allocate.posterior import HALVES, STRETCHES, forecast, weigh
-from finskillbench.domains.desk.allocate.sources import SOURCE_NAMES, vendor_of
-from finskillbench.domains.desk.allocate.traps import read
+from finskillbench.domains.desk.allocate.sources import IS_ANALYST, SOURCE_NAMES, vendor_of
+from finskillbench.domains.desk.allocate.traps import Place, read
+from finskillbench.domains.desk.allocate.words import notes
 from finskillbench.domains.desk.allocate.world import draw_world
 from finskillbench.engines.portfolio.trading.net_of_costs import optimum
 
@@ -127,3 +130,16 @@ def test_what_is_planted_is_undone_by_the_right_reading() -> None:
                 values[: place.quarter, :, list(place.columns)] = 7
                 other = Study.of(replace(case.world, sources=replace(case.world.sources, values=values)), case.places)
                 assert np.abs(other.belief().alpha - case.belief.alpha).max() < 1e-15
+
+
+def test_the_log_tells_of_a_valid_record_whatever_else_is_at_the_source() -> None:
+    """An analyst whose record before the seat is valid may be the one that a place with copies is named after."""
+    since, start = np.zeros(SOURCES, dtype=np.int64), np.zeros(SOURCES, dtype=np.int64)
+    column = int(np.flatnonzero(IS_ANALYST)[3])
+    since[column] = 39
+    copies = Place("copies", SOURCE_NAMES[column], control=False, columns=(column, 75, 104), quarter=0)
+    sources = SimpleNamespace(since=since, start=start)
+    case: Any = SimpleNamespace(places=(copies,), world=SimpleNamespace(sources=sources))
+    told = [line for line in notes(np.random.default_rng(1), case).splitlines() if SOURCE_NAMES[column] in line]
+    assert len(told) == 1
+    assert "person" in told[0]

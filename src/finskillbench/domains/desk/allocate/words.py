@@ -106,7 +106,8 @@ def _events(rng: np.random.Generator, case: Case) -> Iterator[tuple[str, int, st
     """Kind, quarter (counted from 0) and place of every entry."""
     sources, told = case.world.sources, set[str]()
     for place in case.places:
-        told.add(place.where)
+        if place.kind in {"backfill", "predecessor"}:
+            told.add(place.where)
         kind = place.name.partition("@")[0]
         if kind in _NOTES:
             for where in place.where.split("+"):
