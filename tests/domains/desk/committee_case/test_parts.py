@@ -10,6 +10,8 @@ import pytest
 from tests.domains.desk.committee_case.conftest import Played
 from tests.domains.desk.committee_case.slips import consistent, with_field
 
+from finskillbench.domains.desk.committee_case.judging.facts import Facts
+from finskillbench.domains.desk.committee_case.judging.later import keeps
 from finskillbench.domains.desk.committee_case.judging.score import SIGNED
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 
@@ -151,3 +153,27 @@ def test_a_cure_that_breaks_a_rule_or_costs_twice_as_much_earns_nothing(cases: l
         answer["trades"] = [*answer["trades"], {"security": dearest, "value": 4 * least * nav / rates[dearest]}]
         assert fewer == 0.0
         assert parts(case, answer)["cure"] == 0.0
+
+
+def test_a_dearer_cure_earns_less_and_nothing_from_a_quarter_more(cases: list[Played]) -> None:
+    """A needless sale beside the cheapest cure: what it costs is taken off, and 1.25 times the least is too much."""
+    tried = 0
+    for case in cases:
+        facts = Facts.of(case.task.truth)
+        trades = {row["security"]: row["value"] for row in case.truth["trades"]}
+        least = float(facts.known["least_cost"]) * facts.book.nav
+        for row in case.truth["book"]["positions"]:
+            name, rate = row["security"], facts.terms.rates.get(row["security"], 1.0)
+            sales = [{**trades, name: -share * least / rate} for share in (0.1, 0.3)]
+            if name in trades or row["value"] < 0.3 * least / rate:
+                continue
+            if not all(keeps(facts.rules, facts.book, sale) for sale in sales):
+                continue
+            answers = [
+                {**case.truth, "trades": [{"security": key, "value": value} for key, value in sale.items()]}
+                for sale in sales
+            ]
+            assert [parts(case, answer)["cure"] for answer in answers] == pytest.approx([0.6, 0.0], abs=1e-6)
+            tried += 1
+            break
+    assert tried
