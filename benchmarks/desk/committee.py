@@ -62,7 +62,8 @@ def main() -> None:
         tasks = build.build(context, market(context))
         print(f"  {len(tasks)} cases built in {time.process_time() - start:.1f} s of one core; {context.notes}")
         sizes = [sum(len(frame.write_csv()) for frame in task.tables.values()) for task in tasks]
-        print(f"  tables of a case: {np.mean(sizes) / 1e3:.0f} kB as text")
+        lots = [task.tables["custodian"].height for task in tasks]
+        print(f"  tables of a case: {np.mean(sizes) / 1e3:.0f} kB as text; {min(lots)} to {max(lots)} lots")
         _baselines(tasks)
         _traps(tasks)
 

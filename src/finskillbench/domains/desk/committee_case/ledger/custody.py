@@ -13,6 +13,7 @@ from datetime import date, timedelta
 import numpy as np
 
 from finskillbench.domains.desk.committee_case.ledger.nouns import Action, Event, Ledger, Lot, Order, Planted
+from finskillbench.domains.draws import permuted
 
 SPLIT = "missed_split"
 DUPLICATE = "duplicate_line"
@@ -24,6 +25,13 @@ CUSTODIANS = ("NORTH", "SOUTH")
 BALANCES = {"EUR": 0.08, "GBP": 0.11, "JPY": 0.05, "CHF": 0.04, "CAD": 0.06}
 """Share of the settled cash in each currency; the rest is in dollars."""
 _SPLITS = (1.5, 2.0, 3.0, 4.0)
+LOTS = (36, 66)
+"""Lots of a line, from and below: a book has about as many as the looks at data of a case could print, so that it is
+added up by a script or not at all."""
+OF_SPLIT = (6, 13)
+"""Lots of a line that was split, each of which is looked at."""
+_SMALLEST = 10
+"""Units of a lot, on average, below which a line is one lot."""
 _LONGEST = 12
 """Sessions before the day of the case on which the oldest dividend that is still unpaid went ex."""
 
@@ -151,7 +159,7 @@ class Papers:
         self.ledger = self.ledger.with_quotes(security, replace(quotes, closes=closes))
         right = self.settled[security]
         factor = 1.0 if booked else 1.0 / ratio
-        for part in self._parts(right, WHOLE / 10):
+        for part in self._parts(right, WHOLE / 10, OF_SPLIT):
             before = int(self.rng.integers(back + 5, len(closes) - 2))
             cost = self.close(security, before) / (ratio if booked else 1.0)
             self._lot(security, part * factor, self.ledger.sessions[-1 - before], round(cost, 4))
@@ -161,19 +169,19 @@ class Papers:
     def doubled(self, security: str, *, same: bool) -> Planted:
         """A lot that is printed twice, by one custodian or by both, or two lots of one day and one size."""
         right = self.settled[security]
+        first = len(self.lots)
         if same:
             self.write_lots(security)
-            printed = self.lots[-1]
+            printed = max(self.lots[first:], key=lambda lot: lot.quantity)
             self.lots.append(replace(printed, custodian=CUSTODIANS[int(self.rng.integers(2))]))
             return Planted(DUPLICATE, security, True, "quantity", right, right + printed.quantity)
-        half = right // 2
+        alike = right * float(self.rng.uniform(0.03, 0.06)) // 1
         back = int(self.rng.integers(4, 30))
         cost = round(self.close(security, back), 4)
-        for part in (half, half, right - 2 * half):
-            if part:
-                self._lot(security, part, self.ledger.sessions[-1 - back], cost)
-        self.closed.add(security)
-        return Planted(DUPLICATE, security, False, "quantity", right, right - half)
+        for _ in range(2):
+            self._lot(security, alike, self.ledger.sessions[-1 - back], cost)
+        self.write_lots(security, right - 2 * alike, taken=back)
+        return Planted(DUPLICATE, security, False, "quantity", right, right - alike)
 
     def replaced(self, security: str, size: float, *, stands: bool) -> Planted:
         """Two pending lines alike: of the trap the second takes the first's place, of the control both stand."""
@@ -196,12 +204,17 @@ class Papers:
         self.write_lots(security, self.settled[security] - part)
         self._lot(security, part, found.trade_date, found.price)
 
-    def write_lots(self, security: str, units: float | None = None) -> None:
-        """Up to six lots, acquired in the window at the close or long before it."""
+    def write_lots(self, security: str, units: float | None = None, *, taken: int = 0) -> None:
+        """Lots that were acquired in the window at the close or long before it.
+
+        No two are of one day of the window, nor of the day `taken` sessions before the last: lots that are alike are
+        planted.
+        """
         self.closed.add(security)
-        for part in self._parts(self.settled.get(security, 0.0) if units is None else units, 1.0):
-            if self.rng.random() < 0.4:
-                self._lots(security, part, int(self.rng.integers(4, len(self.ledger.sessions) - 2)))
+        free = [back for back in permuted(range(4, len(self.ledger.sessions) - 2), self.rng) if back != taken]
+        for part in self._parts(self.settled.get(security, 0.0) if units is None else units, 1.0, LOTS):
+            if free and self.rng.random() < 0.4:
+                self._lots(security, part, free.pop())
             else:
                 cost = round(self.close(security, 0) * float(self.rng.uniform(0.5, 1.05)), 4)
                 acquired = self.ledger.as_of - timedelta(days=int(self.rng.integers(120, 1500)))
@@ -233,10 +246,10 @@ class Papers:
         custodian = CUSTODIANS[int(self.rng.integers(2))]
         self.lots.append(Lot(custodian, number, security, acquired, quantity, cost))
 
-    def _parts(self, total: float, unit: float) -> list[float]:
-        """Up to six whole parts of a quantity."""
-        count = int(self.rng.integers(2, 7))
-        if total == 0 or abs(total) < 10 * count * unit:
+    def _parts(self, total: float, unit: float, lots: tuple[int, int]) -> list[float]:
+        """Whole parts of a quantity, as many as `lots` says from and below."""
+        count = int(self.rng.integers(*lots))
+        if abs(total) < _SMALLEST * count * unit:
             return [total] if total else []
         shares: list[float] = self.rng.dirichlet(np.full(count, 6.0)).tolist()
         parts = [float(np.round(total * share / unit) * unit) for share in shares[:-1]]
