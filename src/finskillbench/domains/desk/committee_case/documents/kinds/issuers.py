@@ -78,15 +78,14 @@ ISSUERS = (
             "No Issuer's {Q} may exceed both {x} of {B} and {k} times the Benchmark weight of that Issuer{W}.",
             "{M} shall confine the {Q} of each Issuer to the larger of two figures: {x} of {B}, and {k} times what the "
             "Benchmark holds of it{W}.",
-            "A ceiling of {x} of {B} applies to the {Q} of an Issuer, raised to {k} times its Benchmark weight where "
-            "that is more{W}.",
-            "{F} may carry {Q} of one Issuer to {k} times its weight in the Benchmark, and in any case to {x} of "
-            "{B}{W}.",
-            "The higher of {k} times Benchmark weight and {x} of {B} is the most that the {Q} of any Issuer may come "
+            "The {Q} of an Issuer are subject to a ceiling of {x} of {B} or, where this is higher, of {k} times its "
+            "Benchmark weight{W}.",
+            "{F} may hold {Q} of any one Issuer up to {k} times its weight in the Benchmark, and in any case up to {x} "
+            "of {B}{W}.",
+            "The higher of {k} times an Issuer's Benchmark weight and {x} of {B} is the most that its {Q} may come "
             "to{W}.",
             "The {Q} of a single Issuer must not be above {x} of {B}, unless {k} times its Benchmark weight is more, "
-            "in "
-            "which case the latter is the maximum{W}.",
+            "in which case the latter is the maximum{W}.",
         ),
         lambda c, t: measure(
             c, t["equities"], "issuer", limit=Limit((Term(c.limit), Term(0.0, c.extra["k"])), "greater_of")
@@ -100,17 +99,18 @@ ISSUERS = (
         "Issuers",
         (
             "Issuers whose {S} each exceed {y} of {B} shall together represent no more than {x} of {B}{W}.",
-            "The sum of all positions in {S} of Issuers above {y} of {B} is limited to {x} of {B}{W}.",
+            "The sum of all positions above {y} of {B} in the {S} of any one Issuer is limited to {x} of {B}{W}.",
             "Where the {S} of an Issuer come to more than {y} of {B}, they count towards an aggregate that may not "
             "exceed {x} of {B}{W}.",
             "{M} shall see that large positions, being {S} of an Issuer of over {y} of {B}, do not add up to more than "
             "{x} of {B}{W}.",
-            "Adding up every Issuer of which {F} holds {S} in excess of {y} of {B}, the total must remain within {x} "
-            "of "
-            "{B}{W}.",
+            "The total of {S} of all Issuers of which {F} holds more than {y} of {B}, each counted in full, must "
+            "remain within {x} of {B}{W}.",
             "No more than {x} of {B} may in aggregate be held in Issuers whose {S} individually exceed {y} of {B}{W}.",
-            "Positions in {S} beyond {y} of {B} per Issuer are permitted up to a combined {x} of {B}{W}.",
-            "The aggregate of the {S} of all Issuers with a share in {B} of more than {y} must not pass {x} of {B}{W}.",
+            "Positions of more than {y} of {B} in the {S} of an Issuer are permitted up to a combined {x} of {B}, "
+            "counting each in full{W}.",
+            "The aggregate of the {S} of all Issuers whose {S} make up a share of {B} above {y} must not pass {x} of "
+            "{B}{W}.",
         ),
         lambda c, t: measure(c, t["securities"], "issuer", "sum_above", above=c.extra["y"]),
         (15, 20, 25, 30, 35, 40, 45, 50, 60),
@@ -126,7 +126,7 @@ ISSUERS = (
             "{M} shall limit the {Q} of the {n} biggest Issuers, taken together, to {x} of {B}{W}.",
             "Concentration in the top {n} Issuers, counted in {Q}, must stay at or below {x} of {B}{W}.",
             "The combined weight of the {Q} of the top {n} Issuers is capped at {x} of {B}{W}.",
-            "Together the {n} Issuers of which {F} holds most {Q} may account for {x} of {B} at most{W}.",
+            "Together the {n} Issuers of which {F} holds the most {Q} may account for {x} of {B} at most{W}.",
             "Ranked by {Q} held, the first {n} Issuers must not make up more than {x} of {B}{W}.",
             "A maximum of {x} of {B} applies to the total of the {n} largest Issuers in {Q}{W}.",
         ),
@@ -142,8 +142,7 @@ ISSUERS = (
             "{F} shall own no more than {x} of the market capitalisation of any Issuer through {Q}{W}.",
             "The {Q} held of an Issuer may not exceed {x} of that Issuer's market capitalisation{W}.",
             "Ownership of any one Issuer by way of {Q} is limited to {x} of its market capitalisation{W}.",
-            "{M} shall not let {F} become the owner of {Q} worth more than {x} of an Issuer's market "
-            "capitalisation{W}.",
+            "{M} shall not let {F} own {Q} worth more than {x} of an Issuer's market capitalisation{W}.",
             "Measured against the market capitalisation of the Issuer, a holding of its {Q} must be {x} or less{W}.",
             "Of each Issuer's market capitalisation, {x} is the largest part that {F} may own in {Q}{W}.",
             "No holding of {Q} may pass {x} of the market capitalisation of the company concerned{W}.",
@@ -160,16 +159,15 @@ ISSUERS = (
         (
             "With funds looked through, the {S} of any one Issuer shall not exceed {x} of {B}{W}.",
             "Counting what {F} owns indirectly through funds, no Issuer's {S} may represent more than {x} of {B}{W}.",
-            "{M} shall add to the {S} of an Issuer its share in the portfolios of funds held, and keep the sum within "
-            "{x} of {B}{W}.",
+            "{M} shall add to the {S} of an Issuer those in the portfolios of funds held, and keep the sum within {x} "
+            "of {B}{W}.",
             "On a look-through basis, {S} of a single Issuer are limited to {x} of {B}{W}.",
             "Direct holdings and those inside funds taken together, {x} of {B} is the most that may be in the {S} of "
             "one Issuer{W}.",
             "Units of funds are replaced by the funds' underlying holdings for this clause, under which the {S} of an "
             "Issuer must not go beyond {x} of {B}{W}.",
-            "The {S} of the same Issuer, whether held directly or by a fund in which {F} has units, may come to no "
-            "more "
-            "than {x} of {B}{W}.",
+            "The {S} of the same Issuer, whether held directly or by a fund in which {F} has units, may together come "
+            "to no more than {x} of {B}{W}.",
             "Looking through to the assets of every fund, the {S} of no Issuer may be above {x} of {B}{W}.",
         ),
         lambda c, t: measure(c, t["securities"], "issuer", look_through=True),
@@ -186,9 +184,9 @@ ISSUERS = (
             "The number of Issuers whose {Q} are held must not fall below {x}.",
             "{M} shall maintain {Q} of a minimum of {x} Issuers.",
             "A minimum of {x} Issuers must be represented among the {Q}.",
-            "There shall never be fewer than {x} Issuers of whom {Q} are held.",
+            "There shall never be fewer than {x} Issuers of which {Q} are held.",
             "Diversification requires {Q} of {x} or more Issuers.",
-            "The {Q} of not less than {x} separate Issuers are to be held.",
+            "The {Q} of not fewer than {x} separate Issuers are to be held.",
         ),
         lambda c, t: measure(c, t["equities"], "issuer", "count", "at_least"),
         (15, 20, 25, 30, 35, 40, 45, 50, 60),
@@ -201,8 +199,8 @@ ISSUERS = (
         "Issuers",
         (
             "{F} shall not hold {Q} of more than {x} Issuers{W}.",
-            "The number of Issuers of whom {Q} are held may not be greater than {x}{W}.",
-            "As a focused mandate, {F} is restricted to {Q} of {x} Issuers at most{W}.",
+            "The number of Issuers of which {Q} are held may not be greater than {x}{W}.",
+            "To remain focused, {F} is restricted to {Q} of {x} Issuers at most{W}.",
             "{M} shall confine the {Q} to a maximum of {x} Issuers{W}.",
             "Not more than {x} Issuers may be represented among the {Q}{W}.",
             "The {Q} held must come from {x} or fewer Issuers{W}.",

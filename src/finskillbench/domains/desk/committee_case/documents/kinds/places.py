@@ -21,13 +21,12 @@ PLACES = (
         (
             "{Q} of Issuers in any one Country other than the United States shall not exceed {x} of {B}{W}.",
             "Outside the United States, no Country may account for more than {x} of {B} in {Q}{W}.",
-            "{M} shall limit {Q} of each Country, the United States excepted, to {x} of {B}{W}.",
+            "{M} shall limit {Q} of each Country, the United States aside, to {x} of {B}{W}.",
             "The {Q} of a single Country (which for this clause does not include the United States) may be up to {x} "
-            "of "
-            "{B}{W}.",
-            "With the exception of the United States, every Country's {Q} must stay within {x} of {B}{W}.",
+            "of {B}{W}.",
+            "Every Country's {Q}, those of the United States apart, must stay within {x} of {B}{W}.",
             "A maximum of {x} of {B} applies to the {Q} of any Country but the United States{W}.",
-            "{F} may hold {Q} of one Country, not being the United States, for no more than {x} of {B}{W}.",
+            "{F} may hold {Q} of any one Country, not being the United States, for no more than {x} of {B}{W}.",
             "Country by Country, and leaving the United States aside, {Q} are capped at {x} of {B}{W}.",
         ),
         lambda c, t: measure(c, _abroad(t["equities"]), "country"),
@@ -98,12 +97,13 @@ PLACES = (
             "Assets of any type, cash included, in currencies other than the US dollar shall not exceed {x} of {B}{W}.",
             "All that is denominated in a currency other than US dollars, including cash, may be up to {x} of {B}{W}.",
             "{M} shall limit the total of assets and cash not denominated in US dollars to {x} of {B}{W}.",
-            "No more than {x} of {B} may be denominated in foreign currencies, that is, in any but the US dollar, and "
-            "cash counts{W}.",
-            "Currencies other than the US dollar may together account for {x} of {B} at most, balances included{W}.",
+            "No more than {x} of {B} may, cash being counted, be denominated in foreign currencies, that is, in any "
+            "but the US dollar{W}.",
+            "Currencies other than the US dollar, cash balances included, may together account for {x} of {B} at "
+            "most{W}.",
             "{F}'s assets outside the US dollar (cash balances among them) are capped at {x} of {B}{W}.",
             "The sum of holdings and cash in all currencies but the US dollar must stay within {x} of {B}{W}.",
-            "In aggregate, non-dollar assets and non-dollar cash must not make up more than {x} of {B}{W}.",
+            "In aggregate, assets and cash that are not in US dollars must not make up more than {x} of {B}{W}.",
         ),
         lambda c, t: measure(c, Not(_DOLLARS)),
         (5, 7.5, 8, 10, 12, 15, 20, 25, 30),
@@ -113,16 +113,17 @@ PLACES = (
         "Countries and currencies",
         (
             "Assets and cash in any one currency other than the US dollar shall not exceed {x} of {B}{W}.",
-            "No single currency but the US dollar may account for more than {x} of {B}, cash included{W}.",
+            "No single currency but the US dollar may, with cash included, account for more than {x} of {B}{W}.",
             "{M} shall keep assets and cash in each currency, US dollars aside, at {x} of {B} or less{W}.",
             "Currency by currency, and not counting the US dollar, assets with cash are limited to {x} of {B}{W}.",
-            "For every foreign currency by itself, what is denominated in it (cash included) may be up to {x} of "
+            "For every currency by itself, the US dollar apart, what is denominated in it (cash included) may be up to "
+            "{x} of {B}{W}.",
+            "{F} may have assets and cash balances in any one currency, the US dollar apart, for no more than {x} of "
             "{B}{W}.",
-            "{F} may have assets and balances in one currency, the US dollar excepted, for no more than {x} of {B}{W}.",
             "A maximum of {x} of {B} applies to the assets, cash among them, in an individual currency other than US "
             "dollars{W}.",
-            "The total denominated in a particular currency, unless it is the US dollar, must not be above {x} of {B}, "
-            "cash being counted{W}.",
+            "What is denominated in a particular currency other than the US dollar, cash being counted, must not be "
+            "above {x} of {B}{W}.",
         ),
         lambda c, t: measure(c, Not(_DOLLARS), "currency"),
         (3, 4, 5, 6, 7.5, 8, 10, 12),

@@ -14,15 +14,15 @@ REPORTING = (
         "report_issuer",
         _HEADING,
         (
-            "{M} shall notify the Client within two Business Days where {S} of any one Issuer exceed {x} of {B}.",
+            "{M} shall notify the Client within two business days where {S} of any one Issuer exceed {x} of {B}.",
             "If {S} of an Issuer come to more than {x} of {B}, the monthly report shall say so and give the reason.",
             "A position in {S} of one Issuer above {x} of {B} is to be reported to the Client.",
             "{M} will inform the Client in writing of every Issuer whose {S} are above {x} of {B}.",
-            "The Client wishes to be told when {S} of a single Issuer go beyond {x} of {B}.",
+            "The Client shall be told when {S} of a single Issuer go beyond {x} of {B}.",
             "An explanation shall be sent to the Client for each Issuer of which {S} over {x} of {B} are held.",
             "Issuers whose {S} represent more than {x} of {B} shall be listed, with a comment, in the quarterly "
             "report.",
-            "On {S} of any Issuer passing {x} of {B}, {M} shall write to the Client.",
+            "Once {S} of any Issuer pass {x} of {B}, {M} shall write to the Client.",
         ),
         lambda c, t: measure(c, t["securities"], "issuer"),
         (2.5, 3, 4, 5, 6, 7, 8, 9),
@@ -33,15 +33,15 @@ REPORTING = (
         "report_sector",
         _HEADING,
         (
-            "{M} shall notify the Client within two Business Days where {Q} of any one Sector exceed {x} of {B}.",
+            "{M} shall notify the Client within two business days where {Q} of any one Sector exceed {x} of {B}.",
             "If {Q} of a Sector come to more than {x} of {B}, the monthly report shall say so and give the reason.",
             "A position in {Q} of one Sector above {x} of {B} is to be reported to the Client.",
             "{M} will inform the Client in writing of every Sector whose {Q} are above {x} of {B}.",
-            "The Client wishes to be told when {Q} of a single Sector go beyond {x} of {B}.",
+            "The Client shall be told when {Q} of a single Sector go beyond {x} of {B}.",
             "An explanation shall be sent to the Client for each Sector in which {Q} over {x} of {B} are held.",
             "Sectors whose {Q} represent more than {x} of {B} shall be listed, with a comment, in the quarterly "
             "report.",
-            "On {Q} of any Sector passing {x} of {B}, {M} shall write to the Client.",
+            "Once {Q} of any Sector pass {x} of {B}, {M} shall write to the Client.",
         ),
         lambda c, t: measure(c, t["equities"], "sector"),
         (12.5, 15, 17.5, 20, 22.5, 25, 30),
@@ -53,19 +53,19 @@ REPORTING = (
         _HEADING,
         (
             "{M} shall notify the Client where {Q} of any one Country other than the United States exceed {x} of {B}.",
-            "If {Q} of a Country, the United States aside, come to more than {x} of {B}, the monthly report shall "
-            "say so.",
+            "If {Q} of a Country, the United States aside, come to more than {x} of {B}, the monthly report shall say "
+            "so.",
             "A position in {Q} of one Country, not being the United States, above {x} of {B} is to be reported to the "
             "Client.",
             "{M} will inform the Client in writing of every Country but the United States whose {Q} are above {x} of "
             "{B}.",
-            "The Client wishes to be told when {Q} of a single Country outside the United States go beyond {x} of {B}.",
-            "An explanation shall be sent to the Client for each Country, the United States excepted, in which {Q} "
-            "over "
+            "The Client shall be told when {Q} of a single Country, not counting the United States, go beyond {x} of "
+            "{B}.",
+            "An explanation shall be sent to the Client for each Country, the United States apart, in which {Q} over "
             "{x} of {B} are held.",
             "Countries other than the United States whose {Q} represent more than {x} of {B} shall be listed in the "
             "quarterly report.",
-            "On {Q} of any Country apart from the United States passing {x} of {B}, {M} shall write to the Client.",
+            "Once {Q} of any Country apart from the United States pass {x} of {B}, {M} shall write to the Client.",
         ),
         lambda c, t: measure(c, Every((t["equities"], _ABROAD)), "country"),
         (2, 2.5, 3, 4, 5, 6, 8, 10),
@@ -80,10 +80,10 @@ REPORTING = (
             "If cash is more than {x} of {B}, the monthly report shall say so and give the reason.",
             "A cash balance above {x} of {B} in total is to be reported to the Client.",
             "{M} will inform the Client when cash, all currencies together, is above {x} of {B}.",
-            "The Client wishes to be told when cash goes beyond {x} of {B}.",
+            "The Client shall be told when cash goes beyond {x} of {B}.",
             "An explanation shall be sent to the Client where more than {x} of {B} is in cash.",
             "Cash in excess of {x} of {B} shall be mentioned, with a comment, in the quarterly report.",
-            "On cash passing {x} of {B}, {M} shall write to the Client.",
+            "Once cash passes {x} of {B}, {M} shall write to the Client.",
         ),
         lambda c, t: measure(c, kinds("cash")),
         (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10),
@@ -93,16 +93,20 @@ REPORTING = (
         "report_turnover",
         _HEADING,
         (
-            "{M} shall notify the Client where the turnover of a quarter, {how}, exceeds {x} of {B}; {scope}.",
-            "If quarterly turnover, {how}, comes to more than {x} of {B}, the monthly report shall say so; {scope}.",
+            "{M} shall notify the Client where the turnover of a calendar quarter, {how}, exceeds {x} of {B}; {scope}.",
+            "If the turnover of a calendar quarter, {how}, comes to more than {x} of {B}, the monthly report shall say "
+            "so; {scope}.",
             "Turnover in a calendar quarter of more than {x} of {B} is to be reported to the Client; it is {how}, and "
             "{scope}.",
-            "{M} will inform the Client in writing of quarterly turnover, {how}, above {x} of {B}; {scope}.",
-            "The Client wishes to be told when the turnover of a quarter, {how}, goes beyond {x} of {B}; {scope}.",
-            "An explanation shall be sent to the Client where turnover in a quarter, {how}, is over {x} of {B}; "
+            "{M} will inform the Client in writing of any turnover in a calendar quarter, {how}, above {x} of {B}; "
             "{scope}.",
-            "Quarterly turnover in excess of {x} of {B}, {how}, shall be mentioned in the quarterly report; {scope}.",
-            "On the turnover of a quarter, {how}, passing {x} of {B}, {M} shall write to the Client; {scope}.",
+            "The Client shall be told when the turnover of a calendar quarter, {how}, goes beyond {x} of {B}; {scope}.",
+            "An explanation shall be sent to the Client where turnover in a calendar quarter, {how}, is over {x} of "
+            "{B}; {scope}.",
+            "Turnover of a calendar quarter, {how}, in excess of {x} of {B} shall be mentioned in the quarterly "
+            "report; {scope}.",
+            "Once the turnover of a calendar quarter, {how}, passes {x} of {B}, {M} shall write to the Client; "
+            "{scope}.",
         ),
         lambda c, t: measure(
             c, EVERYTHING, what="turnover", convention=c.extra["convention"], trades=c.extra["trades"]
@@ -120,16 +124,15 @@ REPORTING = (
         (
             "{M} shall notify the Client where the {n} largest Issuers in {Q} together exceed {x} of {B}.",
             "If the top {n} Issuers in {Q} combined come to more than {x} of {B}, the monthly report shall say so.",
-            "A share of the {n} largest Issuers in {Q} above {x} of {B}, taken together, is to be reported to the "
+            "A share of the {n} largest Issuers in {Q}, taken together, above {x} of {B} is to be reported to the "
             "Client.",
-            "{M} will inform the Client in writing when the {Q} of the top {n} Issuers are in sum above {x} of {B}.",
-            "The Client wishes to be told when the {n} largest Issuers in {Q} jointly go beyond {x} of {B}.",
+            "{M} will inform the Client in writing when the {Q} of the top {n} Issuers are in total above {x} of {B}.",
+            "The Client shall be told when the {n} largest Issuers in {Q} jointly go beyond {x} of {B}.",
             "An explanation shall be sent to the Client where the {Q} of the {n} biggest Issuers add up to over {x} of "
             "{B}.",
             "The {n} largest Issuers in {Q} shall be listed in the quarterly report where their combined weight is "
-            "more "
-            "than {x} of {B}.",
-            "On the sum of the top {n} Issuers in {Q} passing {x} of {B}, {M} shall write to the Client.",
+            "more than {x} of {B}.",
+            "Once the sum of the top {n} Issuers in {Q} passes {x} of {B}, {M} shall write to the Client.",
         ),
         lambda c, t: measure(c, t["equities"], "issuer", "top", n=c.extra["n"]),
         (20, 25, 30, 35, 40, 45, 50),
@@ -145,17 +148,18 @@ REPORTING = (
             "daily volume.",
             "If a line of {Q} needs over {x} to sell, trading {p} of average daily volume, the monthly report shall "
             "say so.",
-            "A line of {Q} with more than {x} to sell at {p} of average daily volume is to be reported to the Client.",
+            "A line of {Q} that takes more than {x} to sell at {p} of average daily volume is to be reported to the "
+            "Client.",
             "{M} will inform the Client in writing of each line of {Q} that cannot be sold within {x} at {p} of "
-            "average "
-            "daily volume.",
-            "The Client wishes to be told when selling a line of {Q} at {p} of average daily volume would last longer "
-            "than {x}.",
+            "average daily volume.",
+            "The Client shall be told when selling a line of {Q} at {p} of average daily volume would take longer than "
+            "{x}.",
             "An explanation shall be sent to the Client for every line of {Q} whose time to sell, at {p} of average "
             "daily volume, is above {x}.",
-            "Lines of {Q} of more than {x} to sell at {p} of average daily volume shall be listed in the quarterly "
-            "report.",
-            "On a line of {Q} passing {x} to sell at {p} of average daily volume, {M} shall write to the Client.",
+            "Lines of {Q} that need more than {x} to sell at {p} of average daily volume shall be listed in the "
+            "quarterly report.",
+            "Once a line of {Q} would take over {x} to sell at {p} of average daily volume, {M} shall write to the "
+            "Client.",
         ),
         lambda c, t: measure(c, t["equities"], "instrument", "days_to_sell", participation=c.extra["p"]),
         (0.5, 1, 2, 3, 4, 5, 8, 10),

@@ -72,14 +72,14 @@ RESTRICTIONS = (
         "sub_sector_ban",
         "Exclusions",
         (
-            "{F} shall hold no {S} of Issuers in the Sub-Sectors {subs}.",
+            "{F} shall hold no {S} of Issuers in the Sub-Sector {either}.",
             "{S} from the Sub-Sectors {subs} are excluded.",
             "{M} must not hold any {S} of the Sub-Sectors {subs}.",
             "The Sub-Sectors {subs} are excluded as regards {S}.",
             "No {S} may be held of an Issuer whose Sub-Sector is {either}.",
             "Holding {S} in either of the Sub-Sectors {subs} is prohibited.",
-            "{S} are not eligible where the Issuer belongs to the Sub-Sectors {subs}.",
-            "At no time shall {F} hold {S} in the Sub-Sectors {subs}.",
+            "{S} are not eligible where the Issuer belongs to the Sub-Sector {either}.",
+            "At no time shall {F} hold {S} in the Sub-Sector {either}.",
         ),
         lambda c, t: measure(c, Every((t["securities"], Among("sub_sector", frozenset(c.extra["sub_sectors"]))))),
         (0,),
@@ -91,12 +91,12 @@ RESTRICTIONS = (
         "country_ban",
         "Exclusions",
         (
-            "{F} shall hold no {S} of Issuers in {places}.",
+            "{F} shall hold no {S} of Issuers in {either_place}.",
             "{S} from {places} are excluded.",
             "{M} must not hold any {S} of Issuers whose Country is {either_place}.",
             "No {S} of Issuers in {either_place} may be held.",
             "{S} are not eligible where the Issuer's Country is {either_place}.",
-            "Holding {S} of Issuers in {places} is prohibited.",
+            "Holding {S} of Issuers from {either_place} is prohibited.",
             "The Countries {places} are excluded as regards {S}.",
             "At no time shall {F} hold {S} of Issuers in {either_place}.",
         ),
@@ -194,8 +194,7 @@ RESTRICTIONS = (
             "The total of non-cash assets, in which futures count at their absolute notional, is capped at {x} of "
             "{B}{W}.",
             "Excluding cash and including every future at the absolute amount of its notional, exposure may come to "
-            "{x} "
-            "of {B} at most{W}.",
+            "{x} of {B} at most{W}.",
             "Assets without cash, together with futures at gross notional, may not be more than {x} of {B}{W}.",
         ),
         lambda c, t: measure(c, Not(_CASH), futures="gross"),
@@ -210,7 +209,8 @@ RESTRICTIONS = (
             "{F} may be overdrawn, adding up all negative cash balances, by up to {x} of {B}{W}.",
             "{M} shall limit the sum of overdrafts to {x} of {B}{W}.",
             "Borrowing by way of negative cash balances is restricted to {x} of {B} in total{W}.",
-            "The total of all overdrafts must be {x} of {B} or less; credit balances are not set off against them{W}.",
+            "The total of all overdrafts, against which credit balances are not set off, must be {x} of {B} or "
+            "less{W}.",
             "Negative cash balances, taken together and without netting against positive ones, are capped at {x} of "
             "{B}{W}.",
             "Overdrafts in every currency, added together, may not be more than {x} of {B}{W}.",

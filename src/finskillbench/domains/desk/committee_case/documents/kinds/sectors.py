@@ -32,12 +32,12 @@ SECTORS_KINDS = (
         (
             "{Q} of Issuers in any one Sector shall not exceed {x} of {B}{W}.",
             "No Sector may account for more than {x} of {B} by way of {Q}{W}.",
-            "{M} shall hold {Q} in a single Sector up to a maximum of {x} of {B}{W}.",
+            "{M} may hold {Q} in any one Sector up to a maximum of {x} of {B}{W}.",
             "The {Q} of every Sector are limited, Sector by Sector, to {x} of {B}{W}.",
             "Exposure to each Sector through {Q} must be kept to {x} of {B} or less{W}.",
             "At most {x} of {B} may be in the {Q} of one and the same Sector{W}.",
-            "A Sector's {Q} may together not be worth more than {x} of {B}{W}.",
-            "{F} may concentrate in a Sector, counted in {Q}, only as far as {x} of {B}{W}.",
+            "A Sector's {Q} may not together be worth more than {x} of {B}{W}.",
+            "{F} may be concentrated in any one Sector, counted in {Q}, only up to {x} of {B}{W}.",
         ),
         lambda c, t: measure(c, t["equities"], "sector"),
         (15, 17.5, 20, 22.5, 25, 27.5, 30, 35, 40),
@@ -53,10 +53,11 @@ SECTORS_KINDS = (
             "The {Q} of a Sector shall represent no more of {B} than that Sector's Benchmark weight plus {x}{W}.",
             "Sector overweights in {Q} relative to the Benchmark are limited to {x} of {B}{W}.",
             "{M} may take the {Q} of any Sector above its Benchmark weight by {x} of {B} at most{W}.",
-            "The share of {B} in a Sector's {Q} may exceed the Sector's share of the Benchmark by up to {x}{W}.",
+            "The share of {B} that is in a Sector's {Q} may exceed the Sector's share of the Benchmark by up to "
+            "{x}{W}.",
             "For every Sector the maximum of {Q}, as a share of {B}, is its weight in the Benchmark increased by "
             "{x}{W}.",
-            "Against the Benchmark {F} shall not be overweight the {Q} of any one Sector by over {x} of {B}{W}.",
+            "Against the Benchmark {F} shall not be overweight in the {Q} of any one Sector by over {x} of {B}{W}.",
             "An active overweight in a Sector (its {Q} as a share of {B}, less its Benchmark weight) must not pass "
             "{x}{W}.",
         ),
@@ -73,9 +74,11 @@ SECTORS_KINDS = (
             "The {Q} of each Sector shall represent at least its Benchmark weight less {x} of {B}.",
             "Sector underweights in {Q} relative to the Benchmark must not be larger than {x} of {B}.",
             "{M} shall not let the {Q} of a Sector fall below its Benchmark weight by more than {x} of {B}.",
-            "The share of {B} in a Sector's {Q} may fall short of the Sector's share of the Benchmark by {x} at most.",
+            "The share of {B} that is in a Sector's {Q} may fall short of the Sector's share of the Benchmark by {x} "
+            "at most.",
             "For every Sector the minimum of {Q}, as a share of {B}, is its weight in the Benchmark reduced by {x}.",
-            "Against the Benchmark {F} may be underweight the {Q} of any one Sector by up to {x} of {B} and no more.",
+            "Against the Benchmark {F} may be underweight in the {Q} of any one Sector by up to {x} of {B} and no "
+            "more.",
             "An active underweight in a Sector (its Benchmark weight, less its {Q} as a share of {B}) is limited to "
             "{x}.",
         ),
@@ -148,14 +151,15 @@ SECTORS_KINDS = (
         (
             "With funds looked through, {Q} of any one Sector shall not exceed {x} of {B}{W}.",
             "Counting {Q} owned indirectly through funds, no Sector may represent more than {x} of {B}{W}.",
-            "{M} shall add what funds hold to the direct {Q} of each Sector and keep the sum within {x} of {B}{W}.",
+            "{M} shall add the {Q} that funds hold in a Sector to those held directly and keep the sum within {x} of "
+            "{B}{W}.",
             "On a look-through basis, the {Q} of a single Sector are limited to {x} of {B}{W}.",
             "Direct holdings and those inside funds taken together, {x} of {B} is the most that may be in the {Q} of "
             "one Sector{W}.",
             "For this clause funds are replaced by their underlying holdings; the {Q} of a Sector must then be no more "
             "than {x} of {B}{W}.",
-            "Whether held by {F} or by a fund in which it has units, {Q} of the same Sector may come to {x} of {B} at "
-            "most{W}.",
+            "Holdings of {Q} in the same Sector, those of funds in which {F} has units being added, may come to {x} of "
+            "{B} at most{W}.",
             "Looking through to the assets of every fund, {F} may have no Sector whose {Q} are above {x} of {B}{W}.",
         ),
         lambda c, t: measure(c, t["equities"], "sector", look_through=True),

@@ -11,7 +11,7 @@ _BONDS = kinds("corporate_bond", "government_bond")
 TRADING = (
     Kind(
         "small_cap",
-        "Liquidity and turnover",
+        "Portfolio characteristics",
         (
             "{Q} of Small Companies shall not exceed {x} of {B}{W}.",
             "No more than {x} of {B} may be in {Q} of Small Companies{W}.",
@@ -29,7 +29,7 @@ TRADING = (
     ),
     Kind(
         "days_to_sell",
-        "Liquidity and turnover",
+        "Portfolio characteristics",
         (
             "At {p} of average daily volume, no line of {Q} shall take more than {x} to sell{W}.",
             "Each line of {Q} must be saleable in {x} or less, trading {p} of its average daily volume{W}.",
@@ -51,7 +51,7 @@ TRADING = (
     ),
     Kind(
         "sellable",
-        "Liquidity and turnover",
+        "Portfolio characteristics",
         (
             "At {p} of average daily volume, assets worth at least {x} of {B} shall be saleable within {d}, cash "
             "counting in full.",
@@ -64,8 +64,7 @@ TRADING = (
             "Not less than {x} of {B} is to consist of cash and of what {d} of selling at {p} of average daily volume "
             "would realise.",
             "Trading {p} of average daily volume for {d}, and with cash added, {F} must be able to realise at least "
-            "{x} "
-            "of {B}.",
+            "{x} of {B}.",
             "A minimum of {x} of {B}, cash included, must be realisable within {d} at {p} of average daily volume.",
             "Cash, plus sales over {d} at {p} of average daily volume, shall amount to {x} of {B} at the least.",
         ),
@@ -83,16 +82,16 @@ TRADING = (
     ),
     Kind(
         "turnover",
-        "Liquidity and turnover",
+        "Portfolio characteristics",
         (
             "Turnover in a calendar quarter, {how}, shall not exceed {x} of {B}; {scope}.",
-            "{M} shall keep quarterly turnover, {how}, within {x} of {B}; {scope}.",
-            "Quarterly turnover is limited to {x} of {B}; it is {how}, and {scope}.",
-            "In any calendar quarter no more than {x} of {B} may be turned over, {how}; {scope}.",
-            "A turnover budget of {x} of {B} is available in each calendar quarter, {how}; {scope}.",
-            "The turnover of a quarter may be up to {x} of {B}, {how}; {scope}.",
-            "{F}'s turnover, {how}, is capped at {x} of {B} per quarter; {scope}.",
-            "Over a calendar quarter turnover must be {x} of {B} or less, {how}; {scope}.",
+            "{M} shall keep the turnover of each calendar quarter, {how}, within {x} of {B}; {scope}.",
+            "Turnover per calendar quarter is limited to {x} of {B}; it is {how}, and {scope}.",
+            "In any calendar quarter turnover, {how}, may be no more than {x} of {B}; {scope}.",
+            "Each calendar quarter has a budget for turnover, {how}, of {x} of {B}; {scope}.",
+            "The turnover of a calendar quarter, {how}, may be up to {x} of {B}; {scope}.",
+            "{F}'s turnover, {how}, is capped at {x} of {B} per calendar quarter; {scope}.",
+            "Over a calendar quarter turnover, {how}, must be {x} of {B} or less; {scope}.",
         ),
         lambda c, t: measure(
             c, EVERYTHING, what="turnover", convention=c.extra["convention"], trades=c.extra["trades"]
@@ -106,7 +105,7 @@ TRADING = (
     ),
     Kind(
         "active_share",
-        "Liquidity and turnover",
+        "Portfolio characteristics",
         (
             "Active share against the Benchmark, Issuer by Issuer in {Q}, shall be at least {x}.",
             "{M} shall maintain an active share of no less than {x}, measured over Issuers in {Q}.",
@@ -114,8 +113,8 @@ TRADING = (
             "The active share of {F}'s {Q}, by Issuer, is to be {x} or more.",
             "A minimum active share of {x} applies, by Issuer and in {Q}.",
             "Measured Issuer by Issuer on {Q} against the Benchmark, active share may never be less than {x}.",
-            "Being an active mandate, {F} shall have an active share in {Q}, by Issuer, of not less than {x}.",
-            "Active share (by Issuer, {Q} only) must be {x} at the least.",
+            "Being actively managed, {F} shall have an active share in {Q}, by Issuer, of not less than {x}.",
+            "Active share (by Issuer, {Q} only) must be at least {x}.",
         ),
         lambda c, t: measure(c, t["equities"], "issuer", "active_share", "at_least"),
         (20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70),
@@ -124,16 +123,16 @@ TRADING = (
     ),
     Kind(
         "average_maturity",
-        "Liquidity and turnover",
+        "Portfolio characteristics",
         (
             "The average maturity of corporate and government bonds, weighted by value, shall not exceed {x}{W}.",
             "Weighted by value, corporate and government bonds may have an average maturity of up to {x}{W}.",
             "{M} shall keep the value-weighted average maturity of government and corporate bonds at {x} or less{W}.",
-            "An average maturity of more than {x}, by value over all government and corporate bonds, is not permitted"
-            "{W}.",
+            "An average maturity of more than {x}, by value over all government and corporate bonds, is not "
+            "permitted{W}.",
             "Government and corporate bonds are limited to an average maturity, weighted by value, of {x}{W}.",
-            "The bonds held (corporate and government) must have a value-weighted average maturity no longer than {x}"
-            "{W}.",
+            "The bonds held (corporate and government) must have a value-weighted average maturity no longer than "
+            "{x}{W}.",
             "For corporate and government bonds together, maturity averaged by value is capped at {x}{W}.",
             "Averaged by value, the maturity of government and corporate bonds may be {x} at most{W}.",
         ),
@@ -144,9 +143,9 @@ TRADING = (
     ),
     Kind(
         "longest_maturity",
-        "Liquidity and turnover",
+        "Portfolio characteristics",
         (
-            "No corporate or government bond shall have more than {x} to maturity.",
+            "No corporate or government bond held shall have more than {x} to maturity.",
             "Corporate and government bonds with over {x} to maturity are not permitted.",
             "{M} must not hold any corporate or government bond that matures in more than {x}.",
             "Any corporate or government bond held must mature within {x}.",
@@ -163,7 +162,7 @@ TRADING = (
     ),
     Kind(
         "average_rating",
-        "Liquidity and turnover",
+        "Portfolio characteristics",
         (
             "The average rating of corporate and government bonds, weighted by value, shall be {x} or better{W}.",
             "Weighted by value, corporate and government bonds must on average be rated at least {x}{W}.",
@@ -181,7 +180,7 @@ TRADING = (
     ),
     Kind(
         "average_beta",
-        "Liquidity and turnover",
+        "Portfolio characteristics",
         (
             "The average beta of {Q}, weighted by value, shall not exceed {x}{W}.",
             "Weighted by value, {Q} may have an average beta of up to {x}{W}.",

@@ -14,7 +14,9 @@ from finskillbench.domains.desk.committee_case.documents.vocabulary import RATIN
 
 _BONDS = {"kind": ["corporate_bond", "government_bond"]}
 _CASH = {"kind": "cash"}
-_THROUGH = re.compile(r"look|indirectly|inside funds|underlying holdings|portfolios of funds|by a fund|what funds hold")
+_THROUGH = re.compile(
+    r"look|indirectly|inside funds|underlying holdings|portfolios of funds|by a fund|that funds hold|those of funds"
+)
 _EACH_CURRENCY = re.compile(r"(?:one|single|each|individual|particular) currency|currency by currency|by itself")
 _EACH_FUND = re.compile(r"any one|individual|each fund|single|fund by fund|same fund|particular|by itself")
 
