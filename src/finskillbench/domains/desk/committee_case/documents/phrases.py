@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 ALWAYS = (
-    " at any time",
-    " at all times",
-    ", both when buying and afterwards",
+    ", and this applies at all times",
+    ", a limit tested every day",
+    ", both upon purchase and afterwards",
     ", on every day and not only at purchase",
     ", whether or not anything is being bought",
-    ", however the excess has come about",
-    " throughout the life of a holding",
-    ", market movements being no excuse",
+    ", whatever the cause of a breach",
+    ", a limit to be complied with continuously",
+    ", market movements and flows being no excuse",
 )
 PURCHASE = (
     ", tested only when a purchase is made",
     ", at the time of purchase and not afterwards",
     ", to be tested upon each purchase and at no other time",
-    ", which matters only when something is being bought",
-    " immediately after a purchase, later movements in value being disregarded",
+    ", this being tested only when something is being bought",
+    ", measured immediately after a purchase, later movements in value being disregarded",
     ", as a test on purchases only",
     ", judged solely at the time of acquisition",
-    " whenever a purchase is made, and only then",
+    ", tested whenever a purchase is made, and only then",
 )
 """Said after a limit."""
 RAISED = (
@@ -79,46 +79,48 @@ PRECEDENCE = (
 """Clauses that change another one."""
 
 AT_PURCHASE = (
-    "Unless a clause says otherwise, a maximum share of {N} or of {V} is tested only when something that counts "
-    "towards "
-    "it is purchased; an excess that arises in any other way is no breach. Minimums, prohibitions, turnover and "
-    "reporting thresholds apply at all times.",
-    "Maximum shares of {N} and of {V} are purchase tests where a clause is silent: they are broken only by buying what "
-    "they cover, never by markets or flows. All minimums, prohibitions, turnover limits and reporting thresholds are "
-    "continuous.",
-    "Where nothing is said in a clause about timing, a maximum expressed as a share of {N} or {V} applies upon a "
-    "purchase of something it covers and at no other time. Minimums, prohibitions, turnover and reporting thresholds "
-    "apply every day.",
-    "A clause with a maximum share of {N} or {V} that does not state when it is tested is tested at purchase, of what "
-    "counts towards it, and passive excesses are not breaches. Prohibitions, minimums, turnover and reporting "
-    "thresholds apply throughout.",
-    "The default for maximums stated as a share of {N} or {V} is that they bind at the time of purchase of what they "
-    "cover, and not otherwise. There is no such default for minimums, prohibitions, turnover and reporting thresholds, "
-    "which are permanent.",
-    "In the absence of other words in a clause, only a purchase can breach a maximum share of {N} or {V}, and only a "
-    "purchase of what is counted there. Turnover, prohibitions, minimums and reporting thresholds are tested "
-    "constantly.",
-    "{M} tests maximum shares of {N} or {V} when buying something that they cover; what happens later is not a breach, "
-    "unless the clause itself provides that it is. Minimums, prohibitions, turnover and reporting thresholds are "
-    "always "
-    "tested.",
-    "If a clause setting a maximum share of {N} or {V} has no words on timing, it is an acquisition test, failed only "
-    "through buying what it counts. Acquisition is irrelevant to minimums, prohibitions, turnover and reporting "
-    "thresholds.",
+    "Unless a clause says otherwise, a maximum share of {N} or of {V}, fixed or relative to the Benchmark, is tested "
+    "only when something that counts towards it is purchased; an excess that arises in any other way is no breach. "
+    "Minimums, prohibitions, turnover and reporting thresholds apply at all times.",
+    "Maximum shares of {N} and of {V}, absolute or against the Benchmark, are purchase tests where a clause is silent: "
+    "they are broken only by buying what they cover, never by markets or flows. All minimums, prohibitions, turnover "
+    "limits and reporting thresholds are continuous.",
+    "Where nothing is said in a clause about timing, a maximum expressed as a share of {N} or {V}, even one that "
+    "depends on the Benchmark, applies upon a purchase of something it covers and at no other time. Minimums, "
+    "prohibitions, turnover and reporting thresholds apply every day.",
+    "A clause that sets a maximum share of {N} or {V} (with or without reference to the Benchmark) and does not state "
+    "when it is tested is tested at purchase of what counts towards it; passive excesses are not breaches. "
+    "Prohibitions, minimums, turnover and reporting thresholds apply throughout.",
+    "The default for maximums stated as a share of {N} or {V}, those measured against the Benchmark included, is that "
+    "they bind at the time of purchase of what they cover, and not otherwise. There is no such default for minimums, "
+    "prohibitions, turnover and reporting thresholds, which are permanent.",
+    "In the absence of other words in a clause, and even where the Benchmark enters into it, only a purchase can "
+    "breach a maximum share of {N} or {V}, and only a purchase of what is counted there. Turnover, prohibitions, "
+    "minimums and reporting thresholds are tested constantly.",
+    "{M} tests maximum shares of {N} or {V}, fixed or in terms of the Benchmark, when buying something that they "
+    "cover; what happens later is not a breach, unless the clause itself provides that it is. Minimums, prohibitions, "
+    "turnover and reporting thresholds are always tested.",
+    "If a clause setting a maximum share of {N} or {V} (or one by reference to the Benchmark) has no words on timing, "
+    "it is an acquisition test, failed only through buying what it counts. Acquisition is irrelevant to minimums, "
+    "prohibitions, turnover and reporting thresholds.",
 )
 AT_ALL_TIMES = (
     "Unless a clause says otherwise, every limit applies at all times, and an excess that arises without a purchase is "
-    "a breach as well.",
+    "a breach as well. A clause tested upon purchase is breached only by buying what it counts.",
     "Where nothing is said in a clause about timing, it is tested every day; whether the excess comes from trading or "
-    "from the market makes no difference.",
-    "Limits are continuous if a clause is silent on when it is tested. Passive excesses count.",
-    "A clause that does not state when it is tested is tested at all times, not only when something is bought.",
-    "The default is that limits are permanent: market movements and flows can breach them just as purchases can.",
+    "from the market makes no difference. If a clause speaks of purchases, those of what it covers are meant.",
+    "A limit is continuous where its clause is silent on when it is tested, and passive excesses count. A test at "
+    "purchase looks only at purchases of what falls under the clause.",
+    "A clause that does not state when it is tested is tested at all times, not only when something is bought. Where "
+    "it does refer to purchases, it means purchases of what is counted there.",
+    "The default is that limits are permanent: market movements and flows can breach them just as purchases can. A "
+    "limit said to apply at purchase can be breached only by buying something within it.",
     "In the absence of other words in a clause, its limit is to be kept on each day, irrespective of what caused an "
-    "excess.",
+    "excess. Tests at purchase concern the purchase of what the clause limits, and no other.",
     "{M} tests limits daily, and passive excesses are breaches, unless the clause itself provides for a test at "
-    "purchase only.",
-    "If a clause has no words on timing, it holds at all times. Nothing is excused because no purchase was made.",
+    "purchase only, which is one upon buying what the clause covers.",
+    "If a clause has no words on timing, it holds at all times. Nothing is excused because no purchase was made, "
+    "unless the clause is a test on purchases, that is, on purchases of what it counts.",
 )
 READING = (
     "Sector, Sub-Sector, Country and Issuer are as shown in the security master. Funds are not looked through and "

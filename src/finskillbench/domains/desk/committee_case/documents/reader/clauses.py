@@ -15,8 +15,8 @@ from finskillbench.domains.desk.committee_case.documents.reader.subjects import 
 from finskillbench.domains.desk.committee_case.documents.vocabulary import Vocabulary
 
 _ALWAYS = re.compile(
-    r"at any time|at all times|at no time|both when buying|not only at purchase|whether or not|the excess has come|"
-    r"life of a holding|market movements being no"
+    r"at all times|at no time|tested every day|both upon purchase|not only at purchase|whether or not|"
+    r"cause of a breach|continuously|market movements and flows"
 )
 _PURCHASE = re.compile(r"purchase|being bought|acquisition|something is bought")
 _FLOOR = re.compile(
