@@ -12,7 +12,7 @@ from finskillbench.domains.desk.committee_case.documents.drafting import Draft, 
 from finskillbench.domains.desk.committee_case.documents.fitting import raised
 from finskillbench.domains.desk.committee_case.documents.guidelines import Item, Operation, Style
 from finskillbench.domains.desk.committee_case.documents.kinds import KINDS
-from finskillbench.domains.desk.committee_case.documents.rendering import quantity, sentence
+from finskillbench.domains.desk.committee_case.documents.rendering import quantity, sentence, spoken
 from finskillbench.domains.desk.committee_case.documents.terms import Term
 
 AMENDMENTS, ITEMS = 2, 3
@@ -156,7 +156,8 @@ def _exception_drop(undo: Undoing) -> bool:
         return False
     if carve.limit is not None:
         carve = Carve(carve.who, raised(clause.limit, undo.draft.rng))
-    undo.add("exception_drop", clause, clause.amended(exceptions=(carve,)))
+    who = spoken(carve.who, KINDS[clause.kind].carves, undo.terms, undo.draft.vocabulary)["who"]
+    undo.add("exception_drop", clause, clause.amended(exceptions=(carve,)), who=who)
     return True
 
 

@@ -27,10 +27,10 @@ PURCHASE = (
 """Said after a limit."""
 RAISED = (
     "For {one} the limit is {y}.",
-    "In the case of {one}, {y} applies instead.",
+    "In the case of {one}, a limit of {y} applies instead.",
     "As regards {one}, the figure is {y}.",
     "Where {one} is concerned, that figure is replaced by {y}.",
-    "{y} is the limit for {one}.",
+    "A limit of {y} is set for {one}.",
     "That limit is {y} in respect of {one}.",
     "{one} has a limit of {y} instead.",
     "A different limit of {y} applies to {one}.",
@@ -41,7 +41,7 @@ EXEMPT = (
     "{who} {are} left out of account.",
     "The clause does not extend to {who}.",
     "There is no such limit for {who}.",
-    "{who} {are} not subject to this.",
+    "{who} {are} not subject to this limit.",
     "{who} {are} outside this clause.",
     "No limit of this kind applies to {who}.",
 )
@@ -54,26 +54,27 @@ SPARED = (
     "; this does not extend to corporate and government bonds",
     ", except corporate and government bonds",
     ", with the exception of corporate and government bonds",
-    "; corporate and government bonds are not concerned",
+    "; corporate and government bonds are not affected",
 )
 NOTWITHSTANDING = (
     "Notwithstanding clause {c}, {one} may represent up to {y} of {B}.",
     "Despite the limit in clause {c}, {one} is allowed up to {y} of {B}.",
-    "Clause {c} notwithstanding, {F} may hold {one} up to {y} of {B}.",
+    "Clause {c} notwithstanding, holdings in {one} may come to {y} of {B}.",
     "For the purpose of clause {c}, the limit for {one} is {y} of {B}.",
-    "In derogation from clause {c}, a limit of {y} of {B} applies to {one}.",
-    "By way of exception from clause {c}, {one} may come to {y} of {B}.",
-    "Whatever clause {c} says, {one} is limited to {y} of {B}.",
+    "By way of derogation from clause {c}, a limit of {y} of {B} applies to {one}.",
+    "As an exception to clause {c}, {one} may come to {y} of {B}.",
+    "Clause {c} applies to {one} with a limit of {y} of {B} in place of the general one.",
     "The limit of clause {c} is replaced, for {one} only, by {y} of {B}.",
 )
 PRECEDENCE = (
     "{who} {are} governed by clause {d} alone, and clause {c} does not apply to {them}.",
-    "Where clauses {c} and {d} would both apply to {who}, clause {d} prevails and clause {c} does not apply.",
+    "Clauses {c} and {d} might both be thought to apply to {who}; clause {d} prevails and clause {c} does not apply to "
+    "{them}.",
     "Clause {d} takes precedence over clause {c}: {who} {are} not counted under the latter.",
-    "As between clauses {c} and {d}, only the second applies to {who}.",
-    "{who} {are} for clause {d} to deal with and outside clause {c}.",
+    "As between clauses {c} and {d}, only the latter applies to {who}.",
+    "{who} {are} a matter for clause {d} and outside clause {c}.",
     "Clause {c} is disapplied for {who}, for which clause {d} provides.",
-    "Since clause {d} deals with {who}, clause {c} leaves {them} out.",
+    "Because clause {d} deals with {who}, clause {c} shall leave {them} out.",
     "{who} {are} exempt from clause {c}, clause {d} being the one that applies to {them}.",
 )
 """Clauses that change another one."""
@@ -141,24 +142,24 @@ READING = (
     "look-through of funds nor the counting of futures is implied.",
 )
 ORDER = (
-    "A clause that grants an exception from another prevails over it. Amendments prevail over the text that they "
-    "amend, "
-    "later ones over earlier ones. A duty to report is not a limit.",
-    "Exceptions go before the clauses from which they are made, and a later amendment goes before an earlier one and "
-    "before the original text. Reporting thresholds restrict nothing.",
-    "In case of conflict the more recent amendment governs, and an exception governs over the general clause. "
-    "Exceeding "
-    "a threshold of the reporting section is no breach.",
+    "A clause that grants an exception to another prevails over it, but over no third clause. Amendments prevail over "
+    "the text that they amend, later ones over earlier ones. A duty to report is not a limit.",
+    "An exception prevails over the clause to which it is made and over no other; a later amendment prevails over an "
+    "earlier one and over the original text. Reporting thresholds restrict nothing.",
+    "In case of conflict the more recent amendment governs, and an exception governs as against the one clause from "
+    "which it departs. Every other clause remains to be complied with. Exceeding a threshold of the reporting section "
+    "is no breach.",
     "Amendments are read in their order, each upon the text left by the one before. Exceptions override the clauses "
-    "that they name. What must merely be reported is permitted.",
-    "The text as last amended applies. Where one clause excepts something from another, the exception is followed. "
-    "Thresholds for reporting are not investment limits.",
-    "Exceptions are stronger than rules, and amendments stronger than the text they change. Nothing in the section on "
-    "reporting limits what may be held.",
-    "To the extent that an amendment changes a clause, the former wording is of no effect. Special exceptions displace "
-    "general limits. Reporting does not imply a breach.",
-    "Every amendment takes the place of earlier wording. An exception displaces the general clause for what it covers. "
-    "To pass a reporting threshold is allowed, provided that it is reported.",
+    "for which they are made, not what other clauses say of the same holdings. What must merely be reported is "
+    "permitted.",
+    "The text as last amended applies. What is excepted from one clause remains subject to all others. Thresholds for "
+    "reporting are not investment limits.",
+    "Exceptions are stronger than the rule to which they belong, though not than other rules, and amendments are "
+    "stronger than the text they change. Nothing in the section on reporting limits what may be held.",
+    "To the extent that an amendment changes a clause, the former wording is of no effect. Exceptions displace the "
+    "limit to which they relate and leave the remaining limits untouched. Reporting does not imply a breach.",
+    "Every amendment takes the place of earlier wording. An exception displaces its clause for what it covers, and the "
+    "other clauses continue to apply to that. To pass a reporting threshold is allowed, provided that it is reported.",
 )
 VALUES = (
     "“{N}” means all assets, cash included, less all liabilities; “{V}” means the market value of {Q} held directly.",
@@ -252,14 +253,14 @@ AMENDED: Mapping[str, tuple[str, ...]] = {
         "An additional sentence closes clause {c}: “{text}”",
     ),
     "exception_drop": (
-        "The exception in clause {c} is deleted.",
-        "Clause {c} shall no longer contain an exception.",
-        "The last sentence of clause {c}, which contains an exception, is struck out.",
-        "What clause {c} excepts is excepted no more.",
-        "The sentence of clause {c} that grants an exception is repealed.",
-        "Clause {c} henceforth applies without its exception.",
-        "From clause {c} the exception is removed.",
-        "The parties withdraw the exception that clause {c} makes.",
+        "The exception in clause {c} for {who} is deleted.",
+        "Clause {c} shall no longer contain an exception for {who}.",
+        "The last sentence of clause {c}, which contains an exception for {who}, is struck out.",
+        "Clause {c} no longer excepts {who}.",
+        "The sentence of clause {c} that grants {who} an exception is repealed.",
+        "Clause {c} henceforth applies without its exception for {who}.",
+        "From clause {c} the exception for {who} is removed.",
+        "The parties withdraw the exception that clause {c} makes for {who}.",
     ),
     "definition_in": (
         "In the definition of “{term}”, {word} is added.",
