@@ -18,7 +18,8 @@ _REFERENCE = re.compile(
 )
 _DEFINED = re.compile(r"[“\"]([^”\"]{2,60})[”\"]")
 _DEFINING = re.compile(
-    r"\b(means|shall mean|is meant|stands? for|denotes?|refers? to|are to|has the meaning|is the)\b|\bis [“\"]|[”\"]:",
+    r"\b(means|shall mean|(?:is|are) meant|stands? for|denotes?|refers? to|are to|has the meaning|is the)\b|"
+    r"\bis (?:the )?[“\"]|[”\"]:",
     re.I,
 )
 _CAPITALS = re.compile(r"(?<![.“\"] )(?<!^)\b([A-Z][a-z]+(?:[- ][A-Z][a-z]+)*)\b")

@@ -129,9 +129,9 @@ READING = (
     "The security master decides what the Issuer, Country, Sector and Sub-Sector of an instrument are. Only where a "
     "clause says so are funds looked through or futures included.",
     "For Issuer, Country, Sector and Sub-Sector the entries of the security master are used. Futures are disregarded, "
-    "and a fund is an asset of its own, where a clause does not say something else.",
+    "and a fund is an asset of its own, unless a clause provides otherwise.",
     "An instrument has the Sector, Sub-Sector, Country and Issuer recorded in the security master. Futures and what "
-    "funds own are taken into account by those clauses alone that mention it.",
+    "funds own are taken into account by those clauses alone that mention them.",
     "Issuer, Sector, Sub-Sector and Country have the values of the security master. No clause counts futures or the "
     "holdings of funds without expressly saying it.",
     "What the security master gives as Country, Issuer, Sector and Sub-Sector is conclusive. Clauses leave futures "
@@ -162,21 +162,19 @@ ORDER = (
     "other clauses continue to apply to that. To pass a reporting threshold is allowed, provided that it is reported.",
 )
 VALUES = (
-    "“{N}” means all assets, cash included, less all liabilities; “{V}” means the market value of {Q} held directly.",
-    "“{N}” is the value of everything owned, with cash, after deduction of liabilities, and “{V}” the market value of "
+    "{n} means all assets, cash included, less all liabilities; {v} means the market value of {Q} held directly.",
+    "{n} is the value of everything owned, with cash, after deduction of liabilities, and {v} is the market value of "
     "directly held {Q}.",
-    "By “{N}” is meant total assets with cash minus liabilities. By “{V}” is meant the market value of the {Q} that "
-    "are "
+    "{n} shall mean total assets, with cash, minus liabilities. {v} shall mean the market value of the {Q} that are "
     "held directly.",
-    "“{V}” means what the directly held {Q} are worth at market, and “{N}” means assets, including cash, net of "
+    "{v} means what the directly held {Q} are worth at market, and {n} means assets, including cash, net of "
     "liabilities.",
-    "“{N}” stands for assets (with cash) less liabilities. “{V}” stands for the market value of {Q}, direct holdings "
-    "only.",
-    "The net value of all assets and liabilities, cash included, is “{N}”; that of directly held {Q} alone, at market, "
-    "is “{V}”.",
-    "“{V}” refers to the market value of all {Q} held directly. “{N}” refers to total assets, cash among them, less "
-    "what is owed.",
-    "“{N}” denotes the sum of all assets and of cash, reduced by liabilities. “{V}” denotes the market value of direct "
+    "{n} stands for assets (with cash) less liabilities. {v} stands for the market value of {Q}, direct holdings only.",
+    "The net value of all assets and liabilities, cash included, is {n}; the value of directly held {Q} alone, at "
+    "market, is {v}.",
+    "{v} refers to the market value of all {Q} held directly. {n} refers to total assets, cash among them, less what "
+    "is owed.",
+    "{n} denotes the sum of all assets and of cash, reduced by liabilities. {v} denotes the market value of direct "
     "holdings of {Q}.",
 )
 """Paragraphs on values, testing, data and precedence."""
@@ -186,7 +184,7 @@ AMENDED: Mapping[str, tuple[str, ...]] = {
         "In clause {c}, “{old}” is replaced by “{new}”.",
         "The limit of {old} in clause {c} becomes {new}.",
         "Clause {c} shall be read with {new} in place of {old}.",
-        "{new} is substituted for {old} in clause {c}.",
+        "In clause {c} the figure of {new} is substituted for that of {old}.",
         "For “{old}” in clause {c} there shall be read “{new}”.",
         "The figure in clause {c} is changed from {old} to {new}.",
         "Clause {c} is amended by deleting “{old}” and inserting “{new}”.",
@@ -196,7 +194,7 @@ AMENDED: Mapping[str, tuple[str, ...]] = {
         "In clause {c}, “{old}” is replaced by “{new}”.",
         "The denominator in clause {c} shall be {new} and no longer {old}.",
         "Clause {c} shall be read with {new} in place of {old}.",
-        "{new} is substituted for {old} in clause {c}.",
+        "The words “{new}” are substituted for “{old}” in clause {c}.",
         "For “{old}” in clause {c} there shall be read “{new}”.",
         "The percentage of clause {c} is henceforth measured against {new} and not against {old}.",
         "Clause {c} is amended by deleting “{old}” and inserting “{new}”.",
@@ -205,12 +203,12 @@ AMENDED: Mapping[str, tuple[str, ...]] = {
     "timing": (
         "Clause {c} shall henceforth be tested {timing}, whatever it said before.",
         "The test of clause {c} is from now on made {timing}.",
-        "As to when clause {c} is tested, it is amended so that it is tested {timing}.",
+        "Clause {c} is amended so that it is tested {timing}.",
         "Clause {c} applies {timing}; wording to another effect is deleted.",
         "For clause {c} the time of testing is changed: it is tested {timing}.",
         "From the date of this amendment clause {c} is to be complied with {timing}.",
-        "Clause {c} is amended to be a test made {timing}.",
-        "The parties agree that clause {c} is tested {timing}.",
+        "In clause {c}, a test made {timing} takes the place of the former one.",
+        "The parties agree that clause {c} shall be tested {timing}.",
     ),
     "replace": (
         "Clause {c} is deleted and replaced by the following: “{text}”",
@@ -219,7 +217,7 @@ AMENDED: Mapping[str, tuple[str, ...]] = {
         "For clause {c} there is substituted: “{text}”",
         "The text of clause {c} is withdrawn. In its place: “{text}”",
         "Clause {c} is restated as: “{text}”",
-        "The whole of clause {c} is exchanged for these words: “{text}”",
+        "Clause {c} is struck out, and these words take its place: “{text}”",
         "Clause {c} is amended and restated, so that it says: “{text}”",
     ),
     "delete": (
@@ -235,7 +233,7 @@ AMENDED: Mapping[str, tuple[str, ...]] = {
     "insert": (
         "A new clause {c} is inserted: “{text}”",
         "The following clause {c} is added: “{text}”",
-        "After the last clause of its section a clause {c} is inserted, reading: “{text}”",
+        "A clause {c} is inserted after the last clause of its section, reading: “{text}”",
         "There is added, as clause {c}: “{text}”",
         "These guidelines are extended by clause {c}: “{text}”",
         "The parties add a clause {c} in these words: “{text}”",
@@ -263,34 +261,34 @@ AMENDED: Mapping[str, tuple[str, ...]] = {
         "The parties withdraw the exception that clause {c} makes for {who}.",
     ),
     "definition_in": (
-        "In the definition of “{term}”, {word} is added.",
-        "{word} shall count among “{term}” from now on.",
-        "The definition of “{term}” is extended to {word}.",
-        "“{term}” shall henceforth include {word}.",
-        "{word} is inserted in the definition of “{term}”.",
-        "To the definition of “{term}” there is added {word}.",
-        "The term “{term}” is widened so as to cover {word} too.",
-        "“{term}” is amended by adding {word}.",
+        "In the definition of {term}, {word} is added.",
+        "{word} shall fall within {term} from now on.",
+        "The definition of {term} is extended to {word}.",
+        "{term} shall henceforth include {word}.",
+        "{word} is inserted in the definition of {term}.",
+        "To the definition of {term} there is added {word}.",
+        "The scope of {term} is widened so as to cover {word} too.",
+        "The definition of {term} is amended by adding {word}.",
     ),
     "definition_out": (
-        "In the definition of “{term}”, {word} is deleted.",
-        "{word} shall no longer count among “{term}”.",
-        "The definition of “{term}” ceases to cover {word}.",
-        "“{term}” shall henceforth exclude {word}.",
-        "{word} is struck from the definition of “{term}”.",
-        "From the definition of “{term}” there is removed {word}.",
-        "The term “{term}” is narrowed so as not to cover {word}.",
-        "“{term}” is amended by taking out {word}.",
+        "In the definition of {term}, {word} is deleted.",
+        "{word} shall no longer fall within {term}.",
+        "The definition of {term} ceases to cover {word}.",
+        "{term} shall henceforth exclude {word}.",
+        "{word} is struck from the definition of {term}.",
+        "From the definition of {term} there is removed {word}.",
+        "The scope of {term} is narrowed so as not to cover {word}.",
+        "The definition of {term} is amended by taking out {word}.",
     ),
     "definition_number": (
-        "In the definition of “{term}”, {old} is replaced by {new}.",
-        "The threshold in the definition of “{term}” becomes {new} instead of {old}.",
-        "“{term}” shall be read with {new} in place of {old}.",
-        "For {old} in the definition of “{term}” there is substituted {new}.",
-        "The definition of “{term}” is changed from {old} to {new}.",
-        "{new} takes the place of {old} in the definition of “{term}”.",
-        "The {old} in the definition of “{term}” shall be {new}.",
-        "“{term}” is amended by deleting {old} and inserting {new}.",
+        "In the definition of {term}, {old} is replaced by {new}.",
+        "The threshold in the definition of {term} becomes {new} instead of {old}.",
+        "The definition of {term} shall be read with {new} in place of {old}.",
+        "For {old} in the definition of {term} there is substituted {new}.",
+        "The figure in the definition of {term} is changed from {old} to {new}.",
+        "{new} takes the place of {old} in the definition of {term}.",
+        "The {old} in the definition of {term} shall be {new}.",
+        "The definition of {term} is amended by deleting {old} and inserting {new}.",
     ),
 }
 """Items of an amendment by what they do."""
@@ -305,7 +303,7 @@ TIMING = {
 }
 HOW = {
     "half": (
-        "half of purchases plus sales",
+        "half of the total of purchases and sales",
         "half the sum of purchases and sales",
         "one half of all purchases and sales",
     ),
@@ -322,30 +320,28 @@ SCOPE = {
     ),
     "used": (
         "pending orders do not count until they are executed",
-        "only executed trades count, orders still pending do not",
-        "it includes executed trades and leaves out pending orders",
+        "only executed trades count, and orders still pending do not",
+        "executed trades are included and pending orders left out",
     ),
 }
 OPENINGS = (
-    "These guidelines form part of the investment management agreement between {client} (the “Client”) and {firm} and "
-    "bind {M} in managing {F}. The Benchmark is the one named in that agreement.",
-    "{firm} manages {F} on behalf of {client} (the “Client”) within the limits set out below. The Benchmark is that of "
-    "the agreement to which they are attached.",
-    "Schedule of investment limits to the mandate given by {client} (the “Client”) to {firm}. “Benchmark” is used as "
-    "in "
-    "the mandate.",
-    "The discretion of {M}, {firm}, over the assets that {client} (the “Client”) has entrusted to it is subject to "
-    "what "
-    "follows. The Benchmark is agreed separately.",
-    "Adopted by the trustees of {client} (the “Client”) for the portfolio run by {firm}. Comparisons are with the "
-    "Benchmark of the appointment letter.",
-    "By these guidelines {client} (the “Client”) instructs {firm} how {F} may be invested. They refer to the Benchmark "
-    "chosen in the agreement.",
-    "This annex states how {firm} may invest what {client} (the “Client”) has placed under its management. The "
-    "Benchmark is identified in the main agreement.",
-    "{client} (the “Client”) and {firm} have agreed that {F} is run under the following limits, measured where "
-    "relevant "
-    "against the Benchmark of the agreement.",
+    "These guidelines form part of the investment management agreement between {client} (the “Client”) and {firm} (the "
+    "“{m}”) and govern the management of the assets placed under it (the “{f}”). The Benchmark is the one named in "
+    "that agreement.",
+    "{firm} (the “{m}”) manages certain assets (the “{f}”) on behalf of {client} (the “Client”) within the limits set "
+    "out below. The Benchmark is that of the agreement to which these limits are attached.",
+    "This is the schedule of investment limits to the appointment by {client} (the “Client”) of {firm} (the “{m}”) as "
+    "manager of the assets described there (the “{f}”). “Benchmark” is used as in the appointment.",
+    "The discretion of {firm} (the “{m}”) over the assets that {client} (the “Client”) has entrusted to it (the “{f}”) "
+    "is subject to what follows. The Benchmark is agreed separately.",
+    "These limits were adopted by {client} (the “Client”) for the assets (the “{f}”) that {firm} (the “{m}”) manages "
+    "for it. Comparisons are with the Benchmark of the appointment letter.",
+    "By these guidelines {client} (the “Client”) instructs {firm} (the “{m}”) how the assets under its management (the "
+    "“{f}”) may be invested. References to the Benchmark are to the one chosen in the management agreement.",
+    "This annex states how {firm} (the “{m}”) may invest the assets that {client} (the “Client”) has placed under its "
+    "management (the “{f}”). The Benchmark is identified in the main agreement.",
+    "{client} (the “Client”) and {firm} (the “{m}”) have agreed that the assets managed for the former (the “{f}”) are "
+    "run under the following limits, measured where relevant against the Benchmark of their agreement.",
 )
 CLIENTS = (
     "the Harrow Vale Pension Scheme",

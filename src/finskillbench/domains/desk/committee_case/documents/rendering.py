@@ -14,7 +14,6 @@ from finskillbench.domains.desk.committee_case.documents.terms import DEFINED, K
 from finskillbench.domains.desk.committee_case.documents.vocabulary import RATINGS, Vocabulary, listed
 
 Terms = Mapping[str, Term]
-_PLURAL = {"issuer": "Issuers in {}", "country": "{}", "sector": "the {} Sector", "sub_sector": "the Sub-Sector {}"}
 
 
 def fill(template: str, words: Mapping[str, Any]) -> str:
@@ -41,6 +40,11 @@ def quantity(value: float, unit: str, style: Style) -> str:
             return RATINGS[int(value) - 1]
         case _:
             return f"{value:g}"
+
+
+def quoted(name: str) -> str:
+    """A term in quotation marks, its article before them."""
+    return f"the “{name.removeprefix('the ')}”" if name.startswith("the ") else f"“{name}”"
 
 
 def basis_name(clause: Clause, style: Style) -> str:
@@ -138,6 +142,8 @@ def amended(item: Item, style: Style, terms: Terms, vocabulary: Vocabulary) -> s
     """One item of an amendment, as words; `terms` are those in force before it."""
     frames = phrases.AMENDED[item.operation]
     words: dict[str, Any] = {"c": item.target, **item.words}
+    if "term" in words:
+        words["term"] = quoted(words["term"])
     if item.operation in ("replace", "insert") and item.clause is not None:
         words["text"] = sentence(item.clause, style, terms, vocabulary)
     if item.operation == "exception_add" and item.clause is not None:
@@ -146,13 +152,16 @@ def amended(item: Item, style: Style, terms: Terms, vocabulary: Vocabulary) -> s
 
 
 def defined(terms: Terms, style: Style, vocabulary: Vocabulary) -> list[str]:
-    """The paragraphs with definitions."""
+    """The paragraphs with definitions; values are explained after the equities that they are values of."""
     picks = style.picks
-    words = {"N": style.nav, "V": style.equity, "Q": terms["equities"].name}
-    out = [fill(phrases.VALUES[picks["values"]], words)]
+    words = {"n": quoted(style.nav), "v": quoted(style.equity), "Q": terms["equities"].name}
+    values = fill(phrases.VALUES[picks["values"]], words)
+    out: list[str] = []
     for i, term in enumerate(terms.values()):
-        frame = DEFINED[(picks["defined"] + i * picks["stride"]) % len(DEFINED)]
-        out.append(fill(frame, {"name": term.name, "body": body(term, vocabulary, dict(terms))}))
+        frame = DEFINED[(picks["defined"] + i * (picks["stride"] | 1)) % len(DEFINED)]
+        out.append(fill(frame, {"name": quoted(term.name), "body": body(term, vocabulary)}))
+        if term.key == "equities":
+            out.append(values)
     return out
 
 
@@ -171,7 +180,12 @@ def interpretation(guidelines: Guidelines) -> list[str]:
 def rendered(guidelines: Guidelines, vocabulary: Vocabulary, dates: tuple[str, ...]) -> str:
     """The whole document: opening, definitions, interpretation, sections, amendments of those dates."""
     style, terms = guidelines.style, dict(guidelines.terms)
-    words = {"client": style.client, "firm": style.firm, "M": style.manager, "F": style.fund}
+    words = {
+        "client": style.client,
+        "firm": style.firm,
+        "m": style.manager.removeprefix("the "),
+        "f": style.fund.removeprefix("the "),
+    }
     lines = ["INVESTMENT GUIDELINES", "", fill(phrases.OPENINGS[style.picks["opening"]], words)]
     fixed = (("Definitions", defined(terms, style, vocabulary)), ("Interpretation", interpretation(guidelines)))
     for i, (heading, paragraphs) in enumerate(fixed, 1):
@@ -185,7 +199,7 @@ def rendered(guidelines: Guidelines, vocabulary: Vocabulary, dates: tuple[str, .
         inside = sorted((int(number.split(".")[1]), number) for number in texts if number.startswith(f"{i}."))
         lines += ["", f"{i}. {heading}", *(f"{number} {texts[number]}" for _, number in inside)]
     for i, (items, day) in enumerate(zip(guidelines.amendments, dates, strict=True), 1):
-        lines += ["", f"Amendment No. {i}, in force since {day}"]
+        lines += ["", f"Amendment No. {i}, in force from {day}"]
         for item in items:
             lines.append(f"{item.number} {amended(item, style, terms, vocabulary)}")
             if item.term is not None:

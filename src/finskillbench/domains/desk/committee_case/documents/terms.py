@@ -26,14 +26,14 @@ KIND_WORDS = {
     "government_bond": "government bonds",
 }
 DEFINED = (
-    "“{name}” means {body}.",
-    "“{name}”: {body}.",
-    "In these guidelines “{name}” stands for {body}.",
-    "References to “{name}” are to {body}.",
-    "“{name}” shall mean {body}.",
-    "“{name}” refers to {body}.",
-    "By “{name}” is meant {body}.",
-    "Wherever it is used, “{name}” denotes {body}.",
+    "{name} means {body}.",
+    "{name}: {body}.",
+    "In these guidelines {name} stands for {body}.",
+    "References to {name} are to {body}.",
+    "{name} shall mean {body}.",
+    "{name} refers to {body}.",
+    "By {name} are meant {body}.",
+    "Wherever it is used, {name} denotes {body}.",
 )
 
 
@@ -110,7 +110,7 @@ def filters(terms: dict[str, Term], naive: bool) -> Terms:
     return {key: taken_for(term) if naive else meaning(term) for key, term in terms.items()}
 
 
-def body(term: Term, vocabulary: Vocabulary, terms: dict[str, Term]) -> str:
+def body(term: Term, vocabulary: Vocabulary) -> str:
     """The words after "means"."""
     match term.key:
         case "securities" | "equities":
@@ -118,7 +118,8 @@ def body(term: Term, vocabulary: Vocabulary, terms: dict[str, Term]) -> str:
             others = [*rest, "units of funds", "futures", "cash"]
             return f"{listed([KIND_WORDS[k] for k in term.words])}, but not {listed(others, 'or')}"
         case "emerging" | "region":
-            return f"{listed([vocabulary.countries[code] for code in term.words])}, and no other Country"
+            names = [vocabulary.countries[code] for code in term.words]
+            return f"{listed(sorted(names, key=lambda name: name.removeprefix('the ')))}, and no other Country"
         case "approved":
             return listed([f"{vocabulary.issuers[each]} ({each})" for each in term.words])
         case "small":

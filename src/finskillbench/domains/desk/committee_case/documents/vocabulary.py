@@ -106,5 +106,7 @@ class Vocabulary:
 
 
 def listed(words: list[str], last: str = "and") -> str:
-    """Words as a list in a sentence."""
+    """Words as a list in a sentence, semicolons between them where one of several has a comma of its own."""
+    if len(words) > 2 and any("," in word for word in words):
+        return f"{'; '.join(words[:-1])}; {last} {words[-1]}"
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"

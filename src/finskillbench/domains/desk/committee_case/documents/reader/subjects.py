@@ -85,7 +85,7 @@ def _trading(w: _Words) -> Subject | None:
     if w.has(r"turnover|turned over"):
         cues = {"half": r"half", "lesser": r"lesser|smaller", "greater": r"greater of|larger of"}
         convention = next((name for name, cue in cues.items() if w.has(cue)), "sum")
-        only = w.has(r"not count until|pending do not|leaves out pending")
+        only = w.has(r"not count until|pending do not|pending orders left out")
         return Subject(
             {"measure": "turnover", "convention": convention, "trades": "used" if only else "all"},
             flow=True,
