@@ -64,6 +64,21 @@ def test_a_document_is_whole(number: int) -> None:
         assert unquoted.count(term.name.lower()) > 1 or term.key in ("approved", "small"), term.name
 
 
+def test_words_that_had_two_readings() -> None:
+    """A test's time stands apart from the limit, and a dropped exception is named."""
+    assert all(each.startswith(", ") for each in (*phrases.ALWAYS, *phrases.PURCHASE))
+    assert all("{who}" in frame for frame in phrases.AMENDED["exception_drop"])
+    frames = [frame for kind in KINDS.values() for frame in kind.frames]
+    assert not any(re.search(r"\{B\}, \{how\}|non-dollar|\{[SQ]\} beyond \{y\}", frame) for frame in frames)
+    assert not any("plus" in way for ways in phrases.HOW.values() for way in ways)
+    for number in range(8):
+        part = document(number).text.split("2. Interpretation")[0]
+        starts = re.findall(r"^1\.\d+ (By|References|Wherever|In these)?[^“]*“[^”]+”(:| \w+)", part, re.MULTILINE)
+        assert len(starts) >= 5
+        led = [lead for lead, _ in starts if lead]
+        assert len(led) == len(set(led))
+
+
 @pytest.mark.parametrize("number", range(0, EDITION, 5))
 def test_every_trap_changes_rules(number: int) -> None:
     guidelines = document(number)

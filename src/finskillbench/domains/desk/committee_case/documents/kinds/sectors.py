@@ -151,8 +151,8 @@ SECTORS_KINDS = (
         (
             "With funds looked through, {Q} of any one Sector shall not exceed {x} of {B}{W}.",
             "Counting {Q} owned indirectly through funds, no Sector may represent more than {x} of {B}{W}.",
-            "{M} shall add the {Q} that funds hold in a Sector to those held directly and keep the sum within {x} of "
-            "{B}{W}.",
+            "{M} shall add the {Q} that funds hold in a Sector to those held in it directly and keep the sum within "
+            "{x} of {B}{W}.",
             "On a look-through basis, the {Q} of a single Sector are limited to {x} of {B}{W}.",
             "Direct holdings and those inside funds taken together, {x} of {B} is the most that may be in the {Q} of "
             "one Sector{W}.",
