@@ -2,9 +2,9 @@
 
 Payload: panel, names, factor_returns, sources (inject all four); windows, a list of [first, last] quarter (all if
 left out); start, {source: first quarter that counts}; repairs, [{"source", "first", "last", "multiply"}], applied to
-the values before anything else; only, a list of sources; top, how many sources of each window and industry to show (5).
-Other keys are refused.
-Result: for every industry the sources with the largest |t| of any window, each with estimate (return per quarter for
+the values before anything else; only, a list of sources; top, how many sources of each window and industry to show (5);
+positive, true to rank by t where a find of negative sign is none (false: by |t|). Other keys are refused.
+Result: for every industry the sources with the largest |t| (or t) of any window, each with estimate (return per quarter for
 one score, a value divided by its scale), standard_error and t by window (null where nothing of it counts), by weighted
 least squares with the given specific volatilities, no intercept: residuals are returns less loadings times factor
 returns. Out of 190 sources that are worth nothing, the largest |t| of an industry is about 3.
@@ -19,7 +19,7 @@ from finskillbench.engines.statistics.source_tables import Panel, entries, panel
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
 
-_KEYS = ("panel", "names", "factor_returns", "sources", "windows", "start", "repairs", "only", "top")
+_KEYS = ("panel", "names", "factor_returns", "sources", "windows", "start", "repairs", "only", "top", "positive")
 _MOST_SHOWN = 1000
 
 
@@ -32,12 +32,16 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     only = [place_of(str(name), panel.sources, "only") for name in entries(payload, "only")]
     columns = np.array(only or range(len(panel.sources)))
     top = whole(payload.get("top", 5), "top", 1, _MOST_SHOWN)
+    positive = payload.get("positive", False)
+    if not isinstance(positive, bool):
+        raise InputError("positive must be true or false")
     result: dict[str, Any] = {}
     for group in panel.groups:
         estimate, error = _fits(panel, group, windows, columns)
         t = np.nan_to_num(estimate / error)
-        chosen = np.unique(np.argsort(-np.abs(t), axis=1)[:, :top])
-        chosen = chosen[np.argsort(-np.abs(t[:, chosen]).max(axis=0))]
+        ranked = t if positive else np.abs(t)
+        chosen = np.unique(np.argsort(-ranked, axis=1)[:, :top])
+        chosen = chosen[np.argsort(-ranked[:, chosen].max(axis=0))]
         result[group] = [
             {
                 "source": panel.sources[columns[place]],
