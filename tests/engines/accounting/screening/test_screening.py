@@ -145,6 +145,15 @@ def test_the_company_with_the_signature_has_the_evidence() -> None:
     assert 0.5 < rows["C7"][3] <= 1.0
 
 
+def test_a_kind_that_is_stated_twice_is_one_kind() -> None:
+    given = {**payload(), "versions": "last"}
+    one = {"name": "a", "weight": 0.6, "profile": [1.0], "shifts": {"receivables": 1.0}, "size_spread": 0.3}
+    other = {**one, "name": "b", "weight": 0.4, "shifts": {"receivables": 0.9}}
+    halves = [{**one, "weight": 0.3}, other, {**one, "weight": 0.3}]
+    whole = signature_match({**given, "signatures": [one, other]})
+    assert signature_match({**given, "signatures": halves})["rows"] == whole["rows"]
+
+
 def test_case_effects_recover_shift_and_spread() -> None:
     rng = np.random.default_rng(6)
     cases, profile = 400, np.array([1.0, 0.5, 1.0])

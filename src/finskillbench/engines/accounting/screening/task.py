@@ -74,11 +74,14 @@ def signature_match(payload: Mapping[str, Any]) -> dict[str, Any]:
     each = np.stack([mixed_evidence(parts[:, [place]], np.ones(1)) for place in range(len(names))], axis=1)
     with np.errstate(divide="ignore"):
         shares = np.exp(each + np.log(weights) - total[:, None])
-    strongest = shares.argmax(axis=1)
+    # Signatures of one name are one kind, stated more than once.
+    kinds = list(dict.fromkeys(names))
+    of_kind = np.stack([shares[:, [name == kind for name in names]].sum(axis=1) for kind in kinds], axis=1)
+    strongest = of_kind.argmax(axis=1)
     return {
         "columns": ["company", "log_bayes_factor", "strongest_signature", "its_share"],
         "rows": [
-            [company, round(float(total[row]), 2), names[best], round(float(shares[row, best]), 2)]
+            [company, round(float(total[row]), 2), kinds[best], round(float(of_kind[row, best]), 2)]
             for row, (company, best) in enumerate(zip(panel.companies, strongest, strict=True))
         ],
         "used": _used(payload, panel, window),

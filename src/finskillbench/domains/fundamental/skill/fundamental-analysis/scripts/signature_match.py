@@ -4,7 +4,8 @@ Payload: what `ratio_innovations.py` takes, and signatures, each with name, weig
 quarter on), shifts (ratio to standard deviations of the usual company's innovations) and size_spread: the size of the
 shifts is normal with mean size (1 by default) and this standard deviation. Any quarter of the window may be the first.
 Result: rows of company, the log Bayes factor of the weighted signatures together against none (natural logarithm,
-no base rate in it), the signature that contributes most, and its share. Level and volatility are estimates.
+no base rate in it), the name that contributes most, and its share: signatures of one name are one kind, stated more
+than once, and add up. Level and volatility are estimates.
 used is as in `ratio_innovations.py`; an unknown key is refused.
 """
 
