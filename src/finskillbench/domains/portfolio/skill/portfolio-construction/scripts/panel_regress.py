@@ -4,10 +4,10 @@ Payload: panel, names, factor_returns, sources (inject all four); windows, a lis
 left out); start, {source: first quarter that counts}; repairs, [{"source", "first", "last", "multiply"}], applied to
 the values before anything else; only, a list of sources; top, how many sources of each window and industry to show (5);
 positive, true to rank by t where a find of negative sign is none (false: by |t|). Other keys are refused.
-Result: for every industry the sources with the largest |t| (or t) of any window, each with estimate (return per quarter for
-one score, a value divided by its scale), standard_error and t by window (null where nothing of it counts), by weighted
-least squares with the given specific volatilities, no intercept: residuals are returns less loadings times factor
-returns. Out of 190 sources that are worth nothing, the largest |t| of an industry is about 3.
+Result: for every industry the sources with the largest |t| (or t) of any window, each with estimate (return per
+quarter for one score, a value divided by its scale), standard_error and t by window (null where nothing of it
+counts), by weighted least squares with the given specific volatilities, no intercept: residuals are returns less
+loadings times factor returns. Out of 190 sources that are worth nothing, the largest |t| of an industry is about 3.
 """
 
 from typing import Any
