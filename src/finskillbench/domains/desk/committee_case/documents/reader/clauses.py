@@ -15,8 +15,9 @@ from finskillbench.domains.desk.committee_case.documents.reader.subjects import 
 from finskillbench.domains.desk.committee_case.documents.vocabulary import Vocabulary
 
 _ALWAYS = re.compile(
-    r"at all times|at no time|tested every day|both upon purchase|not only at purchase|whether or not|"
-    r"cause of a breach|continuously|market movements and flows"
+    r"at any time|at all times|at no time|tested every day|both (?:upon purchase|when buying)|not only at purchase|"
+    r"whether or not|cause of a breach|the excess has come|continuously|life of a holding|"
+    r"market movements (?:and flows )?being no"
 )
 _PURCHASE = re.compile(r"purchase|being bought|acquisition|something is bought")
 _FLOOR = re.compile(

@@ -15,7 +15,8 @@ from finskillbench.domains.desk.committee_case.documents.vocabulary import RATIN
 _BONDS = {"kind": ["corporate_bond", "government_bond"]}
 _CASH = {"kind": "cash"}
 _THROUGH = re.compile(
-    r"look|indirectly|inside funds|underlying holdings|portfolios of funds|by a fund|that funds hold|those of funds"
+    r"look|indirectly|inside funds|underlying holdings|portfolios of funds|by a fund|"
+    r"(?:that|what) funds hold|those of funds"
 )
 _EACH_CURRENCY = re.compile(r"(?:one|single|each|individual|particular) currency|currency by currency|by itself")
 _EACH_FUND = re.compile(r"any one|individual|each fund|single|fund by fund|same fund|particular|by itself")
@@ -85,7 +86,7 @@ def _trading(w: _Words) -> Subject | None:
     if w.has(r"turnover|turned over"):
         cues = {"half": r"half", "lesser": r"lesser|smaller", "greater": r"greater of|larger of"}
         convention = next((name for name, cue in cues.items() if w.has(cue)), "sum")
-        only = w.has(r"not count until|pending do not|pending orders left out")
+        only = w.has(r"not count until|pending do not|leaves out pending|pending orders left out")
         return Subject(
             {"measure": "turnover", "convention": convention, "trades": "used" if only else "all"},
             flow=True,
