@@ -7,6 +7,7 @@ import json
 import pytest
 from tests.domains.desk.committee_case.documents import document
 
+from finskillbench.domains.desk.committee_case.documents.phrases import AMENDED
 from finskillbench.engines.guidelines.evidence import evidence, paragraphs_of
 from finskillbench.errors import InputError
 
@@ -46,6 +47,19 @@ def test_gaps() -> None:
     assert gaps["terms_never_used"] == ["Odd Things"]
     assert gaps["capitalised_and_not_defined"] == ["Net Assets"]
     assert [each["paragraph"] for each in gaps["references_to_nothing"]] == ["2.2"]
+
+
+@pytest.mark.parametrize("words", AMENDED["insert"])
+def test_a_clause_that_an_amendment_adds_is_there(words: str) -> None:
+    added = words.format(c="2.9", text="No Issuer may exceed 3 %. See clause 2.8.")
+    gaps = evidence(f"{TEXT}A1.2 {added}\nA1.3 Clause 2.9 has no exceptions.\n")["gaps"]
+    assert [each["paragraph"] for each in gaps["references_to_nothing"]] == ["2.2", "A1.2"]
+
+
+@pytest.mark.parametrize("words", AMENDED["exception_add"])
+def test_an_addition_to_a_clause_that_is_not_there_is_a_gap(words: str) -> None:
+    gaps = evidence(f"{TEXT}A1.2 {words.format(c='2.9', text='Banks are excepted.')}\n")["gaps"]
+    assert [each["paragraph"] for each in gaps["references_to_nothing"]] == ["2.2", "A1.2"]
 
 
 @pytest.mark.parametrize("number", [0, 9, 23])

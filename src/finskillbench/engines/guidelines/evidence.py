@@ -16,6 +16,8 @@ _NUMBERED = re.compile(r"^\s*\(?((?:[A-Z]\.?)?\d+(?:\.\d+)+)\)?[.:]?\s+(\S.*)$")
 _REFERENCE = re.compile(
     r"\b(?:clauses?|paragraphs?|sections?)\s+((?:\d+\.\d+)(?:(?:,| and| or| to)\s+\d+\.\d+)*)", re.I
 )
+_ADDED = re.compile(r"^[^“]*?(?<!\bof )(?<!\bto )(?<!\bin )\bclause (\d+\.\d+)[^“]*“", re.I)
+_ADDING = re.compile(r"\b(?:insert|introduc|extend|add(?:s|ed)?\b)", re.I)
 _DEFINED = re.compile(r"[“\"]([^”\"]{2,60})[”\"]")
 _DEFINING = re.compile(
     r"\b(means|shall mean|(?:is|are) meant|stands? for|denotes?|refers? to|are to|has the meaning|is the)\b|"
@@ -85,6 +87,7 @@ def evidence(text: str) -> dict[str, Any]:
     }
     terms = _terms(paragraphs)
     references = _references(paragraphs)
+    known = {*paragraphs, *_added(paragraphs)}
     claimed = {quote["paragraph"] for quotes in topics.values() for quote in quotes}
     claimed |= {each["paragraph"] for each in references}
     return {
@@ -101,9 +104,7 @@ def evidence(text: str) -> dict[str, Any]:
             ],
             "terms_never_used": [term["term"] for term in terms if not term["used_in"]],
             "capitalised_and_not_defined": _undefined(paragraphs, [term["term"] for term in terms]),
-            "references_to_nothing": [
-                each for each in references if any(name not in paragraphs for name in each["names"])
-            ],
+            "references_to_nothing": [each for each in references if any(name not in known for name in each["names"])],
         },
     }
 
@@ -134,6 +135,12 @@ def _references(paragraphs: Mapping[str, str]) -> list[dict[str, Any]]:
         if names:
             out.append({"paragraph": number, "names": names, "quote": body})
     return out
+
+
+def _added(paragraphs: Mapping[str, str]) -> list[str]:
+    """Numbers of clauses that a paragraph adds, in quotation marks."""
+    found = ((_ADDED.search(body), body) for body in paragraphs.values())
+    return [place[1] for place, body in found if place and _ADDING.search(body[: place.end()])]
 
 
 def _undefined(paragraphs: Mapping[str, str], terms: Sequence[str]) -> list[str]:
