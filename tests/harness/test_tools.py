@@ -13,7 +13,7 @@ from tests.sampling import examples
 
 from finskillbench import domains
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import ARMS, Condition, Mount
+from finskillbench.harness.conditions import ARMS, Condition, Mount, mount
 from finskillbench.harness.model import ToolCall
 from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, MAX_SKILL_CHARS
 from finskillbench.harness.tools.contracts import tool_specs
@@ -162,6 +162,17 @@ def test_a_script_outside_the_package_is_never_run(bench, package, runner, path:
     result, outcome = desk.use("run_skill_script", script_path=path)
     assert (outcome, runner.calls) == ("tool_failed", [])
     assert result["scripts"] == {package.name: ["scripts/optimize.py"]}
+
+
+def test_a_script_of_a_skill_that_is_not_loaded_names_it(bench, mounts, package, runner) -> None:
+    other = replace(package, name="risk-management", scripts=("scripts/measure.py",))
+    both = {each.name: each for each in (package, other)}
+    mounts[Condition.CURATED] = mount(Condition.CURATED, both, {})
+    desk = bench(Condition.CURATED)
+    desk.use("load_skill", skill_name=package.name)
+    result, outcome = desk.use("run_skill_script", script_path="risk-management/scripts/measure.py")
+    assert (outcome, runner.calls) == ("tool_failed", [])
+    assert result["error"] == "skill 'risk-management' is not loaded; load it first"
 
 
 def test_a_failing_script_is_an_error_the_agent_reads(bench, package, failing_runner) -> None:

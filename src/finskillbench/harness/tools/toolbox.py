@@ -319,7 +319,10 @@ class Toolbox:
 
     def _resolve(self, relative: str) -> tuple[SkillPackage, Path]:
         """The script in the loaded skill; of several loaded, the one named before it or loaded last that has it."""
-        named = self._loaded.get(relative.partition("/")[0])
+        before = relative.partition("/")[0]
+        named = self._loaded.get(before)
+        if named is None and before in self._mounted.loadable:
+            raise ToolError(f"skill {before!r} is not loaded; load it first", loaded=list(self._loaded))
         problems: list[FinSkillBenchError] = []
         for package in (named,) if named is not None else reversed(self._loaded.values()):
             try:
