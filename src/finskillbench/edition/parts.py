@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,9 @@ def build_parts(context: BuildContext, chosen: Sequence[Domain], folder: Path, p
             spawn = multiprocessing.get_context("spawn")
             pool = stack.enter_context(ProcessPoolExecutor(len(beside), spawn))
             given = folder, files, context.seed, context.catalog, context.synthetic
+            others = multiprocessing.active_children()
             waiting = {name: pool.submit(_apart, name, *given) for name in beside}
+            stack.push(partial(_stop, [one for one in multiprocessing.active_children() if one not in others]))
         built = {one.name: _build(context, one, folder, files, progress) for one in chosen if one.name not in waiting}
         for name, one in waiting.items():
             progress(f"waiting for {registered(name).title}, which is built beside")
@@ -66,6 +70,13 @@ def build_parts(context: BuildContext, chosen: Sequence[Domain], folder: Path, p
     parts = [built[one.name] for one in chosen]
     context.notes.extend(note for part in parts for note in part.notes)
     return parts
+
+
+def _stop(started: Sequence[BaseProcess], failed: type[BaseException] | None, *_: object) -> None:
+    """End what is built beside at once where the rest failed: nobody waits minutes to be told why."""
+    if failed is not None:
+        for one in started:
+            one.terminate()
 
 
 def _apart(name: str, folder: Path, files: Sequence[str], seed: int, catalog: Catalog, synthetic: bool) -> Part | str:
