@@ -10,10 +10,11 @@ from typing import Any
 import orjson
 import polars as pl
 import pytest
+from tests.edition.examined import validated
 
 from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.store import read_lines, write_lines, write_manifest
-from finskillbench.edition.validation import ValidationReport, validate_edition
+from finskillbench.edition.validation import ValidationReport
 
 Row = dict[str, Any]
 
@@ -45,7 +46,7 @@ class Workshop:
 
     def validated(self, *domains: str) -> ValidationReport:
         """The report on the edition as it now is; on the checks of some domains only, where any are named."""
-        return validate_edition(self.reload(), only=domains or None)
+        return validated(self.reload(), domains or None)
 
 
 def _of(row: Row, companies: list[str]) -> bool:
@@ -59,12 +60,16 @@ def slim(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Edition:
     folder = tmp_path_factory.mktemp("slim") / "edition"
     shutil.copytree(edition.path, folder)
     few = pl.read_parquet(folder / "panels" / "facts.parquet")["symbol"].unique().sort()[:4].to_list()
+    kept: set[str] = set()
     for name in edition.sub_tasks:
         rows = [row for row in read_lines(folder / "episodes" / f"{name}.jsonl") if _of(row, few)]
         chosen = {row["task_id"] for row in rows[:: len(rows) // 5][:5]}
-        for part in ("episodes", "truth", "certificates"):
-            file = folder / part / f"{name}.jsonl"
+        kept |= chosen
+        for file in folder.glob(f"*/{name}.jsonl"):
             write_lines(file, [row for row in read_lines(file) if row["task_id"] in chosen])
+    for tables in folder.glob("tables/*"):
+        if tables.name not in kept:
+            shutil.rmtree(tables)
     for name in ("facts", "filings", "segments"):
         path = folder / "panels" / f"{name}.parquet"
         table = pl.read_parquet(path)

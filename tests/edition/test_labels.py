@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.edition.examined import validated
 
 from finskillbench.domains import Answer, Subtask, by_name, domain, domain_of, domains, subtasks
 from finskillbench.edition import Edition, validation
@@ -25,7 +26,7 @@ def test_a_label_that_no_check_looks_at_fails_the_edition(slim: Edition, monkeyp
     )
     registry = tuple(replace(one, subtasks=silent, checks={}) if one is known else one for one in domains())
     monkeypatch.setattr(validation, "domains", lambda: registry)
-    check = validate_edition(slim).checks[-1]
+    check = validated(slim).checks[-1]
     assert (check.domain, check.name, check.state) == ("edition", "labels", State.FAIL)
     named = {finding.where for finding in check.findings}
     assert {episode.task_id for episode in slim.episodes(["risk_identification"])} <= named

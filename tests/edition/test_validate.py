@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from typing import Any
 
 import orjson
+from tests.edition.examined import validated
 
 from finskillbench.domains import domains, subtasks
 from finskillbench.edition import Edition, load_edition
@@ -50,7 +50,7 @@ def test_a_malformed_label_is_a_finding(workshop: Any) -> None:
 
 def test_progress_names_each_check(slim: Edition) -> None:
     steps: list[str] = []
-    validate_edition(replace(slim), steps.append)
+    validated(slim, progress=steps.append)
     assert steps == [
         f"checking {domain.replace('_', ' ')}: {name}" for domain, checks in CHECKS.items() for name in checks
     ]
