@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from tests.sampling import sampled
+from tests.sampling import THOROUGH, sampled
 
-from finskillbench.domains import domain_of, subtasks
+from finskillbench.domains import by_name, domain_of, subtasks
 from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import checks_of
@@ -65,7 +65,10 @@ def test_a_parameter_that_was_altered_is_found(sub_task: str, slim: Edition) -> 
     truth = _verification(slim, sub_task)
     stated = truth.verification
     changed = [(key, {**stated, key: other}) for key, value in stated.items() for other in sampled(_others(value), 3)]
-    changed += [(key, {name: value for name, value in stated.items() if name != key}) for key in stated]
+    if by_name(sub_task).budget is not None and not THOROUGH:  # to look at one takes a second: one for each key
+        changed = list({key: (key, altered) for key, altered in changed}.values())
+    else:
+        changed += [(key, {name: value for name, value in stated.items() if name != key}) for key in stated]
     missed = [
         (key, verification.get(key, "absent"))
         for key, verification in changed
