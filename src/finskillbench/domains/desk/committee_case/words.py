@@ -60,9 +60,9 @@ file that the policy does not accept, with what counts instead.
 3. breaches: numbers of the clauses that the book is in breach of today. excluded: every security of the reference
 file of which the guidelines allow nothing to be held or bought, held or not.
 4. trades: the cheapest trades after which no clause is in breach. A trade costs cost_bp of its value (of a future
-of its notional). Anything in the reference file can be traded in any amount at its true price; cash takes the
-other side and must not become negative, nothing may be sold short, a future keeps its sign. Purchases and sales
-count as pending trades of the quarter; futures do not.
+of its notional); costs are counted and not taken out of cash. Anything in the reference file can be traded in any
+amount at its true price; cash takes the other side and must not become negative, nothing may be sold short, a future
+keeps its sign. Purchases and sales count as pending trades of the quarter; futures do not.
 5. figures: of the book after the trades, as conventions defines them."""
 
 _UNITS = (
