@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from tests.domains.desk.committee_case.conftest import Played, played
+from tests.sampling import sampled
 
 from finskillbench.domains.base import Label
 from finskillbench.domains.checks.examination import examining
@@ -86,7 +87,7 @@ DEFECTS: dict[str, Defect] = {
 }
 
 
-@pytest.mark.parametrize("name", DEFECTS)
+@pytest.mark.parametrize("name", sampled(DEFECTS, 3))
 def test_a_defect_of_a_parameter_is_found(cases: list[Played], name: str) -> None:
     case = cases[len(name) % len(cases)]
     known = copy.deepcopy(dict(case.task.truth.verification))
