@@ -140,11 +140,13 @@ def _answer_keys(seen: Seen) -> set[str]:
 
 def _search_data(seen: Seen, findings: Findings, numbers: set[tuple[str, float]]) -> None:
     """Places of the data that hold the truth, or bear its name, and that the answer is not made from."""
-    wanted = {
+    rounded = {
         float(f"{value:.{precision}g}"): path
         for path, value in sorted(numbers)
         for precision in range(_DATA_DIGITS, _EXACT_DIGITS)
     }
+    # A probability of 0.9999996 is 1 in five digits, and so is much else.
+    wanted = {value: path for value, path in rounded.items() if digits(value) >= _DIGITS}
     wanted |= {value: path for path, value in sorted(numbers)}
     suspects: dict[str, str] = {}
     for path, value in seen.flat.numbers:

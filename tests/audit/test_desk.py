@@ -1,0 +1,40 @@
+"""Cases of the desk suite are neither unsolvable nor told by what they hold, as the audit sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from finskillbench.audit.checks.leak import leak
+from finskillbench.audit.checks.solvable import solvable
+from finskillbench.audit.seen import Bench, Beside, Seen
+from finskillbench.domains import domain
+from finskillbench.edition import Edition
+from finskillbench.findings import Findings
+
+
+@pytest.fixture(scope="module")
+def bench(edition: Edition) -> Iterator[Bench]:
+    found = Bench(edition, Beside())
+    yield found
+    found.close()
+
+
+def _seen(bench: Bench, name: str) -> Seen:
+    """The first case of a subtask; of a screening one in which a probability is 1 in five digits."""
+    for episode in bench.edition.episodes([name]):
+        assessments = bench.edition.truth(episode.task_id).expected_output.get("assessments", [])
+        if name != "forensic_screen" or any(0.999995 < each["probability"] < 1 for each in assessments):
+            return Seen(bench, episode, {})
+    raise AssertionError(f"no such case of {name}")
+
+
+@pytest.mark.parametrize("check", [solvable, leak], ids=["solvable", "leak"])
+@pytest.mark.parametrize("name", [subtask.name for subtask in domain("desk").subtasks])
+def test_nothing_is_found_in_a_case_that_is_in_order(
+    name: str, check: Callable[[Seen, Findings], None], bench: Bench
+) -> None:
+    findings = Findings()
+    check(_seen(bench, name), findings)
+    assert findings.found == []
