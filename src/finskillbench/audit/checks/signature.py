@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -173,5 +174,8 @@ def _guesses(learn: Sequence[tuple[Features, str]], test: Sequence[Features]) ->
     table = extraction.DictVectorizer(sparse=False)
     seen = table.fit_transform([shape for shape, _ in learn])
     forest = ensemble.RandomForestClassifier(_TREES, min_samples_leaf=2, random_state=0)
-    forest.fit(seen, [label for _, label in learn])
+    with warnings.catch_warnings():
+        # Labels that are nearly all different teach nothing, and that is what the check is to find out.
+        warnings.filterwarnings("ignore", "The number of unique classes")
+        forest.fit(seen, [label for _, label in learn])
     return np.asarray(forest.predict(table.transform(test)))
