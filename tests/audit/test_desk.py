@@ -38,3 +38,11 @@ def test_nothing_is_found_in_a_case_that_is_in_order(
     findings = Findings()
     check(_seen(bench, name), findings)
     assert findings.found == []
+
+
+def test_a_field_that_no_stage_fills_may_not_be_empty(bench: Bench) -> None:
+    seen = _seen(bench, "trade_over_time")
+    seen.full_input = {**seen.full_input, "factors": {}, "notices": []}
+    findings = Findings()
+    solvable(seen, findings)
+    assert [finding.field for finding in findings.found] == ["factors"]

@@ -235,6 +235,7 @@ class Subtask(Generic[I, O]):
     budget : what an episode may cost; None for twelve turns and no other limit.
     tools : tools that its episodes offer beside those of the domain.
     stage : opens the state of an episode that `tools` move on.
+    filled : fields of the input that may begin empty, since the stage fills them.
     procedures : program ("reference", "textbook", "trapped") to how it plays an episode, call by call.
     """
 
@@ -265,6 +266,7 @@ class Subtask(Generic[I, O]):
     budget: Budget | None = None
     tools: tuple[ToolContract, ...] = field(default=(), repr=False)
     stage: OpenStage | None = field(default=None, repr=False)
+    filled: tuple[str, ...] = ()
     procedures: Mapping[str, Procedure] = field(default_factory=dict[str, Procedure], repr=False)
 
     def __post_init__(self) -> None:

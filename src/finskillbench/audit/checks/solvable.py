@@ -40,15 +40,14 @@ def _complete(seen: Seen, findings: Findings) -> bool:
     """Whether every input that the answer depends on is there."""
     before = len(findings.found)
     task_input = seen.full_input
-    # Played move by move, an episode may begin with a field that is filled on the way.
-    filled = seen.subtask is not None and seen.subtask.stage is not None
+    filled = seen.subtask.filled if seen.subtask is not None else ()
     for name, value in task_input.items():
         if (ref := unresolved(value)) is not None:
             findings.fail(seen.task_id, f"refers to {ref}, which no tool serves", name)
     for name in sorted(needed(seen)):
         if name not in task_input:
             findings.fail(seen.task_id, "the answer depends on it and it is not given", name)
-        elif task_input[name] is None or (task_input[name] in ({}, [], "") and not filled):
+        elif (task_input[name] is None or task_input[name] in ({}, [], "")) and name not in filled:
             findings.fail(seen.task_id, "the answer depends on it and it is empty", name)
     for name in sorted(task_input.keys() - seen.printed.keys()):
         findings.fail(seen.task_id, "no prompt names this field", name)

@@ -292,5 +292,6 @@ SUBTASK: Subtask[Any, tuple[Listed, ...]] = Subtask(
     budget=Budget(turns=24, output_tokens=80_000, data_calls=30),
     tools=(ADVANCE,),
     stage=open_stage,
+    filled=("notices",),
     procedures=PROCEDURES,
 )
