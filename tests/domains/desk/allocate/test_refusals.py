@@ -88,6 +88,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("panel_regress", {"start": {"A9": 2}}, "start names A9, which is no source"),
     ("panel_regress", {"only": "S001"}, "only must be a list, not 'S001'"),
     ("panel_regress", {"only": ["S9"]}, "only names S9, which is no source"),
+    ("panel_regress", {"positive": 1}, "positive must be true or false"),
     ("panel_regress", {"top": 0}, "top must be a whole number from 1 to 1000, not 0"),
     ("panel_regress", {"repairs": {"S001": -1}}, "repairs must be a list, not dict"),
     ("panel_regress", {"repairs": [{"source": "S001"}]}, "repairs: every entry must be an object with source, first"),
