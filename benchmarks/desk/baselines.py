@@ -31,7 +31,9 @@ def main() -> None:
         print(name)
         for subtask in domain("desk").subtasks:
             for program in PROGRAMS:
-                found = rows.filter(sub_task=subtask.name, model=f"baseline/{program}")
+                found = rows.filter(sub_task=subtask.name, model=f"baseline/{program}", condition="curated")
+                if found.is_empty():
+                    continue
                 values, used = found["score"], found["total_output_tokens"]
                 print(
                     f"  {subtask.name:16} {program:10} {len(found):3} cases  {values.mean():.3f} "
