@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
-.PHONY: help run llm mcp mlflow wandb hermes check test test-fast lint types layers bench lock clean
+.PHONY: help run llm mcp mlflow wandb cluster hermes check test test-fast lint types layers bench lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 # Compiled files are kept even where the surroundings say otherwise: every process of the tests would compile all anew.
@@ -17,6 +17,7 @@ LLM_STAMP := $(VENV)/.installed-llm-$(call key,requirements/llm.txt)
 MCP_STAMP := $(VENV)/.installed-mcp-$(call key,requirements/mcp.txt)
 MLFLOW_STAMP := $(VENV)/.installed-mlflow-$(call key,requirements/mlflow.txt)
 WANDB_STAMP := $(VENV)/.installed-wandb-$(call key,requirements/wandb.txt)
+CLUSTER_STAMP := $(VENV)/.installed-cluster-$(call key,requirements/cluster.txt)
 HERMES_VENV := .venv-hermes
 HERMES_STAMP := $(HERMES_VENV)/.installed-hermes-$(call key,requirements/hermes.txt)
 DEV_STAMP := $(VENV)/.installed-dev-$(call key,requirements/dev.txt)
@@ -35,6 +36,8 @@ mcp: $(MCP_STAMP) ## Set up .venv for agents that speak the Model Context Protoc
 mlflow: $(MLFLOW_STAMP) ## Set up .venv to export runs to MLflow
 
 wandb: $(WANDB_STAMP) ## Set up .venv to export runs to Weights & Biases
+
+cluster: $(CLUSTER_STAMP) ## Set up .venv to hand work to a Dask cluster
 
 hermes: $(HERMES_STAMP) ## Set up .venv-hermes for the second harness, the Hermes Agent (run --harness hermes)
 
@@ -88,10 +91,14 @@ $(WANDB_STAMP):
 	@requirements/install.sh wandb $(VENV)
 	@touch $@ $(RUN_STAMP)
 
+$(CLUSTER_STAMP):
+	@requirements/install.sh cluster $(VENV)
+	@touch $@ $(RUN_STAMP)
+
 $(HERMES_STAMP):
 	@requirements/install.sh hermes $(HERMES_VENV)
 	@touch $@
 
 $(DEV_STAMP):
 	@requirements/install.sh dev $(VENV)
-	@touch $@ $(RUN_STAMP) $(LLM_STAMP) $(MCP_STAMP) $(MLFLOW_STAMP) $(WANDB_STAMP)
+	@touch $@ $(RUN_STAMP) $(LLM_STAMP) $(MCP_STAMP) $(MLFLOW_STAMP) $(WANDB_STAMP) $(CLUSTER_STAMP)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: requirements/install.sh run|llm|mcp|mlflow|wandb|dev|hermes VENV
+# Usage: requirements/install.sh run|llm|mcp|mlflow|wandb|cluster|dev|hermes VENV
 # Makes the environment if it is missing and installs the pinned, hash-checked requirements and this checkout into it; the
 # environment of hermes holds nothing of this checkout.
 set -eu

@@ -12,9 +12,9 @@ compile() {
         --no-emit-index-url --custom-compile-command "make lock" "$@" >/dev/null
 }
 
-compile "$@" pyproject.toml requirements/build.in requirements/dev.in --extra llm --extra mcp --extra mlflow --extra wandb \
+compile "$@" pyproject.toml requirements/build.in requirements/dev.in --extra llm --extra mcp --extra mlflow --extra wandb --extra cluster \
     --output-file requirements/dev.txt
-for which in run llm mcp mlflow wandb; do
+for which in run llm mcp mlflow wandb cluster; do
     [ $which = run ] && extra="" || extra="--extra $which"
     # shellcheck disable=SC2086
     compile "$@" pyproject.toml requirements/build.in $extra --constraint requirements/dev.txt \
