@@ -71,6 +71,17 @@ def test_they_are_validated_and_handed_out(filings_only: Edition, tmp_path: Path
 def test_they_are_described_and_run(filings_only: Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["data", "info", str(filings_only.path)]) == 0
     assert "Universe:  3 names\nDates:     none\n" in capsys.readouterr().out
+    days = sorted(each.as_of_date for each in filings_only.episodes())
+    middle = days[len(days) // 2]
+    after = sum(day > middle for day in days)
+    assert 0 < after < len(days)
+    asked = ["--cutoff", str(middle), "--cutoff", f"lab/late={days[-1]}"]
+    assert cli.main(["data", "info", str(filings_only.path), *asked]) == 0
+    told = capsys.readouterr().out
+    assert f"newest day: {days[-1]}; no episode knows anything later" in told
+    assert f"a model trained on data up to {middle} may have read the answers of {len(days) - after:,} of" in told
+    assert f"lab/late, trained on data up to {days[-1]}," in told
+    assert "0 are asked as of a later day" in told
     run = ["run", "--edition", str(filings_only.path), "--limit", "1", "--out", str(tmp_path / "run")]
     assert cli.main([*run, "--model", "baseline/reference", "--condition", "curated"]) == 0
     assert "normalization" in capsys.readouterr().out

@@ -165,3 +165,38 @@ def test_a_page_is_written(file: Path, capsys, tmp_path: Path) -> None:
 def test_what_is_no_run_is_refused(tmp_path: Path, capsys) -> None:
     assert "no run folder" in refused(capsys, tmp_path)
     assert "no run folder" in refused(capsys, tmp_path / "absent")
+
+
+def test_a_cutoff_splits_every_table(file: Path, tmp_path: Path, capsys) -> None:
+    whole = printed(capsys, file, "--by", "subtask")
+    text = printed(capsys, file, "--by", "subtask", "--cutoff", "2025-02-15")
+    assert "Scores before and after the cut-off" in text
+    assert "Mean score by subtask, after the cut-off" in text
+    assert "before the cut-off" not in whole
+    assert max(map(len, text.splitlines())) <= 100
+    out = tmp_path / "tables"
+    printed(capsys, file, "--cutoff", "lab/model-0=2025-02-15", "--format", "csv", "--out", out)
+    before, after = (list(csv.DictReader((out / f"coverage_{side}.csv").open())) for side in ("before", "after"))
+    assert {line["model"] for line in (*before, *after)} == {"lab/model-0"}
+    told = {path.stem for path in out.iterdir()}
+    assert "contamination" in told
+    assert not any(name == "subtasks" for name in told)
+
+
+def test_a_side_without_an_episode_is_left_out(file: Path, capsys) -> None:
+    text = printed(capsys, file, "--by", "subtask", "--cutoff", "2024-12-31")
+    assert "after the cut-off" in text
+    assert "subtask, before the cut-off" not in text
+
+
+def test_a_cutoff_makes_two_pages(file: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "pages"
+    lines = printed(capsys, file, "--format", "html", "--cutoff", "2025-02-15", "--out", out).split()
+    assert lines == [str(out / side / "index.html") for side in ("before", "after")]
+
+
+def test_a_cutoff_that_is_none(file: Path, tmp_path: Path, capsys) -> None:
+    assert "is no DATE or MODEL=DATE" in refused(capsys, file, "--cutoff", "summer")
+    assert "no row is of gpt" in refused(capsys, file, "--cutoff", "gpt=2025-01-01")
+    pack = refused(capsys, file, "--validation", "--cutoff", "2025-01-01", "--out", tmp_path / "pack")
+    assert "leave --format, --by, --paper and --cutoff out" in pack

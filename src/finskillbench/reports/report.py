@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import polars as pl
 
+from finskillbench.analysis.cutoffs import Cutoffs, Side, dated, side
 from finskillbench.analysis.results import Results, collect
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
@@ -25,6 +26,7 @@ from finskillbench.reports.tables.episodes.conduct import (
 from finskillbench.reports.tables.episodes.endings import coverage_table, incidents_table, status_table
 from finskillbench.reports.tables.episodes.resources import model_resources_table, resources_table
 from finskillbench.reports.tables.episodes.traps import signed_table, traps_table
+from finskillbench.reports.tables.scores.contamination import contamination_table
 from finskillbench.reports.tables.scores.effects import arms_table, significance_table, strata_table
 from finskillbench.reports.tables.scores.floors import floors_table
 from finskillbench.reports.tables.scores.grouped import difficulty_table, domains_table, subtasks_table
@@ -83,6 +85,8 @@ class Report:
     paper: bool = False
     everything: Results | None = None
     """The rows with the models that were left out; None where none was."""
+    sides: Mapping[Side, Report] = field(default_factory=dict["Side", "Report"])
+    """The episodes before and after the cut-offs of their models, each as a report; empty where none was given."""
 
     def __repr__(self) -> str:
         results = self.results
@@ -103,7 +107,12 @@ class Report:
         return overview_table(self.results, self.published)
 
     def tables(self, by: By | None = None) -> list[Table]:
-        """The tables that are chosen by something, or all; with `paper`, its printed values stand beside ours."""
+        """The tables that are chosen by something, or all; with `paper`, its printed values stand beside ours.
+
+        Under cut-offs they are those of each side, after a table of what differs between the two.
+        """
+        if self.sides:
+            return [contamination_table(self.results), *self._of_sides(by)]
         made = (make(self.results) for make, of in TABLES.items() if by in (None, of))
         found = [table for table in made if table is not None and table.rows]
         whole = self.everything
@@ -113,6 +122,13 @@ class Report:
         if by is None and self.results.rows["program"].any():
             found.append(floors_table(self.results, self.published))
         return [beside(table) if self.paper else table for table in found]
+
+    def _of_sides(self, by: By | None) -> list[Table]:
+        return [
+            replace(table, name=f"{table.name}_{which}", title=f"{table.title}, {which} the cut-off")
+            for which, each in self.sides.items()
+            for table in each.tables(by)
+        ]
 
     def __getitem__(self, name: str) -> Table:
         """The table of that name.
@@ -132,7 +148,12 @@ class Report:
 
 
 def report(
-    rows: pl.DataFrame, profile: Profile | str | None = None, exclude: Collection[str] = (), *, paper: bool = False
+    rows: pl.DataFrame,
+    profile: Profile | str | None = None,
+    exclude: Collection[str] = (),
+    *,
+    paper: bool = False,
+    cutoffs: Cutoffs | None = None,
 ) -> Report:
     """What the rows of one or several runs come to.
 
@@ -143,12 +164,22 @@ def report(
         the next one of certified, strict, paper that it has, and a note says so.
     exclude : models to leave out.
     paper : whether the values that the paper prints stand beside ours.
+    cutoffs : the last days of models' training data, by which all tables are split; models without one are left out.
 
     Raises
     ------
     InputError : no such profile; the table lacks a column, has no rows or none that are left, or a model to leave out
-        is not in it.
+        or with a cut-off is not in it.
     """
+    if cutoffs is None:
+        return _whole(rows, profile, exclude, paper=paper)
+    told = dated(rows, cutoffs)
+    parts = {which: part for which in Side if (part := side(told, which)).height}
+    sides = {which: _whole(part, profile, exclude, paper=paper) for which, part in parts.items()}
+    return replace(_whole(told, profile, exclude, paper=paper), sides=sides)
+
+
+def _whole(rows: pl.DataFrame, profile: Profile | str | None, exclude: Collection[str], *, paper: bool) -> Report:
     wanted = _profile(profile or (Profile.PAPER if paper else Profile.CERTIFIED))
     results = collect(rows, wanted, exclude)
     programs = results.rows["program"].any()

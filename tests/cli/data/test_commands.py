@@ -24,6 +24,7 @@ def test_info_describes_an_edition(edition: Path, capsys: pytest.CaptureFixture[
     assert "Truth:     included" in shown
     assert f"{'rebalancing':<28}    1  1 easy" in shown
     assert "note: Made for tests." in shown
+    assert "contamination: everything in it is fictional" in shown
 
 
 def test_a_changed_byte_is_one_line_and_exit_code_2(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:

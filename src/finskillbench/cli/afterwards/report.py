@@ -30,6 +30,7 @@ Examples:
   finskillbench report runs/a runs/b --by model --exclude openai/gpt-4o
   finskillbench report runs/mine --format latex --out tables
   finskillbench report runs/mine --format html
+  finskillbench report runs/mine --by subtask --cutoff 2026-03-31
   finskillbench report runs/mine --validation --audit audit.json --out pack
   finskillbench report results_all.jsonl --paper"""
 PAGE_FORMAT = "html"
@@ -71,6 +72,13 @@ def report(
     paper: Annotated[
         bool, typer.Option("--paper", help="The values that the paper prints beside ours, by the published scorers.")
     ] = False,
+    cutoff: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[MODEL=]DATE",
+            help="Last day of training data: everything before and after it apart; repeatable (docs/reports.md).",
+        ),
+    ] = None,
     failures: Annotated[
         bool, typer.Option("--failures", help="Why episodes failed as well, for which every trajectory is read.")
     ] = False,
@@ -105,6 +113,7 @@ def report(
     A run need not be finished. docs/reports.md says how to read each table, docs/validation-pack.md what the pack
     holds. Exit code 1 if a floor of --fail-under does not hold.
     """
+    from finskillbench.analysis.cutoffs import parse_cutoffs
     from finskillbench.errors import InputError
     from finskillbench.reports.compare.gates import check_finished, check_floors, parse_floor
     from finskillbench.reports.formats import Format
@@ -122,9 +131,9 @@ def report(
         raise InputError(f"--format {PAGE_FORMAT} is one page of everything; leave --by and --paper out")
     asked, known = _trajectories(trajectories), _evidence(checks, audit)
     floors = [parse_floor(text) for text in fail_under or ()]
-    if validation and (out is None or form != Format.TABLE or by is not None or paper):
+    if validation and (out is None or form != Format.TABLE or by is not None or paper or cutoff):
         raise InputError(
-            "--validation writes one pack of everything into --out DIR; leave --format, --by and --paper out"
+            "--validation writes one pack of everything into --out DIR; leave --format, --by, --paper and --cutoff out"
         )
     with console.Progress() as progress:
         progress("Reading the rows")
@@ -133,18 +142,21 @@ def report(
         if failures and not validation:
             rows, causes = _explained(rows, read, progress)
         progress("Making the tables")
-        found = make_report(rows, profile, exclude or (), paper=paper)
-        index = None
+        cutoffs = parse_cutoffs(cutoff) if cutoff else None
+        found = make_report(rows, profile, exclude or (), paper=paper, cutoffs=cutoffs)
+        written: list[Path] = []
         if validation and out is not None:
             progress("Looking for causes of failure and writing the pack")
-            index = _write_pack(found, read, out, known)
+            written = [_write_pack(found, read, out, known)]
         elif form == PAGE_FORMAT:
-            index = _write_page(found, read, out, asked, known, causes, truth=truth)
+            folder = _page_folder(read, out)
+            pages = {folder / which: each for which, each in found.sides.items()} or {folder: found}
+            written = [_write_page(each, read, at, asked, known, causes, truth=truth) for at, each in pages.items()]
     for line in [*_unfinished(read), *_unsealed(read), *warnings(found.results)]:
         typer.echo(f"note: {line}", err=True)
-    if index is not None:
+    for index in written:
         typer.echo(index)
-    else:
+    if not written:
         why = None if causes is None else failures_table(found.results, causes)
         _tell([*found.tables(None if by is None else By(by)), *([why] if why else [])], Format(form), out)
     print_gates([*check_floors(found.results, floors), *check_finished(read)] if floors else [])
@@ -211,24 +223,28 @@ def _write_pack(found: Report, runs: list[RunRows], out: Path, known: _Known) ->
     )
 
 
+def _page_folder(runs: list[RunRows], out: Path | None) -> Path:
+    from finskillbench.errors import InputError
+
+    if out is None and (len(runs) > 1 or runs[0].record is None):
+        raise InputError(
+            f"--format {PAGE_FORMAT} needs --out DIR, a folder for the page; only a run folder has its own"
+        )
+    return out or runs[0].path / PAGE
+
+
 def _write_page(
     found: Report,
     runs: list[RunRows],
-    out: Path | None,
+    folder: Path,
     trajectories: int | None,
     known: _Known,
     causes: pl.DataFrame | None,
     *,
     truth: bool,
 ) -> Path:
-    from finskillbench.errors import InputError
     from finskillbench.reports.page import write_page
 
-    if out is None and (len(runs) > 1 or runs[0].record is None):
-        raise InputError(
-            f"--format {PAGE_FORMAT} needs --out DIR, a folder for the page; only a run folder has its own"
-        )
-    folder = out or runs[0].path / PAGE
     return write_page(
         found.results,
         folder,

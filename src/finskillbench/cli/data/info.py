@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from finskillbench.cli.data.arguments import EditionArgument
 
 if TYPE_CHECKING:
+    from finskillbench.analysis.cutoffs import Cutoffs
     from finskillbench.edition import Edition
 
-EXAMPLE = "Example: finskillbench data info editions/seven"
+EXAMPLE = """\b
+Examples:
+  finskillbench data info editions/seven
+  finskillbench data info editions/real --cutoff provider/model=2026-03-31"""
+_FICTIONAL = "synthetic"
+"""The kind of source whose companies nobody can have read about."""
 
 
-def info(edition: EditionArgument) -> None:
-    """Print what an edition holds: origin, digest, versions, notes, and episodes by subtask and difficulty."""
+def info(
+    edition: EditionArgument,
+    cutoff: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[MODEL=]DATE", help="Last day of training data: how many episodes lie after it; repeatable."
+        ),
+    ] = None,
+) -> None:
+    """Print what an edition holds: origin, digest, versions, notes, and episodes by subtask and difficulty.
+
+    It ends with the newest day in it, and what a model whose training data reach a cut-off may have read of it.
+    """
+    from finskillbench.analysis.cutoffs import parse_cutoffs
     from finskillbench.edition import load_edition
 
-    describe(load_edition(edition))
+    cutoffs = parse_cutoffs(cutoff or ())
+    loaded = load_edition(edition)
+    describe(loaded)
+    for line in _contamination(loaded, cutoffs):
+        typer.echo(line)
 
 
 def describe(edition: Edition) -> None:
@@ -53,6 +75,32 @@ def describe(edition: Edition) -> None:
             typer.echo(f"{'':<35}{level}: " + ", ".join(f"{number:.0f} {kind}" for kind, number in work.items()))
     for note in manifest["notes"]:
         typer.echo(f"note: {note}")
+
+
+def _contamination(edition: Edition, cutoffs: Cutoffs) -> list[str]:
+    """The newest day in an edition, and what lies after each cut-off."""
+    from collections import Counter
+
+    from finskillbench.domains import domain
+    from finskillbench.domains.base import HEADLINE
+
+    invented = edition.manifest["source"]["kind"] == _FICTIONAL
+    dated = [each for each in edition.episodes() if not invented and domain(each.skill).suite == HEADLINE]
+    if not dated:
+        return ["contamination: everything in it is fictional; who has not seen this edition has read nothing of it"]
+    days = [each.as_of_date for each in dated]
+    quarters = Counter(f"{day.year}-Q{(day.month + 2) // 3}" for day in days)
+    told = ", ".join(f"{quarter} {quarters[quarter]}" for quarter in sorted(quarters))
+    lines = [f"newest day: {max(days)}; no episode knows anything later", f"asked as of: {told}"]
+    named = [("", cutoffs.every)] if cutoffs.every else []
+    for model, day in [*named, *cutoffs.models.items()]:
+        after = sum(each > day for each in days)
+        who = f"{model}, trained on data up to {day}," if model else f"a model trained on data up to {day}"
+        lines.append(
+            f"contamination: {who} may have read the answers of {len(days) - after:,} of {len(days):,} episodes; "
+            f"{after:,} are asked as of a later day (report --cutoff tells the two apart)"
+        )
+    return lines
 
 
 def _by_difficulty(level: str) -> tuple[int, str]:
