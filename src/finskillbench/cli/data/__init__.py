@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from finskillbench.cli.data import build, catalog, diff, doctor, export, info, release, template, validate
+from finskillbench.cli.data import build, canary, catalog, diff, doctor, export, info, release, template, validate
 from finskillbench.cli.display import console
 
 app = typer.Typer(help="Build, describe, validate, compare, import and hand out editions of the benchmark.")
@@ -17,6 +17,7 @@ app.command("validate", epilog=validate.EXAMPLE)(validate.validate)
 app.command("import", epilog=release.EXAMPLE)(release.import_release)
 app.command("diff", epilog=diff.EXAMPLE)(diff.diff)
 app.command("export", epilog=export.EXAMPLE)(export.export)
+app.command("canary", epilog=canary.EXAMPLE)(canary.canary)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,0 +1,200 @@
+"""Episodes and labels as Parquet: a row each, columns with types, units and meanings, the canary in every row."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from finskillbench.domains import Subtask, by_method, by_name
+from finskillbench.domains.tables import refers_to_table
+from finskillbench.edition.load import Edition
+from finskillbench.edition.store import CANARY
+from finskillbench.episode import Episode, Truth
+from finskillbench.errors import InputError
+from finskillbench.scoring.values import is_array, is_object
+
+DATA = "data"
+TRUTH = "truth"
+SPLIT = "test"
+"""The one split: an episode is to be answered, not learnt from."""
+SHARD_BYTES = 2**28
+"""Bytes of text after which a new shard begins; hubs ask for files well below 5 GB and show smaller ones sooner."""
+_GROUP_ROWS = 256
+_JSON = orjson.OPT_SERIALIZE_NUMPY
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: `kind` is "text", "json" (text that holds JSON), "date" or "texts" (a list of texts)."""
+
+    name: str
+    kind: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A file of a configuration: its path in the folder, its rows, bytes and SHA-256."""
+
+    config: str
+    path: str
+    rows: int
+    size: int
+    digest: str
+
+
+_ID = (
+    Column("canary", "text", "marks the row for filters of training data: leave it out of them"),
+    Column("task_id", "text", "name of the episode in the edition"),
+)
+EPISODE_COLUMNS = (
+    *_ID,
+    Column("domain", "text", "field of work"),
+    Column("sub_task", "text", "kind of episode"),
+    Column("as_of_date", "date", "day as of which the episode is asked; nothing later may be used"),
+    Column("difficulty", "text", "easy, medium or hard"),
+    Column("task_description", "text", "the words that open the episode"),
+    Column("output_instructions", "text", "the words on what to submit"),
+    Column("answer_schema", "json", "JSON Schema of the answer; null for a subtask that is not registered"),
+    Column("input", "json", "what the agent is given, as JSON; large parts are named by files of the folder edition"),
+    Column("references", "texts", "those files"),
+)
+TRUTH_COLUMNS = (
+    *_ID,
+    Column("sub_task", "text", "kind of episode"),
+    Column("expected_output", "json", "the label"),
+    Column("verification", "json", "how an answer is held against it"),
+    Column("proof", "json", "how the label was proved"),
+)
+
+
+def write_episodes(edition: Edition, folder: Path, most: int = SHARD_BYTES) -> tuple[Shard, ...]:
+    """Write the episodes of every subtask below `data/`; `most` are the bytes of text in a shard."""
+    return _write(edition, folder, DATA, EPISODE_COLUMNS, lambda name: map(_episode, edition.episodes([name])), most)
+
+
+def write_truth(edition: Edition, folder: Path, most: int = SHARD_BYTES) -> tuple[Shard, ...]:
+    """Write the labels of every subtask below `truth/`.
+
+    Raises
+    ------
+    EditionError : the edition was handed out without them.
+    """
+
+    def labels(name: str) -> Iterator[dict[str, Any]]:
+        return (_truth(edition.truth(episode.task_id)) for episode in edition.episodes([name]))
+
+    return _write(edition, folder, TRUTH, TRUTH_COLUMNS, labels, most)
+
+
+def _write(
+    edition: Edition,
+    folder: Path,
+    part: str,
+    columns: Sequence[Column],
+    rows: Callable[[str], Iterable[dict[str, Any]]],
+    most: int,
+) -> tuple[Shard, ...]:
+    schema = _schema(columns, edition.digest)
+    written: list[Shard] = []
+    for name in edition.sub_tasks:
+        parts = list(_split(rows(name), most))
+        for number, each in enumerate(parts):
+            path = f"{part}/{name}/{SPLIT}-{number:05}-of-{len(parts):05}.parquet"
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            table = cast("Any", pa).Table.from_pylist(each, schema=schema)
+            cast("Any", pq).write_table(table, folder / path, compression="zstd", row_group_size=_GROUP_ROWS)
+            content = (folder / path).read_bytes()
+            written.append(Shard(name, path, len(each), len(content), hashlib.sha256(content).hexdigest()))
+    return tuple(written)
+
+
+def _schema(columns: Sequence[Column], digest: str) -> Any:
+    arrow = cast("Any", pa)
+    kinds = {
+        "text": arrow.string(),
+        "json": arrow.string(),
+        "date": arrow.date32(),
+        "texts": arrow.list_(arrow.string()),
+    }
+    fields = [arrow.field(each.name, kinds[each.kind], metadata={"meaning": each.meaning}) for each in columns]
+    return arrow.schema(fields, metadata={"canary": CANARY, "edition": digest})
+
+
+def _split(rows: Iterable[dict[str, Any]], most: int) -> Iterator[list[dict[str, Any]]]:
+    """Rows in lists of so many bytes of text at most, but never fewer than one row."""
+    part: list[dict[str, Any]] = []
+    held = 0
+    for row in rows:
+        size = sum(len(value) for value in row.values() if isinstance(value, str))
+        if part and held + size > most:
+            yield part
+            part, held = [], 0
+        part.append(row)
+        held += size
+    if part:
+        yield part
+
+
+def _episode(episode: Episode) -> dict[str, Any]:
+    subtask = _registered(episode.sub_task)
+    schema = None if subtask is None else _json(subtask.answer.model_json_schema())
+    return {
+        "canary": CANARY,
+        "task_id": episode.task_id,
+        "domain": episode.skill,
+        "sub_task": episode.sub_task,
+        "as_of_date": episode.as_of_date,
+        "difficulty": episode.difficulty,
+        "task_description": episode.prompt.task_description,
+        "output_instructions": episode.prompt.output_instructions,
+        "answer_schema": schema,
+        "input": _json(episode.input),
+        "references": sorted({name for value in episode.input.values() for name in _named(value)}),
+    }
+
+
+def _truth(truth: Truth) -> dict[str, Any]:
+    return {
+        "canary": CANARY,
+        "task_id": truth.task_id,
+        "sub_task": truth.sub_task,
+        "expected_output": _json(truth.expected_output),
+        "verification": _json(truth.verification),
+        "proof": _json(truth.proof),
+    }
+
+
+def _registered(name: str) -> Subtask | None:
+    """The subtask of an episode; None for one of an imported release under a name that is not registered."""
+    for find in (by_name, by_method):
+        try:
+            return find(name)
+        except InputError:
+            continue
+    return None
+
+
+def _named(value: object) -> Iterator[str]:
+    """The files of the edition that a value of an input names, however deep."""
+    if refers_to_table(value):
+        yield value["table"]
+    elif is_object(value):
+        if isinstance(named := value.get("ref"), str):
+            yield named
+        for each in value.values():
+            yield from _named(each)
+    elif is_array(value):
+        for each in value:
+            yield from _named(each)
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value, option=_JSON).decode()
