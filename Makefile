@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
-.PHONY: help run llm mcp mlflow wandb cluster hermes check test test-fast lint types layers bench lock clean
+.PHONY: help install run llm mcp mlflow wandb cluster hermes check test test-fast lint types layers bench docs lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 # Compiled files are kept even where the surroundings say otherwise: every process of the tests would compile all anew.
@@ -28,6 +28,8 @@ help: ## Show this list
 
 run: $(RUN_STAMP) ## Build the default edition if it is missing, run the baselines on it, print the table, write the page (ARGS="--limit 2")
 	@$(VENV)/bin/finskillbench run --page $(ARGS)
+
+install: $(RUN_STAMP) ## Set up .venv with what runs need, and nothing else
 
 llm: $(LLM_STAMP) ## Set up .venv for hosted models
 
@@ -63,6 +65,10 @@ layers: $(DEV_STAMP) ## Check that no layer imports one above it
 
 bench: $(DEV_STAMP) ## Run every benchmark; each prints both sides and their ratio
 	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) "$$file" || exit 1; done
+
+docs: $(DEV_STAMP) ## Build the site into build/site, its tutorials run anew (no network; some minutes, the edition of the tutorials)
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 lock: ## Pin again what pyproject.toml and requirements/*.in ask for (needs uv; ARGS=--upgrade for newer versions)
 	@requirements/lock.sh $(ARGS)

@@ -1,0 +1,1 @@
+"""What makes the site of the documentation: pages from code and from files of the repository, and executed tutorials."""

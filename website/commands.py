@@ -1,0 +1,93 @@
+"""A page for every command, from the command line itself: usage, what it does, arguments, options, examples."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from typer.main import get_command
+
+from finskillbench.cli import app
+
+PROGRAM = "finskillbench"
+_BOUND = re.compile(r"^x<=\d{19}$|<=\d{19}")
+"""The largest integer that the command line reads bounds nothing that anybody would type."""
+
+
+def pages() -> dict[str, str]:
+    """Markdown of each page by its place in the site: `commands/index.md`, `commands/data-build.md`, ..."""
+    commands = dict(walk())
+    index = ["# Commands", "", "Every command and option, as `--help` prints them.", ""]
+    index += ["| command | what it does |", "|---|---|"]
+    index += [
+        f"| [`{PROGRAM} {' '.join(path)}`]({_file(path)}) | {_cell(_first(command.help))} |"
+        for path, command in commands.items()
+    ]
+    made = {f"commands/{_file(path)}": _page(path, command) for path, command in commands.items()}
+    return {"commands/index.md": "\n".join([*index, "", *_options(get_command(app), (), "Options")]) + "\n", **made}
+
+
+def walk(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command with the words that call it, in the order of the help: those of a group come after its own."""
+    for name, command in (group or get_command(app)).commands.items():
+        if hasattr(command, "commands"):
+            yield from walk(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def _file(path: tuple[str, ...]) -> str:
+    return "-".join(path) + ".md"
+
+
+def _page(path: tuple[str, ...], command: Any) -> str:
+    name = " ".join((PROGRAM, *path))
+    usage = " ".join([name, *_context(command, path).command.collect_usage_pieces(_context(command, path))])
+    lines = [f"# {name}", "", *_paragraphs(command.help), "", "```bash", usage, "```", ""]
+    lines += _options(command, path, "Arguments", arguments=True)
+    lines += _options(command, path, "Options")
+    if command.epilog:
+        head, _, rest = command.epilog.replace("\b", "").strip().partition(":")
+        lines += [f"## {head}", "", "```bash", textwrap.dedent(rest.strip("\n")).strip(), "```", ""]
+    return "\n".join(lines) + "\n"
+
+
+def _context(command: Any, path: tuple[str, ...]) -> Any:
+    return command.make_context(" ".join((PROGRAM, *path)), [], resilient_parsing=True)
+
+
+def _options(command: Any, path: tuple[str, ...], title: str, *, arguments: bool = False) -> list[str]:
+    """A table of a command's arguments, or of its options, as its help page words them."""
+    context = _context(command, path)
+    rows: list[str] = []
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is None or (parameter.param_type_name == "argument") != arguments:
+            continue
+        said, _, bounds = record[1].strip().removesuffix("]").rpartition("[") if record[1].endswith("]") else (record[1], "", "")
+        rows.append(f"| {_code(record[0])} | {_cell(said)} | {_cell(_BOUND.sub('', bounds))} |")
+    if not rows:
+        return []
+    return [f"## {title}", "", "| name | what it is | default, bounds |", "|---|---|---|", *rows, ""]
+
+
+def _code(text: str) -> str:
+    return f"`{' '.join(text.split())}`".replace("|", "\\|")
+
+
+def _cell(text: str | None) -> str:
+    """Text for a cell of a table: what Markdown would read as markup is shown as it stands, code stays code."""
+    parts = re.split(r"(`[^`]*`)", " ".join((text or "").split()))
+    return "".join(
+        part.replace("|", "\\|") if part.startswith("`") else re.sub(r"([|<>*_\\{}])", r"\\\1", part) for part in parts
+    )
+
+
+def _paragraphs(text: str | None) -> list[str]:
+    return [_cell(each) + "\n" for each in (text or "").replace("\b", "").split("\n\n")]
+
+
+def _first(text: str | None) -> str:
+    return (text or "").split("\n\n")[0]
