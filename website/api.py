@@ -8,7 +8,7 @@ import finskillbench
 
 
 def pages() -> dict[str, str]:
-    """Markdown of each page by its place in the site; the docstrings are put in by mkdocstrings, which reads the source."""
+    """Markdown of each page by its place in the site; mkdocstrings reads the docstrings from the source."""
     doc = finskillbench.__doc__ or ""
     lead, _, rest = doc.partition("What is done with an edition:")
     text = "What is done with an edition:" + rest
@@ -32,4 +32,10 @@ def _fenced(lead: str) -> str:
 
 
 def _page(name: str) -> str:
-    return f"# {name}\n\n```python\nfrom finskillbench import {name}\n```\n\n::: finskillbench.{name}\n"
+    """The page of a name; one that is made of another function, as `run` of `arun`, shows the docstring of that."""
+    head = [f"# {name}", "", "```python", f"from finskillbench import {name}", "```", ""]
+    made_of = getattr(getattr(finskillbench, name), "__wrapped__", None)
+    if made_of is None:
+        return "\n".join([*head, f"::: finskillbench.{name}", ""])
+    told = f"`{name}` takes what [`{made_of.__name__}`]({made_of.__name__}.md) takes, and waits for it:"
+    return "\n".join([*head, told, "", f"::: finskillbench.{made_of.__name__}", ""])

@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-SHELL_STARTS = frozenset(
+_COMMANDS = (
     "bash cat cd chromium cp cyclonedx-py docker echo export finskillbench git harbor ls make mkdir pip printf python "
-    "sbatch sh skillevaluator".split()
+    "sbatch sh skillevaluator"
 )
-"""First words by which an indented block is one for the shell, beside `NAME=value`; any other shows a file or a picture."""
+SHELL_STARTS = frozenset(_COMMANDS.split(" "))
+"""First words by which an indented block is one for the shell, beside `NAME=value`; others show a file or a picture."""
 _REASON = re.compile(r"<!-- not run: (.+?) -->\s*$")
 _MARK = "\x1e"
 """Stands before the output of each block: no command of ours prints it."""
@@ -39,7 +40,7 @@ class Block:
         return f"{self.page}:{self.first}"
 
 
-class BlockFailed(Exception):
+class BlockError(Exception):
     """A block of a page ended with an error; the message has its place and what it printed."""
 
 
@@ -88,7 +89,7 @@ def run_shell(blocks: Sequence[Block], folder: Path, environment: Mapping[str, s
 
     Raises
     ------
-    BlockFailed : a command failed; the blocks after it were not run.
+    BlockError : a command failed; the blocks after it were not run.
     """
     script = ["set -euo pipefail"]
     for block in blocks:
@@ -107,5 +108,7 @@ def run_shell(blocks: Sequence[Block], folder: Path, environment: Mapping[str, s
     printed = done.stdout.split(_MARK)[1:]
     if done.returncode:
         failed = blocks[max(len(printed) - 1, 0)]
-        raise BlockFailed(f"{failed}: exit code {done.returncode}\n{failed.text}\n{printed[-1] if printed else done.stdout}")
+        raise BlockError(
+            f"{failed}: exit code {done.returncode}\n{failed.text}\n{printed[-1] if printed else done.stdout}"
+        )
     return printed

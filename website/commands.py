@@ -59,22 +59,28 @@ def _context(command: Any, path: tuple[str, ...]) -> Any:
 
 
 def _options(command: Any, path: tuple[str, ...], title: str, *, arguments: bool = False) -> list[str]:
-    """A table of a command's arguments, or of its options, as its help page words them."""
+    """A list of a command's arguments, or of its options, as its help page words them."""
     context = _context(command, path)
-    rows: list[str] = []
+    items: list[str] = []
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record is None or (parameter.param_type_name == "argument") != arguments:
             continue
-        said, _, bounds = record[1].strip().removesuffix("]").rpartition("[") if record[1].endswith("]") else (record[1], "", "")
-        rows.append(f"| {_code(record[0])} | {_cell(said)} | {_cell(_BOUND.sub('', bounds))} |")
-    if not rows:
-        return []
-    return [f"## {title}", "", "| name | what it is | default, bounds |", "|---|---|---|", *rows, ""]
+        said, bounds = _split(record[1].strip())
+        items += [_code(record[0]), f":   {_cell(said)}{f' *{_cell(bounds)}*' if bounds else ''}", ""]
+    return [f"## {title}", "", *items] if items else []
+
+
+def _split(said: str) -> tuple[str, str]:
+    """What an option is, and its default and bounds, which the help page puts into brackets at the end."""
+    if not said.endswith("]"):
+        return said, ""
+    text, _, bounds = said.removesuffix("]").rpartition("[")
+    return text.strip(), _BOUND.sub("", bounds).strip("; ")
 
 
 def _code(text: str) -> str:
-    return f"`{' '.join(text.split())}`".replace("|", "\\|")
+    return f"`{' '.join(text.split())}`"
 
 
 def _cell(text: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site: generated pages, links, the languages of blocks, and figures of tutorials."""
+"""What MkDocs calls while it builds the site: generated pages, links, languages of blocks, figures of tutorials."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mkdocs.structure.pages import Page
 from website import api, commands, journeys, pages
 from website.blocks import blocks_of
 
+_SEARCH = '<div class="md-search" data-md-component="search" role="dialog"'
 GENERATED = {**commands.pages(), **api.pages()}
 
 
@@ -29,8 +30,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, place, content=markdown))
     for place, figure in journeys.figures().items():
         files.append(File.generated(config, place, content=figure.read_bytes()))
-    for name in ("style.css", "iframe-worker.js", "icon.svg"):
-        files.append(File.generated(config, f"assets/{name}", abs_src_path=str(pages.ROOT / "website" / "assets" / name)))
+    for path in sorted((pages.ROOT / "website" / "assets").iterdir()):
+        files.append(File.generated(config, f"assets/{path.name}", abs_src_path=str(path)))
     return files
 
 
@@ -43,6 +44,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return journeys.with_figure(_prepared(markdown, place), place)
     except LookupError as error:
         raise Abort(str(error)) from error
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Give the search of the theme the name that a screen reader says."""
+    return output.replace(_SEARCH, f'{_SEARCH} aria-label="Search"')
 
 
 def _prepared(markdown: str, place: str) -> str:

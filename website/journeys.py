@@ -32,7 +32,7 @@ def play(page: Path, folder: Path, edition: Path | None = None) -> Path:
 
     Raises
     ------
-    BlockFailed : a block ended with an error.
+    BlockError : a block ended with an error.
     FileNotFoundError : the figure that the page names was not made.
     """
     blocks = [block for block in _blocks(page) if block.language == "bash" and block.not_run is None]
@@ -75,7 +75,9 @@ def _made(page: Path) -> Path:
     if not edition.exists():
         shutil.rmtree(BUILT, ignore_errors=True)
         BUILT.mkdir(parents=True)
-        (block,) = {block.text: block for each in tutorials() for block in _blocks(each) if builds_the_edition(block)}.values()
+        (block,) = {
+            block.text: block for each in tutorials() for block in _blocks(each) if builds_the_edition(block)
+        }.values()
         run_shell([block], BUILT)
         (BUILT / EDITION).rename(edition)
     figure = BUILT / f"{page.stem}-{hashlib.sha256(page.read_bytes()).hexdigest()[:12]}.svg"

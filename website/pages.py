@@ -21,7 +21,7 @@ PLACES = {
     "examples/harbor/judge.py": "examples/harbor.md",
 }
 """What lies outside docs/ and is a page: a file as it stands, or a folder by what is in it."""
-_LINK = re.compile(r"(\]\()(?!https?:|#)([^)#\s]+)((?:#[^)\s]*)?\))")
+_LINK = re.compile(r"\[([^\]\[]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def pages() -> dict[str, str]:
@@ -49,7 +49,8 @@ def linked(markdown: str, place: str) -> str:
         there = PLACES.get(target) or (target.removeprefix("docs/") if target.startswith("docs/") else None)
         if there is None:
             raise LookupError(f"{source}: {found[2]} is no page of the site; name it in PLACES of website/pages.py")
-        return found[1] + posixpath.relpath(there, posixpath.dirname(place) or ".") + found[3]
+        text = Path(found[1]).stem if found[1].endswith(".md") else found[1]
+        return f"[{text}]({posixpath.relpath(there, posixpath.dirname(place) or '.')}{found[3] or ''})"
 
     return _LINK.sub(turned, markdown)
 
