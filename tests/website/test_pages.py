@@ -73,7 +73,7 @@ def test_links_of_the_repository_lead_to_pages() -> None:
     assert pages.linked("[x](../SECURITY.md)", "skills.md") == "[x](SECURITY.md)"
     assert pages.linked("[x](../../SECURITY.md)", "journeys/run-a-model.md") == "[x](../SECURITY.md)"
     assert pages.linked("[x](#here) [y](https://a.b/c)", "desk.md") == "[x](#here) [y](https://a.b/c)"
-    with pytest.raises(LookupError, match="README.md: src/finskillbench is no page"):
+    with pytest.raises(LookupError, match=r"README\.md: src/finskillbench is no page"):
         pages.linked("[x](src/finskillbench)", "index.md")
 
 
