@@ -89,6 +89,8 @@ def _filled(rows: pl.DataFrame, rng: np.random.Generator, models: int, arms: int
         total_output_tokens=pl.Series(output),
         total_reasoning_tokens=pl.Series(output // 2),
         cost_usd=pl.Series(output * 1e-5),
+        reused_calls=pl.lit(0),
+        saved_usd=pl.lit(0.0),
         latency_seconds=pl.Series(seconds),
         started=pl.Series(started),
         ended=pl.Series(started).dt.offset_by("90s"),

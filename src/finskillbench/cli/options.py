@@ -52,7 +52,10 @@ EditionFolder = Annotated[
 Epochs = Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")]
 MaxConcurrency = Annotated[
     int | None,
-    typer.Option(min=1, help="Episodes in flight for each model; fewer under its rate limits. Default: 64."),
+    typer.Option(
+        min=1,
+        help="Episodes in flight for each model; fewer under its rate limits. Default: 64, or 1,000 with --batch.",
+    ),
 ]
 RunFolder = Annotated[
     Path | None,
@@ -209,6 +212,16 @@ class RunOptions(ArmOptions):
     ] = None
     prices: Prices = None
     max_cost: MaxCost = None
+    batch: Annotated[
+        bool,
+        typer.Option(
+            "--batch", help="Ask through the provider's batch interface: cheaper, and a turn takes up to a day."
+        ),
+    ] = False
+    response_cache: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep answers there, and do not ask again what was asked before."),
+    ] = None
     harness: Annotated[
         str, typer.Option(help="finskillbench, our own loop, or hermes: the Hermes Agent, see make hermes.")
     ] = _OURS
@@ -327,6 +340,8 @@ class RunOptions(ArmOptions):
             temperature=self.temperature,
             model_args={} if self.model_args is None else parse_model_args(self.model_args),
             prices=PriceTable.load(self.prices),
+            batch=self.batch,
+            response_cache=self.response_cache,
         )
 
     @property

@@ -78,7 +78,7 @@ def plan(options: PlanOptions) -> None:
             loaded,
             work,
             left,
-            prices=options.called.prices,
+            prices=options.called.charged,
             like=like,
             given=options.given,
             allow_unconfined=options.allow_unconfined,
@@ -101,7 +101,7 @@ def _closing(options: PlanOptions, estimates: Sequence[Estimate], folder: Path, 
         yield "A pilot tells more: run with --limit 5, then plan --like with its run folder."
     if finished:
         yield f"Finished: {finished:,} episodes in {folder}, not counted above."
-    prices, max_cost = options.called.prices, options.max_cost
+    prices, max_cost = options.called.charged, options.max_cost
     unknown = sorted({each.model for each in estimates if each.forecast.expected.cost_usd is None})
     if unknown:
         yield f"Price unknown: {', '.join(unknown)}; give it in a file with --prices."

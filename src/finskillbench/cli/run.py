@@ -67,7 +67,8 @@ def perform(options: RunOptions) -> tuple[RunResult, Edition]:
             limits=options.limits,
             epochs=options.epochs,
             seed=options.seed,
-            max_concurrency=options.max_concurrency or runs.DEFAULT_CONCURRENCY,
+            max_concurrency=options.max_concurrency
+            or (runs.BATCH_CONCURRENCY if options.batch else runs.DEFAULT_CONCURRENCY),
             max_cost=options.max_cost,
             shard=part,
             retry_errors=options.retry_errors,

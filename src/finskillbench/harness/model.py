@@ -40,6 +40,11 @@ class Usage:
 
     `input_tokens` is the whole input, of which `cached_tokens` were read from the provider's cache and
     `cache_write_tokens` written to it; `output_tokens` is all that was generated, `reasoning_tokens` included.
+
+    `reused_calls` are those answered from our own cache of responses
+    (`finskillbench.harness.providers.responses`). Their tokens and their price are counted as if they had been asked
+    anew, so that what an episode takes does not hang on who asked first; `saved_usd` is the part of the price that was
+    not paid.
     """
 
     input_tokens: int = 0
@@ -48,6 +53,13 @@ class Usage:
     output_tokens: int = 0
     reasoning_tokens: int = 0
     cost_usd: float | None = None
+    reused_calls: int = 0
+    saved_usd: float = 0.0
+
+    @property
+    def paid_usd(self) -> float:
+        """US dollars that went to the provider, as far as they are known."""
+        return (self.cost_usd or 0.0) - self.saved_usd
 
     @property
     def is_known(self) -> bool:
@@ -64,6 +76,8 @@ class Usage:
             output_tokens=self.output_tokens + other.output_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+            reused_calls=self.reused_calls + other.reused_calls,
+            saved_usd=self.saved_usd + other.saved_usd,
         )
 
 
@@ -142,6 +156,22 @@ class Model(Protocol):
         ------
         ProviderError : the provider failed; its `cause` decides what follows.
         """
+        ...
+
+
+@runtime_checkable
+class Recalling(Protocol):
+    """A model that may have answered the same request before, and kept the answer."""
+
+    def recall(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        tool_choice: str,
+        max_tokens: int | None,
+        repeat: int,
+    ) -> Turn | None:
+        """The answer that was kept, with `reused_calls` of 1; None where there is none. Nothing is sent."""
         ...
 
 

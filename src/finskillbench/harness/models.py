@@ -60,6 +60,8 @@ class ModelOptions:
     `model_args` : further settings of a call and arguments of the adapter's constructor, see
         `finskillbench.harness.providers.settings`.
     `prices` : what tokens cost.
+    `batch` : whether requests go through the provider's batch interface, which takes up to a day and costs less.
+    `response_cache` : file of answers that are not asked twice, see `finskillbench.harness.providers.responses`.
     """
 
     base_url: str | None = None
@@ -71,6 +73,13 @@ class ModelOptions:
     reasoning_effort: str | None = None
     model_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     prices: PriceTable = field(default_factory=PriceTable.load)
+    batch: bool = False
+    response_cache: Path | None = None
+
+    @property
+    def charged(self) -> PriceTable:
+        """What tokens cost in requests of this kind."""
+        return self.prices.batched() if self.batch else self.prices
 
     @property
     def arguments(self) -> Mapping[str, Any]:

@@ -143,6 +143,8 @@ def _row(r: Random, shape: Shape, model: str, arm: str, sub_task: str, number: i
         "total_output_tokens": 400 + r.randrange(0, 6) * 500,
         "total_reasoning_tokens": reasoning,
         "cost_usd": None if r.random() < 0.1 else r.randrange(1, 20) / 100,
+        "reused_calls": 0,
+        "saved_usd": 0.0,
         "served_models": [model],
         "skills_loaded": [],
         "scripts_run": [],

@@ -15,6 +15,8 @@ from finskillbench.harness.providers.answer_seconds import answer_seconds
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 """A hundred times the longest answer of a model, its encrypted reasoning included."""
+MAX_BATCH_BYTES = 1024 * 1024 * 1024
+"""Of the answers to a batch, which come in one file: some 20 KB each of 50,000, the most that a batch holds."""
 _PACKAGES = ("httpx", "httpx2")
 
 
@@ -22,8 +24,8 @@ class OversizedAnswerError(Exception):
     """An answer beyond the bound, or packed although plain text was asked for."""
 
 
-def bound_answers(client: object, took: Callable[[float], None]) -> bool:
-    """Bound every answer to a provider's client, once; False where it stands on another HTTP library.
+def bound_answers(client: object, took: Callable[[float], None], most: int = MAX_ANSWER_BYTES) -> bool:
+    """Bound every answer to a provider's client to `most` bytes, once; False where it stands on another HTTP library.
 
     `took` is called, in the context of the request, with the seconds that its answer took.
     """
@@ -35,7 +37,7 @@ def bound_answers(client: object, took: Callable[[float], None]) -> bool:
     stream_type: Any = sys.modules[package].AsyncByteStream
     for transport in (http._transport, *http._mounts.values()):
         if transport is not None and not hasattr(transport, "is_bounded"):
-            transport.handle_async_request = _bounded(transport.handle_async_request, stream_type, took)
+            transport.handle_async_request = _bounded(transport.handle_async_request, stream_type, took, most)
             transport.is_bounded = True
     return True
 
@@ -45,7 +47,7 @@ def _is_client(kind: type) -> bool:
 
 
 def _bounded(
-    send: Callable[[Any], Awaitable[Any]], stream_type: Any, took: Callable[[float], None]
+    send: Callable[[Any], Awaitable[Any]], stream_type: Any, took: Callable[[float], None], most: int
 ) -> Callable[[Any], Awaitable[Any]]:
     class Bounded(stream_type):
         """A body that ends with an error where it passes the bound."""
@@ -57,8 +59,8 @@ def _bounded(
             seen = 0
             async for chunk in self._body:
                 seen += len(chunk)
-                if seen > MAX_ANSWER_BYTES:
-                    raise OversizedAnswerError(f"an answer of more than {MAX_ANSWER_BYTES >> 20} MiB")
+                if seen > most:
+                    raise OversizedAnswerError(f"an answer of more than {most >> 20} MiB")
                 yield chunk
             known = answer_seconds(self._response)
             took(time.perf_counter() - self._started if known is None else known)

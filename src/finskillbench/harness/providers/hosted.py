@@ -3,7 +3,8 @@
 One call of `Hosted.generate` is one HTTP request: the retries of the provider's package and those of Inspect are
 switched off, since the loop makes its own (`finskillbench.harness.failures`). Three exceptions are beyond Inspect's
 settings: Anthropic is asked for the count of thought tokens, which is free; Google is asked again after a malformed
-function call, and both answers are counted; Bedrock's package retries by itself. Temperature 0 is left out by Inspect
+function call, and both answers are counted; Bedrock's package retries by itself. In a batch a call is one line of the
+file that Inspect sends, and how the batch stands is asked as often as it takes. Temperature 0 is left out by Inspect
 where a model takes none (Anthropic, and OpenAI's reasoning models).
 
 Inspect and its 80 packages are imported when the first model is made, never with this module. Keys come from the
@@ -22,15 +23,20 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
+import orjson
+
 from finskillbench.errors import Cause, InputError, ProviderError
-from finskillbench.harness.cleaning import possible
+from finskillbench.harness.cleaning import clean_turn, possible
 from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage
-from finskillbench.harness.providers.bounds import bound_answers
+from finskillbench.harness.providers import batches
+from finskillbench.harness.providers.bounds import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, bound_answers
 from finskillbench.harness.providers.errors import is_overflow, provider_error
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
+from finskillbench.harness.providers.responses import Kept, ResponseCache
 from finskillbench.harness.providers.settings import (
     CallSettings,
     check_constructor,
@@ -38,7 +44,7 @@ from finskillbench.harness.providers.settings import (
     constructor_arguments,
     fixed_config,
 )
-from finskillbench.redaction import logger
+from finskillbench.redaction import logger, redactor_of_process
 from finskillbench.scoring.values import is_array
 
 if TYPE_CHECKING:
@@ -73,6 +79,10 @@ def _took(seconds: float) -> None:
     exchange.seconds = (exchange.seconds or 0.0) + seconds
 
 
+def _nobody(seconds: float) -> None:
+    """Takes the time of a request that is no single call's."""
+
+
 class Hosted:
     """A language model behind an API, called by its Inspect name `provider/model`.
 
@@ -89,10 +99,13 @@ class Hosted:
         """
         self.name = name
         self.provider = name.partition("/")[0]
-        self.price: Price | None = options.prices.of(name)
+        if options.batch and self.provider not in batches.PROVIDERS:
+            raise InputError(f"model {name!r} cannot be asked in batches; those of {', '.join(batches.PROVIDERS)} can")
+        self.price: Price | None = options.charged.of(name)
         self.arguments, self._seed = options.arguments, options.seed
-        self._deadline = options.attempt_timeout or options.request_timeout
-        self._request_timeout = options.request_timeout
+        self._deadline = options.attempt_timeout or (batches.SECONDS if options.batch else options.request_timeout)
+        self._request_timeout, self._batch = options.request_timeout, options.batch
+        self._kept = None if options.response_cache is None else ResponseCache(options.response_cache)
         self._model = _inspect_model(name, options)
         self._settings = CallSettings(self._model.api, fixed_config(options))
         self._provider_generate = self._model.api.generate
@@ -114,6 +127,60 @@ class Hosted:
         ------
         ProviderError : no usable answer came; its cause says why.
         """
+        turn = await self._asked(messages, tools, tool_choice, max_tokens, repeat)
+        if self._kept is not None and turn.usage.input_tokens:
+            redact = redactor_of_process()
+            turn = clean_turn(turn, redact)
+            replay = _replayed(turn.replay)
+            if replay is None or redact(replay) == replay:
+                request = self._request(messages, tools, tool_choice, max_tokens, repeat)
+                self._kept.keep(self.name, request, Kept(replace(turn, replay=None), replay))
+        return turn
+
+    def recall(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        tool_choice: str,
+        max_tokens: int | None,
+        repeat: int,
+    ) -> Turn | None:
+        """The answer to the same request that was kept, as `finskillbench.harness.model.Recalling`."""
+        if self._kept is None:
+            return None
+        kept = self._kept.find(self._request(messages, tools, tool_choice, max_tokens, repeat))
+        if kept is None:
+            return None
+        from inspect_ai.model import ChatMessageAssistant
+
+        replay = None if kept.replay is None else ChatMessageAssistant.model_validate_json(kept.replay)
+        cost = None if self.price is None else self.price.cost(kept.turn.usage)
+        usage = replace(kept.turn.usage, cost_usd=cost, reused_calls=1, saved_usd=cost or 0.0)
+        return replace(kept.turn, usage=usage, replay=replay, seconds=0.0)
+
+    def _request(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        tool_choice: str,
+        max_tokens: int | None,
+        repeat: int,
+    ) -> bytes:
+        """All that decides an answer, as bytes that are the same for the same request."""
+        said = [
+            (each.role, each.content, each.tool_calls, each.tool_call_id, _replayed(each.replay)) for each in messages
+        ]
+        asked = (self.name, self.arguments, version("inspect-ai"), said, tools, tool_choice, max_tokens, repeat)
+        return orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+
+    async def _asked(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        tool_choice: str,
+        max_tokens: int | None,
+        repeat: int,
+    ) -> Turn:
         from inspect_ai.tool import ToolFunction
 
         from finskillbench.harness.providers.inspect_words import to_chat, to_tool
@@ -143,6 +210,8 @@ class Hosted:
         except Exception as error:
             if is_overflow(error):
                 return Turn(stop="context_overflow", usage=FREE)
+            if self._batch and (told := batches.failure(error, self.name)) is not None:
+                raise told from error
             raise provider_error(error, self.name) from error
         return replace(self._turn(output, exchange.call), seconds=exchange.seconds)
 
@@ -165,7 +234,11 @@ class Hosted:
         # Set each time: Inspect makes some clients late, and makes them anew when keys are renewed.
         if client is not None and hasattr(client, "max_retries"):
             client.max_retries, client.timeout = 0, self._request_timeout
-        bound_answers(client, _took)
+        # A batch is waited for in the context of whichever call came first: its seconds are nobody's.
+        if self._batch:
+            bound_answers(client, _nobody, MAX_BATCH_BYTES)
+        else:
+            bound_answers(client, _took, MAX_ANSWER_BYTES)
         exchange = _exchange.get()
         try:
             result: Any = await self._provider_generate(*args, **kwargs)
@@ -217,6 +290,8 @@ def _inspect_model(name: str, options: ModelOptions) -> Any:
     # Pydantic warns of an answer of another shape, and quotes it on standard error, a key in it and all.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings")
     check_model_args(options.model_args)
+    if options.batch:
+        batches.prepare()
     # Inspect could not take back in one call what holds in all of them.
     config = fixed_config(options).model_copy(update={"reasoning_tokens": None})
     arguments = _MODEL_ARGUMENTS.get(name.partition("/")[0], {})
@@ -247,6 +322,11 @@ def _plain(error: Exception) -> str:
     """An error's text in one line, without the colours that Inspect writes into it."""
     text = " ".join(re.sub(r"\[/?[a-z][a-z ]*\]", "", str(error)).split())
     return text.removeprefix("ERROR: ") or type(error).__name__
+
+
+def _replayed(replay: object | None) -> str | None:
+    """What goes back to the provider in its own form, as JSON text."""
+    return None if replay is None else cast("ChatMessageAssistant", replay).model_dump_json()
 
 
 def _is_empty(message: ChatMessageAssistant) -> bool:

@@ -1,17 +1,20 @@
 """What hosted models cost: a dated table beside this module, which a user's own file overrides entry by entry.
 
 A name is priced by its exact entry, else by the longest entry that ends in `*` and matches its beginning; a name
-without either has no known price. There is no rule that guesses: `openai/gpt-5` says nothing about `openai/gpt-5.9`.
+without either has no known price. What share of it is asked of requests in a batch is told in the same way; where it
+is not told, a batch is taken to cost as much as single requests. There is no rule that guesses: `openai/gpt-5` says
+nothing about `openai/gpt-5.9`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 import orjson
 
@@ -43,28 +46,37 @@ class Price:
             + usage.output_tokens * self.output
         ) / 1e6
 
+    def times(self, share: float) -> Price:
+        """The same share of every price."""
+        return Price(self.input * share, self.cached_input * share, self.cache_write * share, self.output * share)
+
 
 NO_CHARGE = Price(0.0, 0.0, 0.0, 0.0)
-_FIELDS = tuple(field.name for field in fields(Price))
+_FIELDS = tuple(each.name for each in fields(Price))
 
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """Prices by name or by `beginning*`; `as_of` is the day of the table's figures."""
+    """Prices by name or by `beginning*`; `as_of` is the day of the table's figures.
+
+    `batch` is the share of the price, 0 to 1, that is asked of a request in a batch, by name or by `beginning*`.
+    """
 
     prices: Mapping[str, Price]
     as_of: str
+    batch: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @classmethod
     def load(cls, path: Path | None = None) -> PriceTable:
         """The catalog's table, in which the entries of the user's file at `path` replace those of the same name.
 
-        The file is an object of entries, or has them under "prices" as the catalog does. An entry holds `input` and
-        `output`, and may hold `cached_input` and `cache_write`, which are else as dear as input.
+        The file is an object of entries, or has them under "prices" as the catalog does, and may then have shares for
+        batches under "batch". An entry holds `input` and `output`, and may hold `cached_input` and `cache_write`, which
+        are else as dear as input.
 
         Raises
         ------
-        InputError : the file cannot be read, or holds an entry that is no price.
+        InputError : the file cannot be read, or holds an entry that is no price or no share.
         """
         catalog = _catalog()
         if path is None:
@@ -75,22 +87,38 @@ class PriceTable:
             raise InputError(f"{path}: cannot be read ({error.strerror})") from None
         except orjson.JSONDecodeError as error:
             raise InputError(f"{path}: not valid JSON ({error})") from None
-        return cls(MappingProxyType({**catalog.prices, **_read(content, str(path))}), catalog.as_of)
+        prices = MappingProxyType({**catalog.prices, **_read(content, str(path))})
+        return cls(prices, catalog.as_of, MappingProxyType({**catalog.batch, **_read_batch(content, str(path))}))
 
     def of(self, model: str) -> Price | None:
         """The price of `model`, None where the table does not say."""
-        if model.startswith(PROGRAMS):
-            return NO_CHARGE
-        if model in self.prices:
-            return self.prices[model]
-        patterns = [name for name in self.prices if name.endswith("*") and model.startswith(name[:-1])]
-        return self.prices[max(patterns, key=len)] if patterns else None
+        return NO_CHARGE if model.startswith(PROGRAMS) else _entry(self.prices, model)
+
+    def batched(self) -> PriceTable:
+        """The table of what is asked of requests in a batch."""
+        shares = {name: _entry(self.batch, name.removesuffix("*")) for name in self.prices}
+        prices = {
+            name: price.times(1.0 if (share := shares[name]) is None else share) for name, price in self.prices.items()
+        }
+        return PriceTable(MappingProxyType(prices), self.as_of)
 
 
 @cache
 def _catalog() -> PriceTable:
     content = orjson.loads(resources.files(__package__ or "").joinpath(_CATALOG).read_bytes())
-    return PriceTable(MappingProxyType(_read(content, _CATALOG)), content["as_of"])
+    batch = MappingProxyType(_read_batch(content, _CATALOG))
+    return PriceTable(MappingProxyType(_read(content, _CATALOG)), content["as_of"], batch)
+
+
+T = TypeVar("T")
+
+
+def _entry(entries: Mapping[str, T], model: str) -> T | None:
+    """What is said of a model by its name, else by the longest beginning."""
+    if model in entries:
+        return entries[model]
+    patterns = [name for name in entries if name.endswith("*") and model.startswith(name[:-1])]
+    return entries[max(patterns, key=len)] if patterns else None
 
 
 def _read(content: object, file: str) -> dict[str, Price]:
@@ -102,18 +130,33 @@ def _read(content: object, file: str) -> dict[str, Price]:
     return {name: _price(entry, f"{file}: {name}") for name, entry in entries.items()}
 
 
+def _read_batch(content: object, file: str) -> dict[str, float]:
+    if not is_object(content) or "prices" not in content or "batch" not in content:
+        return {}
+    entries = content["batch"]
+    if not is_object(entries):
+        raise InputError(f"{file}: batch must be a JSON object of model names and shares of their price")
+    shares: dict[str, float] = {}
+    for name, value in entries.items():
+        share = number(value)
+        if share is None or not 0 <= share <= 1:
+            raise InputError(f"{file}: batch.{name} is {value!r}; it must be a share of the price, from 0 to 1")
+        shares[name] = share
+    return shares
+
+
 def _price(entry: object, where: str) -> Price:
     if not is_object(entry):
         raise InputError(f"{where} must be a JSON object with input and output in US dollars per million tokens")
-    for field in entry:
-        if field not in _FIELDS:
-            raise InputError(f"{where}.{field} is unknown; an entry has {', '.join(_FIELDS)}")
-    for field in ("input", "output"):
-        if field not in entry:
-            raise InputError(f"{where}.{field} is missing; give US dollars per million tokens")
-    for field, value in entry.items():
+    for name in entry:
+        if name not in _FIELDS:
+            raise InputError(f"{where}.{name} is unknown; an entry has {', '.join(_FIELDS)}")
+    for name in ("input", "output"):
+        if name not in entry:
+            raise InputError(f"{where}.{name} is missing; give US dollars per million tokens")
+    for name, value in entry.items():
         price = number(value)
         if price is None or price < 0:
-            raise InputError(f"{where}.{field} is {value!r}; it must be US dollars per million tokens, not below zero")
+            raise InputError(f"{where}.{name} is {value!r}; it must be US dollars per million tokens, not below zero")
     dear = {"cached_input": entry["input"], "cache_write": entry["input"], **entry}
-    return Price(**{field: float(value) for field, value in dear.items()})
+    return Price(**{name: float(value) for name, value in dear.items()})

@@ -18,6 +18,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args
 
 from finskillbench.errors import InputError
+from finskillbench.harness.providers.batches import RETRIES
 from finskillbench.redaction import named_like_a_secret, redactor_of_process
 from finskillbench.scoring.values import is_array, is_object
 
@@ -102,8 +103,9 @@ def fixed_config(options: ModelOptions) -> GenerateConfig:
             max_tokens=options.max_tokens,
             reasoning_effort=options.reasoning_effort,  # pyright: ignore[reportArgumentType]
             timeout=math.ceil(options.request_timeout),
-            max_retries=0,
+            max_retries=RETRIES if options.batch else 0,
             max_connections=_NO_LIMIT,
+            batch=options.batch or None,
             **settings,
         )
     except ValidationError as error:

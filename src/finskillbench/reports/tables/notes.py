@@ -26,7 +26,7 @@ def notes(results: Results, *, differences: bool = True) -> tuple[str, ...]:
 
 def warnings(results: Results) -> list[str]:
     """What makes figures of a report other than they seem: models left out, what was mixed, what is in no mean."""
-    return [*_left_out(results), *_mixed(results), *_errors(results), *_uneven(results)]
+    return [*_left_out(results), *_mixed(results), *_errors(results), *_uneven(results), *_reused(results)]
 
 
 def _left_out(results: Results) -> list[str]:
@@ -87,6 +87,20 @@ def _errors(results: Results) -> list[str]:
     if failed == everything:
         return [f"All {everything} rows ended in an error: there is no score. Run again to repeat them."]
     return [f"{failed} of {everything} rows ended in an error and are in no mean; run again to repeat them."]
+
+
+def _reused(results: Results) -> list[str]:
+    """Answers that are no draws of their own."""
+    if not {"reused_calls", "saved_usd", "turns"} <= set(results.rows.columns):
+        return []
+    reused, saved = int(results.rows["reused_calls"].sum()), float(results.rows["saved_usd"].sum())
+    if not reused:
+        return []
+    return [
+        f"{reused:,} of {int(results.rows['turns'].sum()):,} model calls were answered from a response cache: rows "
+        f"that share answers are no draws of their own, their seconds are not the model's, and {saved:,.2f} US dollars "
+        "of the costs were not paid."
+    ]
 
 
 def _uneven(results: Results) -> list[str]:

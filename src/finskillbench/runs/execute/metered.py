@@ -15,7 +15,7 @@ import orjson
 
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.cleaning import possible
-from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage, is_tuned
+from finskillbench.harness.model import FREE, Message, Model, Recalling, ToolSpec, Turn, Usage, is_tuned
 from finskillbench.harness.models import Entrant
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
@@ -108,22 +108,40 @@ class Metered:
 
         limit = self._max_tokens if max_tokens is None else min(max_tokens, self._max_tokens)
         bound = 0.0 if self.price is None else self._bound(self.price, messages, tools, limit)
-        turn = await self._paid(ask, bound)
+        turn = self._recalled(messages, tools, tool_choice, max_tokens, repeat) or await self._paid(ask, bound)
         self._seen, self._last = len(messages), turn.usage.input_tokens
+        return turn
+
+    def _recalled(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        tool_choice: str,
+        max_tokens: int | None,
+        repeat: int,
+    ) -> Turn | None:
+        """An answer that was kept: it waits for nobody, and nothing is paid."""
+        if not isinstance(self._model, Recalling):
+            return None
+        turn = self._model.recall(messages, tools, tool_choice, max_tokens, repeat)
+        if turn is not None:
+            self.asked += 1
+            self.calls += 1
+            self.usage += turn.usage
         return turn
 
     async def _paid(self, ask: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
         """Make a call with its upper bound set aside."""
         if self._budget is None:
             return await self._limited(ask, bound)
-        await self._budget.reserve(bound, (self.usage.cost_usd or 0.0) + self.lost_usd)
-        before = self.usage.cost_usd or 0.0, self.lost_usd
+        await self._budget.reserve(bound, self.usage.paid_usd + self.lost_usd)
+        before = self.usage.paid_usd, self.lost_usd
         try:
             if self._note is not None:
                 self._note(self.expense(reserved_usd=bound))
             return await self._limited(ask, bound)
         finally:
-            self._budget.settle(bound, (self.usage.cost_usd or 0.0) - before[0], self.lost_usd - before[1])
+            self._budget.settle(bound, self.usage.paid_usd - before[0], self.lost_usd - before[1])
             if self._note is not None:
                 self._note(self.expense())
 

@@ -50,6 +50,8 @@ from finskillbench.runs.store.rows import ROWS, to_frame, write_rows
 DEFAULT_MODELS = ("baseline/reference", "baseline/heuristic", "baseline/trivial", "baseline/nop")
 DEFAULT_CONDITIONS = (Condition.NO_SKILL, Condition.CURATED, Condition.SELF_GENERATED)
 DEFAULT_CONCURRENCY = 64
+BATCH_CONCURRENCY = 1_000
+"""In place of it where calls go in batches: what is in flight is the most that a batch can hold."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -185,7 +187,7 @@ async def arun(
     interpreters = {name: str(each.python) for name, each in given.items()}
     record = make_record(edition, plan, proof, guards, interpreters)
     streams = make_streams(plan, shard)
-    bounds = Limits(max_concurrency, max_cost, options.prices, options.max_tokens, retry_errors, allow_unconfined)
+    bounds = Limits(max_concurrency, max_cost, options.charged, options.max_tokens, retry_errors, allow_unconfined)
     grown(out, record)  # before the lock, which would be a file in somebody else's folder
     make_folder(out)
     with exclusive(out):

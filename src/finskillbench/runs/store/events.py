@@ -121,7 +121,7 @@ def history(events: Iterable[AnyEvent]) -> History:
 
 def _cost(usage: Usage, price: Price | None) -> float:
     if usage.cost_usd is not None:
-        return usage.cost_usd
+        return usage.paid_usd
     price = price or NO_CHARGE
     # How much of the input was written to a cache stands in no row: taken at the dearer of the two prices.
     written = usage.input_tokens - usage.cached_tokens if price.cache_write > price.input else 0

@@ -79,6 +79,8 @@ class Row:
     total_output_tokens: Int64
     total_reasoning_tokens: Int64
     cost_usd: float | None
+    reused_calls: Int64
+    saved_usd: float
     served_models: tuple[str, ...]
     skills_loaded: tuple[str, ...]
     scripts_run: tuple[str, ...]
@@ -115,6 +117,8 @@ class Row:
             output_tokens=self.total_output_tokens,
             reasoning_tokens=self.total_reasoning_tokens,
             cost_usd=self.cost_usd,
+            reused_calls=self.reused_calls,
+            saved_usd=self.saved_usd,
         )
 
 
@@ -154,6 +158,8 @@ def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, me
         total_output_tokens=trace.usage.output_tokens,
         total_reasoning_tokens=trace.usage.reasoning_tokens,
         cost_usd=trace.usage.cost_usd,
+        reused_calls=trace.usage.reused_calls,
+        saved_usd=trace.usage.saved_usd,
         served_models=tuple(sorted({call.served_model for call in trace.model_calls if call.served_model is not None})),
         skills_loaded=tuple(trace.skills_loaded),
         scripts_run=tuple(trace.scripts_run),
