@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.formulation import Formulation
+from finskillbench.engines.optimisation.freedom import moving_directions
 from finskillbench.engines.optimisation.program import Block, Cone, dense, sparse
 
 _POSITIVE = 1e-7
@@ -22,6 +22,8 @@ _AS_GOOD = 1e-9
 """Another portfolio is as good when its objective is within this of the optimum's."""
 _DISTINCT = 1e-6
 """Two optima are different when a weight differs by more than this."""
+_MOST_TRIED = 200
+"""Directions of a large program along which a second optimum is looked for; one is enough to refute."""
 
 
 class Uniqueness(StrEnum):
@@ -92,7 +94,7 @@ def prove_unique(formulation: Formulation, x: Floats, z: Floats) -> UniquenessPr
     elif curved_blocks:
         return UniquenessProof(Uniqueness.UNDECIDED)
     else:
-        directions = _null_space(sparse.csr_matrix(sparse.vstack([rows, curved])))
+        directions = moving_directions(sparse.vstack([rows, curved]), formulation.weights, _MOST_TRIED)
     moves = directions[formulation.weights]
     if moves.size == 0 or np.abs(moves).max() < 1e-9:
         return UniquenessProof(Uniqueness.RANK)
@@ -107,8 +109,8 @@ def _off_ray(rows: Floats, multiplier: Floats) -> Floats:
     return rows - np.outer(ray, ray @ rows)
 
 
-def _null_space(matrix: Any) -> Floats:
-    """(N, d) directions that every row of an array or a sparse matrix leaves free.
+def _null_space(matrix: Floats) -> Floats:
+    """(N, d) directions that every row of an array leaves free; of large programs `moving_directions` gives them.
 
     A row with a single entry pins its variable, and most rows are such bounds: they are taken out first, again and
     again, so that the dense decomposition sees only what bounds do not settle.

@@ -57,7 +57,7 @@ def optimise(
     if _names_kept(problem, solution.x[relaxed.weights]):
         best = certify_solution(relaxed, solution, unique=unique)
     else:
-        best = _NameCounts(problem, aim).search(problem.size)
+        best = _NameCounts(problem, aim, unique=unique).search(problem.size)
     if goal is Goal.TURNOVER:
         # Where nothing polishes them, the absolute trades of the program lie a billionth above those of the weights.
         traded = turnover(best.weights, required(problem.current, "current portfolio"))
@@ -75,16 +75,17 @@ def _names_kept(problem: PortfolioProblem, weights: Floats) -> bool:
 class _NameCounts(BranchAndBound):
     """Which names are holdings, by the least and the greatest number of them.
 
-    A branch is closed when its relaxation attains its bound and is integral or has one optimum. The modulus of a
-    uniqueness proof holds beyond its own branch only if that branch is all there is.
+    A branch is closed when its relaxation attains its bound and is integral or has one optimum; where the value alone
+    is asked for, attaining it is enough. The modulus of a uniqueness proof holds beyond its own branch only if that
+    branch is all there is.
     """
 
     limits = "name counts"
     most_programs = 2000
 
-    def __init__(self, problem: PortfolioProblem, aim: Aim) -> None:
+    def __init__(self, problem: PortfolioProblem, aim: Aim, *, unique: bool) -> None:
         super().__init__(reach=TIE)
-        self.problem, self.aim = problem, aim
+        self.problem, self.aim, self.value_alone = problem, aim, not unique
 
     def relax(self, decisions: Integers) -> Relaxation:
         """The indicators of the branch, in [0, 1]."""
@@ -123,7 +124,7 @@ class _NameCounts(BranchAndBound):
         """The name whose indicator is furthest from a decision."""
         fraction = np.abs(relaxed.values - np.round(relaxed.values))
         fraction[decisions != Decision.FREE] = 0.0
-        settled = fraction.max() < _INTEGRAL or relaxed.uniqueness.outcome.proved
+        settled = self.value_alone or fraction.max() < _INTEGRAL or relaxed.uniqueness.outcome.proved
         if fraction.max() == 0.0 or (settled and self.value - bound <= _ATTAINED):
             return None
         return int(np.argmax(fraction))

@@ -1,5 +1,6 @@
 """The fundamental panels as one step: facts by metric and by tag, the filings they come from, segments."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,6 +11,11 @@ from finskillbench.panels.filings.filed import FILED_SCHEMA, build_filed
 from finskillbench.panels.filings.periodic import FILINGS_SCHEMA, build_filings
 from finskillbench.panels.filings.segments.revenue import SEGMENTS_SCHEMA, build_segments
 from finskillbench.sources.edgar.collection import FilingsData
+from finskillbench.sources.edgar.companyfacts import CompanyFacts
+
+_AT_ONCE = 250
+"""Companies whose figures are worked through together. Every step copies its table, so that 3,000 companies at once
+would take several times the memory of what comes of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,8 +45,18 @@ def build_fundamentals(data: FilingsData) -> FundamentalPanels:
     """
     if not data.companies:
         return FundamentalPanels.empty(data.notes)
-    facts = build_facts(data.companies)
-    filings = build_filings(data.submissions, facts.frame)
-    segments = build_segments(data.instances, facts.frame, filings)
-    notes = dict.fromkeys((*data.notes, *facts.notes, *segments.notes))  # of a file, both who read it and who used it
-    return FundamentalPanels(facts.frame, filings, segments.frame, build_filed(data.companies), tuple(notes))
+    parts = [(build_facts(some), build_filed(some)) for some in _some_at_once(data.companies)]
+    facts = pl.concat([part.frame for part, _ in parts])
+    filed = pl.concat([frame for _, frame in parts])
+    filings = build_filings(data.submissions, facts)
+    segments = build_segments(data.instances, facts, filings)
+    of_facts = (note for part, _ in parts for note in part.notes)
+    notes = dict.fromkeys((*data.notes, *of_facts, *segments.notes))  # of a file, both who read it and who used it
+    return FundamentalPanels(facts, filings, segments.frame, filed, tuple(notes))
+
+
+def _some_at_once(companies: Mapping[str, CompanyFacts]) -> Iterator[dict[str, CompanyFacts]]:
+    """The companies by symbol in runs of `_AT_ONCE`: what is sorted by symbol within each is sorted over all."""
+    symbols = sorted(companies)
+    for start in range(0, len(symbols), _AT_ONCE):
+        yield {symbol: companies[symbol] for symbol in symbols[start : start + _AT_ONCE]}
