@@ -25,6 +25,17 @@ class InputError(FinSkillBenchError):
     """The user's input is wrong: an argument, a path, a field of a file they wrote."""
 
 
+class DownloadError(FinSkillBenchError):
+    """A public source did not give what it was asked for: names the address without keys, what came, and the remedy.
+
+    `hopeless` says that the source will refuse every other request too, so that none is made.
+    """
+
+    def __init__(self, message: str, *, hopeless: bool = False) -> None:
+        super().__init__(message)
+        self.hopeless = hopeless
+
+
 class CatalogError(InputError):
     """Mistakes in the files of a user's own catalog, all that were found, each in one line of its own."""
 

@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from importlib import resources
 from typing import Any
 
@@ -46,6 +47,8 @@ class BuildContext:
     """What a user brought in place of what is built in, or beside it."""
     synthetic: bool = False
     """Whether the market is made, so that how its numbers came about is known."""
+    filed: tuple[date, date] | None = None
+    """First and last filing day of the reports that episodes are about; None takes every report."""
     notes: list[str] = field(default_factory=list[str])
     """What the build could not take as configured, one sentence each; kept in the manifest."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import tempfile
 from collections.abc import Callable, Collection
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ from finskillbench.garbage import seldom_sought
 from finskillbench.panels import Panels, build_panels, write_panels
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import MarketData, load_market
+from finskillbench.sources.public.store.journal import Fetched, verified
 from finskillbench.sources.synthetic import write_collection
 
 DEFAULT_SEED = 1
@@ -59,6 +61,7 @@ def build_edition(
     seed: int = DEFAULT_SEED,
     names: int | None = None,
     catalog: Path | None = None,
+    filed: tuple[date, date] | None = None,
     out: Path,
     progress: Progress = lambda step: None,
 ) -> Edition:
@@ -70,11 +73,13 @@ def build_edition(
     seed : drives the synthetic market and every draw of episodes; another seed is another benchmark.
     names : size of the universe, 15 to 3,000; default 30, or what the raw-dir's own universe file says.
     catalog : folder of own mandates, books, scenarios, tiers or texts, in place of what is built in or beside it.
+    filed : first and last filing day of the reports that fundamental episodes are about; by default every report, or
+        of a collection that `data fetch` made those of its months.
     progress : called with the name of each step as it starts.
 
     Raises
     ------
-    SourceError : raw data that cannot be trusted, with file and line.
+    SourceError : raw data that cannot be trusted, with file and line; a fetched file that was altered since.
     CatalogError : every mistake in the files of `catalog`, with file, line and remedy.
     InputError : unusable arguments; an `out` that is not empty or cannot be written. Nothing is left half-written.
     """
@@ -89,13 +94,17 @@ def build_edition(
         if raw_dir is None or not raw_dir.is_dir():
             raise InputError(f"--raw-dir must name a folder of raw files, not {raw_dir}")
         with new_folder(out) as folder:
-            _build(raw_dir, folder, {"kind": source}, seed, names, own, progress)
+            progress("checking what was fetched")
+            fetched = _fetched(raw_dir)
+            window = filed or (fetched.window if fetched else None)
+            told = {"kind": source, **(fetched.told if fetched else {})}
+            _build(raw_dir, folder, told, seed, names, own, window, progress)
     else:
         with new_folder(out) as folder, _raw_beside(folder) as raw:
             size = names or DEFAULT_NAMES
             progress("writing synthetic raw files")
             write_collection(Path(raw), seed=seed, names=size)
-            _build(Path(raw), folder, {"kind": source, "names": size}, seed, size, own, progress)
+            _build(Path(raw), folder, {"kind": source, "names": size}, seed, size, own, filed, progress)
     return load_edition(out)
 
 
@@ -111,12 +120,13 @@ def _build(
     seed: int,
     names: int | None,
     catalog: Catalog,
+    filed: tuple[date, date] | None,
     progress: Progress,
 ) -> None:
     domains()  # loads every numerical library: the limit below holds only for those that are loaded by then
     # Thousands of small dense systems: BLAS threads would only wait for each other.
     with threadpool_limits(1), seldom_sought():
-        _write(raw, folder, source, seed, names, catalog, progress)
+        _write(raw, folder, source, seed, names, catalog, filed, progress)
 
 
 def _write(
@@ -126,6 +136,7 @@ def _write(
     seed: int,
     names: int | None,
     catalog: Catalog,
+    filed: tuple[date, date] | None,
     progress: Progress,
 ) -> None:
     progress("reading raw files")
@@ -135,7 +146,9 @@ def _write(
     filings = load_filings(raw)
     progress("building panels")
     panels = build_panels(market, filings, catalog.dates)
-    context = BuildContext(panels, seed, filings, catalog, source["kind"] == "synthetic")
+    context = BuildContext(panels, seed, filings, catalog, source["kind"] == "synthetic", filed)
+    if filed is not None:
+        context.notes.append(f"Fundamental episodes are about reports filed from {filed[0]} to {filed[1]} alone.")
     left_out = _left_out(context)
     _examine(catalog, panels, left_out)
     write_panels(panels, folder / "panels")
@@ -228,6 +241,13 @@ def _examine(catalog: Catalog, panels: Panels, left_out: Collection[str]) -> Non
     if unused:
         raise CatalogError([f"{name}: the collection has no prices; add them, or remove the file" for name in unused])
     examine_catalog(catalog, [kind for kind, left in kinds if not left], panels)
+
+
+def _fetched(raw: Path) -> Fetched | None:
+    """What `data fetch` wrote down of a collection, once every file of it is found as it was fetched."""
+    names = [path for name in _RAW_FOLDERS for path in (raw / name).rglob("*") if path.is_file()]
+    own = [raw / "universe.json"] if (raw / "universe.json").is_file() else []
+    return verified(raw, [path.relative_to(raw).as_posix() for path in (*own, *names)])
 
 
 def _raw_digest(raw: Path) -> str:

@@ -1,14 +1,27 @@
-"""`finskillbench data`: build, describe, validate, compare, import and hand out editions. One file per command."""
+"""`finskillbench data`: fetch, build, describe, check, compare, import and hand out editions. One file per command."""
 
 from __future__ import annotations
 
 import typer
 
-from finskillbench.cli.data import build, canary, catalog, diff, doctor, export, info, release, template, validate
+from finskillbench.cli.data import (
+    build,
+    canary,
+    catalog,
+    diff,
+    doctor,
+    export,
+    fetch,
+    info,
+    release,
+    template,
+    validate,
+)
 from finskillbench.cli.display import console
 
-app = typer.Typer(help="Build, describe, validate, compare, import and hand out editions of the benchmark.")
+app = typer.Typer(help="Fetch, build, describe, validate, compare, import and hand out editions of the benchmark.")
 app.command("build", epilog=build.EXAMPLE)(build.build)
+app.command("fetch", epilog=fetch.EXAMPLE)(fetch.fetch)
 app.command("catalog", epilog=catalog.EXAMPLE)(catalog.catalog)
 app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)
 app.command("template", epilog=template.EXAMPLE)(template.template)

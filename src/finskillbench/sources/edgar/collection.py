@@ -12,7 +12,7 @@ from finskillbench.sources.companies.universe import load_universe
 from finskillbench.sources.edgar.companyfacts import CompanyFacts, parse_companyfacts
 from finskillbench.sources.edgar.instance import Instance, filer_of, instance_files, parse_instance
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
-from finskillbench.sources.edgar.submissions import Submissions, parse_submissions
+from finskillbench.sources.edgar.submissions import Submissions, is_page, parse_submissions
 from finskillbench.sources.files import ticker_of
 
 __all__ = ["FilingsData", "InstanceFiles", "load_filings"]
@@ -164,6 +164,8 @@ def _submissions(
     """Submissions by symbol; the tickers they name are added to `tickers`."""
     found: dict[str, list[Submissions]] = {}
     for path in _json_files(folder):
+        if is_page(path):
+            continue
         cik, _ = _named(path)
         if wanted is not None and cik in tickers and not wanted.intersection(tickers[cik]):
             continue

@@ -1,5 +1,6 @@
-"""EDGAR submissions: who a filer is and the list of its filings, one JSON file per company."""
+"""EDGAR submissions: who a filer is and the list of its filings, one JSON file per company, with pages beside it."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,9 @@ _KEYS = {
 }
 
 
+_PAGE = re.compile(r"-submissions-\d{3}\.json(\.gz)?$", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class Submissions:
     """One filer.
@@ -58,7 +62,8 @@ class Submissions:
 def parse_submissions(path: Path) -> Submissions:
     """Read one filer's submissions, plain or gzipped.
 
-    The SEC serves about the latest thousand filings here and names further files for the rest, which a note counts.
+    The SEC serves about the latest thousand filings here and names further files for the rest: those that lie beside
+    it are read too, the others are counted by a note.
 
     Raises
     ------
@@ -71,8 +76,16 @@ def parse_submissions(path: Path) -> Submissions:
     recent = as_object(filings.get("recent"))
     if recent is None:
         raise SourceError(path, "no object 'filings.recent'", remedy="expected one filer's EDGAR submissions")
-    frame = _filings(path, recent)
-    older = len(as_list(filings.get("files")) or ())
+    frame = _filings(path, recent, "filings.recent")
+    older = 0
+    for page in map(as_object, as_list(filings.get("files")) or ()):
+        beside = _page_beside(path, (page or {}).get("name"))
+        if beside is None:
+            older += 1
+        else:
+            frame = pl.concat([frame, _filings(beside, read_record(beside), "the page")])
+    # A filing may have moved to a page after the list was served.
+    frame = frame.unique("accession", keep="first", maintain_order=True)
     tickers = [one for one in as_list(record.get("tickers")) or () if isinstance(one, str) and one]
     return Submissions(
         cik=cik,
@@ -85,20 +98,32 @@ def parse_submissions(path: Path) -> Submissions:
     )
 
 
-def _filings(path: Path, recent: dict[str, object]) -> pl.DataFrame:
+def is_page(path: Path) -> bool:
+    """Whether a file is a page of older filings, which belongs to the filer's list beside it."""
+    return _PAGE.search(path.name) is not None
+
+
+def _page_beside(path: Path, name: object) -> Path | None:
+    """The page of that name, plain or gzipped, in the folder of the list."""
+    if not isinstance(name, str) or _PAGE.search(name) is None or "/" in name:
+        return None
+    return next((page for page in (path.with_name(name), path.with_name(f"{name}.gz")) if page.is_file()), None)
+
+
+def _filings(path: Path, recent: dict[str, object], named: str) -> pl.DataFrame:
     """The list of filings (FILINGS_SCHEMA) in the file's order, checked."""
     columns: dict[str, list[object]] = {}
     for column, key in _KEYS.items():
         values = as_list(recent.get(key))
         if values is None:
-            raise SourceError(path, f"no list 'filings.recent.{key}'", remedy="download it again")
+            raise SourceError(path, f"no list '{named}.{key}'", remedy="download it again")
         columns[column] = values
         if len(values) != (wanted := len(columns["accession"])):
-            problem = f"filings.recent.{key} has {len(values)} entries and accessionNumber {wanted}"
+            problem = f"{named}.{key} has {len(values)} entries and accessionNumber {wanted}"
             raise SourceError(path, problem, remedy="download it again")
 
     def refuse(row: int, problem: str) -> SourceError:
-        where = f"filings.recent[{row}] ({columns['accession'][row]})"
+        where = f"{named}[{row}] ({columns['accession'][row]})"
         return SourceError(path, f"{where}: {problem}", remedy="remove the filing")
 
     moments = [moment.replace("Z", "")[:19] if isinstance(moment, str) else None for moment in columns["accepted"]]

@@ -19,7 +19,7 @@ from finskillbench.sources.edgar.collection import FilingsData, load_filings
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.edgar.instance import filer_of, instance_files, parse_instance
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
-from finskillbench.sources.edgar.submissions import parse_submissions
+from finskillbench.sources.edgar.submissions import is_page, parse_submissions
 from finskillbench.sources.files import Problems, files_below
 from finskillbench.sources.market.collection import MarketData, read_market
 from finskillbench.sources.market.fred import SERIES, parse_fred
@@ -127,7 +127,8 @@ def _below(suffixes: tuple[str, ...], part: str = "") -> Callable[[Path], Iterab
 
 
 def _anywhere(folder: Path) -> Iterable[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name.lower().endswith(_JSON))
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name.lower().endswith(_JSON))
+    return (path for path in files if not is_page(path))
 
 
 def _series(folder: Path) -> Iterable[Path]:

@@ -204,7 +204,7 @@ SUBMISSIONS = Format(
         "filings.recent.filingDate": "YYYY-MM-DD",
         "filings.recent.reportDate": "YYYY-MM-DD, or empty",
         "filings.recent.acceptanceDateTime": "YYYY-MM-DDTHH:MM:SS.000Z",
-        "filings.files": "further lists, which are counted and not read",
+        "filings.files": "further lists; those that lie beside it (CIK##########-submissions-###.json) are read too",
     },
     '{"cik": "320193", "name": "Apple Inc.", "tickers": ["AAPL"], "filings": {"recent": {"accessionNumber": [...]}}}',
 )

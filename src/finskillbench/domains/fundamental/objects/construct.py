@@ -49,7 +49,7 @@ def prepare(context: BuildContext) -> FundamentalObjects:
     if context.filings is None:
         raise InternalError("fundamental analysis is prepared without the filings that its facts come from")
     history = timedelta(days=catalog["history_days"])
-    cases = opened(context.panels, context.filings, context.generator(SKILL), history)
+    cases = opened(context.panels, context.filings, context.generator(SKILL), history, context.filed)
     entities = {
         symbol: {"cik": one.cik, "entity": one.entity, "listed": list(context.filings.listed.get(symbol, ()))}
         for symbol, one in sorted(context.filings.companies.items())

@@ -70,17 +70,23 @@ class Case:
     said: Said
 
 
-def opened(panels: Panels, filings: FilingsData, rng: np.random.Generator, history: timedelta) -> Iterator[Case]:
+def opened(
+    panels: Panels,
+    filings: FilingsData,
+    rng: np.random.Generator,
+    history: timedelta,
+    within: tuple[date, date] | None = None,
+) -> Iterator[Case]:
     """The reports of every company with their figures, in a random order in which companies take turns.
 
-    history : how long before the end of a report's period facts
-    count.
+    history : how long before the end of a report's period facts count. within : the first and the last filing day of
+    the reports; None takes all.
     """
     store = FactStore(panels.facts, panels.filings, panels.segments)
     filed = FiledStore(panels.filed, panels.filings, panels.segments)
     raw: dict[str, tuple[RawFacts, RawSegments]] = {}
     symbols = set(store.symbols) & set(filings.companies)
-    for report in _reports(panels.filings, symbols, _broken_down(panels.segments), rng, history):
+    for report in _reports(panels.filings, symbols, _broken_down(panels.segments), rng, history, within):
         symbol, end = report.symbol, report.period_end
         if symbol not in raw:
             facts = filings.companies[symbol].facts
@@ -118,6 +124,7 @@ def _reports(
     broken_down: set[tuple[str, date]],
     rng: np.random.Generator,
     history: timedelta,
+    within: tuple[date, date] | None,
 ) -> list[Report]:
     """The first report of each period of each company, in a random order in which companies take turns."""
     first: dict[tuple[str, date], Report] = {}
@@ -126,7 +133,8 @@ def _reports(
     for symbol, accession, form, end, filed in rows:
         if symbol in symbols and filed > end:
             first.setdefault((symbol, end), Report(symbol, accession, form, end, filed, end - history))
-    reports = list(first.values())
+    earliest, latest = within or (date.min, date.max)
+    reports = [report for report in first.values() if earliest <= report.filed <= latest]
     turns: Counter[str] = Counter()
     order: list[tuple[bool, int, int, Report]] = []
     rare = sum((report.symbol, report.period_end) in broken_down for report in reports) < _RARE * len(reports)

@@ -1,0 +1,109 @@
+"""`finskillbench data fetch`: raw files from the public sources, and an edition from them if that is wished."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from finskillbench.cli.data.info import describe
+from finskillbench.cli.display import console
+from finskillbench.errors import InputError
+
+EXAMPLE = (
+    "Example: finskillbench data fetch --from 2026-07 --to 2026-09 --universe sp500 --out downloads/raw "
+    '--user-agent "Your Name you@example.com" --build editions/third-quarter'
+)
+AGENT, CONFIGURATION = "FINSKILLBENCH_USER_AGENT", "FINSKILLBENCH_SOURCES"
+"""Environment variables that stand for options."""
+
+
+class Prices(StrEnum):
+    """Who serves prices."""
+
+    YAHOO = "yahoo"
+    FMP = "fmp"
+    TIINGO = "tiingo"
+    STOOQ = "stooq"
+    CSV = "csv"
+
+
+def fetch(
+    start: Annotated[str, typer.Option("--from", metavar="YYYY-MM", help="First month whose filings are asked about.")],
+    end: Annotated[str, typer.Option("--to", metavar="YYYY-MM", help="Last month; it must be over.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", parser=console.out_path, metavar="RAW", help="Folder of raw files to make or complete."),
+    ],
+    universe: Annotated[
+        str,
+        typer.Option(help="sp500-30 (the published names), sp500, or a file: a ticker a line, or CSV with sectors."),
+    ] = "sp500-30",
+    prices: Annotated[
+        Prices, typer.Option(help="Who serves prices; fmp and tiingo want FMP_API_KEY or TIINGO_API_KEY.")
+    ] = Prices.YAHOO,
+    prices_dir: Annotated[Path | None, typer.Option(help="Your own price files TICKER.csv, for --prices csv.")] = None,
+    user_agent: Annotated[
+        str | None,
+        typer.Option(help=f"What the SEC is told: your name and an address to write to (or {AGENT})."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="TOML", help=f"Addresses, rates and time-outs (or {CONFIGURATION}).")
+    ] = None,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Ask of every file whether it has changed.")] = False,
+    edition: Annotated[
+        Path | None,
+        typer.Option(
+            "--build", parser=console.out_path, metavar="EDITION", help="Build an edition from the files as well."
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(max=console.LARGEST, help="Seed of the draws of --build; 1 by default.")
+    ] = None,
+) -> None:
+    """Fetch filings, factors, rates and prices from their public sources into a folder of raw files.
+
+    Interrupted, the same command goes on where it was. `provenance.jsonl` says where each file came from; a build
+    refuses files that were altered since. docs/fetching.md says what is asked of whom.
+    """
+    if seed is not None and edition is None:
+        raise InputError("--seed is of the draws of an edition; add --build EDITION or leave --seed out")
+
+    from finskillbench.sources.public.collect import Wish, fetch_collection
+    from finskillbench.sources.public.http.addresses import read_configuration
+    from finskillbench.sources.public.window import window_of
+
+    named = os.environ.get(CONFIGURATION)
+    wish = Wish(
+        window=window_of(start, end, datetime.now(UTC).date()),
+        universe=universe,
+        prices=prices.value,
+        prices_dir=prices_dir,
+        agent=user_agent or os.environ.get(AGENT, ""),
+        refresh=refresh,
+        configuration=read_configuration(config or (Path(named) if named else None)),
+    )
+    with console.Progress() as progress:
+        done = fetch_collection(out, wish, progress)
+    for note in done.notes:
+        typer.echo(f"note: {note}")
+    typer.echo(f"{done.files} files of {done.names} names, {done.bytes / 1e6:,.1f} MB: {out}")
+    if edition is None:
+        typer.echo(f"Next: finskillbench data build --source raw-dir --raw-dir {out} --out EDITION")
+        return
+
+    from finskillbench.edition.build import DEFAULT_SEED, build_edition
+
+    with console.Progress() as progress:
+        built = build_edition(
+            source="raw-dir",
+            raw_dir=out,
+            seed=DEFAULT_SEED if seed is None else seed,
+            out=edition,
+            progress=progress,
+        )
+    describe(built)

@@ -1,0 +1,1 @@
+"""Asking politely: addresses, paces, retries, redirects, and whether what came is what was asked for."""

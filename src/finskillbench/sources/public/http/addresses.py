@@ -1,0 +1,137 @@
+"""Where the public sources are and how they are to be asked: the defaults, and the file that says otherwise."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from finskillbench.errors import InputError
+
+Source: TypeAlias = Literal["sec", "french", "fred", "constituents", "yahoo", "fmp", "tiingo", "stooq"]
+SEC_LIMIT = 10.0
+"""Requests a second that the SEC allows one user, over all of its hosts (sec.gov/os/accessing-edgar-data)."""
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def _address(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        raise ValueError("an address begins with https:// and names a host")
+    if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+        raise ValueError("an address begins with https://, except on this machine")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError("an address has no user, password or query; keys come from the environment")
+    return text.rstrip("/")
+
+
+Address = Annotated[str, AfterValidator(_address)]
+_Positive = Annotated[float, Field(gt=0)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Addresses(_Table):
+    """Where each source is; a path below it is the source's own."""
+
+    sec: Address = "https://www.sec.gov"
+    sec_data: Address = "https://data.sec.gov"
+    french: Address = "https://mba.tuck.dartmouth.edu/pages/faculty/ken.french/ftp"
+    fred: Address = "https://fred.stlouisfed.org"
+    constituents: Address = (
+        "https://raw.githubusercontent.com/datasets/s-and-p-500-companies/main/data/constituents.csv"
+    )
+    yahoo: Address = "https://query1.finance.yahoo.com"
+    fmp: Address = "https://financialmodelingprep.com"
+    tiingo: Address = "https://api.tiingo.com"
+    stooq: Address = "https://stooq.com"
+
+    def hosts(self, source: Source) -> frozenset[str]:
+        """Hosts, with their ports, that belong to a source."""
+        named = [self.sec, self.sec_data] if source == "sec" else [str(getattr(self, source))]
+        return frozenset(urlsplit(address).netloc for address in named)
+
+
+class Requests(_Table):
+    """How often and how patiently is asked.
+
+    sec_per_second, others_per_second : requests a second to the SEC as a whole, and to every other source.
+    attempts : how often one thing is asked for before it is given up.
+    first_wait_seconds, longest_wait_seconds : before the second attempt, doubled at each; at most, whatever a
+        `Retry-After` says.
+    timeout_seconds : silence after which an attempt is given up. deadline_seconds : the whole of an attempt.
+    largest_bytes : what one answer may unpack to.
+    workers : things that are asked for at the same time.
+    """
+
+    sec_per_second: _Positive = 8.0
+    others_per_second: _Positive = 2.0
+    attempts: Annotated[int, Field(ge=1, le=20)] = 6
+    first_wait_seconds: Annotated[float, Field(ge=0)] = 1.0
+    longest_wait_seconds: Annotated[float, Field(ge=0)] = 600.0
+    timeout_seconds: _Positive = 30.0
+    deadline_seconds: _Positive = 600.0
+    largest_bytes: Annotated[int, Field(gt=0)] = 512 * 2**20
+    workers: Annotated[int, Field(ge=1, le=16)] = 4
+
+
+class Redirects(_Table):
+    """Further hosts to which a source may redirect, beside its own."""
+
+    sec: tuple[str, ...] = ()
+    french: tuple[str, ...] = ()
+    fred: tuple[str, ...] = ()
+    constituents: tuple[str, ...] = ()
+    yahoo: tuple[str, ...] = ("query2.finance.yahoo.com",)
+    fmp: tuple[str, ...] = ()
+    tiingo: tuple[str, ...] = ()
+    stooq: tuple[str, ...] = ()
+
+
+class Configuration(_Table):
+    """Tables `[addresses]`, `[requests]` and `[redirects]`, with the public sources as defaults."""
+
+    addresses: Addresses = Addresses()
+    requests: Requests = Requests()
+    redirects: Redirects = Redirects()
+
+    @model_validator(mode="after")
+    def _within_the_limit(self) -> Self:
+        """Hold the SEC's limit at the SEC; a mirror of one's own has its own."""
+        hosts = self.redirect_hosts("sec")
+        if self.requests.sec_per_second > SEC_LIMIT and any("sec.gov" in host.lower() for host in hosts):
+            raise ValueError(f"requests.sec_per_second: the SEC allows at most {SEC_LIMIT:g} requests a second")
+        return self
+
+    def redirect_hosts(self, source: Source) -> frozenset[str]:
+        """Hosts at which an answer of a source may be found."""
+        further: tuple[str, ...] = getattr(self.redirects, source)
+        return self.addresses.hosts(source) | frozenset(further)
+
+
+def read_configuration(path: Path | None) -> Configuration:
+    """The configuration of a TOML file; the defaults without one.
+
+    Raises
+    ------
+    InputError : it cannot be read, is no TOML, or has a key or value that is not known, naming it.
+    """
+    if path is None:
+        return Configuration()
+    try:
+        return Configuration.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); name a TOML file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not TOML ({error}); repair it") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        told = first["msg"].removeprefix("Value error, ")
+        named = f"{where}: " if where else ""
+        raise InputError(f"{path}: {named}{told}; docs/fetching.md lists every key") from None
