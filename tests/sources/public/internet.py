@@ -21,7 +21,9 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 PAGE = b"<!DOCTYPE html><html><head><title>Busy</title></head><body><h1>We are down for maintenance</h1></body></html>"
-THRESHOLD = b"<html><head><title>SEC.gov | Request Rate Threshold Exceeded</title></head><body>Reduce your rate</body></html>"
+THRESHOLD = (
+    b"<html><head><title>SEC.gov | Request Rate Threshold Exceeded</title></head><body>Reduce your rate</body></html>"
+)
 SHED = 0.05
 """Seconds that a slow fault keeps silent, as a multiple of which tests set time-outs."""
 

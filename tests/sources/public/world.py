@@ -144,8 +144,18 @@ class World:
         inline = self.is_inline(accession)
         called = f"d{accession[-6:]}_htm.xml" if inline else f"co-{accession[:8]}.xml"
         if name == "index.json":
-            names = [f"{accession}-index.html", "co_lab.xml", "co_pre.xml", "co.xsd", called, "R1.xml", "FilingSummary.xml"]
-            items = [{"last-modified": "2026-01-01 00:00:00", "name": one, "type": "text.gif", "size": ""} for one in names]
+            names = [
+                f"{accession}-index.html",
+                "co_lab.xml",
+                "co_pre.xml",
+                "co.xsd",
+                called,
+                "R1.xml",
+                "FilingSummary.xml",
+            ]
+            items = [
+                {"last-modified": "2026-01-01 00:00:00", "name": one, "type": "text.gif", "size": ""} for one in names
+            ]
             where = f"/Archives/edgar/data/{cik}/{accession}"
             return Served(200, json.dumps({"directory": {"name": where, "item": items}}).encode())
         return self.text(f"xbrl/{instance.name}") if name == called else NOT_THERE
