@@ -1,7 +1,7 @@
 """A loopback server that answers as the public sources do, writes down what it was asked, and fails as it is told.
 
-What it says comes from a `World`; how it says it comes from the sources' own documentation: status, headers, conditional
-requests, and, as a fault, everything that goes wrong between two machines.
+What it says comes from a `World`; how it says it comes from the sources' own documentation: status, headers,
+conditional requests, and, as a fault, everything that goes wrong between two machines.
 """
 
 from __future__ import annotations
@@ -21,11 +21,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 PAGE = b"<!DOCTYPE html><html><head><title>Busy</title></head><body><h1>We are down for maintenance</h1></body></html>"
-THRESHOLD = (
-    b"<html><head><title>SEC.gov | Request Rate Threshold Exceeded</title></head><body>Reduce your rate</body></html>"
-)
-SHED = 0.05
-"""Seconds that a slow fault keeps silent, as a multiple of which tests set time-outs."""
+THRESHOLD = b"<html><head><title>SEC.gov | Request Rate Threshold Exceeded</title></head><body>Reduce it</body></html>"
 
 
 @dataclass(frozen=True)
@@ -74,8 +70,8 @@ class Internet:
             def do_GET(self) -> None:
                 internet.answer(self)
 
-            def log_message(self, format: str, *args: Any) -> None:
-                del format, args
+            def log_message(self, *args: Any) -> None:
+                del args
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
@@ -50,9 +49,9 @@ def whole(world: World, names: list[str], tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def mine(whole: Path, tmp_path: Path) -> Iterator[Path]:
+def mine(whole: Path, tmp_path: Path) -> Path:
     shutil.copytree(whole, tmp_path / "mine")
-    yield tmp_path / "mine"
+    return tmp_path / "mine"
 
 
 def test_a_build_reads_of_it_what_it_reads_of_the_files_themselves(
@@ -167,9 +166,7 @@ def _refusal(raw: Path, out: Path) -> str:
     return str(caught.value)
 
 
-def test_a_build_refuses_what_was_altered_added_or_is_not_complete(
-    mine: Path, names: list[str], tmp_path: Path
-) -> None:
+def test_a_build_refuses_what_was_altered_added_or_not_completed(mine: Path, names: list[str], tmp_path: Path) -> None:
     raw = mine / "raw"
     price = raw / "prices" / f"{names[0]}.csv"
     text = price.read_text()
@@ -280,7 +277,7 @@ def test_a_window_is_of_whole_months_that_are_over(start: str, end: str, told: s
 
 
 @pytest.mark.parametrize(
-    "agent", ["", "Jane", "jane@", "Jane jane@host", "Jane \n jane@example.com x", "Jäne j@example.com"]
+    "agent", ["", "Jane", "jane@", "Jane jane@host", "Jane\njane@example.com", "Jäne j@example.com"]
 )
 def test_who_does_not_say_who_he_is_asks_nothing(agent: str, net: Internet, tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("A\n")
@@ -296,7 +293,7 @@ def test_who_does_not_say_who_he_is_asks_nothing(agent: str, net: Internet, tmp_
         ("", "is empty"),
         ("# none\n", "names nobody"),
         ("A B\n", "no ticker"),
-        ("ZZZZ\n", "line 1: ZZZZ is not in the list"),
+        ("ZZZZ\n", "line 1: ZZZZ is not"),
     ],
 )
 def test_a_list_of_names_that_cannot_be_used_is_refused(text: str, told: str, net: Internet, tmp_path: Path) -> None:
