@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
-.PHONY: help install run llm mcp mlflow wandb cluster hermes check test test-fast lint types layers bench docs lock clean
+.PHONY: help install run llm mcp mlflow wandb cluster hermes check test test-fast lint types layers bench docs dist package sbom lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 # Compiled files are kept even where the surroundings say otherwise: every process of the tests would compile all anew.
@@ -69,6 +69,15 @@ bench: $(DEV_STAMP) ## Run every benchmark; each prints both sides and their rat
 docs: $(DEV_STAMP) ## Build the site into build/site, its tutorials run anew (no network; some minutes, the edition of the tutorials)
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
+
+dist: $(DEV_STAMP) ## Build wheel and source distribution into dist, of tracked files alone
+	@release/build.sh $(PY) dist
+
+package: dist ## Install both outside of the repository and run them there
+	@$(PY) -m release.trial dist
+
+sbom: $(DEV_STAMP) ## Write the bill of materials of the pinned packages into dist (CycloneDX)
+	@$(PY) -m release.sbom dist/sbom.cdx.json
 
 lock: ## Pin again what pyproject.toml and requirements/*.in ask for (needs uv; ARGS=--upgrade for newer versions)
 	@requirements/lock.sh $(ARGS)
