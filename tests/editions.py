@@ -7,7 +7,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from finskillbench.edition.store import episode_row, write_lines, write_manifest
+import orjson
+
+from finskillbench.edition.store import MANIFEST, episode_row, write_lines, write_manifest
 from finskillbench.episode import Episode, Truth
 
 
@@ -37,4 +39,23 @@ def write_edition(
             "versions": {"finskillbench": "0.1.0"},
         },
     )
+    return folder
+
+
+def first_episodes(edition: Path, folder: Path, count: int) -> Path:
+    """Write a copy of an edition with the first episodes of each subtask: whole, and as much quicker to go through.
+
+    What its episodes were drawn from, panels and tables, is linked and not copied.
+    """
+    manifest = orjson.loads((edition / MANIFEST).read_bytes())
+    for path in sorted(path for path in edition.rglob("*") if path.is_file() and path.name != MANIFEST):
+        copy = folder / path.relative_to(edition)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".jsonl" and path.parent.name in ("episodes", "truth", "certificates"):
+            copy.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:count]))
+        else:
+            copy.hardlink_to(path)
+    counts = {name: min(number, count) for name, number in manifest["counts"].items()}
+    kept = {name: value for name, value in manifest.items() if name not in ("format", "digest", "files", "seal")}
+    write_manifest(folder, kept | {"counts": counts})
     return folder

@@ -1,4 +1,7 @@
-"""What the README and the pages of docs/ show must work: their Python runs, their commands and links exist."""
+"""What the README and the pages of docs/ name is there, and their tables are those of the code.
+
+Their blocks of code are run by tests/website/test_blocks.py; here that Python of the README that ends in a table.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.small_rows import table
-from typer.testing import CliRunner
 
-from finskillbench.cli import app
 from finskillbench.edition import Edition
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.failures import OTHERS, PROVIDER
@@ -46,16 +47,6 @@ def test_its_table_is_the_one_that_a_run_of_the_programs_prints() -> None:
     assert [line.split() for line in shown[:1]] == [printed[2].split()]
     assert [line.split()[0] for line in shown[2:]] == [line.split()[0] for line in printed[5:7]]
     assert all(len(line) == len(shown[0]) for line in shown)
-
-
-def test_commands_exist() -> None:
-    """Each `finskillbench ...` line of a page names a command that has a help page."""
-    text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES.values())
-    commands = set(re.findall(r"^    finskillbench ((?:data|skills) \w+|\w+)", text, re.MULTILINE))
-    assert {"run", "plan", "score", "data build", "data validate", "skills lint"} <= commands
-    for command in sorted(commands):
-        result = CliRunner().invoke(app, [*command.split(), "--help"])
-        assert result.exit_code == 0, command
 
 
 @pytest.mark.parametrize("page", PAGES)
