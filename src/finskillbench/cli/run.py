@@ -27,6 +27,13 @@ Examples:
 class PlayOptions(RunOptions):
     """The options of a run that is played, and not only planned."""
 
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Scheduler of a Dask cluster whose workers play the episodes, such as tcp://host:8786.",
+        ),
+    ] = None
     page: Annotated[bool, typer.Option("--page", help="Write the page of the run too, into its folder report.")] = False
 
 
@@ -36,12 +43,13 @@ def run(options: PlayOptions) -> None:
     Ctrl-C lets the episodes in flight finish, a second one drops them. Exit code 1 if an episode ended in an error, was
     dropped or was not run: the same command runs it again.
     """
-    print_result(*perform(options), page=options.page)
+    print_result(*perform(options, options.cluster), page=options.page)
 
 
-def perform(options: RunOptions) -> tuple[RunResult, Edition]:
-    """Do what the options say, and return what came of it with the edition."""
+def perform(options: RunOptions, cluster: str | None = None) -> tuple[RunResult, Edition]:
+    """Do what the options say, here or on a cluster, and return what came of it with the edition."""
     from finskillbench.cli.display.board import Display
+    from finskillbench.cluster.connection import require_extra
     from finskillbench.harness.entries import allowance_of
     from finskillbench.harness.models import Contender
     from finskillbench.runs.execute import run as runs
@@ -52,6 +60,9 @@ def perform(options: RunOptions) -> tuple[RunResult, Edition]:
     # A missing key or price is reported before an edition is built.
     models = runs.make_models(options.contenders, options.called, options.allowance, options.max_cost)
     entered = [Contender(model, allowance=allowance_of(entry)) for entry, model in models.items()]
+    if cluster is not None:  # each worker makes its own by their names
+        require_extra()
+        entered = options.contenders
     with Progress() as progress:
         loaded = options.open_edition(progress)
     with Display() as display:
@@ -75,6 +86,7 @@ def perform(options: RunOptions) -> tuple[RunResult, Edition]:
             allow_unconfined=options.allow_unconfined,
             options=options.called,
             harness=harness,
+            cluster=cluster,
             out=options.folder(loaded),
             progress=display,
         )

@@ -9,8 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Protocol
 
 from finskillbench.errors import RunStoppedError
+
+
+class Purse(Protocol):
+    """What calls are paid from: the budget of this process, or that of a driver elsewhere; see `Budget`."""
+
+    async def reserve(self, bound: float, invested: float = 0.0) -> None: ...
+
+    def settle(self, bound: float, cost: float, unanswered: float = 0.0) -> None: ...
 
 
 @dataclass(eq=False, slots=True)

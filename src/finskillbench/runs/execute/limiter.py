@@ -11,11 +11,19 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Literal
+from typing import Literal, Protocol
 
 from finskillbench.harness.loop import FIRST_BACKOFF_SECONDS, LONGEST_WAIT_SECONDS
 
 Outcome = Literal["answered", "limited", "failed"]
+
+
+class Slots(Protocol):
+    """What hands out the calls of one model: a limiter here, or that of a driver elsewhere; see `Limiter`."""
+
+    async def acquire(self) -> int: ...
+
+    def release(self, begun: int, outcome: Outcome, retry_after: float | None = None) -> None: ...
 
 
 class Limiter:

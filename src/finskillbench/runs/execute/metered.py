@@ -19,8 +19,8 @@ from finskillbench.harness.model import FREE, Message, Model, Recalling, ToolSpe
 from finskillbench.harness.models import Entrant
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
-from finskillbench.runs.execute.budget import Budget
-from finskillbench.runs.execute.limiter import Limiter, Outcome
+from finskillbench.runs.execute.budget import Purse
+from finskillbench.runs.execute.limiter import Outcome, Slots
 from finskillbench.runs.store.events import Expense
 
 MESSAGE_TOKENS = 64
@@ -62,8 +62,8 @@ class Metered:
     def __init__(
         self,
         model: Model,
-        limiter: Limiter | None,
-        budget: Budget | None,
+        limiter: Slots | None,
+        budget: Purse | None,
         max_tokens: int,
         note: Callable[[Expense], None] | None = None,
         clock: Callable[[], float] = time.perf_counter,

@@ -34,11 +34,11 @@ from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS
 from finskillbench.harness.skills.given import SkillFolder, read_given
-from finskillbench.harness.skills.runner import check_guards
 from finskillbench.harness.trace import OURS
 from finskillbench.redaction import named_like_a_secret
 from finskillbench.runs.execute.board import Progress, silent
 from finskillbench.runs.execute.metered import price_of
+from finskillbench.runs.execute.venue import Party, venue
 from finskillbench.runs.execute.work import INTERRUPTED, RUN, Limits, Work
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, make_streams
@@ -117,6 +117,7 @@ async def arun(
     allow_unconfined: bool = False,
     options: ModelOptions | None = None,
     harness: Harness | None = None,
+    cluster: str | None = None,
     out: Path,
     progress: Progress = silent,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -150,6 +151,7 @@ async def arun(
     shard : the part of the plan to run, with a run folder of its own; None: all of it.
     options : how hosted models are called.
     harness : the loop between models and tools, such as `finskillbench.interop.hermes.harness.Hermes`; None: ours.
+    cluster : address of the scheduler of a Dask cluster, whose workers play the episodes; None: this process does.
     out : the run folder, made if absent.
     progress : called after each episode.
     sleep : waits between retries of a provider; tests pass their own.
@@ -161,8 +163,8 @@ async def arun(
     Raises
     ------
     InputError : a wrong argument, a folder in use, in an edition or of another edition, other scorers, prompts or
-        skills, a path that cannot be written, `max_cost` with a model whose price is not known, or scripts of others
-        that cannot be confined here.
+        skills, a path that cannot be written, `max_cost` with a model whose price is not known, scripts of others
+        that cannot be confined where they run, or a cluster that cannot be reached or cannot play this.
     EditionError : the edition was handed out without its truth, or is damaged.
     """
     _check_numbers(limit=limit, epochs=epochs, seed=seed, max_concurrency=max_concurrency, max_cost=max_cost)
@@ -170,7 +172,8 @@ async def arun(
     refuse_inside_edition(out)
     options, harness = options or ModelOptions(seed=seed), harness or OurLoop()
     wanted_models = list(DEFAULT_MODELS if models is None and not agents else models or ())
-    entrants = _under(harness, make_models([*wanted_models, *map(as_agent, agents)], options, allowance, max_cost))
+    contenders = [*wanted_models, *map(as_agent, agents)]
+    entrants = _under(harness, make_models(contenders, options, allowance, max_cost))
     given = read_given(skills)
     arms = [parse_condition(name) for name in (*conditions, *(arm for arm in given if arm not in conditions))]
     for arm in arms:
@@ -182,22 +185,22 @@ async def arun(
     )
     edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
     mounts = mount_all(arms, given)
-    guards = check_guards(mounts.values(), allow_unconfined=allow_unconfined)
     proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
     interpreters = {name: str(each.python) for name, each in given.items()}
-    record = make_record(edition, plan, proof, guards, interpreters)
     streams = make_streams(plan, shard)
     bounds = Limits(max_concurrency, max_cost, options.charged, options.max_tokens, retry_errors, allow_unconfined)
-    grown(out, record)  # before the lock, which would be a file in somebody else's folder
-    make_folder(out)
-    with exclusive(out):
-        record = grown(out, record)
-        async with harness.opened() as play:
-            work = Work(edition, plan, streams, entrants, mounts, out, bounds, progress, sleep, play)
+    party = Party(edition, entrants, contenders, mounts, skills, options, harness, sleep)
+    async with venue(cluster, party, bounds) as (where, guards):
+        record = make_record(edition, plan, proof, guards, interpreters)
+        grown(out, record)  # before the lock, which would be a file in somebody else's folder
+        make_folder(out)
+        with exclusive(out):
+            record = grown(out, record)
+            work = Work(edition, plan, streams, entrants, out, bounds, progress, sleep, where)
             write_record(out, record)
             await _finish(work, entrants.values())
-        frame = to_frame(work.rows[item] for item in record.in_order(work.rows))
-        write_rows(out / ROWS, frame)
+            frame = to_frame(work.rows[item] for item in record.in_order(work.rows))
+            write_rows(out / ROWS, frame)
     asked = [row for item, row in work.rows.items() if item in work.planned]
     return RunResult(
         out,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from finskillbench.harness.model import FREE, Usage
-from finskillbench.runs.execute.budget import Budget
+from finskillbench.runs.execute.budget import Purse
 from finskillbench.runs.store.events import Expense
 
 
@@ -25,7 +25,7 @@ class Tab:
     note : called with what is set aside, before the episode begins.
     """
 
-    def __init__(self, budget: Budget | None, dearest: float, note: Callable[[Expense], None]) -> None:
+    def __init__(self, budget: Purse | None, dearest: float, note: Callable[[Expense], None]) -> None:
         self.asked = 0
         self.lost_usd = 0.0
         self._budget, self._dearest, self._note = budget, dearest, note

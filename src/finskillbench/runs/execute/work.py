@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from finskillbench.domains import by_name
@@ -20,32 +19,24 @@ from finskillbench.edition import Edition
 from finskillbench.episode import JsonObject, Status, Submission, Truth, Verdict
 from finskillbench.errors import Cause, InputError, RunStoppedError
 from finskillbench.harness.agents import Agent
-from finskillbench.harness.agents.play import play_episode
-from finskillbench.harness.conditions import Mount
-from finskillbench.harness.entries import Entry, allowance_of, labels
+from finskillbench.harness.entries import Entry, labels
 from finskillbench.harness.failures import PROVIDER
-from finskillbench.harness.loop import Play, run_episode
+from finskillbench.harness.model import Usage
 from finskillbench.harness.models import Entrant
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
-from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.memory import EMPTY, Memory
-from finskillbench.harness.skills.runner import MountedScripts
 from finskillbench.harness.tools.contracts import budget_of
-from finskillbench.harness.tools.interpreters import Interpreters
-from finskillbench.harness.tools.toolbox import Runner
-from finskillbench.harness.trace import Trace
 from finskillbench.redaction import logger
 from finskillbench.runs.execute.board import Progress, make_board
 from finskillbench.runs.execute.budget import Budget
+from finskillbench.runs.execute.here import Place, Sitting, Terms
 from finskillbench.runs.execute.interrupts import interrupts
 from finskillbench.runs.execute.limiter import Limiter
-from finskillbench.runs.execute.material import Material, prepare
-from finskillbench.runs.execute.metered import Metered, price_of
-from finskillbench.runs.execute.tab import Tab
+from finskillbench.runs.execute.metered import price_of
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.streams import Stream, feedback, missing, remembered, with_past
-from finskillbench.runs.store.events import Call, Dropped, Expense, Finished
+from finskillbench.runs.store.events import AnyEvent, Call, Dropped, Expense, Finished
 from finskillbench.runs.store.files import make_folder
 from finskillbench.runs.store.journal import Journal, read_history
 from finskillbench.runs.store.rows import ROWS, Row, make_row
@@ -59,8 +50,6 @@ RUN = "run"
 INTERRUPTED = "interrupted"
 _LONG_ANSWER = 32 * 1024
 """Characters from which on an answer is judged in a thread; the longest that a task calls for is a tenth of it."""
-_CACHED_EPISODES = 512
-"""Episodes whose prompt and full input are kept: a covariance of 30 names takes some 30 KB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +69,23 @@ class Limits:
     allow_unconfined: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a place has to know of the work: its conditions, a scratch folder, and whom to tell what.
+
+    `note` writes an event into the journal, `notify` says something to the user.
+    """
+
+    conditions: Set[str]
+    scratch: Path
+    note: Callable[[AnyEvent], None]
+    notify: Callable[[str], None]
+
+
+Where = Callable[[Job], AbstractAsyncContextManager[Place]]
+"""Opens the place where the episodes of some work are played."""
+
+
 class Work:
     """Works off what the journal of a run folder, which this process holds, lacks of a plan.
 
@@ -97,17 +103,15 @@ class Work:
         plan: Plan,
         streams: Sequence[Stream],
         models: Mapping[Entry, Entrant],
-        mounts: Mapping[str, Mount],
         out: Path,
         limits: Limits,
         progress: Progress,
         sleep: Callable[[float], Awaitable[None]],
-        play: Play = run_episode,
+        where: Where,
     ) -> None:
-        self.edition, self.models, self.mounts, self.out = edition, models, mounts, out
-        self.limits, self.progress, self.sleep, self.play = limits, progress, sleep, play
+        self.edition, self.models, self.out = edition, models, out
+        self.limits, self.progress, self.sleep, self._where = limits, progress, sleep, where
         self.by_id = {episode.task_id: episode for episode in plan.episodes}
-        self.material = lru_cache(maxsize=_CACHED_EPISODES)(self._material)
         self.labels = labels(models)
         self.planned = frozenset(item for stream in streams for item in stream.items)
         self._history = read_history(out)
@@ -161,31 +165,19 @@ class Work:
         # The table says all that the journal says, or is not there: a process killed from here on leaves none.
         (self.out / ROWS).unlink(missing_ok=True)
         scratch = self.out / "scratch"
-        with ExitStack() as stack:
+        async with AsyncExitStack() as stack:
             remove_parts(self.out)
             shutil.rmtree(scratch, ignore_errors=True)
             make_folder(scratch)
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
             for arm in {item.arm for item in self._pending}:
                 make_folder(self.out / "trajectories" / arm)
-            runner: Runner | None = None
-            mounts = [self.mounts[name] for name in {item.condition for item in self._pending}]
-            if any(mounted.arm.scripts for mounted in mounts):
-                scripts = MountedScripts(mounts, allow_unconfined=self.limits.allow_unconfined)
-                runner = stack.enter_context(scripts)
-            arms = [mounted.arm for mounted in mounts]
-            self._around = Surroundings(
-                runner=runner,
-                interpreters=stack.enter_context(Interpreters(arms, allow_unconfined=self.limits.allow_unconfined)),
-                filings=self.edition.filings,
-                scratch_root=scratch,
-                clock=asyncio.get_running_loop().time,
-                sleep=self.sleep,
-            )
             self._judging = stack.enter_context(ThreadPoolExecutor(1, "judging"))
             self._journal = stack.enter_context(Journal(self.out))
             for event in self._history.killed():
                 self._journal.append(event)
+            job = Job({item.condition for item in self._pending}, scratch, self._journal.append, self._notify)
+            self._place = await stack.enter_async_context(self._where(job))
             stack.enter_context(interrupts(self._ask_to_stop, self._drop_all))
             await self._work_off()
 
@@ -204,7 +196,8 @@ class Work:
         for name, streams in queues.items():
             limiter = None if name == PROGRAMS else Limiter(most, self.sleep)
             queue = iter(streams)
-            for _ in range(min(most, len(streams))):
+            # Programs wait for nothing but a processor, and each machine has its own.
+            for _ in range(min(most * (self._place.machines if name == PROGRAMS else 1), len(streams))):
                 self._tasks.append(asyncio.create_task(self._worker(queue, limiter)))
         try:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -226,19 +219,19 @@ class Work:
         for item in self.to_run[stream]:
             if not self._may_start(item.entry):
                 return
-            metered = self._metered(item, limiter)
+            sitting = self._sitting(item, limiter)
             before = self.rows.get(item)
             self._in_flight += 1
             try:
-                row, skills = await self._episode(item, metered, memory)
+                row, skills = await self._episode(item, sitting, memory)
             except RunStoppedError as stop:
                 self._stop(RUN, str(stop))
-                self._drop(item, "budget", metered)
+                self._drop(item, "budget", sitting)
                 return
             except BaseException:
                 if self.rows.get(item) is before:
                     try:
-                        self._drop(item, self._why_dropped, metered)
+                        self._drop(item, self._why_dropped, sitting)
                     except InputError:  # the disk that stopped the run may not take this line either
                         _log.debug("%s: not noted as dropped", item, exc_info=True)
                 raise
@@ -250,47 +243,33 @@ class Work:
                 memory = Memory(skills, (*memory.verdicts, feedback(row)))
             await asyncio.sleep(0)  # models that never wait must not starve the others or an interrupt
 
-    def _metered(self, item: Item, limiter: Limiter | None) -> Metered | Tab:
-        """The model of an episode behind its meter, or the tab of an agent, whose calls do not pass through here."""
-
+    def _sitting(self, item: Item, limiter: Limiter | None) -> Sitting:
         def note(expense: Expense) -> None:
             self._journal.append(Call(item, expense))
 
-        entrant = self.models[item.entry]
-        if isinstance(entrant, Agent):
-            return Tab(self.budget, self._dearest, note)
-        max_tokens = item.entry.said.get("max_tokens", self.limits.max_tokens)
-        return Metered(entrant, limiter, self.budget, max_tokens, note, self._around.clock)
+        return self._place.sitting(item, Terms(limiter, self.budget, self._dearest, note))
 
-    async def _trace(self, item: Item, material: Material, metered: Metered | Tab, memory: Memory) -> Trace:
-        mounted, allowance = self.mounts[item.condition], allowance_of(item.entry)
-        given = material.under(mounted, memory, allowance=allowance, repeat=item.run_idx)
-        entrant = self.models[item.entry]
-        if isinstance(metered, Metered):
-            return await self.play(metered, given, self._around)
-        assert isinstance(entrant, Agent)
-        await metered.begin()
-        trace = await play_episode(entrant, given, self._around)
-        metered.end(trace.usage)
-        self._dearest = max(self._dearest, trace.usage.cost_usd or 0.0)
-        if self.budget is not None and trace.usage.cost_usd is None and not self._dearest:
+    def _paid(self, item: Item, entrant: Agent, usage: Usage) -> None:
+        """Take in what an agent says that its episode has cost."""
+        self._dearest = max(self._dearest, usage.cost_usd or 0.0)
+        if self.budget is not None and usage.cost_usd is None and not self._dearest:
             self._stop(RUN, f"--max-cost cannot be kept: {entrant.name} has not said what {item.task_id} cost")
-        return trace
 
-    async def _episode(
-        self, item: Item, metered: Metered | Tab, memory: Memory = EMPTY
-    ) -> tuple[Row, Mapping[str, str]]:
+    async def _episode(self, item: Item, sitting: Sitting, memory: Memory = EMPTY) -> tuple[Row, Mapping[str, str]]:
         """Run, judge and write one episode; returns its row and the skills that it left."""
-        material = self.material(item.task_id)
-        trace = await self._trace(item, material, metered, memory)
+        episode, entrant = self.by_id[item.task_id], self.models[item.entry]
+        played = await sitting.play(memory)
+        trace = played.trace
+        if isinstance(entrant, Agent):
+            self._paid(item, entrant, trace.usage)
         # The loop is over: only now does the truth come in.
         truth = self.edition.truth(item.task_id)
-        verdict = await self._judged(trace.submission, truth, material.full_input)
+        verdict = await self._judged(trace.submission, truth, played.full_input)
         digest = self.edition.digest
-        write_trajectory(self.out, item, material.episode, trace, edition_digest=digest)
+        write_trajectory(self.out, item, played.trajectory)
         method = by_name(verdict.sub_task).method
-        row = make_row(item, material.episode, trace, verdict, method=method, edition_digest=digest)
-        self._journal.append(Finished(row, metered.lost_usd))
+        row = make_row(item, episode, trace, verdict, method=method, edition_digest=digest)
+        self._journal.append(Finished(row, sitting.lost_usd))
         self.rows[item] = row
         self.ran += 1
         self.board.models[item.model].ran += 1
@@ -332,11 +311,8 @@ class Work:
         for task in self._tasks:
             task.cancel()
 
-    def _drop(self, item: Item, why: str, metered: Metered | Tab) -> None:
-        if not metered.asked:
+    def _drop(self, item: Item, why: str, sitting: Sitting) -> None:
+        if not sitting.asked:
             return  # the budget stood before its first call: the episode was not begun
         self.dropped += 1
-        self._journal.append(Dropped(item, why, metered.expense()))
-
-    def _material(self, task_id: str) -> Material:
-        return prepare(self.edition, self.by_id[task_id])
+        self._journal.append(Dropped(item, why, sitting.expense()))

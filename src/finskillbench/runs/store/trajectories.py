@@ -45,11 +45,8 @@ class Trajectory:
         return Item(self.trace.model, self.arguments, self.trace.condition, self.trace.task_id, self.run_idx)
 
 
-def write_trajectory(folder: Path, item: Item, episode: Episode, trace: Trace, *, edition_digest: str) -> None:
-    """Write the trajectory of `item` into the run folder; its own folder must exist.
-
-    The file is complete under its name or not there; the journal line comes after it.
-    """
+def encoded(item: Item, episode: Episode, trace: Trace, *, edition_digest: str) -> bytes:
+    """The trajectory of `item` as its file holds it."""
     content = Trajectory(
         edition=edition_digest,
         domain=episode.skill,
@@ -61,7 +58,25 @@ def write_trajectory(folder: Path, item: Item, episode: Episode, trace: Trace, *
         trace=trace,
     )
     # orjson leaves out names with a _: what a model's adapter wants back is no part of a trajectory.
-    write_beside(folder / item.trajectory, gzip.compress(orjson.dumps(content), _LEVEL, mtime=0))
+    return gzip.compress(orjson.dumps(content), _LEVEL, mtime=0)
+
+
+def write_trajectory(folder: Path, item: Item, data: bytes) -> None:
+    """Write an encoded trajectory of `item` into the run folder; its own folder must exist.
+
+    The file is complete under its name or not there; the journal line comes after it.
+    """
+    write_beside(folder / item.trajectory, data)
+
+
+def decoded(data: bytes) -> Trajectory:
+    """A trajectory from the bytes of its file.
+
+    Raises
+    ------
+    OSError, EOFError, ValueError, zlib.error : they are damaged, or hold something else.
+    """
+    return msgspec.json.decode(gzip.decompress(data), type=Trajectory)
 
 
 def read_trajectory(path: Path) -> Trajectory:
@@ -72,12 +87,11 @@ def read_trajectory(path: Path) -> Trajectory:
     InputError : the file is absent or damaged, or holds something else.
     """
     try:
-        trajectory = msgspec.json.decode(gzip.decompress(path.read_bytes()), type=Trajectory)
+        return decoded(path.read_bytes())
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: not a trajectory ({error})") from error
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"{path}: not a readable trajectory ({error})") from error
-    return trajectory
 
 
 def remove_parts(folder: Path) -> None:

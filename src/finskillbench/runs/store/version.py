@@ -24,8 +24,9 @@ _NOT_SCORING = ("catalog", "checks", "released.py", "skill")
 """Files and folders of a domain that decide no score: a word mended in a SKILL.md leaves a run as it is."""
 
 
+@cache
 def code_version() -> str:
-    """The version of this package."""
+    """The version of this package, read once: reading it took a fifth of an episode of a program."""
     return version("finskillbench")
 
 
