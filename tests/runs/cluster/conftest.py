@@ -1,0 +1,88 @@
+"""A real scheduler with four worker processes on loopback, and players that write down what they play."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_socket
+from distributed import Client, LocalCluster
+
+from finskillbench.edition import Edition
+from finskillbench.harness.agents import Agent
+from finskillbench.harness.model import ToolCall, Turn, Usage
+from finskillbench.harness.providers.prices import Price
+
+WORKERS = 4
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """Address of a scheduler whose four workers are processes of their own; a nanny starts a killed one again."""
+    pytest_socket.enable_socket()  # the mark enables it only for the tests themselves
+    with LocalCluster(
+        n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture
+def pids(scheduler: str) -> Callable[[], list[int]]:
+    """The process ids of the workers that are there."""
+
+    def ask() -> list[int]:
+        with Client(scheduler, set_as_default=False) as client:
+            return sorted(client.run(os.getpid).values())
+
+    return ask
+
+
+@pytest.fixture
+def writer() -> Callable[[Path, float], Agent]:
+    """Makes an agent that appends each task it plays to a file; defined within, so that it travels by value."""
+
+    def make(file: Path, seconds: float = 0.0) -> Agent:
+        async def solve(task: Any, tools: Any) -> str:
+            with file.open("a") as out:
+                out.write(f"{task.task_id}\n")
+            await asyncio.sleep(seconds)
+            return "{}"
+
+        return Agent("writer", solve)
+
+    return make
+
+
+@pytest.fixture
+def paid() -> Callable[..., Any]:
+    """Makes a model with a price that writes down when each of its calls began and ended, in nanoseconds."""
+
+    def make(file: Path, seconds: float = 0.01) -> Any:
+        class Paid:
+            name = "fake/paid"
+            provider = "fake"
+            price = Price(input=1.0, cached_input=1.0, cache_write=1.0, output=1.0)
+
+            async def generate(self, messages: Any, tools: Any, tool_choice: str) -> Turn:
+                begun = time.monotonic_ns()
+                await asyncio.sleep(seconds)
+                with file.open("a") as out:
+                    out.write(f"{begun} {time.monotonic_ns()} {os.getpid()}\n")
+                call = ToolCall("s", "submit_answer", json.dumps({"answer": "{}"}))
+                return Turn(tool_calls=(call,), usage=Usage(input_tokens=1_000, output_tokens=50))
+
+        return Paid()
+
+    return make
+
+
+@pytest.fixture
+def edition(synthetic_edition: Edition) -> Edition:
+    """An edition on disk, where workers can read it."""
+    return synthetic_edition

@@ -1,0 +1,190 @@
+"""Episodes on four worker processes: rows as of one process, nothing lost or doubled, limits that hold across them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from finskillbench.edition import Edition
+from finskillbench.errors import InputError
+from finskillbench.runs.execute.run import RunResult, run
+from finskillbench.runs.store.events import Finished
+from finskillbench.runs.store.journal import read_events
+from finskillbench.runs.store.rows import TIMINGS, Row
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.slow]
+
+PROGRAMS = ("baseline/heuristic", "baseline/trivial", "baseline/nop")
+
+
+def timeless(result: RunResult) -> pl.DataFrame:
+    return result.rows.drop(*TIMINGS)
+
+
+def finished(folder: Path) -> Counter[str]:
+    """How often the journal says that each episode has ended."""
+    return Counter(event.row.item.trajectory for event in read_events(folder) if isinstance(event, Finished))
+
+
+def at(number: int, act: Callable[[], None]) -> Callable[[Any, Row | None], None]:
+    """A progress that acts when so many rows have come in."""
+    rows = 0
+
+    def progress(board: Any, row: Row | None) -> None:
+        nonlocal rows
+        rows += row is not None
+        if rows == number and row is not None:
+            act()
+
+    return progress
+
+
+@pytest.fixture
+def killing(pids: Callable[[], list[int]]) -> Callable[[], None]:
+    """Kills two workers as no program can see coming; they are chosen before the run."""
+    doomed = pids()[:2]
+
+    def kill() -> None:
+        for pid in doomed:
+            os.kill(pid, signal.SIGKILL)
+
+    return kill
+
+
+def test_rows_are_those_of_one_process_also_where_two_of_four_workers_are_killed(
+    edition: Edition, scheduler: str, killing: Callable[[], None], tmp_path: Path
+) -> None:
+    told: list[str] = []
+    acting = at(20, killing)
+
+    def progress(board: Any, row: Row | None) -> None:
+        acting(board, row)
+        told.append(board.notice)
+
+    spread = run(
+        edition, PROGRAMS, ["no_skill"], limit=2, cluster=scheduler, out=tmp_path / "spread", progress=progress
+    )
+    alone = run(edition, PROGRAMS, ["no_skill"], limit=2, out=tmp_path / "alone")
+    assert spread.ran == alone.ran == spread.rows.height
+    assert timeless(spread).equals(timeless(alone))
+    assert set(finished(tmp_path / "spread").values()) == {1}
+    assert finished(tmp_path / "spread") == finished(tmp_path / "alone")
+    files = [{path.relative_to(out).as_posix() for path in out.rglob("*")} for out in (spread.folder, alone.folder)]
+    assert files[0] == files[1]
+    assert any("is lost" in notice for notice in told), "no worker was lost: the test killed nothing"
+
+
+def test_what_was_lost_with_its_worker_is_played_once_more_and_nothing_else_is(
+    edition: Edition,
+    scheduler: str,
+    killing: Callable[[], None],
+    writer: Callable[[Path, float], Any],
+    tmp_path: Path,
+) -> None:
+    before: list[str] = []
+
+    def act() -> None:
+        before.extend(finished(tmp_path / "run"))
+        killing()
+
+    agent = writer(tmp_path / "played", 0.3)
+    result = run(
+        *(edition, None, ["no_skill"]),
+        agents=[agent],
+        limit=3,
+        max_concurrency=12,
+        cluster=scheduler,
+        out=tmp_path / "run",
+        progress=at(15, act),
+    )
+    played = Counter((tmp_path / "played").read_text().split())
+    assert played.keys() == set(result.rows["task_id"])
+    assert max(played.values()) == 2, "nothing was in play where a worker was killed"
+    kept = {Path(name).name.partition("__")[0] for name in before}
+    assert {played[name] for name in kept} == {1}
+    assert sum(played.values()) - result.ran <= 12, "only what was in play is played again"
+    assert set(finished(tmp_path / "run").values()) == {1}
+
+
+def test_a_limit_of_calls_and_a_budget_hold_across_workers(
+    edition: Edition, scheduler: str, paid: Callable[..., Any], tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    model = paid(calls)
+    result = run(edition, [model], ["no_skill"], limit=1, max_concurrency=3, cluster=scheduler, out=tmp_path / "run")
+    times = [tuple(map(int, line.split())) for line in calls.read_text().splitlines()]
+    assert len(times) == result.ran
+    assert len({pid for _, _, pid in times}) > 1, "one worker played everything"
+    moments = sorted([(begun, 1) for begun, _, _ in times] + [(ended, -1) for _, ended, _ in times])
+    most, now = 0, 0
+    for _, change in moments:
+        now += change
+        most = max(most, now)
+    assert most == 3
+    calls.unlink()
+    limited = run(
+        *(edition, [model], ["no_skill"]),
+        limit=1,
+        max_concurrency=8,
+        max_cost=0.05,
+        cluster=scheduler,
+        out=tmp_path / "b",
+    )
+    spent = 0.00105 * len(calls.read_text().splitlines())
+    assert limited.not_run
+    assert limited.ran
+    assert spent <= 0.05
+    assert "--max-cost" in limited.stopped["run"]
+
+
+def test_an_interruption_is_clean_and_another_call_finishes_without_the_cluster(
+    edition: Edition, scheduler: str, writer: Callable[..., Any], tmp_path: Path
+) -> None:
+    agent = writer(tmp_path / "played")
+    stop = at(5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    arguments: dict[str, Any] = {"agents": [agent], "limit": 1, "max_concurrency": 4, "out": tmp_path / "run"}
+    first = run(edition, None, ["no_skill"], cluster=scheduler, progress=stop, **arguments)
+    assert first.interrupted
+    assert first.not_run
+    assert not first.dropped
+    second = run(edition, None, ["no_skill"], **arguments)
+    assert second.kept == first.ran
+    assert not second.not_run
+    assert set(Counter((tmp_path / "played").read_text().split()).values()) == {1}
+
+
+def test_what_cannot_be_done_on_a_cluster_is_told_in_a_line(
+    edition: Edition, scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(**arguments: Any) -> str:
+        with pytest.raises(InputError) as refusal:
+            run(edition, **{"conditions": ["no_skill"], "limit": 1, "out": tmp_path / "run", **arguments})
+        assert "\n" not in str(refusal.value)
+        assert not (tmp_path / "run").exists(), "something was written before the cluster was looked at"
+        return str(refusal.value)
+
+    assert "no scheduler answers there" in refused(cluster="tcp://127.0.0.1:9", models=["baseline/nop"])
+    held = (tmp_path / "held").open("w")
+
+    async def unserialisable(task: Any, tools: Any) -> str:
+        return held.name
+
+    assert "cannot be sent to workers" in refused(cluster=scheduler, models=None, agents=[unserialisable])
+    monkeypatch.setenv("SOME_API_KEY", key := "sk-0123456789abcdef")
+
+    async def leaking(task: Any, tools: Any) -> str:
+        return key
+
+    assert "holds a key" in refused(cluster=scheduler, models=None, agents=[leaking])
+    held.close()
+    monkeypatch.setattr(Edition, "path", property(lambda _: Path("/nowhere/edition")), raising=False)
+    told = refused(cluster=scheduler, models=["baseline/nop"])
+    assert told.startswith("worker tcp://127.0.0.1:")
+    assert "put the edition at /nowhere/edition on every worker" in told
