@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from finskillbench.errors import InputError
 
@@ -96,6 +96,11 @@ class Connection:
         return self.client.submit(
             *(function, *arguments), workers=[worker], allow_other_workers=False, pure=False, retries=0
         )
+
+    async def outcome(self, future: Any) -> object:
+        """What a future of Dask's came to, or the error that it ended with."""
+        ends = cast("list[object]", await asyncio.gather(future, return_exceptions=True))
+        return ends[0]
 
     async def ask(self, workers: Sequence[str], function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """What a function returns on each of some workers.

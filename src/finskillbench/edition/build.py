@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from finskillbench.domains import catalog_files, domains, subtasks
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog_folder
+from finskillbench.edition.handed_out import check_cluster, hand_out
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.parts import build_parts
 from finskillbench.edition.store import (
@@ -62,6 +63,7 @@ def build_edition(
     names: int | None = None,
     catalog: Path | None = None,
     filed: tuple[date, date] | None = None,
+    cluster: str | None = None,
     out: Path,
     progress: Progress = lambda step: None,
 ) -> Edition:
@@ -75,13 +77,15 @@ def build_edition(
     catalog : folder of own mandates, books, scenarios, tiers or texts, in place of what is built in or beside it.
     filed : first and last filing day of the reports that fundamental episodes are about; by default every report, or
         of a collection that `data fetch` made those of its months.
+    cluster : address of the scheduler of a Dask cluster, whose workers build the labels; None: this machine does.
     progress : called with the name of each step as it starts.
 
     Raises
     ------
     SourceError : raw data that cannot be trusted, with file and line; a fetched file that was altered since.
     CatalogError : every mistake in the files of `catalog`, with file, line and remedy.
-    InputError : unusable arguments; an `out` that is not empty or cannot be written. Nothing is left half-written.
+    InputError : unusable arguments; an `out` that is not empty or cannot be written; a cluster that cannot be reached,
+        or whose workers cannot read `out` and `raw_dir`. Nothing is left half-written.
     """
     if names is not None and not SMALLEST <= names <= LARGEST_UNIVERSE:
         raise InputError(f"--names must lie between {SMALLEST} and {LARGEST_UNIVERSE}, not {names}")
@@ -89,6 +93,8 @@ def build_edition(
         raise InputError(f"--seed must not be negative, not {seed}")
     if seed > LARGEST:
         raise InputError(f"--seed must not be above {LARGEST}")
+    if cluster is not None:
+        check_cluster(cluster)
     own = Catalog() if catalog is None else read_catalog_folder(catalog, catalog_files())
     if source == "raw-dir":
         if raw_dir is None or not raw_dir.is_dir():
@@ -98,13 +104,13 @@ def build_edition(
             fetched = _fetched(raw_dir)
             window = filed or (fetched.window if fetched else None)
             told = {"kind": source, **(fetched.told if fetched else {})}
-            _build(raw_dir, folder, told, seed, names, own, window, progress)
+            _build(raw_dir, folder, told, seed, names, own, window, cluster, progress)
     else:
         with new_folder(out) as folder, _raw_beside(folder) as raw:
             size = names or DEFAULT_NAMES
             progress("writing synthetic raw files")
             write_collection(Path(raw), seed=seed, names=size)
-            _build(Path(raw), folder, {"kind": source, "names": size}, seed, size, own, filed, progress)
+            _build(Path(raw), folder, {"kind": source, "names": size}, seed, size, own, filed, cluster, progress)
     return load_edition(out)
 
 
@@ -121,12 +127,13 @@ def _build(
     names: int | None,
     catalog: Catalog,
     filed: tuple[date, date] | None,
+    cluster: str | None,
     progress: Progress,
 ) -> None:
     domains()  # loads every numerical library: the limit below holds only for those that are loaded by then
     # Thousands of small dense systems: BLAS threads would only wait for each other.
     with threadpool_limits(1), seldom_sought():
-        _write(raw, folder, source, seed, names, catalog, filed, progress)
+        _write(raw, folder, source, seed, names, catalog, filed, cluster, progress)
 
 
 def _write(
@@ -137,6 +144,7 @@ def _write(
     names: int | None,
     catalog: Catalog,
     filed: tuple[date, date] | None,
+    cluster: str | None,
     progress: Progress,
 ) -> None:
     progress("reading raw files")
@@ -153,7 +161,10 @@ def _write(
     _examine(catalog, panels, left_out)
     write_panels(panels, folder / "panels")
     chosen = [domain for domain in domains() if domain.name not in left_out]
-    parts = build_parts(context, chosen, folder, progress)
+    if cluster is None:
+        parts = build_parts(context, chosen, folder, progress)
+    else:
+        parts = hand_out(cluster, context, chosen, folder, raw, progress)
     if not any(part.counts for part in parts):
         raise SourceError(raw, "not one episode can be built", remedy=" ".join(context.notes))
     names_of_all = [subtask.name for subtask in subtasks()]

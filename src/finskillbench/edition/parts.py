@@ -105,12 +105,12 @@ def _build(context: BuildContext, one: Domain, folder: Path, files: Sequence[str
         tasks = subtask.build(own, prepared)
         if tasks:  # none where the collection does not support the subtask; a note of the context says why
             part.counts[subtask.name] = len(tasks)
-            part.work[subtask.name] = _write_tasks(folder, subtask, tasks, references)
+            part.work[subtask.name] = write_subtask(folder, subtask, tasks, references)
     part.parameters.update(one.parameters(prepared))
     return part
 
 
-def _write_tasks(
+def write_subtask(
     folder: Path, subtask: Subtask, tasks: Sequence[Task], references: References
 ) -> dict[str, dict[str, float]]:
     """Write the tasks of one subtask, each label derived a second time where it can be; returns their work."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,13 +46,16 @@ def pids(scheduler: str) -> Callable[[], list[int]]:
 
 @pytest.fixture
 def writer() -> Callable[[Path, float], Agent]:
-    """Makes an agent that appends each task it plays to a file; defined within, so that it travels by value."""
+    """Makes an agent that appends each task it plays to a file; defined within, so that it travels by value.
+
+    Each task takes from nothing to `seconds`, by its name, so that not all of them end at once.
+    """
 
     def make(file: Path, seconds: float = 0.0) -> Agent:
         async def solve(task: Any, tools: Any) -> str:
             with file.open("a") as out:
                 out.write(f"{task.task_id}\n")
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(seconds * zlib.crc32(task.task_id.encode()) / 2**32)
             return "{}"
 
         return Agent("writer", solve)

@@ -94,7 +94,7 @@ def test_what_was_lost_with_its_worker_is_played_once_more_and_nothing_else_is(
         before.extend(finished(tmp_path / "run"))
         killing()
 
-    agent = writer(tmp_path / "played", 0.3)
+    agent = writer(tmp_path / "played", 0.6)
     result = run(
         *(edition, None, ["no_skill"]),
         agents=[agent],
@@ -133,14 +133,14 @@ def test_a_limit_of_calls_and_a_budget_hold_across_workers(
         *(edition, [model], ["no_skill"]),
         limit=1,
         max_concurrency=8,
-        max_cost=0.05,
+        max_cost=0.02,
         cluster=scheduler,
         out=tmp_path / "b",
     )
     spent = 0.00105 * len(calls.read_text().splitlines())
     assert limited.not_run
     assert limited.ran
-    assert spent <= 0.05
+    assert spent <= 0.02
     assert "--max-cost" in limited.stopped["run"]
 
 

@@ -39,6 +39,13 @@ def build(
         Path | None,
         typer.Option(help="Folder of your own mandates, books, scenarios; `data catalog` writes an example."),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Scheduler of a Dask cluster whose workers build the labels, such as tcp://host:8786.",
+        ),
+    ] = None,
 ) -> None:
     """Build an edition: panels, episodes, truth and the proof of every label."""
     if source is Source.RAW_DIR and raw_dir is None:
@@ -55,6 +62,7 @@ def build(
             seed=DEFAULT_SEED if seed is None else seed,
             names=names,
             catalog=catalog,
+            cluster=cluster,
             out=out,
             progress=progress,
         )

@@ -218,7 +218,7 @@ class Driver:
 
     async def _mind(self, desk: Desk) -> None:
         """Wait until a desk ends, which it does not do by itself."""
-        (end,) = await asyncio.gather(desk.future, return_exceptions=True)
+        end = await self._connection.outcome(desk.future)
         self._lose(desk, end if isinstance(end, BaseException) else None)
 
     def _lose(self, desk: Desk, error: BaseException | None) -> None:

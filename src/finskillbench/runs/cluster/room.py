@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast
 
 from finskillbench.edition import Edition, load_edition
@@ -18,7 +17,7 @@ from finskillbench.errors import EditionError, InputError
 from finskillbench.harness.conditions import Mount, mount_all
 from finskillbench.harness.entries import Entry
 from finskillbench.harness.models import BASELINES, Contender, Entrant, ModelOptions, get_entrant
-from finskillbench.harness.providers.prices import PriceTable
+from finskillbench.harness.providers.prices import Price, PriceTable
 from finskillbench.harness.skills.given import SkillFolder, read_given
 from finskillbench.harness.skills.runner import check_guards
 from finskillbench.redaction import redactor_of_process
@@ -29,11 +28,15 @@ EDITION = "FINSKILLBENCH_CLUSTER_EDITION"
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A model or an agent that a worker makes by its name; `prices` are those of its options, which do not travel."""
+    """A model or an agent that a worker makes by its name; its options travel without their table of prices.
+
+    `prices` and `batch` are those of the table, as mappings that can be pickled.
+    """
 
     name: str
     options: ModelOptions
-    prices: Mapping[str, Any]
+    prices: Mapping[str, Price]
+    batch: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +99,11 @@ def _described(given: Contender, entrant: Entrant) -> Named | Brought:
     options = given.options or ModelOptions()
     if isinstance(given.model, str) or entrant.name in BASELINES:
         name = given.model if isinstance(given.model, str) else entrant.name
-        # A proxy of a mapping cannot be pickled; prices are read on the worker from the mapping itself.
-        bare = replace(options, prices=PriceTable({}, options.prices.as_of), model_args=dict(options.model_args))
-        return Named(name, bare, dict(options.prices.prices))
+        if options.response_cache is not None and name not in BASELINES:
+            raise InputError("--response-cache is a file of one process; leave it out under --cluster")
+        table = options.prices
+        bare = replace(options, prices=PriceTable({}, table.as_of), model_args=dict(options.model_args))
+        return Named(name, bare, dict(table.prices), dict(table.batch))
     return Brought(_pickled(entrant))
 
 
@@ -182,7 +187,7 @@ def _edition(folder: Path, digest: str) -> Edition:
 
 def _made(given: Named | Brought) -> Entrant:
     if isinstance(given, Named):
-        prices = PriceTable(MappingProxyType(dict(given.prices)), given.options.prices.as_of)
+        prices = PriceTable(given.prices, given.options.prices.as_of, given.batch)
         return get_entrant(given.name, replace(given.options, prices=prices))
     import cloudpickle
 

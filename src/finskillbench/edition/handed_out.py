@@ -1,0 +1,197 @@
+"""Labels built on the workers of a Dask cluster, subtask by subtask; the driver alone writes the edition.
+
+A worker reads the panels and the raw files at the driver's own paths, prepares a domain once, and hands back the files
+of each subtask that it is given as bytes. They depend on nothing but panels, seed and catalog, so Dask may build those
+of a lost worker again wherever it likes: the edition is that of one process, byte for byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from finskillbench.cluster.connection import Connection, connected, facts
+from finskillbench.domains import domain as registered
+from finskillbench.domains.base import Domain, Subtask
+from finskillbench.domains.building import BuildContext
+from finskillbench.domains.catalog import Catalog
+from finskillbench.edition.parts import Part, write_subtask
+from finskillbench.edition.references import References
+from finskillbench.errors import FinSkillBenchError, InputError
+from finskillbench.garbage import seldom_sought
+from finskillbench.panels import read_panels
+from finskillbench.sources.edgar.collection import load_filings
+
+Progress = Callable[[str], None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a worker is told of a build: where its panels and raw files are, and what all draws depend on.
+
+    `files` are those that references may name, `facts` what must be the same there.
+    """
+
+    folder: Path
+    raw: Path
+    files: tuple[str, ...]
+    seed: int
+    catalog: Catalog
+    synthetic: bool
+    filed: tuple[date, date] | None
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of a subtask: its files, the counts of the manifest, and the notes in the order of one process."""
+
+    files: Mapping[str, bytes]
+    count: int
+    work: Mapping[str, Mapping[str, float]]
+    prepared_notes: tuple[str, ...]
+    notes: tuple[str, ...]
+    parameters: Mapping[str, Any]
+
+
+def check_cluster(address: str) -> None:
+    """Look at a cluster before anything is built; raises `InputError` where it will not do."""
+
+    async def look() -> None:
+        async with connected(address):
+            pass
+
+    _run(look())
+
+
+def hand_out(
+    address: str, context: BuildContext, chosen: Sequence[Domain], folder: Path, raw: Path, progress: Progress
+) -> list[Part]:
+    """Build some domains into an edition's folder, which holds its panels; notes are added to the context's.
+
+    Raises
+    ------
+    FinSkillBenchError : as a build in one process; or a worker cannot read what it is pointed to.
+    """
+    files = tuple(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    drawn_from = context.seed, context.catalog, context.synthetic, context.filed
+    order = Order(folder.resolve(), raw.resolve(), files, *drawn_from, facts())
+    parts = _run(_handed_out(address, order, chosen, folder, progress))
+    context.notes.extend(note for part in parts for note in part.notes)
+    return parts
+
+
+async def _handed_out(
+    address: str, order: Order, chosen: Sequence[Domain], folder: Path, progress: Progress
+) -> list[Part]:
+    async with connected(address) as connection:
+        wanted = [(one, subtask) for one in chosen for subtask in one.subtasks if subtask.build is not None]
+        progress(f"handing out {len(wanted)} subtasks")
+        ends = [asyncio.create_task(_one(connection, order, *each, folder, progress)) for each in wanted]
+        try:
+            made = await asyncio.gather(*ends)
+        finally:
+            for end in ends:
+                end.cancel()
+    parts = {one.name: Part() for one in chosen}
+    for (one, subtask), each in zip(wanted, made, strict=True):
+        part = parts[one.name]
+        if not part.parameters:
+            part.notes.extend(each.prepared_notes)
+        part.notes.extend(each.notes)
+        part.parameters.update(each.parameters)
+        if each.count:
+            part.counts[subtask.name] = each.count
+            part.work[subtask.name] = {level: dict(work) for level, work in each.work.items()}
+    return [parts[one.name] for one in chosen]
+
+
+async def _one(
+    connection: Connection, order: Order, one: Domain, subtask: Subtask, folder: Path, progress: Progress
+) -> Made:
+    """Have one subtask built, and write its files."""
+    future = connection.client.submit(make, order, one.name, subtask.name, pure=False, retries=0)
+    made = await connection.outcome(future)
+    if isinstance(made, str):
+        raise InputError(made)
+    if not isinstance(made, Made):
+        told = str(made).splitlines()[0] if str(made) else repr(made)
+        raise FinSkillBenchError(f"{subtask.name} could not be built on {connection.address}: {told}")
+    for name, data in made.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    future.release()
+    progress(f"proved {subtask.name}")
+    return replace(made, files={})
+
+
+def make(order: Order, domain: str, subtask: str) -> Made | str:
+    """Build one subtask on a worker; in words what kept it from that."""
+    from distributed import get_worker
+
+    worker: Any = get_worker()
+    where = f"worker {worker.address}"
+    if facts() != order.facts:
+        return f"{where}: it has another version of finskillbench or of a library; install the driver's on every worker"
+    if not (order.folder / "panels").is_dir() or not order.raw.is_dir():
+        lacking = order.raw if order.folder.is_dir() else order.folder
+        return f"{where}: {lacking} cannot be read there; --out and --raw-dir must be the same path on every worker"
+    try:
+        with threadpool_limits(1), seldom_sought():
+            return _made(order, registered(domain), subtask)
+    except FinSkillBenchError as error:
+        return str(error)
+
+
+_prepared: dict[tuple[Path, str], tuple[BuildContext, Any, tuple[str, ...]]] = {}
+"""The domains that this process has prepared, of one build: the next subtask of one need not prepare it again."""
+
+
+def _made(order: Order, one: Domain, name: str) -> Made:
+    key = order.folder, one.name
+    if key not in _prepared:
+        for other in [each for each in _prepared if each[0] != order.folder]:
+            del _prepared[other]
+        shared = next((context for (folder, _), (context, _, _) in _prepared.items() if folder == order.folder), None)
+        context = replace(shared or _context(order), notes=[])
+        _prepared[key] = context, one.prepare(context), tuple(context.notes)
+    context, objects, told = _prepared[key]
+    own = replace(context, notes=[])
+    subtask = next(each for each in one.subtasks if each.name == name)
+    assert subtask.build is not None
+    tasks = subtask.build(own, objects)
+    with tempfile.TemporaryDirectory(prefix="finskillbench-labels-") as scratch:
+        folder = Path(scratch)
+        (folder / "panels").symlink_to(order.folder / "panels")
+        work = write_subtask(folder, subtask, tasks, References(folder, order.files)) if tasks else {}
+        files = {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and "panels" not in path.relative_to(folder).parts[:1]
+        }
+    return Made(files, len(tasks), work, told, tuple(own.notes), one.parameters(objects))
+
+
+def _context(order: Order) -> BuildContext:
+    panels = read_panels(order.folder / "panels")
+    return BuildContext(panels, order.seed, load_filings(order.raw), order.catalog, order.synthetic, order.filed)
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns, in a loop of its own; where one runs already, as in a notebook, in a thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1, "build") as pool:
+        return pool.submit(asyncio.run, coroutine).result()
