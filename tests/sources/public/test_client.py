@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -200,6 +201,15 @@ def test_the_defaults_are_the_public_sources_over_https() -> None:
     addresses = Configuration().addresses.model_dump()
     assert all(str(address).startswith("https://") for address in addresses.values())
     assert Configuration().requests.sec_per_second <= 10
+
+
+def test_the_page_tells_every_key_with_its_default() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "fetching.md").read_text(encoding="utf-8")
+    block = page.split("```toml\n")[1].split("```")[0]
+    defaults = Configuration().model_dump()
+    for hosts in defaults["redirects"]:
+        defaults["redirects"][hosts] = list(defaults["redirects"][hosts])
+    assert tomllib.loads(block) == defaults
 
 
 @pytest.mark.parametrize("body", [b"", b"  \n", b"<html><body>Sorry</body></html>", b'{"a": ', b"\xff\xfe"])

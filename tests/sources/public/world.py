@@ -42,11 +42,14 @@ class Row:
 
 
 class World:
-    """The answers of every source about a collection."""
+    """The answers of every source about a collection; `parts` says which of several downloads a folder serves."""
 
-    def __init__(self, raw: Path, keys: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, raw: Path, keys: Mapping[str, str] | None = None, parts: Mapping[str, str] | None = None
+    ) -> None:
         self.raw = raw
         self.keys = keys or {}
+        self.parts = parts or {}
         self.rows = cache(self._rows)
 
     @cached_property
@@ -89,7 +92,7 @@ class World:
     def text(self, name: str) -> Served:
         """A file of the collection, wherever it lies below its folder."""
         folder, _, file = name.partition("/")
-        found = sorted((self.raw / folder).rglob(f"{file}*"))
+        found = sorted((self.raw / folder / self.parts.get(folder, "")).rglob(f"{file}*"))
         if not found:
             return NOT_THERE
         data = found[0].read_bytes()
@@ -182,11 +185,10 @@ class World:
 
     def _rows(self, symbol: str) -> tuple[Row, ...]:
         """Sessions of a price file of yfinance's adjusted kind, with the dividends put back into the close."""
-        file = next((path for path in (self.raw / "prices").rglob(f"{symbol}.csv*")), None)
-        if file is None:
+        served = self.text(f"prices/{symbol}.csv")
+        if served.status != 200:
             return ()
-        text = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        cells = list(csv.DictReader(io.StringIO(text.decode())))
+        cells = [row for row in csv.DictReader(io.StringIO(served.body.decode())) if row["Date"] >= "2015"]
         rows: list[Row] = []
         factor = 1.0
         for place in range(len(cells) - 1, -1, -1):
@@ -319,6 +321,6 @@ class World:
 
 def without(world: World, *symbols: str) -> World:
     """The same world, in which nobody has prices of some symbols."""
-    other = World(world.raw, world.keys)
+    other = World(world.raw, world.keys, world.parts)
     other.rows = cache(lambda symbol: () if symbol in symbols else world.rows(symbol))
     return other
