@@ -24,6 +24,8 @@ class Status(StrEnum):
     INCOMPLETE_SUBMISSION = "incomplete_submission"
     MAX_TURNS_EXHAUSTED = "max_turns_exhausted"
     BUDGET_EXHAUSTED = "budget_exhausted"
+    UNJUDGED = "unjudged"
+    """Played on an edition without its truth: whoever holds that judges what is submitted."""
     ERROR = "error"
 
 

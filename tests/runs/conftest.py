@@ -38,6 +38,7 @@ class MemoryEdition:
         self.manifest: dict[str, Any] = {}
         self.digest = digest
         self.filings = None
+        self.has_truth = True
         self._episodes = tuple(episodes)
 
     def episodes(self, sub_tasks: Sequence[str] | None = None) -> tuple[Episode, ...]:

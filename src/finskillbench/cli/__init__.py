@@ -27,6 +27,7 @@ from finskillbench.cli import (
 )
 from finskillbench.cli.afterwards import compare, export, failures, merge, report, rescore, show
 from finskillbench.cli.display import console
+from finskillbench.cli.public import leaderboard, submit
 from finskillbench.errors import CatalogError, FinSkillBenchError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
 
@@ -58,6 +59,8 @@ app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)
 app.command("export", epilog=export.EXAMPLE)(export.export)
 app.command("handout", epilog=handout.EXAMPLE)(handout.handout)
 app.command("score", epilog=score.EXAMPLE)(score.score)
+app.command("submit", epilog=submit.EXAMPLE)(submit.submit)
+app.add_typer(leaderboard.app, name="leaderboard")
 app.add_typer(skills.app, name="skills")
 app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)
 

@@ -68,6 +68,22 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
     return verdict(Status.SCORED, True, scores, details)
 
 
+def unjudged(submission: Submission, sub_task: str) -> Verdict:
+    """The verdict on a submission where nobody here holds the truth: no score, and an error of the harness as ever.
+
+    Whether its text is JSON can be told, whether it has the right shape cannot.
+    """
+    if submission.ended == "error":
+        reason = "the harness failed; run it again"
+        return Verdict(submission.task_id, sub_task, Status.ERROR, True, {}, {"reason": reason})
+    try:
+        parse_submission(submission.answer or "{}")
+        valid = True
+    except InvalidSubmission:
+        valid = False
+    return Verdict(submission.task_id, sub_task, Status.UNJUDGED, valid, {}, {"reason": "the truth is withheld"})
+
+
 def _subtask(truth: Truth) -> Subtask:
     """Return the subtask by name, or by verification method for imported truths under another name."""
     try:

@@ -23,7 +23,10 @@ def print_result(result: RunResult, edition: Edition, *, page: bool = False) -> 
     """Print the short table of a run, with `page` where its page is, which is written first, then its end."""
     from finskillbench.reports.report import report
 
-    if result.rows.height:
+    if not edition.has_truth:
+        typer.echo("No scores: the edition was handed out without its truth; finskillbench submit makes a bundle for")
+        typer.echo("whoever holds it.")
+    elif result.rows.height:
         found = report(result.rows)
         typer.echo(found)
         if page:

@@ -38,6 +38,11 @@ def episode_page(title: str, blocks: Sequence[Block], command: str, *, truth: bo
     )
 
 
+def board_page(content: Mapping[str, object]) -> str:
+    """The page of a leaderboard, from what its template names."""
+    return _page("board.html", f"{_text('page.css')}\n{_text('board.css')}", "", content)
+
+
 def _page(template: str, style: str, script: str, content: Mapping[str, object]) -> str:
     style = f"{_text('base.css')}\n{style}"
     theme = _text("theme.js")

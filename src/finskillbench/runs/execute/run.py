@@ -40,6 +40,7 @@ from finskillbench.runs.execute.board import Progress, silent
 from finskillbench.runs.execute.metered import price_of
 from finskillbench.runs.execute.venue import Party, venue
 from finskillbench.runs.execute.work import INTERRUPTED, RUN, Limits, Work
+from finskillbench.runs.plan.choice import playable
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, make_streams
 from finskillbench.runs.store.files import make_folder
@@ -129,7 +130,8 @@ async def arun(
 
     Parameters
     ----------
-    edition : what to run on, with its truth.
+    edition : what to run on. Without its truth the rows have no score, and what only the truth's holder can move on,
+        such as `trade_over_time`, is left out.
     models : names of `finskillbench.harness.models`, model objects, or `Contender`s, which have options of their own;
         None takes the baselines, or only the agents.
     conditions : names of arms.
@@ -165,7 +167,7 @@ async def arun(
     InputError : a wrong argument, a folder in use, in an edition or of another edition, other scorers, prompts or
         skills, a path that cannot be written, `max_cost` with a model whose price is not known, scripts of others
         that cannot be confined where they run, or a cluster that cannot be reached or cannot play this.
-    EditionError : the edition was handed out without its truth, or is damaged.
+    EditionError : the edition is damaged, or a named subtask cannot be played without its truth.
     """
     _check_numbers(limit=limit, epochs=epochs, seed=seed, max_concurrency=max_concurrency, max_cost=max_cost)
     allowance = _allowance(turns, token_budget)
@@ -179,11 +181,10 @@ async def arun(
     for arm in arms:
         harness.check(arm_of(arm))
     wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
-    chosen = edition.episodes(wanted)
+    chosen = playable(edition, wanted)
     plan = make_plan(
         *(chosen, list(entrants), arms), limit=limit, sample=sample, tasks=tasks, limits=limits, epochs=epochs
     )
-    edition.truth(plan.items[0].task_id)  # an edition handed out without truth is refused before anything is run
     mounts = mount_all(arms, given)
     proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
     interpreters = {name: str(each.python) for name, each in given.items()}

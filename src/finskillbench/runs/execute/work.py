@@ -16,7 +16,7 @@ from pathlib import Path
 
 from finskillbench.domains import by_name
 from finskillbench.edition import Edition
-from finskillbench.episode import JsonObject, Status, Submission, Truth, Verdict
+from finskillbench.episode import Episode, JsonObject, Status, Submission, Truth, Verdict
 from finskillbench.errors import Cause, InputError, RunStoppedError
 from finskillbench.harness.agents import Agent
 from finskillbench.harness.entries import Entry, labels
@@ -41,7 +41,7 @@ from finskillbench.runs.store.files import make_folder
 from finskillbench.runs.store.journal import Journal, read_history
 from finskillbench.runs.store.rows import ROWS, Row, make_row
 from finskillbench.runs.store.trajectories import remove_parts, write_trajectory
-from finskillbench.runs.verdicts import judge
+from finskillbench.runs.verdicts import judge, unjudged
 
 _log = logger(__name__)
 
@@ -263,8 +263,7 @@ class Work:
         if isinstance(entrant, Agent):
             self._paid(item, entrant, trace.usage)
         # The loop is over: only now does the truth come in.
-        truth = self.edition.truth(item.task_id)
-        verdict = await self._judged(trace.submission, truth, played.full_input)
+        verdict = await self._verdict(trace.submission, episode, played.full_input)
         digest = self.edition.digest
         write_trajectory(self.out, item, played.trajectory)
         method = by_name(verdict.sub_task).method
@@ -278,6 +277,12 @@ class Work:
         if trace.error_cause is not None and PROVIDER[Cause(trace.error_cause)].stops == "model":
             self._stop(self.labels[item.entry], f"{trace.error_cause}: {trace.error}")
         return row, trace.saved_skills
+
+    async def _verdict(self, submission: Submission, episode: Episode, full_input: JsonObject) -> Verdict:
+        """What the truth says of a submission; without a score where the edition was handed out without it."""
+        if not self.edition.has_truth:
+            return unjudged(submission, episode.sub_task)
+        return await self._judged(submission, self.edition.truth(submission.task_id), full_input)
 
     async def _judged(self, submission: Submission, truth: Truth, full_input: JsonObject) -> Verdict:
         """Judge, a long answer and a case with a budget in a thread: what is slow to judge must hold up no other."""

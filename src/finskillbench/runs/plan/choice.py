@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from finskillbench.domains import cluster_of, domain
+from finskillbench.domains import cluster_of, domain, subtasks
+from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 
@@ -54,6 +55,27 @@ def choose_episodes(
         raise InputError(f"sample is {sample}, and there are {len(first)} episodes to draw from; raise the limit")
     chosen = _sample(first, sample)
     return tuple(episode for episode in first if episode.task_id in chosen)
+
+
+def playable(edition: Edition, sub_tasks: Sequence[str] | None = None) -> tuple[Episode, ...]:
+    """The episodes of some subtasks that can be played, by default of all.
+
+    Without its truth an edition has nothing that moves an episode on, so that such subtasks are left out.
+
+    Raises
+    ------
+    EditionError : a named subtask cannot be played, or the truth is damaged.
+    """
+    episodes = edition.episodes(sub_tasks)
+    if edition.has_truth:
+        for episode in episodes[:1]:
+            edition.truth(episode.task_id)  # refused before anything is run
+        return episodes
+    moved = {each.name for each in subtasks() if each.stage is not None}
+    for episode in episodes:
+        if sub_tasks is not None and episode.sub_task in moved:
+            edition.stage(episode)  # says why not
+    return tuple(episode for episode in episodes if episode.sub_task not in moved)
 
 
 def _named(episodes: Sequence[Episode], tasks: Sequence[str], *, numbered: bool) -> tuple[Episode, ...]:

@@ -264,9 +264,14 @@ def from_frame(frame: pl.DataFrame) -> list[Row]:
 
 def write_rows(path: Path, frame: pl.DataFrame) -> None:
     """Write the table as Parquet with the meanings of its columns, beside and then renamed."""
+    write_beside(path, table_bytes(frame), durable=True)
+
+
+def table_bytes(frame: pl.DataFrame) -> bytes:
+    """The table as Parquet with the meanings of its columns."""
     # pyarrow comes without types.
     arrow, parquet, table = cast("Any", pa), cast("Any", pq), cast("Any", frame.to_arrow(compat_level=_OLDEST))
     described = [field.with_metadata(COLUMNS[field.name].metadata()) for field in table.schema]
     buffer = io.BytesIO()
     parquet.write_table(table.cast(arrow.schema(described)), buffer, compression="zstd")
-    write_beside(path, buffer.getvalue(), durable=True)
+    return buffer.getvalue()

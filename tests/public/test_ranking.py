@@ -1,0 +1,72 @@
+"""Places: what the episodes tell apart and nothing else."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from tests.small_rows import table
+
+from finskillbench.analysis.ranking import Place, differences, places
+from finskillbench.analysis.results import collect
+
+
+def results(**scores: list[float]):
+    return collect(
+        table(
+            *(
+                (model, "no_skill", "rebalancing", f"r{number}", score, score)
+                for model, each in scores.items()
+                for number, score in enumerate(each)
+            )
+        )
+    )
+
+
+def placed(**scores: list[float]) -> dict[str, str]:
+    told = differences(results(**scores), "no_skill", list(scores))
+    return {place.model: str(place) for place in places(list(scores), told)}
+
+
+def test_what_is_alike_shares_its_places() -> None:
+    assert placed(a=[0.5] * 8, b=[0.5] * 8) == {"a": "1-2", "b": "1-2"}
+
+
+def test_one_alone_is_first() -> None:
+    assert placed(a=[0.5, 0.1]) == {"a": "1"}
+
+
+def test_a_difference_that_never_varies_is_told_by_the_sign_test() -> None:
+    """Eight of eight: two-sided 2 / 2^8 = 0.0078; five of five: 2 / 2^5 = 0.0625."""
+    assert placed(a=[1.0] * 8, b=[0.0] * 8) == {"a": "1", "b": "2"}
+    assert placed(a=[1.0] * 5, b=[0.0] * 5) == {"a": "1-2", "b": "1-2"}
+    (p,) = differences(results(a=[1.0] * 8, b=[0.0] * 8), "no_skill", ["a", "b"])["p"]
+    assert p == pytest.approx(2 / 2**8)
+
+
+def test_a_difference_that_varies_is_told_by_the_t_test() -> None:
+    """Against a paired t test by hand: one episode in each cluster, so CR2 is the usual standard error."""
+    generator = np.random.default_rng(3)
+    a, b = generator.random(12), generator.random(12)
+    (line,) = differences(results(a=a.tolist(), b=b.tolist()), "no_skill", ["a", "b"]).iter_rows(named=True)
+    change = a - b
+    assert line["mean"] == pytest.approx(change.mean())
+    assert line["error"] == pytest.approx(change.std(ddof=1) / math.sqrt(12))
+    from scipy.stats import ttest_rel
+
+    assert line["p"] == pytest.approx(ttest_rel(a, b).pvalue)
+
+
+def test_the_more_entries_the_more_it_takes() -> None:
+    """Six of six, p = 0.031, tells two apart; of three with three such pairs the largest Holm p is 0.094."""
+    assert placed(a=[1.0] * 6, b=[0.5] * 6) == {"a": "1", "b": "2"}
+    assert placed(a=[1.0] * 6, b=[0.5] * 6, c=[0.0] * 6) == {"a": "1-3", "b": "1-3", "c": "1-3"}
+
+
+def test_the_middle_may_be_either() -> None:
+    said = [("x", "y", 0.5, 0.001), ("x", "m", 0.2, 0.3), ("m", "y", 0.3, 0.2)]
+    import polars as pl
+
+    told = pl.DataFrame(said, schema=["a", "b", "mean", "p_holm"], orient="row")
+    assert places(["x", "m", "y"], told) == [Place("x", 1, 2), Place("m", 1, 3), Place("y", 2, 3)]
