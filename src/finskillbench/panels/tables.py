@@ -120,13 +120,7 @@ class Panels:
 
         Raises InputError if `end` is no session or too few sessions precede it.
         """
-        days = self.prices["date"]
-        place = int(days.search_sorted(end))
-        if place >= len(days) or days[place] != end:
-            raise InputError(f"returns panel: {end} is not a session")
-        if place + 1 < sessions:
-            raise InputError(f"returns panel: {place + 1} sessions up to {end}, {sessions} asked for")
-        chosen = days[place - sessions + 1 : place + 1]
+        chosen = self._window(end, sessions)
         wide = pl.DataFrame({"date": chosen}).join(
             self.returns.filter(pl.col("date").is_between(chosen[0], end))
             .select("symbol", "date", "simple")
@@ -135,11 +129,24 @@ class Panels:
             how="left",
             maintain_order="left",
         )
-        columns = [
-            wide[symbol].fill_null(np.nan).to_numpy() if symbol in wide.columns else np.full(sessions, np.nan)
-            for symbol in self.symbols
-        ]
-        return tuple(chosen.to_list()), np.column_stack(columns)
+        there = set(wide.columns)
+        places = [place for place, symbol in enumerate(self.symbols) if symbol in there]
+        returns = np.full((sessions, len(self.symbols)), np.nan)
+        returns[:, places] = wide.select(self.symbols[place] for place in places).fill_null(np.nan).to_numpy()
+        return tuple(chosen.to_list()), returns
+
+    def window_dates(self, end: date, sessions: int = 252) -> tuple[date, ...]:
+        """The sessions up to and including `end`; InputError if it is none or too few precede it."""
+        return tuple(self._window(end, sessions).to_list())
+
+    def _window(self, end: date, sessions: int) -> pl.Series:
+        days = self.prices["date"]
+        place = int(days.search_sorted(end))
+        if place >= len(days) or days[place] != end:
+            raise InputError(f"returns panel: {end} is not a session")
+        if place + 1 < sessions:
+            raise InputError(f"returns panel: {place + 1} sessions up to {end}, {sessions} asked for")
+        return days[place - sessions + 1 : place + 1]
 
     def exposures(self, as_of: date) -> Floats:
         """Betas (n, 6) on `FACTORS` of `symbols_at`; InputError if a name has none."""

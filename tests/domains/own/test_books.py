@@ -16,8 +16,8 @@ from finskillbench.domains.checks.proofs import rederived
 from finskillbench.domains.risk import constraint_monitoring, stress_testing
 from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.objects import construct
+from finskillbench.domains.risk.objects.mandates import RiskDate
 from finskillbench.domains.risk.objects.monitoring import against_mandates
-from finskillbench.domains.risk.objects.recipes import RiskDate
 from finskillbench.domains.risk.objects.scenarios import build_scenarios
 from finskillbench.domains.risk.own.mandates import mandates_in
 from finskillbench.domains.risk.own.pools import OwnPools, own_pools

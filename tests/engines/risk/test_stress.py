@@ -12,7 +12,7 @@ from tests.sampling import examples
 
 from finskillbench.arrays import FACTORS, SECTORS
 from finskillbench.engines.risk.portfolio import Market, Portfolio
-from finskillbench.engines.risk.stress import BY_FACTOR, Scenario, apply, apply_all, scenario_from
+from finskillbench.engines.risk.stress import BY_FACTOR, Scenario, apply, apply_all, apply_to_names, scenario_from
 from finskillbench.errors import InputError
 
 
@@ -145,6 +145,22 @@ def test_a_sector_held_needs_a_sensitivity_and_another_does_not() -> None:
     assert apply(Portfolio(weights, 0.0, 1e6), scenario, universe).by_sector.keys() == {universe.sectors[1]}
     with pytest.raises(InputError, match="stress_scenario S1: sector_sensitivities lacks Technology, which is held"):
         apply(Portfolio(np.full(12, 1 / 12), 0.0, 1e6), scenario, universe)
+
+
+@given(st.lists(_scenarios(), min_size=1, max_size=3))
+@settings(max_examples=examples(20))
+def test_names_alone_lose_what_portfolios_of_one_name_lose(scenarios: list[Scenario]) -> None:
+    universe = market()
+    alone = apply_all(np.eye(len(universe.tickers)), scenarios, universe)[0]
+    assert np.array_equal(apply_to_names(scenarios, universe), alone)
+
+
+def test_names_alone_need_every_sensitivity() -> None:
+    universe = market()
+    scenario = scenario_from(scenario_json())
+    known = dict.fromkeys(universe.sector_names[1:], 0.1)
+    with pytest.raises(InputError, match=f"sector_sensitivities lacks {universe.sector_names[0]}"):
+        apply_to_names((replace(scenario, sector_sensitivities=known),), universe)
 
 
 def test_cash_alone_loses_nothing() -> None:

@@ -26,6 +26,9 @@ from finskillbench.errors import InternalError
 
 _ATTAINED = 1e-8
 """A relaxation whose bound is this close to a real portfolio's value has nothing better to offer."""
+_WORK, _FEWEST_PROGRAMS = 60_000, 20
+"""Names times programs after which a search over name counts is given up (2,000 programs of 30 names), and the least
+number of programs: a program takes time in proportion to its names."""
 _INTEGRAL = 1e-3
 """Indicators this close to 0 or 1 are decisions; an interior point resolves them to about 1e-6."""
 
@@ -81,11 +84,11 @@ class _NameCounts(BranchAndBound):
     """
 
     limits = "name counts"
-    most_programs = 2000
 
     def __init__(self, problem: PortfolioProblem, aim: Aim, *, unique: bool) -> None:
         super().__init__(reach=TIE)
         self.problem, self.aim, self.value_alone = problem, aim, not unique
+        self.most_programs = max(_WORK // problem.size, _FEWEST_PROGRAMS)
 
     def relax(self, decisions: Integers) -> Relaxation:
         """The indicators of the branch, in [0, 1]."""

@@ -136,14 +136,14 @@ class _RemediationBuilder(FormulationBuilder):
         return place
 
     def _limit(self, label: str, limit: float, excess: slice | None, place: slice, rows: Floats) -> None:
-        """rows @ x <= limit + excess, one excess for all rows."""
+        """rows @ x <= limit + excess, one excess for all rows; one-dimensional rows are a diagonal."""
         terms: list[Term] = [] if excess is None else [(excess, -np.ones((len(rows), 1)))]
         self.at_most(label, np.full(len(rows), limit), (place, rows), *terms)
 
     def _limit_weights(self, label: str, limit: float, scale: float, rows: Floats) -> None:
-        """rows @ weights <= limit, with one excess for all rows."""
+        """rows @ weights <= limit, with one excess for all rows; one-dimensional rows are a diagonal."""
         bound = float(np.abs(rows).max()) * self.gross + abs(limit)
-        excess = self._excess(scale, bound, lambda w: (rows @ w).max() - limit)
+        excess = self._excess(scale, bound, lambda w: (rows * w if rows.ndim == 1 else rows @ w).max() - limit)
         self._limit(label, limit, excess, self.weights, rows)
 
     def _add_turnover(self) -> None:
@@ -175,7 +175,7 @@ class _RemediationBuilder(FormulationBuilder):
             return
         elif kind is Kind.POSITION_LIMIT_MAX:
             if self.aim.soft:  # otherwise it is an upper bound already
-                self._limit_weights(kind, limit, scale, np.eye(self.n))
+                self._limit_weights(kind, limit, scale, np.ones(self.n))
         elif kind is Kind.SECTOR_LIMIT_MAX:
             self._limit_weights(kind, limit, scale, self.market.membership.T)
         elif kind is Kind.FACTOR_EXPOSURE_MAX:

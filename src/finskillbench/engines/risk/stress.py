@@ -135,6 +135,26 @@ def apply_all(weights: Floats, scenarios: Sequence[Scenario], market: Market) ->
     )
 
 
+def apply_to_names(scenarios: Sequence[Scenario], market: Market) -> Floats:
+    """(n, s) P&L of a portfolio of each name alone: its betas times the shocks, and the move of its sector.
+
+    Raises
+    ------
+    InputError : a scenario gives no sensitivity for a sector.
+    """
+    sectors = np.array([market.sector_names.index(sector) for sector in market.sectors])
+    pnl = np.empty((len(market.tickers), len(scenarios)))
+    for column, scenario in enumerate(scenarios):
+        unknown = sorted(set(market.sector_names) - scenario.sector_sensitivities.keys())
+        if unknown:
+            named = f"stress_scenario {scenario.scenario_id}"
+            raise InputError(f"{named}: sector_sensitivities lacks {unknown[0]}, which is held")
+        moves = np.array([scenario.sector_sensitivities[sector] for sector in market.sector_names])
+        parts = np.column_stack([market.betas * np.array(scenario.factor_shocks), moves[sectors]])
+        pnl[:, column] = parts.sum(axis=1)
+    return pnl
+
+
 def apply_pairs(
     batch: Batch, rows: Integers, scenarios: Sequence[Scenario], columns: Integers
 ) -> tuple[Floats, Floats, Floats]:

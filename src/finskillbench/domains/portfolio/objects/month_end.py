@@ -41,7 +41,8 @@ class MonthEnd:
         """Read a month-end; portfolios drift with the returns of the last `drift_sessions` sessions before it."""
         covariance = panels.covariance[as_of]
         tickers = covariance.symbols
-        places = [panels.symbols.index(ticker) for ticker in tickers]
+        place = {symbol: at for at, symbol in enumerate(panels.symbols)}
+        places = [place[ticker] for ticker in tickers]
         return cls(
             as_of=as_of,
             tickers=tickers,

@@ -13,7 +13,7 @@ from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.settings import Range, Settings, TierSettings
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.measures import clean, tracking_error
+from finskillbench.engines.portfolio.measures import clean, name_count, tracking_error
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import JsonObject
@@ -54,7 +54,8 @@ def tier_at(context: BuildContext, settings: Settings, name: str, month: MonthEn
     no room, by these rules and in this order; a note of the edition says so:
 
     - the cap of a name, until all names at their caps hold `MAX_WEIGHT_ROOM` times the portfolio; the count of names,
-      to at most `FEWEST_SHARE` of the universe;
+      to at most `FEWEST_SHARE` of the universe, and among more names than sessions (whose covariance is in factors) to
+      what the portfolio of least tracking error holds: of a benchmark of hundreds of names few count as holdings;
     - the cap of a sector, by whole percents, until the sectors can hold `SECTOR_ROOM` times the portfolio;
     - the neutrality tolerance, by `NEUTRALITY_STEPS`, until a portfolio keeps it; if none does, it is dropped;
     - the tracking error, to `ATTAINABLE` times the least that the other limits allow, rounded up to 10 basis points.
@@ -76,14 +77,17 @@ def tier_at(context: BuildContext, settings: Settings, name: str, month: MonthEn
 def _fitted(
     context: BuildContext, published: TierSettings, name: str, month: MonthEnd, neutrality_tolerance: float
 ) -> Tier:
-    limits = sized_limits(published, month)
+    limits, notes = sized_limits(published, month), list[str]()
+    closest = _neutral(month, limits, neutrality_tolerance, notes)
     fitted = (
         ("a name's cap", limits.get("max_weight"), published["max_weight"], ".1%"),
         ("the least number of holdings", limits.get("min_names"), published["min_names"], "d"),
         ("a sector's cap", max((limits.get("sector_limits") or {}).values()), published["sector_cap"], ".0%"),
     )
-    notes = [f"{what} is {now:{unit}} instead of {was:{unit}}" for what, now, was, unit in fitted if now != was]
-    closest = _neutral(month, limits, neutrality_tolerance, notes)
+    notes = [
+        *(f"{what} is {now:{unit}} instead of {was:{unit}}" for what, now, was, unit in fitted if now != was),
+        *notes,
+    ]
     wanted = published["max_tracking_error"]
     if wanted is not None:
         least = tracking_error(closest, month.benchmark, month.risk)
@@ -137,16 +141,25 @@ def _neutral(month: MonthEnd, limits: Constraints, published: float, notes: list
 
 
 def _closest(month: MonthEnd, limits: Constraints) -> Floats:
-    """(n,) the portfolio of least tracking error that keeps the limits, turnover apart."""
+    """(n,) the portfolio of least tracking error that keeps the limits, turnover apart.
+
+    Where the covariance is in factors it is found without a least number of holdings, which is lowered to its own.
+    """
+    free: Constraints = {**limits, "max_turnover": None}
+    if not month.risk.is_dense:
+        free["min_names"] = None
     # With mean 2Σb and risk aversion 1, λw'Σw − μ'w is (w−b)'Σ(w−b) less a constant.
     task_input = {
-        **mandate_fields(month, {**limits, "max_turnover": None}, month.benchmark),
+        **mandate_fields(month, free, month.benchmark),
         "covariance_matrix": month.covariance_table,
         "objective": Objective.MAX_SHARPE.value,
         "expected_returns": month.by_ticker(2 * month.risk.times(month.benchmark)),
         "risk_aversion": 1.0,
     }
-    return clean(optimise(month_problem(month, task_input)).weights)
+    closest = clean(optimise(month_problem(month, task_input)).weights)
+    if not month.risk.is_dense:
+        limits["min_names"] = min(limits.get("min_names") or 1, max(name_count(closest), 1))
+    return closest
 
 
 def market_fields(month: MonthEnd, objective: Objective, risk_aversion: float) -> Market:

@@ -14,7 +14,7 @@ from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import MandateCatalog, RiskSettings, ScenarioCatalog, scenario_catalog
-from finskillbench.domains.risk.objects.mandates import fit, market_at, notes_on
+from finskillbench.domains.risk.objects.mandates import RiskDate, fit, market_at, notes_on
 from finskillbench.domains.risk.objects.monitoring import (
     MonitoringPair,
     against_mandates,
@@ -22,7 +22,6 @@ from finskillbench.domains.risk.objects.monitoring import (
     monitoring_pairs,
 )
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, draw, planned_portfolios
-from finskillbench.domains.risk.objects.recipes import RiskDate
 from finskillbench.domains.risk.objects.remediation import RemediationPair, remediation_pairs
 from finskillbench.domains.risk.objects.scenarios import (
     ScenarioSet,
@@ -168,7 +167,7 @@ def _dates(context: BuildContext, scenarios: ScenarioSet, catalog: MandateCatalo
 
 def _factor_volatility(context: BuildContext, as_of: date) -> Floats:
     """(6,) annualised standard deviations of the factors over the sessions of the date's betas."""
-    sessions = context.panels.window_returns(as_of)[0]
+    sessions = context.panels.window_dates(as_of)
     window = context.panels.factors.filter(pl.col("date").is_between(sessions[0], as_of)).select(*FACTORS).drop_nulls()
     return np.std(window.to_numpy(), axis=0, ddof=1) * np.sqrt(SESSIONS_PER_YEAR)
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cached_property
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, Constraint,
 from finskillbench.engines.risk.monitor import measure_all
 from finskillbench.engines.risk.portfolio import Market, required
 from finskillbench.engines.risk.remediation import nearest
+from finskillbench.engines.risk.stress import Scenario, apply_to_names
 from finskillbench.errors import InputError, SourceError
 from finskillbench.panels import Panels
 
@@ -54,6 +56,20 @@ class FittedMandate:
     tier: str
     witness: Floats
     widened: tuple[Widening, ...]
+
+
+@dataclass(frozen=True)
+class RiskDate:
+    """What a draw needs to know of its date: the market, the fitted mandates by id, the hypothetical scenarios."""
+
+    market: Market
+    mandates: Mapping[str, FittedMandate]
+    scenarios: Sequence[Scenario]
+
+    @cached_property
+    def of_names(self) -> Floats:
+        """(n, s) P&L of each name alone under each scenario; every try on a date asks for it."""
+        return apply_to_names(self.scenarios, self.market)
 
 
 def capped_benchmark(weights: Floats, rule: BenchmarkRule) -> Floats:

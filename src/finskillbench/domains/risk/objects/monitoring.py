@@ -12,9 +12,8 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import EPISODES
-from finskillbench.domains.risk.objects.mandates import TIERS
+from finskillbench.domains.risk.objects.mandates import TIERS, RiskDate
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, batched
-from finskillbench.domains.risk.objects.recipes import RiskDate
 from finskillbench.engines.risk.mandate import COLUMN, COMPLIANCE_TOLERANCE, Kind, Mandate
 from finskillbench.engines.risk.monitor import limit_scales, measure_pairs
 

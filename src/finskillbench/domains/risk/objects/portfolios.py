@@ -13,7 +13,7 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.inputs import PortfolioInput
-from finskillbench.domains.risk.objects.mandates import TIERS
+from finskillbench.domains.risk.objects.mandates import TIERS, RiskDate
 from finskillbench.domains.risk.objects.recipes import (
     CONCENTRATED,
     FACTOR_TILTED,
@@ -26,7 +26,6 @@ from finskillbench.domains.risk.objects.recipes import (
     TYPES,
     Attempt,
     PlannedPortfolio,
-    RiskDate,
     draw_portfolio,
 )
 from finskillbench.engines.risk.batch import Batch

@@ -11,12 +11,11 @@ import numpy as np
 from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import Range, RiskSettings
-from finskillbench.domains.risk.objects.mandates import FittedMandate
+from finskillbench.domains.risk.objects.mandates import RiskDate
 from finskillbench.domains.risk.objects.placement import AtLeast, place
 from finskillbench.engines.risk.exposures import NEUTRAL_BETA, illiquid_shares
 from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
-from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
-from finskillbench.engines.risk.stress import Scenario, apply_all
+from finskillbench.engines.risk.portfolio import Portfolio, turnover_of
 
 CONCENTRATED = "concentrated"
 FACTOR_TILTED = "factor_tilted"
@@ -50,15 +49,6 @@ class PlannedPortfolio:
     number: int
     tier: str
     """The tier in which its home mandate is looked for first."""
-
-
-@dataclass(frozen=True)
-class RiskDate:
-    """What a draw needs to know of its date: the market, the fitted mandates by id, the hypothetical scenarios."""
-
-    market: Market
-    mandates: Mapping[str, FittedMandate]
-    scenarios: Sequence[Scenario]
 
 
 @dataclass(frozen=True)
@@ -136,7 +126,7 @@ def _liquidity_stressed(attempt: Attempt) -> Drawn:
 
 def _stress_vulnerable(attempt: Attempt) -> Drawn:
     rng, market = attempt.rng, attempt.at.market
-    of_name = apply_all(np.eye(len(market.tickers)), attempt.at.scenarios, market)[0]
+    of_name = attempt.at.of_names
     losses = np.asarray(market.benchmark) @ of_name
     # Among the scenarios that hurt the benchmark most, so that the one drawn can be the portfolio's worst.
     chosen = int(rng.choice(np.argsort(losses)[:4]))
@@ -298,7 +288,9 @@ def _pressed(
             continue
         if limit.kind is Kind.POSITION_LIMIT_MAX and limit.value is not None:
             place_ = support[int(np.argmax(benchmark[support] * rng.random(len(support))))]
-            demands.append(AtLeast(np.eye(attempt.size)[place_], float(ceilings[place_]) - _EXACT))
+            name = np.zeros(attempt.size)
+            name[place_] = 1.0
+            demands.append(AtLeast(name, float(ceilings[place_]) - _EXACT))
             others = support[support != place_]
             ceilings[others] = np.minimum(ceilings[others], ceilings[place_] * rng.uniform(0.8, 1.0, len(others)))
         elif limit.kind is Kind.SECTOR_LIMIT_MAX and limit.value is not None:

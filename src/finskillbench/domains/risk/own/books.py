@@ -13,8 +13,8 @@ import polars as pl
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.catalog import Catalog, CatalogFile
+from finskillbench.domains.risk.objects.mandates import RiskDate
 from finskillbench.domains.risk.objects.portfolios import OWN, PortfolioCase
-from finskillbench.domains.risk.objects.recipes import RiskDate
 from finskillbench.domains.risk.own.mandates import mandates_in
 from finskillbench.engines.risk.mandate import Kind
 from finskillbench.engines.risk.portfolio import Portfolio

@@ -15,9 +15,9 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.inputs import ScenarioInput
+from finskillbench.domains.risk.objects.mandates import RiskDate
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair, against_mandates
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
-from finskillbench.domains.risk.objects.recipes import RiskDate
 from finskillbench.domains.risk.objects.remediation import RemediationPair, first_remedied
 from finskillbench.domains.risk.objects.scenarios import ScenarioSet
 from finskillbench.domains.risk.objects.stress import StressPair, stress_results
