@@ -30,7 +30,10 @@ class StandIn:
         self.name = name
 
     async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
-        return Turn(tool_calls=(ToolCall("1", "submit_answer", '{"answer": "{}"}'),), usage=Usage(900, output_tokens=9))
+        return Turn(
+            tool_calls=(ToolCall("1", "submit_answer", '{"answer": "{}"}'),),
+            usage=Usage(input_tokens=900, output_tokens=9),
+        )
 
 
 def make(edition: Path, folder: Path) -> Path:
@@ -41,7 +44,8 @@ def make(edition: Path, folder: Path) -> Path:
         assert main(["skills", "new", str(folder / name)]) == 0
     models = [*map(StandIn, HOSTED), "baseline/reference"]
     arms, given = ["no_skill", "curated"], {"mine": folder / "my-skills"}
-    run(load_edition(seven), models, arms, skills=given, limit=1, out=folder / "runs" / "mine")
+    made = run(load_edition(seven), models, arms, skills=given, limit=1, out=folder / "runs" / "mine")
+    assert "error" not in made.rows["status"]
     for name in RUNS[1:]:
         shutil.copytree(folder / "runs" / "mine", folder / "runs" / name)
     (folder / "corpus").mkdir()

@@ -16,12 +16,6 @@ import typer
 EXAMPLE = "Example: finskillbench doctor"
 
 _EXTRAS = ("inspect-ai", "openai", "anthropic", "google-genai", "mcp")
-_GUARDS = {
-    "files": "scripts read the libraries and their own package, nothing else (Landlock, Linux 5.13)",
-    "calls": "scripts ask the kernel only for what is on a list (seccomp; x86_64 and aarch64)",
-    "network": "scripts have no network (a namespace of their own, or the list above)",
-    "processes": "scripts start no processes and threads",
-}
 _ENOUGH_DISK = 2**30
 
 
@@ -57,9 +51,10 @@ def _machine() -> Iterator[tuple[str, bool, str]]:
 
 def _sandbox() -> Iterator[tuple[str, bool, str]]:
     from finskillbench.harness.skills.runner import sandbox_guards
+    from finskillbench.sandbox.guarantees import GUARDS
 
     for name, held in sandbox_guards().items():
-        yield name, held, _GUARDS[name]
+        yield name, held, GUARDS[name].line
 
 
 def _hermes() -> str:

@@ -7,8 +7,12 @@ import orjson
 import pytest
 
 from finskillbench.domains import by_name
+from finskillbench.domains.playing import Ask
 from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.model import Message
 from finskillbench.harness.models import get_model
+from finskillbench.harness.programs.procedures import next_turn
+from finskillbench.harness.programs.reading import submit
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.skills.memory import Memory
 from finskillbench.harness.skills.runner import script_runner
@@ -134,3 +138,18 @@ def _sharpe(weights: dict[str, float], data) -> float:
         for j, b in enumerate(tickers)
     )
     return mean / variance**0.5
+
+
+def test_a_procedure_whose_scripts_are_not_mounted_gives_way() -> None:
+    """As under skills that somebody brings: the script is refused, and there is no output to go on with."""
+
+    def procedure() -> Iterator[tuple[Ask, ...]]:
+        (result,) = yield (Ask("run_skill_script", {"script_path": "scripts/other.py"}),)
+        return {"answer": result["output"]}
+
+    asked = next_turn(procedure, [], [])
+    assert asked is not None
+    said = Message("assistant", "", tool_calls=asked.tool_calls)
+    for result, wanted in (({"error": "no script"}, None), ({"output": 1}, submit({"answer": 1}))):
+        told = Message("tool", orjson.dumps(result).decode(), tool_call_id=asked.tool_calls[0].id)
+        assert next_turn(procedure, [said, told], []) == wanted

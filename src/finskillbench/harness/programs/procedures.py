@@ -19,8 +19,12 @@ def can_play(offered: Sequence[ToolSpec]) -> bool:
     return any(tool.name == RUN_SKILL_SCRIPT for tool in offered)
 
 
-def next_turn(procedure: Procedure, messages: Sequence[Message], offered: Sequence[ToolSpec]) -> Turn:
-    """The turn that comes next: the procedure is played again on the results so far."""
+def next_turn(procedure: Procedure, messages: Sequence[Message], offered: Sequence[ToolSpec]) -> Turn | None:
+    """The turn that comes next: the procedure is played again on the results so far.
+
+    None where it cannot go on: the scripts that it runs are of a package that is not mounted, as under skills that
+    somebody brings, and have returned an error in place of an output.
+    """
     playing = procedure()
     try:
         asks = next(playing)
@@ -28,6 +32,8 @@ def next_turn(procedure: Procedure, messages: Sequence[Message], offered: Sequen
             asks = playing.send(results)
     except StopIteration as done:
         return submit(done.value)
+    except LookupError:
+        return None
     names = {tool.name for tool in offered}
     return Turn(tool_calls=tuple(_call(number, ask, names) for number, ask in enumerate(asks)))
 
@@ -62,7 +68,7 @@ class _Procedural(Program):
         found = subtask.procedures.get(self.procedure)
         if found is None or not can_play(tools):
             return submit(naive_answer(subtask.trivial, {}))
-        return next_turn(found, messages, tools)
+        return next_turn(found, messages, tools) or submit(naive_answer(subtask.trivial, {}))
 
 
 class Textbook(_Procedural):

@@ -74,9 +74,8 @@ class Reference(Program):
             return Turn(tool_calls=(*notes, call("load_skill", 1, skill_name=_NOTES_NAME)))
         subtask = subtask_of(messages)
         procedure = None if subtask is None else subtask.procedures.get("reference")
-        if procedure is not None and can_play(tools):
-            return next_turn(procedure, messages, tools)
-        turn = _use_skill(sub_task, appended, offered, results)
+        turn = next_turn(procedure, messages, tools) if procedure is not None and can_play(tools) else None
+        turn = turn or _use_skill(sub_task, appended, offered, results)
         if turn is not None:
             return turn
         if subtask is None:
