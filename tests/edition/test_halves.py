@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,25 @@ def test_they_are_validated_and_handed_out(filings_only: Edition, tmp_path: Path
     skipped = {check.domain for check in report.checks if check.state == "SKIP"}
     assert skipped == {"portfolio_construction", "risk_management", "desk"}
     assert not export_public(filings_only, tmp_path / "public").has_truth
+
+
+@pytest.mark.slow
+def test_an_edition_may_be_about_the_reports_of_some_months(collection: Path, tmp_path: Path) -> None:
+    """Every episode is as of a filing day within them, compares with what was filed before, and stands validation."""
+    raw = shutil.copytree(collection, tmp_path / "raw")
+    for folder in MARKET:
+        shutil.rmtree(raw / folder)
+    filed = (date(2023, 7, 1), date(2024, 6, 30))
+    edition = build_edition(source="raw-dir", raw_dir=raw, seed=1, filed=filed, out=tmp_path / "edition")
+    days = {episode.as_of_date for episode in edition.episodes()}
+    assert min(days) >= filed[0]
+    assert max(days) <= filed[1]
+    assert len(days) > 4
+    assert edition.manifest.get("filed") == ["2023-07-01", "2024-06-30"]
+    assert (
+        "Fundamental episodes are about reports filed from 2023-07-01 to 2024-06-30 alone." in edition.manifest["notes"]
+    )
+    assert validate_edition(edition).passed
 
 
 @pytest.mark.slow

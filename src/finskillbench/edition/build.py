@@ -174,6 +174,7 @@ def _write(
             "source": source | {"raw_digest": _raw_digest(raw)},
             "seed": seed,
             **_kept(catalog, folder),
+            **({"filed": [day.isoformat() for day in filed]} if filed else {}),
             "universe": list(panels.universe),
             "as_of_dates": [day.isoformat() for day in panels.month_ends],
             "counts": {name: part.counts[name] for name in names_of_all for part in parts if name in part.counts},

@@ -52,6 +52,7 @@ class BroughtCatalog(TypedDict):
 class Manifest(TypedDict):
     """The fields that readers rely on; others (`import`) may be there.
 
+    `filed` are the first and the last filing day of the reports that fundamental episodes are about, if it was asked;
     `subtasks` are those that were registered at the build, whether or not the edition has episodes of them; `work` is
     what `finskillbench.edition.work` counted, by subtask and difficulty.
     """
@@ -63,6 +64,7 @@ class Manifest(TypedDict):
     source: Source
     seed: _Whole | None
     catalog: NotRequired[BroughtCatalog]
+    filed: NotRequired[list[Annotated[str, AfterValidator(_day)]]]
     universe: list[str]
     as_of_dates: list[Annotated[str, AfterValidator(_day)]]
     counts: Annotated[dict[Annotated[str, Field(pattern=_NAME)], _Whole], Field(min_length=1)]

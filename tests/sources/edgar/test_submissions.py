@@ -1,5 +1,6 @@
 """Submissions as the SEC serves them."""
 
+import gzip
 import json
 from datetime import date, datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ import polars as pl
 import pytest
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.edgar.submissions import FILINGS_SCHEMA, parse_submissions
+from finskillbench.sources.edgar.submissions import FILINGS_SCHEMA, is_page, parse_submissions
 
 RECENT: dict[str, list[Any]] = {
     "accessionNumber": ["0000000001-23-000002", "0000000001-23-000001"],
@@ -72,3 +73,26 @@ def test_real_files_are_read(realdata: Path) -> None:
     assert apple.tickers == ("AAPL",)
     annual = apple.filings.row(by_predicate=pl.col("accession") == "0000320193-23-000106", named=True)
     assert (annual["form"], annual["filed"], annual["period_end"]) == ("10-K", date(2023, 11, 3), date(2023, 9, 30))
+
+
+def test_pages_that_lie_beside_are_read(tmp_path: Path) -> None:
+    """Plain or gzipped; a filing that is in the list already counts once, and a page that is not there is noted."""
+    older = {name: [values[1], values[0]] for name, values in RECENT.items()}
+    older["accessionNumber"] = ["0000000001-23-000001", "0000000001-13-000009"]
+    older["filingDate"] = ["2023-05-01", "2013-05-01"]
+    page = "CIK0000000001-submissions-00{}.json"
+    files = [{"name": page.format(number), "filingCount": 2} for number in (1, 2)]
+    path = written(tmp_path, RECENT, filings={"recent": RECENT, "files": files})
+    (tmp_path / f"{page.format(1)}.gz").write_bytes(gzip.compress(json.dumps(older).encode()))
+    filer = parse_submissions(path)
+    assert filer.filings["accession"].to_list() == [
+        "0000000001-13-000009",
+        "0000000001-23-000001",
+        "0000000001-23-000002",
+    ]
+    assert filer.notes == ("CIK0000000001.json: 1 further files hold older filings.",)
+    del older["form"]
+    (tmp_path / page.format(2)).write_text(json.dumps(older))
+    with pytest.raises(SourceError, match=r"-submissions-002\.json: no list 'the page\.form'"):
+        parse_submissions(path)
+    assert sorted(one.name for one in tmp_path.iterdir() if is_page(one)) == [f"{page.format(1)}.gz", page.format(2)]

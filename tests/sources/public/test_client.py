@@ -104,6 +104,19 @@ class _Nap:
         return True
 
 
+def test_all_hosts_of_the_sec_share_a_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every attempt waits for its turn, retries and redirects too."""
+    turns: list[Pace] = []
+    monkeypatch.setattr(Pace, "wait", turns.append)
+    with Internet(_record, lambda url, times: "500" if times == 0 else "") as net, _client(net, tmp_path) as client:
+        for place in ("sec/a", "sec_data/a"):
+            client.ask(Question("sec", f"{net.url}/{place}", _check))
+        client.ask(Question("fred", f"{net.url}/fred/a", _check))
+        assert len(turns) == len(net.asked) == 6
+    assert len({id(pace) for pace in turns[:4]}) == 1
+    assert turns[4] is turns[5] is not turns[0]
+
+
 def test_the_sec_is_told_who_asks_and_others_are_not(tmp_path: Path) -> None:
     with Internet(_record) as net, _client(net, tmp_path) as client:
         client.ask(Question("sec", f"{net.url}/sec/a", _check))

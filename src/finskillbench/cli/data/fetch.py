@@ -72,6 +72,8 @@ def fetch(
     """
     if seed is not None and edition is None:
         raise InputError("--seed is of the draws of an edition; add --build EDITION or leave --seed out")
+    if prices_dir is not None and prices is not Prices.CSV:
+        raise InputError("--prices-dir is only read with --prices csv; add it or leave --prices-dir out")
 
     from finskillbench.sources.public.collect import Wish, fetch_collection
     from finskillbench.sources.public.http.addresses import read_configuration

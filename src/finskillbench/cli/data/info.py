@@ -51,7 +51,8 @@ def describe(edition: Edition) -> None:
     from collections import Counter
 
     manifest = edition.manifest
-    source = ", ".join(f"{key} {value}" for key, value in manifest["source"].items() if key != "raw_digest")
+    told = {key: value for key, value in manifest["source"].items() if key not in ("raw_digest", "provenance")}
+    source = ", ".join(f"{key} {value}" for key, value in told.items())
     dates = manifest["as_of_dates"]
     versions = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
     for title, value in (

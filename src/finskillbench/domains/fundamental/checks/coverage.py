@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import date
 
 import polars as pl
 
@@ -64,6 +65,9 @@ def _reports(subject: Subject) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {"companies": set(), "forms": set(), "years": set()}
     if panels is not None:
         about = panels.filings.filter(pl.col("form").is_in(FORMS))
+        if filed := subject.edition.manifest.get("filed"):
+            first, last = map(date.fromisoformat, filed)
+            about = about.filter(pl.col("filed").is_between(first, last))
         found["companies"], found["forms"] = set(about["symbol"]), set(about["form"])
         found["years"] = {str(year) for year in about["filed"].dt.year().unique()}
     return found
