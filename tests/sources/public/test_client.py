@@ -107,7 +107,7 @@ class _Nap:
 def test_all_hosts_of_the_sec_share_a_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every attempt waits for its turn, retries and redirects too."""
     turns: list[Pace] = []
-    monkeypatch.setattr(Pace, "wait", turns.append)
+    monkeypatch.setattr(Pace, "wait", lambda pace: turns.append(pace))
     with Internet(_record, lambda url, times: "500" if times == 0 else "") as net, _client(net, tmp_path) as client:
         for place in ("sec/a", "sec_data/a"):
             client.ask(Question("sec", f"{net.url}/{place}", _check))
