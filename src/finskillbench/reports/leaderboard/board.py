@@ -131,9 +131,9 @@ def _ranking(
         *([Column("gain", f"Gain over {REFERENCE}", Kind.DIFFERENCE, interval=True)] if compared else []),
         Column("episodes", "Episodes", Kind.COUNT),
         Column("answered", "Answered", Kind.SHARE),
-        Column("cost_usd", "Cost", Kind.NUMBER, unit="US dollars"),
-        Column("tokens", "Tokens of an episode", Kind.NUMBER, digits=0),
-        Column("after_cutoff", "Asked after its cut-off"),
+        Column("cost_usd", "Cost, USD", Kind.NUMBER, unit="US dollars"),
+        Column("tokens", "Tokens an episode", Kind.NUMBER, digits=0),
+        Column("after_cutoff", "After its cut-off"),
         Column("signed", "Signed"),
     )
     rows: list[tuple[Cell, ...]] = []
@@ -156,9 +156,18 @@ def _ranking(
                 "no" if signer is None else signer.owner or "yes",
             )
         )
+    columns, rows = _told(columns, rows)
     notes = (_PLACES, *([PAIRED] if compared or told.height else []), _CLAIMED, *_repeats(results))
     title = f"Under {condition}, profile {results.profile}"
     return Table(f"ranking_{slug(condition)}", title, columns, tuple(rows), notes)
+
+
+def _told(
+    columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]]
+) -> tuple[tuple[Column, ...], list[tuple[Cell, ...]]]:
+    """Columns of which anything can be said."""
+    kept = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
+    return tuple(columns[place] for place in kept), [tuple(row[place] for place in kept) for row in rows]
 
 
 def _sum(values: pl.Series) -> float | None:

@@ -92,7 +92,7 @@ def _content(
             for each in board.entries
         ],
         "refused": gathered.refused,
-        "footer": f"Written by FinSkillBench. The tables are in {TABLES}/ as CSV, all of it in {JSON}.",
+        "footer": "Written by FinSkillBench. All of it as JSON:",
     }
 
 
