@@ -73,6 +73,10 @@ class Attempt:
         return len(self.at.market.tickers)
 
 
+_FAVOURED, _WIDE = 4.0, 250
+"""Score of the names that a concentrated portfolio is to hold, and the names of a universe from which on it grows with
+the logarithm of their number: among thousands chance would leave them out."""
+
 Drawn = tuple[Portfolio, Floats] | None
 """A portfolio and (n,) the month's trades; None where none fits."""
 
@@ -91,7 +95,8 @@ def _concentrated(attempt: Attempt) -> Drawn:
         AtLeast(row, low + (high - low) * rng.random())
         for row, (low, high) in ((sector, planted["sector"]), (name, planted["name"]))
     ]
-    scores = np.where(np.isin(np.arange(len(name)), chosen), 4.0, 0.0)
+    favoured = _FAVOURED + np.log(max(len(name) / _WIDE, 1.0))
+    scores = np.where(np.isin(np.arange(len(name)), chosen), favoured, 0.0)
     return _filled(attempt, scores=scores, demands=demands)
 
 
