@@ -1,0 +1,57 @@
+"""What a release holds: the trial tells a file too few, one too many, and one with other bytes; the metadata."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from release.trial import TrialError, compare, files_of_wheel, tracked_files
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_every_kind_of_data_is_among_the_tracked_files() -> None:
+    names = set(tracked_files())
+    for part in (
+        "py.typed",
+        "domains/risk/skill/risk-management/SKILL.md",
+        "domains/risk/skill/risk-management/scripts/stress_test.py",
+        "harness/skills/placebo/",
+        "sources/raw/template/",
+        "reports/page/templates/",
+        "reports/validation/templates/",
+        "domains/risk/catalog/",
+    ):
+        assert any(name.startswith(f"finskillbench/{part}") for name in names), part
+
+
+def test_a_wheel_is_held_to_the_repository(tmp_path: Path) -> None:
+    wanted = tracked_files()
+    wheel = tmp_path / "finskillbench-0-py3-none-any.whl"
+    with ZipFile(wheel, "w") as archive:
+        for name in wanted:
+            archive.write(ROOT / "src" / name, name)
+        archive.writestr("finskillbench-0.dist-info/RECORD", "")
+    compare(files_of_wheel(wheel), wanted, "wheel")
+    found = files_of_wheel(wheel)
+    for altered, said in (
+        ({name: digest for name, digest in found.items() if name != "finskillbench/py.typed"}, r"missing \['finskill"),
+        ({**found, "finskillbench/notes.json": ""}, r"not of the repository \['finskillbench/notes\.json'\]"),
+        ({**found, "finskillbench/py.typed": ""}, r"other bytes \['finskillbench/py\.typed'\]"),
+    ):
+        with pytest.raises(TrialError, match=said):
+            compare(altered, wanted, "wheel")
+
+
+def test_the_metadata_name_what_is_there() -> None:
+    """No address that nobody has registered; the versions of Python are those of the range."""
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert all(url in cited for url in PROJECT.get("urls", {}).values())
+    assert f"version: {PROJECT['version']}" in cited
+    versions = re.findall(r"Python :: (3\.\d+)", " ".join(PROJECT["classifiers"]))
+    assert versions == ["3.11", "3.12", "3.13"]
+    assert PROJECT["requires-python"] == ">=3.11,<3.14"
