@@ -12,6 +12,7 @@ import logging
 import platform
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
@@ -35,8 +36,12 @@ def require_extra() -> None:
         raise InputError(f"--cluster needs the extra cluster; install it: {EXTRA}")
 
 
-def facts() -> dict[str, str]:
-    """What must be the same in all processes that work together: this library to the byte, and what it stands on."""
+@cache
+def facts() -> Mapping[str, str]:
+    """What must be the same in all processes that work together: this library to the byte, and what it stands on.
+
+    It is looked at once, when a process is first asked: what it has imported does not change after that either.
+    """
     found = {"python": ".".join(platform.python_version_tuple()[:2]), "finskillbench": version("finskillbench")}
     found |= {name: version(name) for name in _LIBRARIES}
     return found | {"code": _code_digest()}
@@ -150,7 +155,7 @@ def _look() -> Callable[[], dict[str, str]]:
             from finskillbench.cluster.connection import facts as found
         except ImportError as error:
             return {"missing": str(error)}
-        return found()
+        return dict(found())
 
     return look
 

@@ -10,7 +10,6 @@ import pytest
 from finskillbench.errors import Cause, EditionError, InputError, ProviderError
 from finskillbench.harness import conditions as conditions_module
 from finskillbench.harness.model import Turn
-from finskillbench.runs.execute import run as run_module
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.store.journal import exclusive, read_history
 from finskillbench.runs.store.rows import SCHEMA, TIMINGS, to_frame
@@ -285,7 +284,7 @@ def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monk
         def __exit__(self, *_):
             return None
 
-    monkeypatch.setattr("finskillbench.runs.execute.work.MountedScripts", NoRunner)
+    monkeypatch.setattr("finskillbench.runs.execute.here.MountedScripts", NoRunner)
     out = tmp_path / "run"
     result = run(edition, [oracle()], ["no_skill", "curated"], limit=1, out=out)
     assert result.rows["condition"].to_list() == ["no_skill", "no_skill", "curated", "curated"]
@@ -303,6 +302,8 @@ def test_the_record_holds_the_guards_of_the_sandbox_and_a_resumed_run_may_have_o
     edition, oracle, tmp_path, monkeypatch
 ) -> None:
     for held in (False, True):
-        monkeypatch.setattr(run_module, "check_guards", lambda *_, held=held, **__: {"files": held})
+        monkeypatch.setattr(
+            "finskillbench.runs.execute.venue.check_guards", lambda *_, held=held, **__: {"files": held}
+        )
         run(edition, [oracle()], ["no_skill"], limit=1, out=tmp_path / "run")
         assert orjson.loads((tmp_path / "run" / "run.json").read_bytes())["sandbox"] == {"files": False}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -18,12 +18,14 @@ import msgspec
 
 from finskillbench.errors import InputError
 from finskillbench.runs.store import files
-from finskillbench.runs.store.events import AnyEvent, History, history
-from finskillbench.runs.store.rows import check_row
+from finskillbench.runs.store.events import AnyEvent, Finished, History, Rescored, history
+from finskillbench.runs.store.rows import check_row, share
 
 JOURNAL = "journal.jsonl"
 SYNC_LINES = 64
 SYNC_SECONDS = 1.0
+_TAIL_BYTES = 64 * 1024
+"""How much of its end is read at first to find the last line, which holds 2 KB."""
 
 _decoder = msgspec.json.Decoder(AnyEvent)
 
@@ -62,7 +64,7 @@ class Journal:
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._path = folder / JOURNAL
-        whole = _whole(_read(self._path))
+        whole = _whole(self._path)
         try:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             os.ftruncate(self._file, whole)
@@ -119,7 +121,12 @@ class Journal:
 
 
 def read_events(folder: Path) -> list[AnyEvent]:
-    """Read the journal of a run folder, oldest event first; an absent one is empty.
+    """Read the journal of a run folder, oldest event first; raises as `events_of`."""
+    return list(events_of(folder))
+
+
+def events_of(folder: Path) -> Iterator[AnyEvent]:
+    """The events of the journal of a run folder one after another, oldest first; an absent one has none.
 
     Raises
     ------
@@ -131,16 +138,30 @@ def read_events(folder: Path) -> list[AnyEvent]:
             f"{folder}: written by an earlier version, whose journals this one cannot read; choose another --out"
         )
     path = folder / JOURNAL
-    data = _read(path)
-    events: list[AnyEvent] = []
-    for number, line in enumerate(data[: _whole(data)].split(b"\n")[:-1], 1):
-        try:
-            events.append(_decoder.decode(line))
-        except msgspec.DecodeError as error:
-            raise InputError(
-                f"{path}, line {number}: not a journal line ({error}); delete it and its episode is run again"
-            ) from None
-    return events
+    left = _whole(path)
+    if not left:
+        return
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                left -= len(line)
+                if left < 0:
+                    return
+                yield _event(path, number, line)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _event(path: Path, number: int, line: bytes) -> AnyEvent:
+    try:
+        event = _decoder.decode(line)
+    except msgspec.DecodeError as error:
+        raise InputError(
+            f"{path}, line {number}: not a journal line ({error}); delete it and its episode is run again"
+        ) from None
+    if isinstance(event, Finished | Rescored):
+        share(event.row)
+    return event
 
 
 def read_history(folder: Path, *, altered: bool = False) -> History:
@@ -154,7 +175,7 @@ def read_history(folder: Path, *, altered: bool = False) -> History:
     ------
     InputError : as `read_events`; or the last row of an episode was altered.
     """
-    found = history(read_events(folder))
+    found = history(events_of(folder))
     if not altered:
         check_rows(folder, found)
     return found
@@ -178,22 +199,32 @@ def _line(event: AnyEvent) -> bytes:
     return msgspec.json.encode(event) + b"\n"
 
 
-def _read(path: Path) -> bytes:
+def _whole(path: Path) -> int:
+    """How many bytes are whole lines: what follows the last newline is torn, and so is a last line that is no JSON.
+
+    Only the end of the file is read: the journal of a million episodes has two gigabytes.
+    """
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            data, begin = b"", size
+            while begin and data.count(b"\n") < 3:
+                begin = max(0, begin - _TAIL_BYTES)
+                file.seek(begin)
+                data = file.read(size - begin)
     except FileNotFoundError:
-        return b""
+        return 0
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-
-
-def _whole(data: bytes) -> int:
-    """How many bytes are whole lines: what follows the last newline is torn, and so is a last line that is no JSON."""
+        raise _unreadable(path, error) from error
     end = data.rfind(b"\n") + 1
     start = data.rfind(b"\n", 0, max(end - 1, 0)) + 1
     try:
         if end:
             msgspec.json.decode(data[start:end])
     except msgspec.DecodeError:
-        return start
-    return end
+        return begin + start
+    return begin + end if end else 0
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path}: cannot be read ({error.strerror})")
