@@ -32,6 +32,8 @@ from finskillbench.engines.statistics.panel import Sums, sums
 
 Stretches = tuple[Sums, ...]
 """The panel's sums over the weeks up to each end that an edge may have had, and over those since the last of them."""
+_EACH = len(VENDOR_OF) // len(VENDORS)
+"""Signals that a vendor sells."""
 _HOLDS = len(ENDS) + 1
 """Stretches that an edge covers which holds to this day; one that ended with the first of the weeks covers one."""
 
@@ -106,26 +108,44 @@ def means(of: Stretches, tier: Tier, decay: Floats, verdicts: Mapping[int, bool]
 
 
 def _weighed(of: Stretches, deviation: Floats, size: int, verdicts: Mapping[int, bool]) -> tuple[Floats, Floats]:
-    """Log weights (m, s) of the patterns of so many sound vendors, and what signals are worth today (m, s, 30)."""
-    informations = np.cumsum([each.information for each in of], axis=0)
-    scores = np.cumsum([each.score for each in of], axis=0)
-    sets, covered, log = _patterns(size)
-    each = len(VENDOR_OF) // len(VENDORS)
-    columns = (each * sets[..., None] + np.arange(each)).reshape(len(sets), 1, -1)
-    covers = np.repeat(covered, each, axis=2)
-    shared = np.minimum(covers[..., None], covers[..., None, :]) - 1
-    scale = deviation[columns]
-    inner = scale[..., None] * informations[shared, columns[..., None], columns[..., None, :]] * scale[..., None, :]
-    inner += np.eye(inner.shape[-1])
-    weighed = scale * scores[covers - 1, columns]
-    solved = np.linalg.solve(inner, weighed[..., None])[..., 0]
-    log = log + ((weighed * solved).sum(axis=-1) - np.linalg.slogdet(inner)[1]) / 2
+    """Log weights (m, s) of the patterns of so many sound vendors, and what signals are worth today (m, s, 30).
+
+    Systems are solved of those patterns alone that the verdicts leave possible; the others weigh nothing.
+    """
+    sets, covered, prior = _patterns(size)
+    possible = np.ones((len(sets), covered.shape[1]), dtype=bool)
     for vendor, holds in verdicts.items():
-        log[((sets == vendor) & (covered == _HOLDS)).any(axis=-1) != holds] = -np.inf
-    centres = np.zeros((*log.shape, len(VENDOR_OF)))
-    today = scale * solved * (covers == _HOLDS)
-    np.put_along_axis(centres, np.broadcast_to(columns, today.shape), today, axis=2)
+        possible &= ((sets == vendor) & (covered == _HOLDS)).any(axis=-1) == holds
+    place = np.flatnonzero(possible)
+    vendors = np.broadcast_to(sets, (*possible.shape, size))[possible]
+    covers = np.broadcast_to(covered, (*possible.shape, size))[possible]
+    inner, weighed = _systems(of, deviation, vendors, covers)
+    solved = np.linalg.solve(inner, weighed[..., None])[..., 0]
+    log = np.full(possible.shape, -np.inf)
+    gained = ((weighed * solved).sum(axis=-1) - np.linalg.slogdet(inner)[1]) / 2
+    log[possible] = np.broadcast_to(prior, possible.shape)[possible] + gained
+    columns = (_EACH * vendors[..., None] + np.arange(_EACH)).reshape(len(place), size * _EACH)
+    centres = np.zeros((*possible.shape, len(VENDOR_OF)))
+    today = deviation[columns] * solved * np.repeat(covers == _HOLDS, _EACH, axis=1)
+    centres.reshape(-1, len(VENDOR_OF))[place[:, None], columns] = today
     return log, centres
+
+
+def _systems(of: Stretches, deviation: Floats, vendors: Integers, covers: Integers) -> tuple[Floats, Floats]:
+    """The systems (p, k, k) and their right-hand sides (p, k) of patterns: vendors and covered stretches (p, size)."""
+    count, size = vendors.shape
+    informations = np.cumsum([one.information for one in of], axis=0)
+    scores = np.cumsum([one.score for one in of], axis=0)
+    # Scaled once for all patterns, which are put together from blocks of two vendors.
+    scaled = deviation[:, None] * informations * deviation + np.eye(len(VENDOR_OF))
+    blocks = scaled.reshape(len(of), len(VENDORS), _EACH, len(VENDORS), _EACH).swapaxes(2, 3).copy()
+    inner = np.empty((count, size * _EACH, size * _EACH))
+    for row, column in product(range(size), repeat=2):
+        shared = np.minimum(covers[:, row], covers[:, column]) - 1
+        block = blocks[shared, vendors[:, row], vendors[:, column]]
+        inner[:, row * _EACH : (row + 1) * _EACH, column * _EACH : (column + 1) * _EACH] = block
+    weighed = (deviation * scores).reshape(len(of), len(VENDORS), _EACH)[covers - 1, vendors]
+    return inner, weighed.reshape(count, size * _EACH)
 
 
 def signals_at(world: World, decision: int, *, stale: bool = False) -> Floats:

@@ -200,10 +200,11 @@ def panel_frame(desk: Desk, day: date, week: int, signals: Integers, returns: In
     tickers, sectors = list(desk.tickers), [desk.sectors[int(place)] for place in desk.sector_of]
     periods, n, count = len(signals), len(tickers), len(SIGNALS)
     flat = signals.reshape(periods * n, count).astype(np.int16)
+    dates = [str(day + timedelta(weeks=week - 1 + ahead)) for ahead in range(periods)]
     return pl.DataFrame(
         {
             "week": np.repeat(np.arange(week, week + periods, dtype=np.int16), n),
-            "date": [str(day + timedelta(weeks=week - 1 + ahead)) for ahead in range(periods) for _ in range(n)],
+            "date": [written for written in dates for _ in range(n)],
             "ticker": tickers * periods,
             "sector": sectors * periods,
             **{name: flat[:, place] for place, name in enumerate(SIGNALS)},
