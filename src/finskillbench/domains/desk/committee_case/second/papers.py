@@ -34,16 +34,26 @@ class Recovered:
     shares: dict[str, float]
 
 
-def recovered(case: Mapping[str, Any]) -> Recovered:
-    """The book that the papers of a case support, on trade date."""
+def histories(prices: Columns) -> dict[str, list[Row]]:
+    """The rows of each line in a table of prices, by date."""
+    found: dict[str, list[Row]] = {}
+    for row in rows_of(prices):
+        found.setdefault(row["security"], []).append(row)
+    for rows in found.values():
+        rows.sort(key=lambda row: row["date"])
+    return found
+
+
+def recovered(case: Mapping[str, Any], history: Mapping[str, list[Row]] | None = None) -> Recovered:
+    """The book that the papers of a case support, on trade date.
+
+    `history` is what `histories` gives for the case's prices, where somebody has it already.
+    """
     day: str = case["as_of"]
     fx: dict[str, float] = {"GBX": case["fx"]["GBP"] / 100, **case["fx"]}
     reference = {row["security"]: row for row in rows_of(case["reference"])}
-    history: dict[str, list[Row]] = {}
-    for row in rows_of(case["prices"]):
-        history.setdefault(row["security"], []).append(row)
-    for rows in history.values():
-        rows.sort(key=lambda row: row["date"])
+    if history is None:
+        history = histories(case["prices"])
     second = {row["security"]: row for row in rows_of(case["second_source"])}
     quoted: dict[str, tuple[float, str]] = {name: _quote(name, history, second, reference, fx) for name in reference}
     unit = {name: reference[name]["multiplier"] * fx[quoted[name][1]] for name in reference}
@@ -116,6 +126,10 @@ def standing(trades: Columns, day: str) -> list[Row]:
 def _settled(case: Mapping[str, Any], history: Mapping[str, list[Row]]) -> dict[str, float]:
     """Units by the custodian: no lot twice, and every lot from before a split in units of today."""
     splits = [row for row in rows_of(case["corporate_actions"]) if row["type"] == "split"]
+    closes: dict[str, dict[str, float]] = {}
+    for split in splits:
+        name = split["security"]
+        closes[name] = {row["date"]: row["close"] for row in history.get(name, ())}
     units: dict[str, float] = {}
     seen: set[str] = set()
     for lot in rows_of(case["custodian"]):
@@ -125,8 +139,7 @@ def _settled(case: Mapping[str, Any], history: Mapping[str, list[Row]]) -> dict[
         count = lot["quantity"]
         for split in splits:
             if split["security"] == lot["security"] and lot["acquired"] < split["ex_date"] <= case["as_of"]:
-                closes = {row["date"]: row["close"] for row in history[lot["security"]]}
-                then = closes.get(lot["acquired"])
+                then = closes[lot["security"]].get(lot["acquired"])
                 if then is not None and abs(lot["unit_cost"] / then - 1) < abs(
                     lot["unit_cost"] * split["ratio"] / then - 1
                 ):

@@ -11,19 +11,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from finskillbench.domains.desk.committee_case.second.papers import Recovered, Row, recovered, rows_of
+from finskillbench.domains.desk.committee_case.second.papers import Recovered, Row, histories, recovered, rows_of
 
 _STANDS_STILL = 3
 """Sessions with one close from which a feed looks as if it had failed."""
 _SAME = 1e-3
 """Relative difference up to which two counts of shares are one."""
 Case = Mapping[str, Any]
+History = Mapping[str, list[Row]]
 
 
 def planted(case: Case, book: Recovered) -> list[Row]:
     """Every trap and control in the papers, by kind and place."""
-    finders = (_splits, _duplicates, _replacements, _standstills, _currencies, _sectors, _counts)
-    found = [place for finder in finders for place in finder(case, book)]
+    history = histories(case["prices"])
+    priced = (_splits, _duplicates, _replacements, _standstills)
+    found = [place for finder in priced for place in finder(case, book, history)]
+    for finder in (_currencies, _sectors, _counts):
+        found += finder(case, book)
     return sorted(found, key=lambda place: (place["kind"], place["where"]))
 
 
@@ -45,17 +49,18 @@ def _with(case: Case, table: str, key: str, name: str, **values: Any) -> Case:
     return _altered(case, table, lambda row: {**row, **values} if row[key] == name else row)
 
 
-def _quantity(case: Case, name: str) -> float:
-    return recovered(case).quantities.get(name, 0.0)
+def _quantity(case: Case, name: str, history: History) -> float:
+    """Units of a line in a case of which the prices are as they are printed."""
+    return recovered(case, history).quantities.get(name, 0.0)
 
 
-def _splits(case: Case, book: Recovered) -> Iterator[Row]:
+def _splits(case: Case, book: Recovered, history: History) -> Iterator[Row]:
     """Splits, booked by the custodian or not: the face of the papers is his extract, mending them books it (again)."""
     for event in rows_of(case["corporate_actions"]):
         if event["type"] == "split" and event["ex_date"] <= case["as_of"]:
             name = event["security"]
-            face = _quantity(_altered(case, "corporate_actions", partial(_but, event)), name)
-            mended = _quantity(_altered(case, "custodian", partial(_unbooked, event)), name)
+            face = _quantity(_altered(case, "corporate_actions", partial(_but, event)), name, history)
+            mended = _quantity(_altered(case, "custodian", partial(_unbooked, event)), name, history)
             yield _place("missed_split", name, "quantity", book.quantities.get(name, 0.0), face, mended)
 
 
@@ -78,13 +83,15 @@ def _alike(rows: Iterable[Row], keys: Sequence[str]) -> Iterator[tuple[Row, Row]
             yield earlier, row
 
 
-def _duplicates(case: Case, book: Recovered) -> Iterator[Row]:
+def _duplicates(case: Case, book: Recovered, history: History) -> Iterator[Row]:
     """Lots that are printed alike: their face is that all of them count, mending them leaves the second one out."""
     lots = list(rows_of(case["custodian"]))
     for earlier, later in _alike(lots, ("security", "acquired", "quantity", "unit_cost")):
         name = later["security"]
         face, mended = (
-            _quantity({**case, "custodian": _columns([*(row for row in lots if row is not later), other])}, name)
+            _quantity(
+                {**case, "custodian": _columns([*(row for row in lots if row is not later), other])}, name, history
+            )
             for other in ({**later, "lot": f"{later['lot']} again"}, {**later, "lot": earlier["lot"]})
         )
         yield _place("duplicate_line", name, "quantity", book.quantities.get(name, 0.0), face, mended)
@@ -94,7 +101,7 @@ def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
     return {column: [row[column] for row in rows] for column in rows[0]}
 
 
-def _replacements(case: Case, book: Recovered) -> Iterator[Row]:
+def _replacements(case: Case, book: Recovered, history: History) -> Iterator[Row]:
     """Lines of the blotter that are alike: their face is what they say, that one replaces another or that both stand.
 
     A reader who is misled by the first takes both for standing, by the second the later one for the earlier one's.
@@ -106,24 +113,22 @@ def _replacements(case: Case, book: Recovered) -> Iterator[Row]:
     for earlier, later in pairs:
         name = later["security"]
         face, mended = (
-            _quantity(_with(case, "trades", "trade", later["trade"], replaces=word), name)
+            _quantity(_with(case, "trades", "trade", later["trade"], replaces=word), name, history)
             for word in (None, earlier["trade"])
         )
         yield _place("replaced_trade", name, "quantity", book.quantities.get(name, 0.0), face, mended)
 
 
-def _standstills(case: Case, book: Recovered) -> Iterator[Row]:
+def _standstills(case: Case, book: Recovered, history: History) -> Iterator[Row]:
     """Closes that stand still: their face is that they are prices, mending them takes the second source's."""
     events = [row for row in rows_of(case["corporate_actions"]) if row["ex_date"] <= case["as_of"]]
     gone = {row["security"] for row in events if row["type"] == "merger"}
-    closes: dict[str, list[tuple[str, float]]] = {}
-    for row in rows_of(case["prices"]):
-        closes.setdefault(row["security"], []).append((row["date"], row["close"]))
-    for name, path in closes.items():
-        last = {close for _, close in sorted(path)[-_STANDS_STILL:]}
+    for name, rows in history.items():
+        last = {row["close"] for row in rows[-_STANDS_STILL:]}
         if len(last) == 1 and name not in gone:
             face, mended = (
-                recovered(_with(case, "prices", "security", name, volume=traded)).prices[name] for traded in (0, 1)
+                recovered(case, {**history, name: [{**row, "volume": traded} for row in rows]}).prices[name]
+                for traded in (0, 1)
             )
             yield _place("stale_price", name, "price", book.prices[name], face, mended)
 
