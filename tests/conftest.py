@@ -148,9 +148,12 @@ def real_report(real_edition: Edition, tmp_path_factory: pytest.TempPathFactory)
 
 def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) -> Edition:
     """One edition for all processes of a test run; the risk objects of its build are kept beside it."""
+    from tests.edition.examined import SOUND
+
     from finskillbench.domains.risk.objects import construct  # not all tests should pay for the engines
     from finskillbench.edition import build_edition, load_edition
 
+    SOUND.share(_shared(factory) / "sound-labels")
     with _alone(factory, name) as shared:
         folder = shared / "editions" / name
         if folder.exists():
