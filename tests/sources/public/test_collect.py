@@ -247,6 +247,28 @@ def test_a_name_without_prices_is_left_out_and_said(world: World, names: list[st
     assert [name for lists in universe["sectors"].values() for name in lists["names"]] == [names[0]]
 
 
+def test_a_document_of_another_filer_alone_is_none_of_ours(world: World, names: list[str], tmp_path: Path) -> None:
+    """As where a parent and its subsidiary file together: it is noted, not asked for again, and nothing fails."""
+
+    def answers(path: str, query, headers) -> Served:
+        served = world(path, query, headers)
+        if not path.endswith(".xml"):
+            return served
+        return Served(served.status, served.body.replace(world.ciks[names[0]].encode(), b"0000000007"))
+
+    (tmp_path / "names.txt").write_text(names[0])
+    with Internet(answers) as net:
+        assert fetched(net, tmp_path).names == 1
+        asked = len(net.asked)
+        fetched(net, tmp_path)
+        assert len(net.asked) == asked
+    journal = read_journal(tmp_path / "raw")
+    assert journal is not None
+    documents = [entry for path, entry in journal.entries.items() if path.startswith("xbrl/")]
+    assert len(documents) > 5
+    assert all("is of CIK 7 alone" in entry.absent for entry in documents)
+
+
 def test_a_source_that_refuses_everything_is_asked_no_further(world: World, names: list[str], tmp_path: Path) -> None:
     def answers(path: str, query, headers) -> Served:
         return (

@@ -103,11 +103,12 @@ class Course:
         fetch_collection(folder / "raw", wish(net, folder, window=self._window))
 
     def _fill(self, net: Internet, folder: Path, at: int) -> str:
-        """The disk is full from a write on: what was written last may be there in part, and no more comes."""
+        """The disk is full from a write on: what was written last lacks its end, and no more comes."""
         real, writes = os.fsync, iter(range(10**9))
 
         def fsync(file: int) -> None:
             if next(writes) >= at:
+                os.ftruncate(file, max(0, os.fstat(file).st_size - 7))
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             real(file)
 

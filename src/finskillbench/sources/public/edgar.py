@@ -16,7 +16,14 @@ from datetime import date
 from finskillbench.sources.public.fetcher import Fetcher, Item, packed
 from finskillbench.sources.public.http.addresses import Addresses
 from finskillbench.sources.public.http.client import AbsentError, Question
-from finskillbench.sources.public.http.contents import ContentError, cik_in, first_words, object_of, refuse_page
+from finskillbench.sources.public.http.contents import (
+    ContentError,
+    NothingError,
+    cik_in,
+    first_words,
+    object_of,
+    refuse_page,
+)
 from finskillbench.sources.public.store.journal import PARTS, Entry
 from finskillbench.sources.public.window import Window
 from finskillbench.sources.records import as_list, as_object
@@ -67,7 +74,7 @@ def facts_item(cik: int, addresses: Addresses) -> Item:
         record = object_of(body)
         cik_in(record, cik)
         if not as_object(record.get("facts")):
-            raise ContentError("a record without facts")
+            raise NothingError("a record without facts")
 
     url = f"{addresses.sec_data}/api/xbrl/companyfacts/CIK{cik:010d}.json"
     return Item(facts_path(cik), (Question("sec", url, check),), packed)
@@ -135,13 +142,17 @@ def fetch_instance(fetcher: Fetcher, symbol: str, cik: int, report: Report, addr
             pass  # documents of several parts are extracted under the name of another
     index = f"{PARTS}/index-{report.accession}.json"
     name = _listed(fetcher, Item(index, (Question("sec", f"{base}/index.json", _index),), lasting=True))
-    if name is None:
-        absent = Entry(path, retrieved=fetcher.client.now(), absent="the filing has no XBRL instance")
-        fetcher.folder.note(absent)
-        return absent
-    found = _document(fetcher, path, f"{base}/{name}", cik)
-    fetcher.folder.drop([index])
-    return found
+    why = "the filing has no XBRL instance"
+    try:
+        if name is not None:
+            found = _document(fetcher, path, f"{base}/{name}", cik)
+            fetcher.folder.drop([index])
+            return found
+    except AbsentError as error:
+        why = f"{error}"
+    absent = Entry(path, retrieved=fetcher.client.now(), absent=why)
+    fetcher.folder.note(absent)
+    return absent
 
 
 def _document(fetcher: Fetcher, path: str, url: str, cik: int) -> Entry:
@@ -159,7 +170,8 @@ def _instance(body: bytes, cik: int) -> None:
     if _END.search(body[-10_000:]) is None:
         raise ContentError("an XBRL instance that is cut off")
     if cik not in filers:
-        raise ContentError(f"the instance of CIK {min(filers)} in place of CIK {cik}", lasting=True)
+        # A filing under several filers has the figures of one; of the others it has none.
+        raise NothingError(f"the instance is of CIK {min(filers)} alone")
 
 
 def _index(body: bytes) -> None:
