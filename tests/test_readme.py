@@ -20,7 +20,7 @@ from finskillbench.reports.report import report
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RUNNING = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
-PAGES = {path.relative_to(ROOT).as_posix(): path for path in sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))}
+PAGES = {path.relative_to(ROOT).as_posix(): path for path in sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))}
 
 
 def test_its_python_runs(edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
@@ -56,8 +56,29 @@ def test_what_a_page_names_is_there(page: str) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"(?:`|^    )make ([\w-]+)", text, re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-    for link in set(re.findall(r"\]\((?!https?:)([^)#]+)", text)):
-        assert (PAGES[page].parent / link).exists(), link
+    for link, anchor in set(re.findall(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]+)?\)", _without_code(text))):
+        target = PAGES[page].parent / link if link else PAGES[page]
+        assert target.exists(), link
+        assert not anchor or anchor[1:] in _anchors(target.read_text(encoding="utf-8")), f"{link}{anchor}"
+
+
+def _without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```$|^    .*?$|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def _anchors(text: str) -> set[str]:
+    """The anchors of a page's heads as GitHub, and the site, make them."""
+    heads = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_addresses_of_elsewhere_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are not asked for; whoever reads the log sees which there are. None is without a host or unencrypted."""
+    texts = {name: _without_code(path.read_text(encoding="utf-8")) for name, path in PAGES.items()}
+    found = {url: name for name, text in texts.items() for url in re.findall(r"\]\((http[^)\s]+)\)", text)}
+    with capsys.disabled():
+        print("\naddresses of elsewhere:", *sorted(found))
+    assert all(re.match(r"https://[\w.-]+\.\w+/", f"{url}/") for url in found), found
 
 
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])

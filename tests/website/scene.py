@@ -14,6 +14,7 @@ from website.blocks import Block
 from finskillbench import load_edition, run
 from finskillbench.cli import main
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
+from finskillbench.runs.plan import defaults
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTED = ("openai/gpt-5", "anthropic/claude-opus-4", "provider/model")
@@ -48,11 +49,25 @@ def make(edition: Path, folder: Path) -> Path:
     assert "error" not in made.rows["status"]
     for name in RUNS[1:]:
         shutil.copytree(folder / "runs" / "mine", folder / "runs" / name)
+    (folder / "editions" / "held-out").symlink_to("seven")
+    (folder / "bundles").mkdir()
+    bundle = ["--out", str(folder / "bundles" / "lab.zip"), "--name", "Lab", "--edition", str(seven), "--unsigned"]
+    bundle += ["--partial", "one episode of each subtask"]
+    assert main(["submit", str(folder / "runs" / "mine"), *bundle]) == 0
     (folder / "corpus").mkdir()
     with gzip.open(folder / "corpus" / "part-00.jsonl.gz", "wt") as corpus:
         corpus.write('{"text": "nothing of ours"}\n')
     (folder / "benchmarks").symlink_to(ROOT / "benchmarks")
     return folder
+
+
+def cache_with_default(cache: Path, edition: Path) -> Path:
+    """Put an edition where the default one is kept, under the name that it has for the code of today."""
+    code = vars(defaults)["code_digest"](vars(defaults)["_BUILDERS"])
+    folder = cache / "finskillbench" / "editions"
+    folder.mkdir(parents=True)
+    (folder / f"synthetic-{code[:12]}").symlink_to(edition.absolute())
+    return cache
 
 
 def runnable(blocks: Sequence[Block]) -> list[Block]:

@@ -126,7 +126,8 @@ def test_the_commands_of_a_page_run(
     if page == "docs/raw-data.md":
         stands_for = {"OUT": "raw", "DIR": "raw"}
     ready = [scene.staged(block, stands_for, _given) for block in scene.runnable(PAGES[page])]
-    run_shell([scene.prelude(), *ready], folder, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    cache = scene.cache_with_default(tmp_path / "cache", folder / EDITION)
+    run_shell([scene.prelude(), *ready], folder, {"XDG_CACHE_HOME": str(cache)})
 
 
 def _given(line: str) -> bool:
