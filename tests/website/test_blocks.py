@@ -15,6 +15,7 @@ import shutil
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from website.blocks import Block, BlockError, blocks_of, run_shell
 from website.journeys import EDITION, FOLDER, builds_the_edition, play, tutorials
 
 import finskillbench
-from finskillbench.cli import app
+from finskillbench.cli import app, main
 from finskillbench.edition import Edition
 
 ROOT = scene.ROOT
@@ -167,6 +168,30 @@ def test_the_python_of_a_page_runs(
             waiting = eval(compile(block.text, str(block), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), space)
             if inspect.isawaitable(waiting):
                 asyncio.run(waiting)
+
+
+@thorough
+@pytest.mark.slow
+def test_what_a_page_shows_as_printed_is_printed(
+    synthetic_edition: Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan of docs/running.md to the last figure, which is the published ones'; of docs/skills.md every head."""
+    edition = ["--edition", str(scene.first_episodes(synthetic_edition.path, tmp_path / "seven", 2))]
+    arms = ["--condition", "no_skill", "--condition", "curated"]
+    assert main(["plan", *edition, "--model", "openai/gpt-5", *arms, "--limit", "2"]) == 0
+    (shown,) = [block.text for block in PAGES["docs/running.md"] if block.text.startswith("Expected ")]
+    assert shown in capsys.readouterr().out
+    ours = ROOT / "src" / "finskillbench" / "domains" / "risk" / "skill" / "risk-management"
+    model = ["--model", "baseline/reference", "--limit", "1", "--out", str(tmp_path / "run")]
+    assert main(["skills", "eval", str(ours), *edition, *model]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    (shown,) = [block.text for block in PAGES["docs/skills.md"] if block.text.startswith("episodes of ")]
+    heads = [line for line, rule in pairwise(shown.splitlines()) if set(rule) == {"-", " "}]
+    assert len(heads) == 2
+    for head in heads:
+        assert head.split() in [line.split() for line in printed], head
+    for word in re.findall(r"^([A-Z][\w ]+):", shown, re.MULTILINE):
+        assert any(line.startswith(word) for line in printed), word
 
 
 def test_a_page_that_needs_no_edition_runs(tmp_path: Path) -> None:

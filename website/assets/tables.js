@@ -1,4 +1,0 @@
-/* A table that is wider than the window is scrolled by the keyboard too. */
-addEventListener("load", () => {
-  for (const table of document.querySelectorAll(".md-typeset__scrollwrap")) table.tabIndex = 0;
-});
