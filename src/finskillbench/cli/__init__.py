@@ -18,7 +18,6 @@ from finskillbench.cli import (
     data,
     doctor,
     handout,
-    options,
     plan,
     read,
     run,
@@ -27,6 +26,7 @@ from finskillbench.cli import (
 )
 from finskillbench.cli.afterwards import compare, export, failures, merge, report, rescore, show
 from finskillbench.cli.display import console
+from finskillbench.cli.options.arms import command
 from finskillbench.cli.public import leaderboard, submit
 from finskillbench.errors import CatalogError, FinSkillBenchError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
@@ -45,10 +45,10 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
-app.command("plan", epilog=plan.EXAMPLE)(options.command(plan.plan, plan.PlanOptions))
-app.command("run", epilog=run.EXAMPLE)(options.command(run.run, run.PlayOptions))
+app.command("plan", epilog=plan.EXAMPLE)(command(plan.plan, plan.PlanOptions))
+app.command("run", epilog=run.EXAMPLE)(command(run.run, run.PlayOptions))
 app.command("read", epilog=read.EXAMPLE)(read.read)
-app.command("drive", epilog=agents.DRIVE_EXAMPLE)(options.command(agents.drive, agents.DriveOptions))
+app.command("drive", epilog=agents.DRIVE_EXAMPLE)(command(agents.drive, agents.DriveOptions))
 app.command("serve", epilog=agents.SERVE_EXAMPLE)(agents.serve)
 app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
 app.command("show", epilog=show.EXAMPLE)(show.show)

@@ -11,7 +11,7 @@ import typer
 
 from finskillbench.cli.display import console
 from finskillbench.cli.display.results import INTERRUPTED, print_result
-from finskillbench.cli.options import ArmOptions
+from finskillbench.cli.options.arms import ArmOptions
 
 DRIVE_EXAMPLE = """\b
 Examples:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from finskillbench.cli import options
 from finskillbench.cli.display import console
 from finskillbench.cli.display.results import print_end
+from finskillbench.cli.options import kinds
+from finskillbench.cli.options.runs import RunOptions
 from finskillbench.cli.run import perform
 
 if TYPE_CHECKING:
@@ -46,18 +47,18 @@ def evaluate(
     python: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Interpreter of their scripts. Default: this one.")
     ] = None,
-    edition: options.EditionFolder = None,
-    subtask: options.Subtasks = None,
+    edition: kinds.EditionFolder = None,
+    subtask: kinds.Subtasks = None,
     limit: Annotated[
         int, typer.Option(min=1, max=console.LARGEST, help="First episodes of each subtask.")
     ] = PER_SUBTASK,
-    epochs: options.Epochs = 1,
-    max_concurrency: options.MaxConcurrency = None,
-    base_url: options.BaseUrl = None,
-    prices: options.Prices = None,
-    max_cost: options.MaxCost = None,
-    allow_unconfined: options.AllowUnconfined = False,
-    out: options.RunFolder = None,
+    epochs: kinds.Epochs = 1,
+    max_concurrency: kinds.MaxConcurrency = None,
+    base_url: kinds.BaseUrl = None,
+    prices: kinds.Prices = None,
+    max_cost: kinds.MaxCost = None,
+    allow_unconfined: kinds.AllowUnconfined = False,
+    out: kinds.RunFolder = None,
     as_json: Annotated[
         Path | None,
         typer.Option("--json", parser=console.out_path, metavar="FILE", help="Write the figures, with every flip."),
@@ -76,7 +77,7 @@ def evaluate(
 
     name = _name(folder)
     treated, reference, other = f"{GIVEN_ARM}{name}", *_reference(against, name)
-    wanted = options.RunOptions(
+    wanted = RunOptions(
         edition=edition,
         model=[model],
         condition=[reference, treated],

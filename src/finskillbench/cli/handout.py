@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.options import Limit, Sample, Subtasks
+from finskillbench.cli.options.kinds import Limit, Sample, Subtasks
 from finskillbench.runs.handout import Layout
 
 EXAMPLE = """\b

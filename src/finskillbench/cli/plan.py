@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.options import RunOptions
+from finskillbench.cli.options.runs import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

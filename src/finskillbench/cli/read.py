@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from finskillbench.cli.options import Skills
+from finskillbench.cli.options.kinds import Skills
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition

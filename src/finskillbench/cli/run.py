@@ -9,7 +9,7 @@ import typer
 
 from finskillbench.cli.display.console import Progress
 from finskillbench.cli.display.results import print_result
-from finskillbench.cli.options import RunOptions
+from finskillbench.cli.options.runs import RunOptions
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition

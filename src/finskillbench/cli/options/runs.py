@@ -1,164 +1,28 @@
-"""The options that say what is run: of `run` and `drive`, which do it, and of `plan`, which says what it would cost."""
+"""The options of a run of models."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.runfile import RunFile, apply_run_file, read_run_file
-from finskillbench.harness.allowance import LEAST_TOKENS, MAX_TURNS, Allowance
+from finskillbench.cli.options.arms import ArmOptions
+from finskillbench.cli.options.kinds import BaseUrl, EditionFolder, MaxConcurrency, MaxCost, Prices, RunFolder
+from finskillbench.cli.options.runfile import RunFile, apply_run_file, read_run_file
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
     from finskillbench.harness.entries import Entry
     from finskillbench.harness.loop import Harness
     from finskillbench.harness.models import Contender, ModelOptions
-    from finskillbench.harness.skills.given import Given, SkillFolder
     from finskillbench.runs.plan.streams import Shard
 
 _OURS = "finskillbench"
-Subtasks = Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        max=console.LARGEST,
-        help="First episodes of each subtask. Default: as many as the full-run protocol takes of its domain.",
-    ),
-]
-Sample = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        max=console.LARGEST,
-        help="So many of these episodes in all, evenly over subtasks and by difficulty; a larger one holds a smaller.",
-    ),
-]
-Tasks = Annotated[
-    list[str] | None,
-    typer.Option(help="Single tasks by their ids, which `finskillbench read` lists; repeatable."),
-]
-EditionFolder = Annotated[
-    Path | None,
-    typer.Option("--edition", help="Folder of the edition; the default one is built into the user's cache."),
-]
-Epochs = Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")]
-MaxConcurrency = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Episodes in flight for each model; fewer under its rate limits. Default: 64, or 1,000 with --batch.",
-    ),
-]
-RunFolder = Annotated[
-    Path | None,
-    typer.Option(
-        parser=console.out_path,
-        metavar="PATH",
-        help="Run folder. Default: a folder in runs/ named after what is run.",
-    ),
-]
-BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Where an OpenAI-compatible server listens.")]
-Prices = Annotated[Path | None, typer.Option(metavar="FILE", help="JSON prices that go before the built-in ones.")]
-MaxCost = Annotated[
-    float | None,
-    typer.Option(min=0, metavar="USD", help="Hard limit on what the run folder costs in all."),
-]
-Skills = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=DIR",
-        help="A folder of skills of yours as the condition skill:NAME, in place of the curated ones, or with "
-        "NAME+=DIR beside them; repeatable.",
-    ),
-]
-SkillPython = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=PATH",
-        help="Interpreter of the scripts of --skills NAME, which needs nothing of ours; repeatable. Default: this one.",
-    ),
-]
-Turns = Annotated[
-    int,
-    typer.Option(min=1, max=console.LARGEST, help="Model calls of an episode, as its prompt says; the paper's: 12."),
-]
-TokenBudget = Annotated[
-    int | None,
-    typer.Option(
-        min=LEAST_TOKENS,
-        max=console.LARGEST,
-        metavar="TOKENS",
-        help="Tokens that a model may generate in an episode, reasoning included and input not; each message says what "
-        "is left. Default: as many as its turns take.",
-    ),
-]
-AllowUnconfined = Annotated[
-    bool,
-    typer.Option(
-        "--allow-unconfined",
-        help="Run scripts of packages that are not ours even where guards are missing; see finskillbench doctor.",
-    ),
-]
-
-
-@dataclass(kw_only=True)
-class ArmOptions:
-    """What is run under which arms, whoever plays: one field for each option; a command takes them by `command`."""
-
-    condition: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="no_skill, curated, self_generated, docs_only, scripts_only, inline, placebo, "
-            "self_generated_persistent, code or code_curated; repeatable. Default: the first three.",
-        ),
-    ] = None
-    skills: Skills = None
-    skill_python: SkillPython = None
-    subtask: Subtasks = None
-    limit: Limit = None
-    sample: Sample = None
-    task: Tasks = None
-    epochs: Epochs = 1
-    turns: Turns = MAX_TURNS
-    token_budget: TokenBudget = None
-    allow_unconfined: AllowUnconfined = False
-    on_line: frozenset[str] = field(default=frozenset(), init=False)
-    """Options that the command line says, not a file."""
-
-    @property
-    def allowance(self) -> Allowance:
-        """What an episode may take."""
-        return Allowance(self.turns, self.token_budget)
-
-    @property
-    def conditions(self) -> list[str]:
-        """The names of the conditions, or of the default ones, and those of the skills that were brought."""
-        from finskillbench.runs.execute.run import DEFAULT_CONDITIONS
-
-        named = self.condition or [condition.value for condition in DEFAULT_CONDITIONS]
-        return [*named, *(arm for arm in self.given if arm not in named)]
-
-    @cached_property
-    def folders(self) -> dict[str, SkillFolder]:
-        """Where the skills are that were brought, by name."""
-        from finskillbench.harness.skills.given import parse_skills
-
-        return parse_skills(self.skills or (), self.skill_python or ())
-
-    @cached_property
-    def given(self) -> dict[str, Given]:
-        """What their arms mount."""
-        from finskillbench.harness.skills.given import read_given
-
-        return read_given(self.folders)
 
 
 @dataclass(kw_only=True)
@@ -378,25 +242,3 @@ class RunOptions(ArmOptions):
         what = (single, self.conditions, self.subtask, self.limit, self.sample, self.task, self.epochs)
         brought = {arm: [each.digest for each in given.packages.values()] for arm, given in self.given.items()}
         return self.out or run_folder(edition, *what, self.harness, self.limits, self.shard, brought)
-
-
-Options = TypeVar("Options", bound=ArmOptions)
-
-
-def command(function: Callable[[Options], None], kind: type[Options]) -> Callable[..., None]:
-    """A command line function with one parameter for each field of `kind`, for Typer to read."""
-
-    @wraps(function)
-    def call(context: typer.Context, **values: Any) -> None:
-        made = kind(**values)
-        sources = {name: context.get_parameter_source(name) for name in values}
-        made.on_line = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
-        function(made)
-
-    hints = get_type_hints(kind, include_extras=True)
-    signature = inspect.signature(kind)
-    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    parameters = [each.replace(annotation=hints[each.name]) for each in signature.parameters.values()]
-    vars(call).update(__signature__=signature.replace(parameters=[context, *parameters]))
-    call.__annotations__ = {**hints, "context": typer.Context}
-    return call

@@ -1,0 +1,95 @@
+"""Options that several commands have, each with its name, bounds and words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from finskillbench.cli.display import console
+from finskillbench.harness.allowance import LEAST_TOKENS
+
+Subtasks = Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=console.LARGEST,
+        help="First episodes of each subtask. Default: as many as the full-run protocol takes of its domain.",
+    ),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=console.LARGEST,
+        help="So many of these episodes in all, evenly over subtasks and by difficulty; a larger one holds a smaller.",
+    ),
+]
+Tasks = Annotated[
+    list[str] | None,
+    typer.Option(help="Single tasks by their ids, which `finskillbench read` lists; repeatable."),
+]
+EditionFolder = Annotated[
+    Path | None,
+    typer.Option("--edition", help="Folder of the edition; the default one is built into the user's cache."),
+]
+Epochs = Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")]
+MaxConcurrency = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Episodes in flight for each model; fewer under its rate limits. Default: 64, or 1,000 with --batch.",
+    ),
+]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option(
+        parser=console.out_path,
+        metavar="PATH",
+        help="Run folder. Default: a folder in runs/ named after what is run.",
+    ),
+]
+BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Where an OpenAI-compatible server listens.")]
+Prices = Annotated[Path | None, typer.Option(metavar="FILE", help="JSON prices that go before the built-in ones.")]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="USD", help="Hard limit on what the run folder costs in all."),
+]
+Skills = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=DIR",
+        help="A folder of skills of yours as the condition skill:NAME, in place of the curated ones, or with "
+        "NAME+=DIR beside them; repeatable.",
+    ),
+]
+SkillPython = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=PATH",
+        help="Interpreter of the scripts of --skills NAME, which needs nothing of ours; repeatable. Default: this one.",
+    ),
+]
+Turns = Annotated[
+    int,
+    typer.Option(min=1, max=console.LARGEST, help="Model calls of an episode, as its prompt says; the paper's: 12."),
+]
+TokenBudget = Annotated[
+    int | None,
+    typer.Option(
+        min=LEAST_TOKENS,
+        max=console.LARGEST,
+        metavar="TOKENS",
+        help="Tokens that a model may generate in an episode, reasoning included and input not; each message says what "
+        "is left. Default: as many as its turns take.",
+    ),
+]
+AllowUnconfined = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unconfined",
+        help="Run scripts of packages that are not ours even where guards are missing; see finskillbench doctor.",
+    ),
+]
