@@ -130,10 +130,13 @@ def test_a_universe_that_is_too_small_is_refused_with_its_size(collection: Path)
 def test_prices_alone_are_an_edition_of_the_market(
     collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With few cures to choose from, unless the run is thorough: which there are is nothing that filings decide."""
+    """With few cures and committee cases, unless the run is thorough: how many is nothing that filings decide."""
     if not THOROUGH:
-        settings = {**risk.risk_settings(), "remediation_pairs": 40}
+        settings = {**risk.risk_settings(), "remediation_pairs": 4}
         monkeypatch.setattr(risk, "risk_settings", lambda: settings)
+        monkeypatch.setattr("finskillbench.domains.desk.committee_case.build.EPISODES", 4)
+        # On one core no process is started that would not know of it.
+        monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
     raw = shutil.copytree(
         collection, tmp_path / "raw", ignore=shutil.ignore_patterns("companyfacts", "submissions", "xbrl")
     )

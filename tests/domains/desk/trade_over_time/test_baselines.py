@@ -54,7 +54,7 @@ def test_baselines_keep_their_bounds() -> None:
             [
                 play(case(tier, seed), name)[0].value
                 for tier in ("easy", "medium", "hard")
-                for seed in sampled(range(8), 2)
+                for seed in sampled(range(8), 4)
             ]
         )
         for name in SUBTASK.procedures

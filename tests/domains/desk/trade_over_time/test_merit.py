@@ -72,7 +72,7 @@ def test_what_a_decision_lost_does_not_depend_on_what_came_later() -> None:
     books = [book + rng.normal(0, 20, len(book)) for book in optimal_path(desk, optimum.aims)]
     books = [desk.settled(place, book) for place, book in enumerate(books)]
     lost = losses(desk, optimum.aims, books)
-    for _ in range(200 if THOROUGH else 20):
+    for _ in range(200 if THOROUGH else 8):
         place = int(rng.integers(DECISIONS))
         other_world = _future(world, world.draws.weeks + place, rng)
         other = solved(other_world, history(other_world))
