@@ -15,6 +15,7 @@ from tests.public.hostile import Forger
 
 from finskillbench.cli import main
 from finskillbench.edition import Edition
+from finskillbench.runs.bundle import read
 from finskillbench.runs.bundle.manifest import ANSWERS, MANIFEST, ROWS, SIGNATURE
 
 EVIL = "</script><script>window.broken=1</script><img src=x onerror=window.broken=2>"
@@ -85,7 +86,7 @@ PLANTED: dict[str, tuple[Callable[[Forger], Path], str]] = {
     "a cost below nothing": (lambda f: f.first_row(cost_usd=-1.0), "cost_usd is -1.0"),
     "a cost that is no number": (lambda f: f.first_row(cost_usd=float("inf")), "cost_usd is inf"),
     "a text of a megabyte": (lambda f: f.first_row(error="x" * 2**20), "holds a text of more than"),
-    "two million rows": (hostile.huge_rows, "it declares 2,000,000 rows"),
+    "rows without end": (hostile.many_rows, "it declares 1,000 rows"),
     "no table": (lambda f: f.write(f.listed({**f.files(), ROWS: b"PAR1"})), "rows.parquet: "),
     "a model called a program": (lambda f: hostile.model_name(f, "baseline/reference"), "is the name of a program"),
     "a model of a formula": (lambda f: hostile.model_name(f, "@SUM(1)"), "must begin with a letter"),
@@ -110,8 +111,9 @@ def build(edition: Edition, site: Path, *bundles: Path, more: tuple[str, ...] = 
 
 @pytest.mark.parametrize("what", PLANTED)
 def test_each_planted_thing_is_refused_by_its_name(
-    what: str, bundled: Bundled, keys: dict[str, Path], small: Edition, tmp_path: Path, capsys
+    what: str, bundled: Bundled, keys: dict[str, Path], small: Edition, tmp_path: Path, capsys, monkeypatch
 ) -> None:
+    monkeypatch.setattr(read, "MOST_ROWS", 100)
     plant, said = PLANTED[what]
     bundle = plant(Forger(bundled(), keys["ann"]))
     more: tuple[str, ...] = ()
