@@ -20,6 +20,10 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
+PATIENT = "timeout_seconds = 60\ndeadline_seconds = 120"
+IMPATIENT = "timeout_seconds = 1\ndeadline_seconds = 2\nattempts = 3"
+SLOW = ("silent", "drip")
+"""Faults that only who is impatient takes for one; on a busy machine he takes others for one too."""
 PAGE = b"<!DOCTYPE html><html><head><title>Busy</title></head><body><h1>We are down for maintenance</h1></body></html>"
 THRESHOLD = b"<html><head><title>SEC.gov | Request Rate Threshold Exceeded</title></head><body>Reduce it</body></html>"
 
@@ -58,6 +62,7 @@ class Internet:
 
     def __init__(self, answers: Answers, fault: Callable[[str, int], str] = lambda url, times: "") -> None:
         self.answers, self.fault = answers, fault
+        self.patience = PATIENT
         self.asked: list[Asked] = []
         self._times: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -100,13 +105,12 @@ class Internet:
         return f"http://127.0.0.1:{self.port}"
 
     def configuration(self, folder: Path, more: str = "") -> Path:
-        """A configuration file with every address at this server, and no patience."""
+        """A configuration file with every address at this server, and hardly a wait between attempts."""
         names = {name: f"{self.url}/{name}" for name in ("sec", "sec_data", "french", "fred", "yahoo", "fmp", "tiingo")}
         names |= {"stooq": f"{self.url}/stooq", "constituents": f"{self.url}/constituents/constituents.csv"}
         lines = ["[addresses]", *(f'{name} = "{address}"' for name, address in names.items())]
-        lines += ["[requests]", "first_wait_seconds = 0.001", "longest_wait_seconds = 0.01", "timeout_seconds = 0.5"]
-        lines += ["deadline_seconds = 1", "others_per_second = 100000"]
-        lines += ["sec_per_second = 100000", more]
+        lines += ["[requests]", "first_wait_seconds = 0.001", "longest_wait_seconds = 0.01", self.patience]
+        lines += ["others_per_second = 100000", "sec_per_second = 100000", more]
         path = folder / "sources.toml"
         path.write_text("\n".join(lines))
         return path
@@ -178,13 +182,13 @@ def _drip(handler: BaseHTTPRequestHandler, served: Served) -> None:
     for place in range(60):
         handler.wfile.write(served.body[place : place + 1] or b" ")
         handler.wfile.flush()
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 def _silent(handler: BaseHTTPRequestHandler, served: Served) -> None:
     """No answer within any patience."""
     del served
-    time.sleep(0.8)
+    time.sleep(3)
     handler.close_connection = True
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from unittest import mock
 
 from tests.sources.public.conftest import AGENT, contents, wish
-from tests.sources.public.internet import FAULTS, Internet
+from tests.sources.public.internet import FAULTS, IMPATIENT, PATIENT, SLOW, Internet
 from tests.sources.public.world import World
 
 from finskillbench.errors import DownloadError, SourceError
@@ -86,9 +86,11 @@ class Course:
         if kind == "altered":
             self._fetch(net, folder)
             return _alter(folder / "raw", draw)
-        count = _Counter(at, kind, lasting)
-        net.fault = count
-        return self._try(net, folder)
+        net.fault = _Counter(at, kind, lasting)
+        net.patience = IMPATIENT if kind in SLOW else PATIENT
+        ended = self._try(net, folder)
+        net.patience = PATIENT
+        return ended
 
     def _try(self, net: Internet, folder: Path) -> str:
         try:
