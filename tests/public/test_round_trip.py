@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.public.conftest import CONDITIONS, EPISODES, SUBTASKS, Bundled
 
@@ -16,6 +17,7 @@ from finskillbench.reports.leaderboard import gather, write_site
 from finskillbench.reports.leaderboard.board import make_board
 from finskillbench.reports.read import joined, read_runs
 from finskillbench.reports.report import report
+from finskillbench.runs.afterwards.rescore import rescore
 from finskillbench.runs.bundle.coverage import required
 from finskillbench.runs.bundle.read import read_bundle
 
@@ -89,6 +91,10 @@ def test_a_run_without_the_truth_is_judged_where_it_is(
     assert run(public, [Player("lab/strong", 10)], CONDITIONS, out=tmp_path / "run").kept == result.rows.height
     submit(tmp_path / "run", public, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"])
     ours = tables(board_of(small, tmp_path / "b.zip"))
+    # Where the truth is at hand later, the run is judged as any other.
+    rescore(tmp_path / "run", small)
+    judged, known = (pl.read_parquet(folder / "rows.parquet") for folder in (tmp_path / "run", runs["strong"]))
+    assert judged["scores"].to_list() == known["scores"].to_list()
     theirs = tables(board_of(small, bundled("strong")))
     assert ours["ranking_curated"].rows == theirs["ranking_curated"].rows
 

@@ -31,7 +31,7 @@ COLUMNS: Mapping[str, Column] = {
     "cluster": Column("", "what the episode shares with others of its subtask: a market date, a mandate, a company"),
     "as_of_date": Column("date", "day as of which the episode is asked"),
     "run_idx": Column("", "repeat of the episode, from 0"),
-    "score": Column("0 to 1", "under score_profile; null under status error, never a zero"),
+    "score": Column("0 to 1", "under score_profile; null under status error and unjudged, never a zero"),
     "score_profile": Column("", "first of certified, strict and paper that the subtask defines"),
     "scores": Column("0 to 1", "under each profile; null where it is not defined (paper may exceed 1)"),
     "status": Column("", "how the episode came out: scored, or why not"),
