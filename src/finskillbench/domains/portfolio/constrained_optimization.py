@@ -214,12 +214,12 @@ def _pays_without_work(problem: PortfolioProblem, optimal: float, zero: float) -
 
 def _summary(limits: JsonObject) -> str:
     """The limits in words, rendered from the values that the truth uses."""
-    cap = next(iter(limits["sector_limits"].values()))
+    cap, least = next(iter(limits["sector_limits"].values())), limits["min_names"]
     parts = [
         "long-only",
         f"at most {limits['max_weight']:.1%} a name",
         f"at most {cap:.0%} a sector",
-        f"{limits['min_names']} to {limits['max_names']} holdings",
+        f"at most {limits['max_names']} holdings" if least is None else f"{least} to {limits['max_names']} holdings",
     ]
     if limits["max_turnover"] is not None:
         parts.append(f"one-way turnover at most {limits['max_turnover']:.0%}")

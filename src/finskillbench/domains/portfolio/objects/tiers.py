@@ -13,7 +13,7 @@ from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.settings import Range, Settings, TierSettings
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.measures import clean, name_count, tracking_error
+from finskillbench.engines.portfolio.measures import clean, tracking_error
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import JsonObject
@@ -54,8 +54,8 @@ def tier_at(context: BuildContext, settings: Settings, name: str, month: MonthEn
     no room, by these rules and in this order; a note of the edition says so:
 
     - the cap of a name, until all names at their caps hold `MAX_WEIGHT_ROOM` times the portfolio; the count of names,
-      to at most `FEWEST_SHARE` of the universe, and among more names than sessions (whose covariance is in factors) to
-      what the portfolio of least tracking error holds: of a benchmark of hundreds of names few count as holdings;
+      to at most `FEWEST_SHARE` of the universe; among more names than sessions (whose covariance is in factors) a least
+      count is dropped, since of a portfolio spread over hundreds of names few, or none, count as holdings;
     - the cap of a sector, by whole percents, until the sectors can hold `SECTOR_ROOM` times the portfolio;
     - the neutrality tolerance, by `NEUTRALITY_STEPS`, until a portfolio keeps it; if none does, it is dropped;
     - the tracking error, to `ATTAINABLE` times the least that the other limits allow, rounded up to 10 basis points.
@@ -84,9 +84,10 @@ def _fitted(
         ("the least number of holdings", limits.get("min_names"), published["min_names"], "d"),
         ("a sector's cap", max((limits.get("sector_limits") or {}).values()), published["sector_cap"], ".0%"),
     )
-    notes = [
-        *(f"{what} is {now:{unit}} instead of {was:{unit}}" for what, now, was, unit in fitted if now != was),
-        *notes,
+    notes[:0] = [
+        f"{what} is dropped" if now is None else f"{what} is {now:{unit}} instead of {was:{unit}}"
+        for what, now, was, unit in fitted
+        if now != was
     ]
     wanted = published["max_tracking_error"]
     if wanted is not None:
@@ -113,7 +114,7 @@ def sized_limits(published: TierSettings, month: MonthEnd) -> Constraints:
         "long_only": True,
         "max_weight": weight,
         "sector_limits": dict.fromkeys(sorted(sectors), percent / 100),
-        "min_names": min(published["min_names"], int(FEWEST_SHARE * names)),
+        "min_names": min(published["min_names"], int(FEWEST_SHARE * names)) if month.risk.is_dense else None,
         "max_names": max(published["max_names"], names),
         "max_turnover": published["max_turnover"],
         "max_tracking_error": None,
@@ -141,25 +142,16 @@ def _neutral(month: MonthEnd, limits: Constraints, published: float, notes: list
 
 
 def _closest(month: MonthEnd, limits: Constraints) -> Floats:
-    """(n,) the portfolio of least tracking error that keeps the limits, turnover apart.
-
-    Where the covariance is in factors it is found without a least number of holdings, which is lowered to its own.
-    """
-    free: Constraints = {**limits, "max_turnover": None}
-    if not month.risk.is_dense:
-        free["min_names"] = None
+    """(n,) the portfolio of least tracking error that keeps the limits, turnover apart."""
     # With mean 2Σb and risk aversion 1, λw'Σw − μ'w is (w−b)'Σ(w−b) less a constant.
     task_input = {
-        **mandate_fields(month, free, month.benchmark),
+        **mandate_fields(month, {**limits, "max_turnover": None}, month.benchmark),
         "covariance_matrix": month.covariance_table,
         "objective": Objective.MAX_SHARPE.value,
         "expected_returns": month.by_ticker(2 * month.risk.times(month.benchmark)),
         "risk_aversion": 1.0,
     }
-    closest = clean(optimise(month_problem(month, task_input)).weights)
-    if not month.risk.is_dense:
-        limits["min_names"] = min(limits.get("min_names") or 1, max(name_count(closest), 1))
-    return closest
+    return clean(optimise(month_problem(month, task_input)).weights)
 
 
 def market_fields(month: MonthEnd, objective: Objective, risk_aversion: float) -> Market:
