@@ -172,10 +172,13 @@ async def connected(address: str) -> AsyncGenerator[Connection]:
     from distributed import Client
 
     make: Any = Client  # it comes without types
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what fails is told in a line of ours
+    log = logging.getLogger("distributed")
+    before = log.level
+    log.setLevel(logging.CRITICAL)  # what fails is told in a line of ours
     try:
         client = await make(address, asynchronous=True, set_as_default=False, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:
+        log.setLevel(before)
         told = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
             f"--cluster {address}: no scheduler answers there ({told}); start one with: dask scheduler"
@@ -187,3 +190,4 @@ async def connected(address: str) -> AsyncGenerator[Connection]:
     finally:
         with suppress(OSError, TimeoutError):
             await client.close()
+        log.setLevel(before)

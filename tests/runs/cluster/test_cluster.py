@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +15,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from distributed import LocalCluster
+from tests.sampling import thorough
 
 from finskillbench.edition import Edition
-from finskillbench.errors import InputError
+from finskillbench.errors import EditionError, InputError
+from finskillbench.runs.cluster.room import EDITION, Room, furnish
 from finskillbench.runs.execute.run import RunResult, run
 from finskillbench.runs.store.events import Finished
 from finskillbench.runs.store.journal import read_events
@@ -56,61 +63,6 @@ def killing(pids: Callable[[], list[int]]) -> Callable[[], None]:
             os.kill(pid, signal.SIGKILL)
 
     return kill
-
-
-def test_rows_are_those_of_one_process_also_where_two_of_four_workers_are_killed(
-    edition: Edition, scheduler: str, killing: Callable[[], None], tmp_path: Path
-) -> None:
-    told: list[str] = []
-    acting = at(20, killing)
-
-    def progress(board: Any, row: Row | None) -> None:
-        acting(board, row)
-        told.append(board.notice)
-
-    spread = run(
-        edition, PROGRAMS, ["no_skill"], limit=2, cluster=scheduler, out=tmp_path / "spread", progress=progress
-    )
-    alone = run(edition, PROGRAMS, ["no_skill"], limit=2, out=tmp_path / "alone")
-    assert spread.ran == alone.ran == spread.rows.height
-    assert timeless(spread).equals(timeless(alone))
-    assert set(finished(tmp_path / "spread").values()) == {1}
-    assert finished(tmp_path / "spread") == finished(tmp_path / "alone")
-    files = [{path.relative_to(out).as_posix() for path in out.rglob("*")} for out in (spread.folder, alone.folder)]
-    assert files[0] == files[1]
-    assert any("is lost" in notice for notice in told), "no worker was lost: the test killed nothing"
-
-
-def test_what_was_lost_with_its_worker_is_played_once_more_and_nothing_else_is(
-    edition: Edition,
-    scheduler: str,
-    killing: Callable[[], None],
-    writer: Callable[[Path, float], Any],
-    tmp_path: Path,
-) -> None:
-    before: list[str] = []
-
-    def act() -> None:
-        before.extend(finished(tmp_path / "run"))
-        killing()
-
-    agent = writer(tmp_path / "played", 0.6)
-    result = run(
-        *(edition, None, ["no_skill"]),
-        agents=[agent],
-        limit=3,
-        max_concurrency=12,
-        cluster=scheduler,
-        out=tmp_path / "run",
-        progress=at(15, act),
-    )
-    played = Counter((tmp_path / "played").read_text().split())
-    assert played.keys() == set(result.rows["task_id"])
-    assert max(played.values()) == 2, "nothing was in play where a worker was killed"
-    kept = {Path(name).name.partition("__")[0] for name in before}
-    assert {played[name] for name in kept} == {1}
-    assert sum(played.values()) - result.ran <= 12, "only what was in play is played again"
-    assert set(finished(tmp_path / "run").values()) == {1}
 
 
 def test_a_limit_of_calls_and_a_budget_hold_across_workers(
@@ -188,3 +140,137 @@ def test_what_cannot_be_done_on_a_cluster_is_told_in_a_line(
     told = refused(cluster=scheduler, models=["baseline/nop"])
     assert told.startswith("worker tcp://127.0.0.1:")
     assert "put the edition at /nowhere/edition on every worker" in told
+
+
+def test_what_was_lost_with_two_workers_is_played_once_more_and_the_rows_are_those_of_one_process(
+    edition: Edition,
+    scheduler: str,
+    killing: Callable[[], None],
+    writer: Callable[[Path, float], Any],
+    tmp_path: Path,
+) -> None:
+    before: list[str] = []
+
+    def act() -> None:
+        before.extend(finished(tmp_path / "run"))
+        killing()
+
+    agent = writer(tmp_path / "played", 0.6)
+    result = run(
+        *(edition, None, ["no_skill"]),
+        agents=[agent],
+        limit=3,
+        max_concurrency=12,
+        cluster=scheduler,
+        out=tmp_path / "run",
+        progress=at(15, act),
+    )
+    played = Counter((tmp_path / "played").read_text().split())
+    assert played.keys() == set(result.rows["task_id"])
+    assert max(played.values()) == 2, "nothing was in play where a worker was killed"
+    kept = {Path(name).name.partition("__")[0] for name in before}
+    assert {played[name] for name in kept} == {1}
+    assert sum(played.values()) - result.ran <= 12, "only what was in play is played again"
+    assert set(finished(tmp_path / "run").values()) == {1}
+    alone = run(edition, None, ["no_skill"], agents=[agent], limit=3, out=tmp_path / "alone")
+    assert timeless(result).equals(timeless(alone))
+
+
+@thorough
+def test_rows_are_those_of_one_process_also_where_two_of_four_workers_are_killed(
+    edition: Edition, scheduler: str, killing: Callable[[], None], tmp_path: Path
+) -> None:
+    told: list[str] = []
+    acting = at(20, killing)
+
+    def progress(board: Any, row: Row | None) -> None:
+        acting(board, row)
+        told.append(board.notice)
+
+    spread = run(
+        edition, PROGRAMS, ["no_skill"], limit=2, cluster=scheduler, out=tmp_path / "spread", progress=progress
+    )
+    alone = run(edition, PROGRAMS, ["no_skill"], limit=2, out=tmp_path / "alone")
+    assert spread.ran == alone.ran == spread.rows.height
+    assert timeless(spread).equals(timeless(alone))
+    assert set(finished(tmp_path / "spread").values()) == {1}
+    assert finished(tmp_path / "spread") == finished(tmp_path / "alone")
+    files = [{path.relative_to(out).as_posix() for path in out.rglob("*")} for out in (spread.folder, alone.folder)]
+    assert files[0] == files[1]
+    assert any("is lost" in notice for notice in told), "no worker was lost: the test killed nothing"
+
+
+@thorough
+def test_a_killed_driver_goes_on_with_the_cluster_and_then_without(
+    edition: Edition, scheduler: str, tmp_path: Path
+) -> None:
+    command = [
+        *(str(Path(sys.executable).parent / "finskillbench"), "run", "--edition", str(edition.path)),
+        *("--condition", "no_skill", "--limit", "5", "--out", str(tmp_path / "run"), "--cluster", scheduler),
+    ]
+    models = [argument for name in PROGRAMS for argument in ("--model", name)]
+    for rows in (30, 120):
+        driver = subprocess.Popen([*command, *models], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while driver.poll() is None and len(finished(tmp_path / "run")) < rows:
+            time.sleep(0.02)
+        driver.kill()
+        driver.wait()
+    before = finished(tmp_path / "run")
+    assert before
+    last = run(edition, PROGRAMS, ["no_skill"], limit=5, out=tmp_path / "run")
+    alone = run(edition, PROGRAMS, ["no_skill"], limit=5, out=tmp_path / "alone")
+    assert timeless(last).equals(timeless(alone))
+    assert last.kept == len(before)
+    assert set(finished(tmp_path / "run").values()) == {1}
+
+
+@thorough
+def test_rows_are_those_of_one_process_under_arms_with_scripts_code_and_a_memory(
+    edition: Edition, scheduler: str, killing: Callable[[], None], tmp_path: Path
+) -> None:
+    arms = ["curated", "self_generated_persistent", "code"]
+    models = ["baseline/reference", "baseline/trivial"]
+    spread = run(edition, models, arms, limit=4, cluster=scheduler, out=tmp_path / "spread", progress=at(60, killing))
+    alone = run(edition, models, arms, limit=4, out=tmp_path / "alone")
+    assert timeless(spread).equals(timeless(alone))
+    assert set(finished(tmp_path / "spread").values()) == {1}
+
+
+def hidden(edition: Edition, folder: Path) -> Path:
+    """A copy of an edition without its truth."""
+    shutil.copytree(edition.path, folder, ignore=shutil.ignore_patterns("truth", "certificates"), copy_function=os.link)
+    return folder
+
+
+@thorough
+def test_workers_play_from_a_copy_without_truth(
+    edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(EDITION, str(hidden(edition, tmp_path / "bare")))  # workers are started with it
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+        address = cluster.scheduler_address
+        result = run(edition, ["baseline/trivial"], ["no_skill"], limit=1, cluster=address, out=tmp_path / "run")
+    alone = run(edition, ["baseline/trivial"], ["no_skill"], limit=1, out=tmp_path / "alone")
+    assert timeless(result).equals(timeless(alone))
+
+
+def test_a_worker_needs_no_truth_and_reads_none(
+    edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = edition.episodes()[0].task_id
+    for folder in (edition.path, hidden(edition, tmp_path / "bare")):
+        withheld = furnish(room_of(edition, folder)).edition
+        assert withheld.episodes() == edition.episodes()
+        for refused in (withheld.truth, withheld.certificates):
+            with pytest.raises(EditionError, match="where agents are played"):
+                refused(task)
+    other = Room(str(edition.path), "0" * 64, (), {}, {}, max_tokens=1, allow_unconfined=False, budgeted=False)
+    with pytest.raises(EditionError, match="is another edition"):
+        furnish(other)
+    monkeypatch.setenv(EDITION, str(tmp_path / "away"))
+    with pytest.raises(EditionError, match=rf"put the edition at {tmp_path / 'away'} on every worker, or name"):
+        furnish(room_of(edition, edition.path))
+
+
+def room_of(edition: Edition, folder: Path) -> Room:
+    return Room(str(folder), edition.digest, (), {}, {}, max_tokens=1, allow_unconfined=False, budgeted=False)

@@ -1,0 +1,84 @@
+"""Labels built on workers: the files of one process, byte for byte, also where a worker is killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import pytest_socket
+from tests.sampling import thorough
+
+from finskillbench.cluster.connection import facts
+from finskillbench.domains.catalog import Catalog
+from finskillbench.edition import Edition, build_edition
+from finskillbench.edition.handed_out import Made, Order, make
+from finskillbench.errors import InputError
+
+SUBTASK = "unconstrained_optimization"
+
+
+@pytest.fixture
+def order(synthetic_edition: Edition, synthetic_raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Order:
+    """What a worker is told of the build of the synthetic edition when its panels are written."""
+    monkeypatch.setattr("distributed.get_worker", lambda: SimpleNamespace(address="tcp://worker:1"))
+    shutil.copytree(synthetic_edition.path / "panels", tmp_path / "panels")
+    files = tuple(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
+    return Order(tmp_path, synthetic_raw, files, 1, Catalog(), True, None, facts())
+
+
+@pytest.mark.slow
+def test_a_worker_hands_back_the_files_of_one_process(synthetic_edition: Edition, order: Order) -> None:
+    made = make(order, "portfolio_construction", SUBTASK)
+    assert isinstance(made, Made)
+    assert set(made.files) == {f"{part}/{SUBTASK}.jsonl" for part in ("episodes", "truth", "certificates")}
+    for name, data in made.files.items():
+        assert data == (synthetic_edition.path / name).read_bytes(), name
+    assert made.count == synthetic_edition.manifest["counts"][SUBTASK]
+    assert sorted(order.folder.iterdir()) == [order.folder / "panels"], "a worker wrote into the edition"
+
+
+def test_what_a_worker_lacks_is_told_in_a_line(order: Order, tmp_path: Path) -> None:
+    told = make(replace(order, facts={**facts(), "numpy": "1.0"}), "portfolio_construction", SUBTASK)
+    assert told == (
+        "worker tcp://worker:1: it has another version of finskillbench or of a library; install the driver's on every "
+        "worker"
+    )
+    told = make(replace(order, folder=tmp_path / "away"), "portfolio_construction", SUBTASK)
+    assert isinstance(told, str)
+    assert f"{tmp_path / 'away'} cannot be read there" in told
+
+
+@pytest.mark.enable_socket
+def test_a_cluster_that_does_not_answer_is_told_before_anything_is_built(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no scheduler answers there"):
+        build_edition(out=tmp_path / "edition", cluster="tcp://127.0.0.1:9", progress=pytest.fail)
+    assert not list(tmp_path.iterdir())
+
+
+@thorough
+@pytest.mark.enable_socket
+@pytest.mark.slow
+def test_an_edition_is_that_of_one_process_also_where_a_worker_is_killed(
+    synthetic_edition: Edition, tmp_path: Path
+) -> None:
+    from distributed import Client, LocalCluster
+
+    pytest_socket.enable_socket()
+    with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+        with Client(cluster.scheduler_address, set_as_default=False) as client:
+            doomed = min(client.run(os.getpid).values())
+
+        def progress(step: str) -> None:
+            if step == f"proved {SUBTASK}":
+                os.kill(doomed, signal.SIGKILL)
+
+        built = build_edition(seed=1, out=tmp_path / "edition", cluster=cluster.scheduler_address, progress=progress)
+    assert built.digest == synthetic_edition.digest
+    for path in sorted(synthetic_edition.path.rglob("*")):
+        if path.is_file():
+            assert (built.path / path.relative_to(synthetic_edition.path)).read_bytes() == path.read_bytes(), path
