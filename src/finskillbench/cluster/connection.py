@@ -22,7 +22,7 @@ from finskillbench.errors import InputError
 EXTRA = 'make cluster, or: pip install "finskillbench[cluster]"'
 CONNECT_SECONDS = 10.0
 """How long a scheduler may take to answer, and a cluster to have its first worker."""
-ANSWER_SECONDS = 120.0
+ANSWER_SECONDS = 600.0
 """How long a worker may take to say what it has: it may have to import everything, or to finish a task of others."""
 GONE = (OSError, RuntimeError, KeyError, ValueError)
 """What Dask raises where a scheduler or a client is gone: lost connections, closed clients, unknown queues."""

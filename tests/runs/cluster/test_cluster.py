@@ -69,7 +69,7 @@ def test_a_limit_of_calls_and_a_budget_hold_across_workers(
     edition: Edition, scheduler: str, paid: Callable[..., Any], tmp_path: Path
 ) -> None:
     calls = tmp_path / "calls"
-    model = paid(calls)
+    model = paid(calls, 0.1)
     result = run(edition, [model], ["no_skill"], limit=1, max_concurrency=3, cluster=scheduler, out=tmp_path / "run")
     times = [tuple(map(int, line.split())) for line in calls.read_text().splitlines()]
     assert len(times) == result.ran
@@ -79,7 +79,7 @@ def test_a_limit_of_calls_and_a_budget_hold_across_workers(
     for _, change in moments:
         now += change
         most = max(most, now)
-    assert most == 3
+    assert 1 < most <= 3
     calls.unlink()
     limited = run(
         *(edition, [model], ["no_skill"]),

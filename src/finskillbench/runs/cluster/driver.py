@@ -200,7 +200,14 @@ class Driver:
     def _chore(self, doing: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(doing)
         self._chores.add(task)
-        task.add_done_callback(self._chores.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, chore: asyncio.Task[None]) -> None:
+        """A chore has ended; one that failed would leave everybody waiting for ever."""
+        self._chores.discard(chore)
+        if not chore.cancelled() and (error := chore.exception()) is not None:
+            _log.error("the driver of %s failed", self._connection.address, exc_info=error)
+            self._end(f"the driver failed ({type(error).__name__}: {error})")
 
     async def _seat(self, worker: str) -> None:
         """Open a desk on a worker; raises `InputError` where that is not possible there."""
@@ -257,7 +264,10 @@ class Driver:
                 if isinstance(message, m.Opened):
                     self._opened(desk)
                 elif not isinstance(message, m.Beat) and (ticket := desk.tickets.get(message.number)) is not None:
-                    ticket.hear(desk, message.number, message)
+                    try:
+                        ticket.hear(desk, message.number, message)
+                    except FinSkillBenchError as error:  # the journal cannot be written
+                        ticket.fail(error)
             await asyncio.sleep(0)
 
     def _opened(self, desk: Desk) -> None:
