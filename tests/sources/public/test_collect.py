@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from datetime import date
 from pathlib import Path
@@ -136,6 +137,22 @@ def test_refresh_asks_whether_anything_has_changed(mine: Path, net: Internet) ->
     assert len(asked) == len(net.asked)
     assert {one.status for one in asked} == {304, 404}
     assert contents(mine / "raw") == before
+
+
+def test_what_was_fetched_before_the_end_of_the_window_is_asked_whether_it_changed(mine: Path, net: Internet) -> None:
+    """As after a later `--to`: lists and facts may lack its last filings. Documents once filed do not change."""
+    before = contents(mine / "raw")
+    _at(mine, net)
+    path = mine / "raw" / "provenance.jsonl"
+    path.write_text(re.sub(r'"retrieved":"[^"]*"', '"retrieved":"2025-12-15T00:00:00Z"', path.read_text()))
+    fetched(net, mine)
+    assert {one.status for one in net.asked} == {304, 404}
+    assert sum("companyfacts" in one.path for one in net.asked) == NAMES
+    assert not any("Archives" in one.path for one in net.asked)
+    assert contents(mine / "raw") == before
+    net.asked.clear()
+    fetched(net, mine)
+    assert net.asked == []
 
 
 def test_a_longer_window_asks_for_what_it_adds(mine: Path, net: Internet, names: list[str]) -> None:
