@@ -213,12 +213,12 @@ def test_an_output_that_cannot_be_made_is_one_clear_error(edition, tmp_path) -> 
         run(edition, ["baseline/nop"], ["no_skill"], out=tmp_path / "file" / "run")
 
 
-def test_an_edition_without_truth_is_refused_before_anything_runs(edition, tmp_path, monkeypatch) -> None:
-    def withheld(task_id: str):
-        raise EditionError("handed out without truth")
+def test_a_truth_that_is_damaged_is_refused_before_anything_runs(edition, tmp_path, monkeypatch) -> None:
+    def damaged(task_id: str):
+        raise EditionError("truth/normalization.jsonl, line 1: not JSON")
 
-    monkeypatch.setattr(edition, "truth", withheld)
-    with pytest.raises(EditionError, match="without truth"):
+    monkeypatch.setattr(edition, "truth", damaged)
+    with pytest.raises(EditionError, match="not JSON"):
         run(edition, ["baseline/nop"], ["no_skill"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
