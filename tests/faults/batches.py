@@ -73,12 +73,12 @@ class BatchServer:
         }
         if status == "completed":
             made["output_file_id"] = f"{name}-out"
-            self.files[f"{name}-out"] = b"\n".join(self._answers(name))
+            self.files[f"{name}-out"] = b"\n".join(self.answers(name))
         if status == "failed":
             made["errors"] = {"object": "list", "data": [{"code": "token_limit_exceeded", "message": "queue is full"}]}
         return made
 
-    def _answers(self, name: str) -> list[bytes]:
+    def answers(self, name: str) -> list[bytes]:
         ids = [json.loads(line)["custom_id"] for line in self.files[f"{name}-in"].splitlines()]
         told: list[bytes] = []
         for each, request in zip(ids, self.batches[name], strict=True):

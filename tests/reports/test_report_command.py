@@ -183,6 +183,13 @@ def test_a_cutoff_splits_every_table(file: Path, tmp_path: Path, capsys) -> None
     assert not any(name == "subtasks" for name in told)
 
 
+def test_models_of_unlike_cutoffs_are_not_compared(file: Path, capsys) -> None:
+    alike = printed(capsys, file, "--by", "model", "--cutoff", "2025-02-15")
+    assert "Models have unlike cut-offs" not in alike
+    unlike = printed(capsys, file, "--by", "model", "--cutoff", "2025-02-15", "--cutoff", "lab/model-0=2025-01-15")
+    assert "Models have unlike cut-offs" in unlike
+
+
 def test_a_side_without_an_episode_is_left_out(file: Path, capsys) -> None:
     text = printed(capsys, file, "--by", "subtask", "--cutoff", "2024-12-31")
     assert "after the cut-off" in text

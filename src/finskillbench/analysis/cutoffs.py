@@ -1,7 +1,8 @@
 """Episodes before and after the day up to which a model's training data reach, and what differs between the two.
 
-An episode asked as of a day after the cut-off rests on figures that nobody had published when the model was trained:
-its answer cannot have been read. An episode asked as of an earlier day may have been.
+An episode asked as of a day after the cut-off rests on at least one figure, a price or a filing, that was not out when
+the training data ended; most of what it rests on may have been. One asked as of an earlier day may have been read with
+its answer.
 """
 
 from __future__ import annotations

@@ -75,6 +75,9 @@ TABLES: Mapping[Callable[[Results], Table | None], By] = {
 """Every table of results, in the order of a report, with what it is chosen by; None where it has nothing to say."""
 
 
+_APART = "Models have unlike cut-offs and are on other episodes here: compare each with itself, not with others."
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """Rows under a profile, with the short table that a run ends with; `print` shows it, a notebook as HTML."""
@@ -124,8 +127,18 @@ class Report:
         return [beside(table) if self.paper else table for table in found]
 
     def _of_sides(self, by: By | None) -> list[Table]:
+        days = dict(
+            self.results.rows.select("model", pl.col("cutoff").cast(pl.String)).unique().sort("model").iter_rows()
+        )
+        apart = (f"{_APART} Cut-offs: {', '.join(f'{model} {day}' for model, day in days.items())}.",)
+        said = apart if len(set(days.values())) > 1 else ()
         return [
-            replace(table, name=f"{table.name}_{which}", title=f"{table.title}, {which} the cut-off")
+            replace(
+                table,
+                name=f"{table.name}_{which}",
+                title=f"{table.title}, {which} the cut-off",
+                notes=(*said, *table.notes),
+            )
             for which, each in self.sides.items()
             for table in each.tables(by)
         ]

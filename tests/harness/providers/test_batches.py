@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -79,6 +80,19 @@ def test_a_failure_in_a_batch_fails_one_call() -> None:
     causes = [turn.cause for turn in turns if isinstance(turn, ProviderError)]
     assert causes == [Cause.RATE_LIMIT, Cause.BAD_REQUEST, Cause.TIMEOUT, Cause.MALFORMED]
     assert [turn.stop for turn in turns if isinstance(turn, Turn)] == ["context_overflow", "done"]
+
+
+@pytest.mark.parametrize("odd", [{"error": "boom"}, {"response": "text"}, {"response": {"status_code": 200}}])
+def test_an_odd_line_fails_one_call(monkeypatch: pytest.MonkeyPatch, odd: dict[str, object]) -> None:
+    def answers(server: BatchServer, name: str) -> list[bytes]:
+        first, *others = told(server, name)
+        return [json.dumps({"custom_id": json.loads(first)["custom_id"], **odd}).encode(), *others]
+
+    told = BatchServer.answers
+    monkeypatch.setattr(BatchServer, "answers", answers)
+    with BatchServer(lambda _: SUBMIT) as server:
+        turns = ask(server, calls=3)
+    assert [isinstance(turn, ProviderError) for turn in turns] == [True, False, False]
 
 
 def test_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,6 +151,33 @@ class TestHosted:
             assert Asker(server, path)(other)[1] == 1
         assert sent == [1, 0]
 
+    def test_another_server_is_asked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its address may come from the environment, and is then no argument."""
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        path, asked = (
+            tmp_path / "answers.sqlite",
+            {"tools": TOOLS, "tool_choice": "auto", "max_tokens": None, "repeat": 0},
+        )
+        found = []
+        with FaultServer(lambda _: SUBMIT) as server:
+            for address in (server.url, server.url, "http://127.0.0.1:9/v1"):
+                monkeypatch.setenv("OPENAI_BASE_URL", address)
+                model = get_model(
+                    "openai/gpt-4.1", ModelOptions(response_cache=path, model_args={"responses_api": False})
+                )
+                found.append(model.recall(TALK, **asked) is not None)
+                if address == server.url:
+                    asyncio.run(model.generate(TALK, **asked))
+        assert found == [False, True, False]
+
+    def test_a_damaged_answer_is_asked_anew(self, tmp_path: Path) -> None:
+        path = tmp_path / "answers.sqlite"
+        with FaultServer(lambda _: SUBMIT) as server:
+            Asker(server, path)()
+            with sqlite3.connect(path) as store:
+                store.execute("UPDATE answers SET replay = '{}'")
+            assert Asker(server, path)()[1] == 1
+
     def test_a_failure_is_not_kept(self, tmp_path: Path) -> None:
         replies = iter([error(500, "oops"), SUBMIT])
         with FaultServer(lambda _: next(replies)) as server:

@@ -41,21 +41,27 @@ _parsers: list[Any] = []
 def _line(self: Any, line: dict[str, Any]) -> tuple[str, Any]:
     """The id of a request, and its answer or why there is none."""
     name = str(line.get("custom_id"))
-    error: dict[str, Any] | None = line.get("error")
-    if error is not None and not isinstance(error.get("code"), int):
-        return name, ProviderError(f"{error.get('code')}: {error.get('message')}", Cause.TIMEOUT)
-    response: dict[str, Any] = line.get("response") or {}
-    status = response.get("status_code", 200) if error is None else error["code"]
-    if status != 200:
-        import httpx2
-
-        body = response.get("body", {}) if error is None else {"error": error}
-        told = httpx2.Response(status, json=body, request=httpx2.Request("POST", str(self.endpoint)))
-        return name, self._openai_client._make_status_error_from_response(told)
     try:
-        return _parsers[0](self, line)
+        refusal = _refusal(self, line)
+        return (name, refusal) if refusal is not None else _parsers[0](self, line)
     except Exception as failure:  # noqa: BLE001 - whatever an answer lacks is its own call's failure
         return name, failure
+
+
+def _refusal(batcher: Any, line: dict[str, Any]) -> Exception | None:
+    """Why a request has no answer, None where it has one."""
+    error: dict[str, Any] | None = line.get("error")
+    if error is not None and not isinstance(error.get("code"), int):
+        return ProviderError(f"{error.get('code')}: {error.get('message')}", Cause.TIMEOUT)
+    response: dict[str, Any] = line.get("response") or {}
+    status = response.get("status_code", 200) if error is None else error["code"]
+    if status == 200:
+        return None
+    import httpx2
+
+    body = response.get("body", {}) if error is None else {"error": error}
+    told = httpx2.Response(status, json=body, request=httpx2.Request("POST", str(batcher.endpoint)))
+    return batcher._openai_client._make_status_error_from_response(told)
 
 
 def failure(error: Exception, name: str) -> ProviderError | None:

@@ -152,8 +152,13 @@ class Hosted:
         if kept is None:
             return None
         from inspect_ai.model import ChatMessageAssistant
+        from pydantic import ValidationError
 
-        replay = None if kept.replay is None else ChatMessageAssistant.model_validate_json(kept.replay)
+        try:
+            replay = None if kept.replay is None else ChatMessageAssistant.model_validate_json(kept.replay)
+        except ValidationError:
+            _LOG.warning("%s: a kept answer cannot be read and is asked anew", self.name)
+            return None
         cost = None if self.price is None else self.price.cost(kept.turn.usage)
         usage = replace(kept.turn.usage, cost_usd=cost, reused_calls=1, saved_usd=cost or 0.0)
         return replace(kept.turn, usage=usage, replay=replay, seconds=0.0)
@@ -170,7 +175,19 @@ class Hosted:
         said = [
             (each.role, each.content, each.tool_calls, each.tool_call_id, _replayed(each.replay)) for each in messages
         ]
-        asked = (self.name, self.arguments, version("inspect-ai"), said, tools, tool_choice, max_tokens, repeat)
+        # The address may come from the environment, where no argument tells it.
+        address = str(getattr(getattr(self._model.api, "client", None), "base_url", self._model.api.base_url))
+        asked = (
+            self.name,
+            address,
+            self.arguments,
+            version("inspect-ai"),
+            said,
+            tools,
+            tool_choice,
+            max_tokens,
+            repeat,
+        )
         return orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
 
     async def _asked(

@@ -79,7 +79,7 @@ def _content(
                 "Contamination",
                 "everything in this edition is fictional; days tell nothing, and a new seed makes a new one"
                 if synthetic
-                else "an episode asked as of a day after a model's cut-off cannot have been read in training",
+                else "an episode asked after a model's cut-off rests on figures that were not all out in training",
             ),
             ("Judged by", f"FinSkillBench {code_version()}, scorers {scorer_version()}"),
         ],

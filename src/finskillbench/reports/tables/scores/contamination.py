@@ -10,8 +10,8 @@ from finskillbench.reports.tables.notes import notes
 
 _SIDES = (
     "Before: asked as of the cut-off or an earlier day, so that a model may have read the answer in training; after: "
-    "as of a later day. A change below 0 may be contamination, or later episodes that are harder: programs, which have "
-    "read nothing, tell the two apart where they were run."
+    "as of a later day, on figures that were not all out by then. A change below 0 may be contamination, or later "
+    "episodes that are harder: programs, which have read nothing, tell the two apart where they were run."
 )
 _WEIGHED = (
     "Means weigh every subtask alike, of those with two clusters at least on either side. The 95 % interval takes the "
