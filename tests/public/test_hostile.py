@@ -12,6 +12,7 @@ import pytest
 from tests.public import hostile
 from tests.public.conftest import Bundled
 from tests.public.hostile import Forger
+from tests.sampling import sampled
 
 from finskillbench.cli import main
 from finskillbench.edition import Edition
@@ -57,7 +58,7 @@ PLANTED: dict[str, tuple[Callable[[Forger], Path], str]] = {
     "a name that turns the line": (lambda f: f.submitter(name="Ann\u202egnp"), "cannot be seen"),
     "a name that is a formula": (lambda f: f.submitter(name="=HYPERLINK(1)"), "must begin with a letter"),
     "a name of a thousand letters": (lambda f: f.submitter(name="A" * 1000), "length <= 80"),
-    "a key that is not allowed": (lambda f: f.manifest(), "its key is none of"),
+    "a key that is not allowed": (lambda f: f.manifest(), "its key is none of the allowed signers"),
     # The rows and the answers.
     "another edition": (hostile.of_another_edition, "is of another edition (ffffffffffff"),
     "a row of another edition": (lambda f: f.first_row(edition="f" * 64), "is of another edition (ffffffffffff)"),
@@ -109,7 +110,8 @@ def build(edition: Edition, site: Path, *bundles: Path, more: tuple[str, ...] = 
     return main(["leaderboard", "build", *map(str, bundles), "--edition", str(edition.path), "--out", str(site), *more])
 
 
-@pytest.mark.parametrize("what", PLANTED)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("what", sampled(PLANTED, 30))
 def test_each_planted_thing_is_refused_by_its_name(
     what: str, bundled: Bundled, keys: dict[str, Path], small: Edition, tmp_path: Path, capsys, monkeypatch
 ) -> None:
@@ -143,8 +145,7 @@ def test_what_is_refused_is_listed_and_the_rest_is_built(
 ) -> None:
     good = bundled("strong")
     bad = hostile.better_score(Forger(bundled("middle", "Bob", "bob"), keys["bob"]))
-    broken = tmp_path / f"{EVIL[:8].replace('/', '')}.zip"
-    broken.write_bytes(b"x")
+    broken = hostile.of_another_edition(Forger(bundled("weak", "Carl", "bob"), keys["bob"]))
     assert build(small, tmp_path / "site", bad, good, broken, more=("--keep-going",)) == 0
     said = capsys.readouterr()
     assert "1 entries, 2 bundles refused" in said.out
@@ -154,8 +155,9 @@ def test_what_is_refused_is_listed_and_the_rest_is_built(
     assert "other/middle" not in page.split("Refused</h2>")[0]
     assert "claims 1.0 under" in page
     assert str(tmp_path) not in page
+    assert str(small.path) not in page
     told = json.loads((tmp_path / "site" / "leaderboard.json").read_bytes())
-    assert [each["name"] for each in told["refused"]] == [bad.name, broken.name] or len(told["refused"]) == 2
+    assert [each["name"] for each in told["refused"]] == [bad.name, broken.name]
 
 
 def test_none_that_fits_is_no_page(bundled: Bundled, keys: dict[str, Path], small: Edition, tmp_path: Path) -> None:

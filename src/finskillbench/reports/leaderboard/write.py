@@ -31,7 +31,8 @@ _HOW = (
     "Every score on this page was computed here, from the answers that were submitted, held against the truth of the "
     "edition. Scores that entrants claim are compared and never used.",
     "What is not checked: who wrote the answers, and what an entrant says of cost, tokens and training. Episodes can "
-    "be solved from what they show by whoever follows the published procedures.",
+    "be solved from what they show by whoever follows the published procedures. Not counted are episodes that are "
+    "played move by move: what was done in them would be the entrant's word.",
 )
 
 

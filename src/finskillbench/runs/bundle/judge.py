@@ -53,7 +53,8 @@ def judge_bundle(
     manifest, path = bundle.manifest, bundle.path
     if manifest.edition != edition.digest:
         raise InputError(
-            f"{path}: is of another edition ({manifest.edition[:12]}, {edition.path} is {edition.digest[:12]})"
+            f"{path}: is of another edition ({manifest.edition[:12]}) than the one that it is held against "
+            f"({edition.digest[:12]}); run it on that one"
         )
     _refuse_mounts(bundle)
     for entrant in manifest.entrants:
