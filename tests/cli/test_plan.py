@@ -95,6 +95,7 @@ def test_money_that_the_run_folder_has_spent_is_gone(edition: Path, capsys) -> N
         assert f"--max-cost {most}0 USD, of which 2.00 are spent, is expected to {verdict}." in capsys.readouterr().out
 
 
+@needs_llm
 def test_a_model_goes_on_as_in_an_earlier_run(edition: Path, capsys) -> None:
     pilot = Path("pilot")
     pilot.mkdir()
