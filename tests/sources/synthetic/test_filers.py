@@ -12,6 +12,7 @@ import pytest
 from tests.sampling import THOROUGH, sampled
 from tests.sources.synthetic.truth import filed_facts, filers_of, true_value
 
+from finskillbench.panels.filings import fundamentals
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.synthetic import SyntheticMarket, simulate
@@ -228,6 +229,19 @@ def test_nothing_is_known_before_it_is_filed(truth: SyntheticMarket) -> None:
                 start = None if metric == "total_assets" else filer.starts[quarter]
                 eve = first - timedelta(days=1)
                 assert true_value(filer, metric, start, filer.ends[quarter], eve) is None
+
+
+def test_companies_together_or_apart_make_the_same_panels(
+    collection: Path, filers: list[Filer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = load_filings(collection, [filer.company.security.symbol for filer in filers[:3]])
+    together = fundamentals.build_fundamentals(data)
+    monkeypatch.setattr(fundamentals, "_AT_ONCE", 2)
+    apart = fundamentals.build_fundamentals(data)
+    assert together.facts["symbol"].n_unique() == 3
+    for name in ("facts", "filed", "filings", "segments"):
+        assert getattr(together, name).equals(getattr(apart, name), null_equal=True)
+    assert set(together.notes) == set(apart.notes)
 
 
 @pytest.mark.slow
