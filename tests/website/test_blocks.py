@@ -101,6 +101,8 @@ def test_how_many_run_and_how_many_are_read(capsys: pytest.CaptureFixture[str]) 
 
 
 def _fate(page: str, block: Block) -> str:
+    if block.language == "bash" and "journeys" not in page and scene.stands_in(block):
+        return "run with a stand-in" if THOROUGH else "run with a stand-in where thorough"
     if block.not_run:
         return "read, not run"
     if block.language == "text":
