@@ -19,6 +19,7 @@ from finskillbench.runs.plan import defaults
 ROOT = Path(__file__).resolve().parents[2]
 HOSTED = ("openai/gpt-5", "anthropic/claude-opus-4", "provider/model")
 """Models of which pages show runs; a stand-in plays under their names."""
+SUBTASKS = ("unconstrained_optimization", "constraint_monitoring", "stress_testing", "normalization", "forensic_screen")
 RUNS = ("mine", "a", "b", "before", "after", "main", "branch")
 NEEDS_KEY = "needs a key of the provider"
 """Why most blocks do not run as they stand: a stand-in of the model's name plays them instead."""
@@ -48,16 +49,16 @@ FOUND_SOMETHING = ("audit", "compare", "data doctor", "data validate", "data can
 
 
 def make(edition: Path, folder: Path) -> Path:
-    """Make the folder: three episodes of each subtask of an edition, and runs of one each under three conditions."""
-    seven = first_episodes(edition, folder / "editions" / "seven", 3)
-    first_episodes(edition, folder / "editions" / "eight", 2)
+    """Make the folder: two episodes of each subtask of an edition, and runs of some under three conditions."""
+    seven = first_episodes(edition, folder / "editions" / "seven", 2)
+    first_episodes(edition, folder / "editions" / "eight", 1)
     for name in ("my-skills/mine", "skills/v1/one", "skills/v2/two"):
         assert main(["skills", "new", str(folder / name)]) == 0
     space: dict[str, Any] = {}
     exec(STANDIN, space)
     models = [*map(space["StandIn"], HOSTED), "baseline/reference"]
     arms, given = ["no_skill", "curated"], {"mine": folder / "my-skills"}
-    made = run(load_edition(seven), models, arms, skills=given, limit=1, out=folder / "runs" / "mine")
+    made = run(load_edition(seven), models, arms, SUBTASKS, skills=given, limit=1, out=folder / "runs" / "mine")
     assert "error" not in made.rows["status"]
     for name in RUNS[1:]:
         shutil.copytree(folder / "runs" / "mine", folder / "runs" / name)
