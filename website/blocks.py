@@ -59,7 +59,7 @@ def blocks_of(markdown: str, page: str) -> list[Block]:
         elif line.startswith("    ") and (place == 0 or not lines[place - 1].strip()) and line.strip():
             last = _end_of_indented(lines, place)
             text = "\n".join(each[4:] for each in lines[place : last + 1])
-            shell = text.split()[0] in SHELL_STARTS or re.match(r"[A-Z_]+=", text)
+            shell = text.split()[0] in SHELL_STARTS or re.match(r"[A-Za-z_]+=", text)
             language = "bash" if shell else "text"
         else:
             told = _REASON.match(line)
