@@ -97,7 +97,7 @@ def measured(edition_path: Path, episodes: int) -> Costs:
                 made = run(edition, [player(calls)], ["no_skill"], sample=sample, cluster=address, out=out)
                 return [busy_of(pids) - was for pids, was in zip(groups, before, strict=True)], made
 
-            spent(2, 32, place / "warm")
+            spent(2, episodes, place / "warm")  # panels are read and inputs resolved once, not by every episode
             start, _ = spent(2, 32, place / "start")
             few, _ = spent(2, episodes, place / "few")
             many, made = spent(8, episodes, place / "many")
