@@ -7,7 +7,8 @@ episode and for each model call (stand-ins for a hosted model that answer at onc
 a journal line, a trajectory and a row, and memory of the driver for each planned and each finished episode. Then events
 are simulated: every model call waits for a place of its model, for the driver and for the worker it is on, which each
 serve one thing at a time, and for the provider, whose latency is drawn log-normally; an episode has 7.5 calls, as
-published. Workers die, and what was in play there begins again. The clock is the simulation's own.
+published. Workers die, and what was in play there begins again. The clock is the simulation's own. The episodes are of
+the headline: the desk's take longer to judge, trade_over_time 0.2 s.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any
 import psutil
 from distributed import Client
 
-from cluster import busy_of, cluster
+from cluster import SUBTASKS, busy_of, cluster
 from finskillbench.cli.display.console import Progress
 from finskillbench.edition import load_edition
 from finskillbench.harness.entries import Entry
@@ -94,7 +95,7 @@ def measured(edition_path: Path, episodes: int) -> Costs:
 
             def spent(calls: int, sample: int, out: Path) -> tuple[list[float], RunResult]:
                 before = [busy_of(pids) for pids in groups]
-                made = run(edition, [player(calls)], ["no_skill"], sample=sample, cluster=address, out=out)
+                made = run(edition, [player(calls)], ["no_skill"], SUBTASKS, sample=sample, cluster=address, out=out)
                 return [busy_of(pids) - was for pids, was in zip(groups, before, strict=True)], made
 
             spent(2, episodes, place / "warm")  # panels are read and inputs resolved once, not by every episode
