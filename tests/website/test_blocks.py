@@ -217,7 +217,7 @@ def test_a_tutorial_ends_in_its_figure(page: Path, synthetic_edition: Edition, t
     assert rows["status"].unique().to_list() == ["scored"]
     means = dict(rows.group_by("condition").agg(pl.col("score").mean()).iter_rows())
     assert means.pop("no_skill") < min(means.values())
-    (headline,) = re.findall(r"headline: ([+-][\d.]+)", figure)
+    (headline,) = re.findall(r"headline: ([+-]\d\.\d+)", figure)
     assert float(headline) > 0
 
 
