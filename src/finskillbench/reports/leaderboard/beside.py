@@ -8,10 +8,10 @@ import polars as pl
 
 from finskillbench.analysis.results import Results
 from finskillbench.domains import by_name
+from finskillbench.reports.leaderboard.entrants import Listed
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
 from finskillbench.reports.tables.common import gaps_of, headline_only, means, slug
 from finskillbench.reports.tables.programs import BY_HAND, MARKS, NOTHING, marks_run
-from finskillbench.runs.bundle.manifest import Manifest
 
 
 def programs_table(results: Results) -> Table | None:
@@ -34,8 +34,8 @@ def programs_table(results: Results) -> Table | None:
     return Table("programs", "Programs beside", columns, tuple(rows), (note,))
 
 
-def by_subtask(results: Results, condition: str, ranked: Sequence[str]) -> Table:
-    """The mean of each entry on each subtask under a condition."""
+def by_subtask(results: Results, condition: str, table: str, ranked: Sequence[str]) -> Table:
+    """The mean of each entry on each subtask under a condition; `table` is what its tables are named after."""
     scored = results.episodes.filter("headline", pl.col("condition") == condition)
     found = means(scored, ("model", "sub_task"))
     names = [name for name in results.sub_tasks if by_name(name).headline]
@@ -44,12 +44,12 @@ def by_subtask(results: Results, condition: str, ranked: Sequence[str]) -> Table
     for model in ranked:
         each = [found.get((model, name)) for name in names]
         rows.append((model, *(None if mean is None else mean.value for mean in each)))
-    return Table(f"subtasks_{slug(condition)}", f"Mean score by subtask under {condition}", columns, tuple(rows))
+    return Table(f"subtasks_{table}", f"Mean score by subtask under {condition}", columns, tuple(rows))
 
 
-def partial_table(results: Results, manifests: Mapping[str, Manifest]) -> Table:
+def partial_table(results: Results, entries: Mapping[str, Listed]) -> Table:
     """The entries of which episodes are missing, by model and condition."""
-    scored = results.episodes.filter("headline", pl.col("model").is_in(list(manifests)))
+    scored = results.episodes.filter("headline", pl.col("model").is_in(list(entries)))
     found = means(scored, ("model", "condition"))
     columns = (
         Column("model", "Model"),
@@ -61,7 +61,8 @@ def partial_table(results: Results, manifests: Mapping[str, Manifest]) -> Table:
     )
     rows: list[tuple[Cell, ...]] = []
     for (model, condition), mean in found.items():
-        manifest = manifests[model]
-        rows.append((model, manifest.submitter.name, condition, mean.value, mean.episodes, manifest.partial))
+        listed = entries[model]
+        reason = listed.under(condition).bundle.manifest.partial
+        rows.append((model, listed.submitter, condition, mean.value, mean.episodes, reason))
     note = "Not ranked: means are over the episodes that were submitted, which the entrant has chosen."
     return Table("partial", "Entries with episodes missing", columns, tuple(rows), (note,))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -12,14 +11,14 @@ import polars as pl
 from finskillbench.analysis.ranking import differences, places
 from finskillbench.analysis.results import REFERENCE, Comparison, Results, collect
 from finskillbench.episode import Profile
-from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
+from finskillbench.harness.entries import Entry
 from finskillbench.reports.leaderboard.beside import by_subtask, partial_table, programs_table
+from finskillbench.reports.leaderboard.entrants import Listed, entrants_of
 from finskillbench.reports.leaderboard.gather import Gathered
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 from finskillbench.reports.tables.common import gaps, gaps_of, means, slug
 from finskillbench.reports.tables.notes import PAIRED
 from finskillbench.reports.tables.scores.models import endings
-from finskillbench.runs.bundle.judge import Judged
 from finskillbench.runs.store.rows import to_frame
 
 _PLACES = (
@@ -32,15 +31,6 @@ _TESTED = (
     "adjusted for the number of pairs."
 )
 _CLAIMED = "Scores are computed here from what was submitted. Cost, tokens and cut-off are the entrant's word."
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """An entry as tables call it, with the bundle that it came in."""
-
-    label: str
-    entry: Entry
-    judged: Judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +51,8 @@ class Board:
 
 def make_board(gathered: Gathered, wanted: Mapping[str, Sequence[str]], profile: Profile = Profile.CERTIFIED) -> Board:
     """Make the tables of some bundles; `wanted` are the episodes of each headline (`coverage.required`)."""
-    entries = tuple(_listed(gathered.taken))
-    frames = [_frame(each) for each in entries]
+    entries = entrants_of(gathered.taken)
+    frames = [each.frame() for each in entries]
     if gathered.programs is not None:
         frames.append(to_frame(gathered.programs.rows))
     rows = pl.concat(frames)
@@ -76,35 +66,31 @@ def make_board(gathered: Gathered, wanted: Mapping[str, Sequence[str]], profile:
     return Board(entries, tuple(suites))
 
 
-def _listed(taken: Sequence[Judged]) -> Iterator[Listed]:
-    """Every entry under a name of its own: that of tables, with its owner where two have the same."""
-    every = [(judged, entry) for judged in taken for entry in dict.fromkeys(row.item.entry for row in judged.rows)]
-    names = labels(entry for _, entry in every)
-    count = Counter(names[entry] for _, entry in every)
-    for judged, entry in every:
-        owner = judged.bundle.manifest.submitter.name
-        yield Listed(names[entry] if count[names[entry]] == 1 else f"{names[entry]} ({owner})", entry, judged)
-
-
-def _frame(listed: Listed) -> pl.DataFrame:
-    rows = [row for row in listed.judged.rows if row.item.entry == listed.entry]
-    return to_frame(rows).with_columns(model=pl.lit(listed.label), arguments=pl.lit(NO_ARGUMENTS))
-
-
 def _tables(results: Results, entries: Sequence[Listed]) -> Iterator[Table]:
-    whole = {each.label: each for each in entries if each.judged.bundle.manifest.partial is None}
-    part = {each.label: each for each in entries if each.label not in whole}
-    for condition in results.conditions:
+    whole = {each.label: each for each in entries if not each.partial}
+    part = {each.label: each for each in entries if each.partial}
+    for condition, name in _names(results.conditions).items():
         if ranked := _ranked(results, condition, whole):
             told = differences(results, condition, ranked)
-            yield _ranking(results, condition, whole, ranked, told)
+            yield _ranking(results, condition, name, whole, ranked, told)
             if told.height:
-                yield _pairs(condition, told)
-            yield by_subtask(results, condition, ranked)
+                yield _pairs(condition, name, told)
+            yield by_subtask(results, condition, name, ranked)
     if part:
-        yield partial_table(results, {name: each.judged.bundle.manifest for name, each in part.items()})
+        yield partial_table(results, part)
     if programs := programs_table(results):
         yield programs
+
+
+def _names(conditions: Sequence[str]) -> dict[str, str]:
+    """What the tables of each condition are named after, which is the name of a file: no two are the same."""
+    names: dict[str, str] = {}
+    for condition in conditions:
+        name = slug(condition)
+        while name in names.values():
+            name += "_"
+        names[condition] = name
+    return names
 
 
 def _ranked(results: Results, condition: str, entries: Mapping[str, Listed]) -> list[str]:
@@ -115,7 +101,12 @@ def _ranked(results: Results, condition: str, entries: Mapping[str, Listed]) -> 
 
 
 def _ranking(
-    results: Results, condition: str, entries: Mapping[str, Listed], ranked: Sequence[str], told: pl.DataFrame
+    results: Results,
+    condition: str,
+    name: str,
+    entries: Mapping[str, Listed],
+    ranked: Sequence[str],
+    told: pl.DataFrame,
 ) -> Table:
     scored = results.episodes.filter("headline", pl.col("condition") == condition)
     score = gaps_of(scored.filter(pl.col("model").is_in(list(ranked))), ("model",), value="score")
@@ -129,6 +120,7 @@ def _ranking(
         Column("submitter", "Submitted by"),
         Column("score", "Score", Kind.SCORE, interval=True),
         *([Column("gain", f"Gain over {REFERENCE}", Kind.DIFFERENCE, interval=True)] if compared else []),
+        *([Column("gain_pairs", "Episodes of the gain", Kind.COUNT)] if compared else []),
         Column("episodes", "Episodes", Kind.COUNT),
         Column("answered", "Answered", Kind.SHARE),
         Column("cost_usd", "Cost, USD", Kind.NUMBER, unit="US dollars"),
@@ -140,26 +132,26 @@ def _ranking(
     for place in places(ranked, told):
         listed, each = entries[place.model], score[place.model,]
         own = planned.filter(pl.col("model") == place.model)
-        signer = listed.judged.bundle.signer
+        signer, against = listed.under(condition).bundle.signer, gain.get((place.model,))
         rows.append(
             (
                 str(place),
                 place.model,
-                listed.judged.bundle.manifest.submitter.name,
+                listed.submitter,
                 each.estimate,
-                *([gain[place.model,].estimate if (place.model,) in gain else None] if compared else []),
+                *([against and against.estimate, against and against.pairs] if compared else []),
                 each.pairs,
                 answered.get(place.model),
                 _sum(own["cost_usd"]),
                 _tokens(own),
-                _after(listed, own),
+                _after(listed, condition, own),
                 "no" if signer is None else signer.owner or "yes",
             )
         )
     columns, rows = _told(columns, rows)
     notes = (_PLACES, *([PAIRED] if compared or told.height else []), _CLAIMED, *_repeats(results))
     title = f"Under {condition}, profile {results.profile}"
-    return Table(f"ranking_{slug(condition)}", title, columns, tuple(rows), notes)
+    return Table(f"ranking_{name}", title, columns, tuple(rows), notes)
 
 
 def _told(
@@ -179,9 +171,9 @@ def _tokens(rows: pl.DataFrame) -> float | None:
     return float(tokens) if isinstance(tokens, int | float) and tokens > 0 else None
 
 
-def _after(listed: Listed, rows: pl.DataFrame) -> str | None:
+def _after(listed: Listed, condition: str, rows: pl.DataFrame) -> str | None:
     """How many of the episodes are asked as of a day after the cut-off that the entrant states."""
-    manifest = listed.judged.bundle.manifest
+    manifest = listed.under(condition).bundle.manifest
     stated = {Entry(each.model, each.arguments): each.cutoff for each in manifest.entrants}
     cutoff: date | None = stated[listed.entry]
     if cutoff is None:
@@ -195,7 +187,7 @@ def _repeats(results: Results) -> list[str]:
     return ["Repeats of an episode are averaged first."] if isinstance(most, int) and most > 1 else []
 
 
-def _pairs(condition: str, told: pl.DataFrame) -> Table:
+def _pairs(condition: str, name: str, told: pl.DataFrame) -> Table:
     columns = (
         Column("a", "A"),
         Column("b", "B"),
@@ -215,4 +207,4 @@ def _pairs(condition: str, told: pl.DataFrame) -> Table:
         for line in told.iter_rows(named=True)
         if line["mean"] is not None
     )
-    return Table(f"pairs_{slug(condition)}", f"Every two entries under {condition}", columns, rows, (PAIRED, _TESTED))
+    return Table(f"pairs_{name}", f"Every two entries under {condition}", columns, rows, (PAIRED, _TESTED))

@@ -10,6 +10,7 @@ from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.entries import Entry
 from finskillbench.runs.bundle.judge import Judged, judge_bundle
+from finskillbench.runs.bundle.plain import folded
 from finskillbench.runs.bundle.read import Bundle, read_bundle
 
 Progress = Callable[[str, int, int], None]
@@ -101,10 +102,10 @@ def entries_of(bundle: Bundle) -> set[tuple[Entry, str]]:
 
 def _refuse_beside(taken: Sequence[Bundle], bundle: Bundle) -> None:
     """A bundle that cannot stand beside those before it: sent twice, another's name, one key under two names."""
-    name = _folded(bundle.manifest.submitter.name)
+    name = folded(bundle.manifest.submitter.name)
     key = None if bundle.signer is None else bundle.signer.key
     for other in taken:
-        theirs = _folded(other.manifest.submitter.name)
+        theirs = folded(other.manifest.submitter.name)
         their_key = None if other.signer is None else other.signer.key
         if bundle.digest == other.digest:
             raise InputError(f"{bundle.path}: is the same as {other.path.name}; name it once")
@@ -118,15 +119,19 @@ def _refuse_beside(taken: Sequence[Bundle], bundle: Bundle) -> None:
                 f"{bundle.path}: is signed by the key of {other.manifest.submitter.name!a} ({other.path.name}), under "
                 "another name; keep one name"
             )
-        if name == theirs and (both := entries_of(bundle) & entries_of(other)):
+        if name != theirs:
+            continue
+        if both := entries_of(bundle) & entries_of(other):
             entry, condition = min(both)
             raise InputError(
                 f"{bundle.path}: has {entry.model!a} under {condition}, as {other.path.name} has; send one of the two"
             )
-
-
-def _folded(name: str) -> str:
-    return "".join(name.casefold().split())
+        again = {entry for entry, _ in entries_of(bundle)} & {entry for entry, _ in entries_of(other)}
+        if again and (bundle.manifest.partial is None) != (other.manifest.partial is None):
+            raise InputError(
+                f"{bundle.path}: {min(again).model!a} is whole in one of this and {other.path.name} and has episodes "
+                "missing in the other; send all of its conditions in one bundle"
+            )
 
 
 def _named(progress: Progress | None, path: Path) -> Callable[[int, int], None] | None:

@@ -14,7 +14,8 @@ from finskillbench.episode import Profile
 from finskillbench.harness.entries import Entry
 from finskillbench.reports.formats import Format, write_tables
 from finskillbench.reports.formats.flat import to_json
-from finskillbench.reports.leaderboard.board import Board, Listed, make_board
+from finskillbench.reports.leaderboard.board import Board, make_board
+from finskillbench.reports.leaderboard.entrants import Listed, shown
 from finskillbench.reports.leaderboard.gather import Gathered
 from finskillbench.reports.page.render import board_page
 from finskillbench.reports.tables.common import slug
@@ -89,16 +90,18 @@ def _content(
             for suite in board.suites
         ],
         "entries": [
-            {"name": each.label, "url": each.judged.bundle.manifest.submitter.url, "facts": list(_facts(each))}
+            {"name": each.label, "url": part.bundle.manifest.submitter.url, "facts": list(_facts(each, part))}
             for each in board.entries
+            for part in each.parts
         ],
         "refused": gathered.refused,
         "footer": "Written by FinSkillBench. All of it as JSON:",
     }
 
 
-def _facts(listed: Listed) -> Iterator[tuple[str, str]]:
-    judged, bundle = listed.judged, listed.judged.bundle
+def _facts(listed: Listed, judged: Judged) -> Iterator[tuple[str, str]]:
+    """What is said of an entry in one of its bundles."""
+    bundle = judged.bundle
     manifest, signer = bundle.manifest, bundle.signer
     yield "Submitted by", manifest.submitter.name
     if manifest.submitter.contact:
@@ -107,12 +110,13 @@ def _facts(listed: Listed) -> Iterator[tuple[str, str]]:
     yield "Signature", "none" if signer is None else f"{signer.key}{owner}"
     yield "Played", played(judged)
     yield "Arguments", listed.entry.arguments
-    own = [row for row in judged.rows if row.item.entry == listed.entry]
+    own = listed.rows(judged)
     yield "Harness", ", ".join(sorted({row.harness for row in own}))
     yield "Code", ", ".join(sorted({f"{row.code_version} ({row.commit or 'no commit'})" for row in own}))
-    for condition in dict.fromkeys(row.condition for row in own):
-        packages = ", ".join(f"{name} {digest[:12]}" for name, digest in manifest.mounts[condition].packages.items())
-        yield f"Skills under {condition}", packages or "none"
+    for condition, name in dict.fromkeys((row.condition, shown(row)) for row in own):
+        mounted = manifest.mounts[condition].packages
+        packages = ", ".join(f"{package} {digest[:12]}" for package, digest in mounted.items())
+        yield f"Skills under {name}", packages or "none"
     stated = {Entry(each.model, each.arguments): each.cutoff for each in manifest.entrants}
     yield "Stated cut-off", str(stated[listed.entry] or "not stated")
     if manifest.partial is not None:
@@ -136,14 +140,14 @@ def _json(board: Board, gathered: Gathered, edition: Edition, *, today: date, pr
         "profile": profile,
         "scorer_version": scorer_version(),
         "suites": {suite.name: [to_json(table) for table in suite.tables] for suite in board.suites},
-        "entries": [_entry(each) for each in board.entries],
+        "entries": [_entry(each, part) for each in board.entries for part in each.parts],
         "refused": [{"name": each.name, "reason": each.reason} for each in gathered.refused],
     }
     return orjson.dumps(told, option=orjson.OPT_INDENT_2) + b"\n"
 
 
-def _entry(listed: Listed) -> dict[str, object]:
-    bundle = listed.judged.bundle
+def _entry(listed: Listed, part: Judged) -> dict[str, object]:
+    bundle = part.bundle
     signer = bundle.signer
     return {
         "name": listed.label,
@@ -153,5 +157,5 @@ def _entry(listed: Listed) -> dict[str, object]:
         "key": None if signer is None else signer.key,
         "owner": None if signer is None else signer.owner,
         "manifest": bundle.digest,
-        "remarks": list(listed.judged.remarks),
+        "remarks": list(part.remarks),
     }

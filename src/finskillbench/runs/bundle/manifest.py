@@ -43,7 +43,7 @@ class Entrant(_Record, frozen=True, kw_only=True):
     """A model with its arguments, and the day after which it has learnt nothing, where its owner states one."""
 
     model: Said
-    arguments: Annotated[str, msgspec.Meta(max_length=4000)]
+    arguments: Annotated[str, msgspec.Meta(max_length=1000)]
     cutoff: date | None = None
 
 

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from finskillbench.errors import InputError
+from finskillbench.harness.entries import Entry, canonical
+from finskillbench.harness.trace import OURS
 from finskillbench.runs.bundle.manifest import Submitter
 
 _HIDDEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Cn")
 """Categories of characters that nobody sees, or that turn a line around."""
+
+
+class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments that an entry may state: options of a model, its allowance, its harness; no others are shown."""
+
+    base_url: str | None = None
+    seed: int | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    reasoning_effort: str | None = None
+    model_args: Mapping[str, Any] | None = None
+    turns: int | None = None
+    token_budget: int | None = None
+    harness: str = OURS
 
 
 def refuse_words(what: str, text: str) -> None:
@@ -25,6 +46,11 @@ def refuse_words(what: str, text: str) -> None:
         raise InputError(f"{what}: {text[:60]!a} begins or ends with a blank; leave it out")
     if not text[0].isalnum():  # a spreadsheet takes = + - @ for the beginning of a formula
         raise InputError(f"{what}: {text[:60]!a} must begin with a letter or a digit")
+
+
+def folded(name: str) -> str:
+    """A name as it is told from others."""
+    return "".join(name.casefold().split())
 
 
 def check_submitter(submitter: Submitter) -> None:
@@ -46,3 +72,24 @@ def check_submitter(submitter: Submitter) -> None:
             plain = False
         if not plain or any(each.isspace() or each in "<>\"'\\`" for each in submitter.url):
             raise InputError(f"url: {submitter.url[:60]!a} is no address that begins with http:// or https://")
+
+
+def check_entry(where: Path, entry: Entry) -> Arguments:
+    """The arguments of an entry that tables can show.
+
+    Raises
+    ------
+    InputError : its name cannot be shown; its arguments are none, not as runs write them, or not of a known name.
+    """
+    try:
+        refuse_words("model", entry.model)
+        said = msgspec.json.decode(entry.arguments, type=Arguments)
+        if canonical(entry.said) != entry.arguments:
+            raise ValueError("not as runs write them")
+        for name, value in entry.said.items():
+            refuse_words(name, value if isinstance(value, str) else f"a{value}")
+    except InputError as error:
+        raise InputError(f"{where}: {entry.model[:80]!a}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: the arguments of {entry.model[:80]!a}: {error}") from None
+    return said

@@ -15,19 +15,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-import orjson
 import polars as pl
 import pyarrow.parquet as pq
 
 from finskillbench.errors import InputError
-from finskillbench.harness.entries import Entry, canonical
+from finskillbench.harness.entries import Entry
 from finskillbench.runs.bundle.archive import Contents, open_bundle
 from finskillbench.runs.bundle.manifest import ANSWERS, MANIFEST, ROWS, SIGNATURE, Answer, Manifest, decode
-from finskillbench.runs.bundle.plain import check_submitter, refuse_words
+from finskillbench.runs.bundle.plain import check_entry, check_submitter
 from finskillbench.runs.bundle.sign import Signer, signer_of
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.rows import SCHEMA, Row, answer_digest, from_frame
-from finskillbench.scoring.values import is_object
 
 MOST_ROWS = 1_000_000
 LARGEST_TABLE = 2**30
@@ -165,7 +163,10 @@ def _check_rows(path: Path, manifest: Manifest, rows: Sequence[Row], answers: Se
         raise InputError(
             f"{path}: the manifest says {manifest.rows} rows; there are {len(rows)}, and {len(answers)} answers"
         )
-    entrants = {Entry(each.model, each.arguments) for each in manifest.entrants}
+    harnesses: dict[Entry, str] = {}
+    for each in manifest.entrants:
+        entry = Entry(each.model, each.arguments)
+        harnesses[entry] = check_entry(path, entry).harness
     seen: set[Item] = set()
     for row, answer in zip(rows, answers, strict=True):
         where = f"{path}: {row.task_id[:80]!a} of {row.model[:80]!a} under {row.condition}, repeat {row.run_idx}"
@@ -176,18 +177,18 @@ def _check_rows(path: Path, manifest: Manifest, rows: Sequence[Row], answers: Se
         seen.add(row.item)
         if row.answer_digest != (None if answer.answer is None else answer_digest(answer.answer)):
             raise InputError(f"{where}: its answer is not the one that was judged; submit the run again")
-        if row.item.entry not in entrants:
+        if row.item.entry not in harnesses:
             raise InputError(f"{where}: the manifest names no such model with these arguments")
         mounted = manifest.mounts.get(row.condition)
         if mounted is None or row.mount != mounted.digest:
             raise InputError(f"{where}: was played with other skills than the manifest says under {row.condition}")
         if row.edition != manifest.edition:
             raise InputError(f"{where}: is of another edition ({row.edition[:12]}) than the manifest says")
+        if row.harness != (stated := harnesses[row.item.entry]):
+            raise InputError(f"{where}: its harness is {row.harness[:80]!a}, and {stated!a} by its arguments")
         _check_amounts(where, row)
-    if unplayed := entrants - {row.item.entry for row in rows}:
+    if unplayed := harnesses.keys() - {row.item.entry for row in rows}:
         raise InputError(f"{path}: the manifest names {min(unplayed).model[:80]!a}, of which there is no row")
-    for entry in entrants:
-        _check_entry(path, entry)
 
 
 def _check_amounts(where: str, row: Row) -> None:
@@ -208,17 +209,3 @@ def _values(row: Row) -> Iterable[object]:
     for name in SCHEMA:
         value = getattr(row, name)
         yield from value if isinstance(value, tuple) else (value,)
-
-
-def _check_entry(path: Path, entry: Entry) -> None:
-    try:
-        refuse_words("model", entry.model)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    try:
-        said = orjson.loads(entry.arguments)
-        plain = is_object(said) and canonical(said) == entry.arguments
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-        plain = False
-    if not plain or not entry.arguments.isprintable():
-        raise InputError(f"{path}: the arguments of {entry.model!a} are no JSON as runs write it")

@@ -34,7 +34,7 @@ from finskillbench.runs.bundle.manifest import (
     Submitter,
     encode,
 )
-from finskillbench.runs.bundle.plain import check_submitter
+from finskillbench.runs.bundle.plain import check_entry, check_submitter
 from finskillbench.runs.bundle.sign import sign
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import read_history
@@ -88,6 +88,8 @@ def submit(
     _refuse_incomplete(run, rows, record, edition, partial)
     clean = cleaner()
     check_submitter(submitter)
+    for entry in dict.fromkeys(row.item.entry for row in rows):
+        check_entry(run, entry)
     answers, told = _submissions(run, rows, clean, with_trajectories=trajectories)
     files = {
         ROWS: table_bytes(to_frame(_shown(run, row, clean) for row in rows)),
