@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -62,6 +63,8 @@ def make(edition: Path, folder: Path) -> Path:
     assert "error" not in made.rows["status"]
     for name in RUNS[1:]:
         shutil.copytree(folder / "runs" / "mine", folder / "runs" / name)
+    first = json.loads((seven / "episodes" / "rebalancing.jsonl").read_bytes().splitlines()[0])
+    (folder / "answers.jsonl").write_text(json.dumps({"task_id": first["task_id"], "answer": "{}"}) + "\n")
     (folder / "corpus").mkdir()
     with gzip.open(folder / "corpus" / "part-00.jsonl.gz", "wt") as corpus:
         corpus.write('{"text": "nothing of ours"}\n')
