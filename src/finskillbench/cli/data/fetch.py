@@ -32,6 +32,7 @@ class Prices(StrEnum):
     CSV = "csv"
 
 
+# As long as its options are many, each of which is named and explained once, here.
 def fetch(
     start: Annotated[str, typer.Option("--from", metavar="YYYY-MM", help="First month whose filings are asked about.")],
     end: Annotated[str, typer.Option("--to", metavar="YYYY-MM", help="Last month; it must be over.")],

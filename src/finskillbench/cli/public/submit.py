@@ -15,6 +15,7 @@ Examples:
   finskillbench submit runs/mine --out mine.zip --name "Example Lab" --cutoff openai/gpt-5=2024-10-01"""
 
 
+# As long as its options are many, each of which is named and explained once, here.
 def submit(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
     out: Annotated[
