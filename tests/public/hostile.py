@@ -8,7 +8,9 @@ import io
 import json
 import math
 import stat
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,6 +126,42 @@ def many_rows(forger: Forger) -> Path:
     buffer = io.BytesIO()
     many.write_parquet(buffer, compression="zstd")
     return forger.write(forger.listed({**forger.files(), ROWS: buffer.getvalue()}))
+
+
+def wide_rows(forger: Forger) -> Path:
+    """Three texts that thousands of rows share: a gigabyte once they are spelled out, in a few kilobytes."""
+    frame = pl.read_parquet(io.BytesIO(forger.files()[ROWS]))
+    wide = frame.head(1).with_columns(pl.lit("x" * 90_000).alias(name) for name in ("error", "commit", "provider"))
+    buffer = io.BytesIO()
+    pl.concat([wide] * 4000).write_parquet(buffer, compression="zstd")
+    return forger.write(forger.listed({**forger.files(), ROWS: buffer.getvalue()}))
+
+
+def large_record(forger: Forger) -> Path:
+    """What was done in an episode, which says nothing and is large in memory."""
+    files = forger.files()
+    record = b'"record":{"a":[' + b"[]," * 400_000 + b"[]]}"
+    return forger.write(forger.listed({**files, ANSWERS: files[ANSWERS].replace(b'"record":null', record, 1)}))
+
+
+def second_name(forger: Forger) -> Path:
+    """The rows under two names, of which some programs read the one and some the other."""
+    files = forger.files()
+    rows = files.pop(ROWS)
+    forger.write(files, signed=False)
+    name = struct.pack("<BL", 1, zlib.crc32(ROWS.encode())) + b"other.parquet"
+    member = zipfile.ZipInfo(ROWS)
+    member.extra = struct.pack("<HH", 0x7075, len(name)) + name
+    with zipfile.ZipFile(forger.path, "a") as archive:
+        archive.writestr(member, rows)
+    return forger.path
+
+
+def odd_package(forger: Forger) -> Path:
+    """A package whose name is a formula."""
+    mounts = json.loads(forger.files()[MANIFEST])["mounts"]
+    mounts["curated"]["packages"] = {"=SUM(1)": "a" * 64}
+    return forger.manifest(mounts=mounts)
 
 
 def not_a_number(forger: Forger) -> Path:

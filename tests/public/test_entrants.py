@@ -97,3 +97,29 @@ def test_pairs_are_not_dropped_by_another_harness(bundled: Bundled, keys: dict[s
     path = forger.rows(lambda place, row: replace(row, harness="mine") if row.task_id == "normalization_0" else row)
     with pytest.raises(InputError, match="its harness is 'mine', and 'finskillbench' by its arguments"):
         board_of(small, path)
+
+
+def of_own_skills(forger: Forger, condition: str, digest: str) -> Path:
+    """The curated episodes as if played with skills of somebody's own."""
+    files = json.loads(forger.files()[MANIFEST])["mounts"]
+    mounts = {"no_skill": files["no_skill"], condition: {"digest": digest, "packages": {"mine": digest}}}
+    forger.rows(lambda _, row: replace(row, condition=condition, mount=digest) if row.condition == "curated" else row)
+    forger.answers(
+        lambda lines: [{**line, "condition": condition} if line["condition"] == "curated" else line for line in lines]
+    )
+    return forger.manifest(mounts=mounts)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(("skill:mine", "a"), ("skill:mine", "b")), (("skill:a-b", "a"), ("skill:a.b", "a"))]
+)
+def test_skills_of_ones_own_share_no_table(
+    first: tuple[str, str], second: tuple[str, str], bundled: Bundled, keys: dict[str, Path], small: Edition
+) -> None:
+    ann = of_own_skills(Forger(bundled(), keys["ann"]), first[0], first[1] * 64)
+    bob = of_own_skills(Forger(bundled("middle", "Bob", "bob"), keys["bob"]), second[0], second[1] * 64)
+    (suite,) = board_of(small, ann, bob).suites
+    names = [table.name for table in suite.tables]
+    assert len(set(names)) == len(names)
+    own = [table for table in suite.tables if table.name.startswith("ranking_skill")]
+    assert sorted(table.column("model") for table in own) == [("lab/strong",), ("other/middle",)]

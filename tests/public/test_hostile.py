@@ -6,6 +6,7 @@ import json
 import stat
 import zipfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ from tests.sampling import sampled
 
 from finskillbench.cli import main
 from finskillbench.edition import Edition
-from finskillbench.runs.bundle import read
+from finskillbench.errors import InputError
+from finskillbench.runs.bundle import table
 from finskillbench.runs.bundle.manifest import ANSWERS, MANIFEST, ROWS, SIGNATURE
+from finskillbench.runs.bundle.read import read_bundle
 
 EVIL = "</script><script>window.broken=1</script><img src=x onerror=window.broken=2>"
 PLAIN = stat.S_IFREG | 0o644
@@ -34,6 +37,7 @@ PLANTED: dict[str, tuple[Callable[[Forger], Path], str]] = {
     "a backslash": (lambda f: f.members(("trajectories\\..\\evil", b"x", PLAIN)), "is no file of a bundle"),
     "a symbolic link": (hostile.link, "is no plain file"),
     "a folder": (lambda f: f.members(("trajectories/", b"", stat.S_IFDIR | 0o755)), "is no plain file"),
+    "a file of two names": (hostile.second_name, "'rows.parquet' has a second name"),
     "a file twice": (lambda f: f.members((MANIFEST, b"{}", PLAIN)), "holds 'manifest.json' twice"),
     "a file that is not listed": (
         lambda f: f.members(("trajectories/a/b.json.gz", b"x", PLAIN)),
@@ -87,6 +91,21 @@ PLANTED: dict[str, tuple[Callable[[Forger], Path], str]] = {
     "a cost below nothing": (lambda f: f.first_row(cost_usd=-1.0), "cost_usd is -1.0"),
     "a cost that is no number": (lambda f: f.first_row(cost_usd=float("inf")), "cost_usd is inf"),
     "a text of a megabyte": (lambda f: f.first_row(error="x" * 2**20), "holds a text of more than"),
+    "savings that are no number": (lambda f: f.first_row(saved_usd=float("nan")), "saved_usd is nan"),
+    "calls below nothing": (lambda f: f.first_row(reused_calls=-5), "reused_calls is -5"),
+    "a day before computers": (
+        lambda f: f.first_row(ended=datetime(1900, 1, 1, tzinfo=UTC)),
+        "ended is 1900-01-01, when nobody",
+    ),
+    "a version that turns the line": (lambda f: f.first_row(code_version="1\u202e"), "code_version: '1\\u202e' holds"),
+    "a commit of a thousand letters": (lambda f: f.first_row(commit="a" * 1000), "is longer than 200 characters"),
+    "a reason that is a formula": (
+        lambda f: f.manifest(partial="=HYPERLINK(1)"),
+        "partial: '=HYPERLINK(1)' must begin",
+    ),
+    "a reason of two lines": (lambda f: f.manifest(partial="a\nb"), "partial: 'a\\nb' holds a character"),
+    "a package that is a formula": (hostile.odd_package, "a package under curated: '=SUM(1)' must begin"),
+    "a record of a megabyte": (hostile.large_record, "its record is longer than 1,048,576 bytes"),
     "rows without end": (hostile.many_rows, "it declares 1,000 rows"),
     "no table": (lambda f: f.write(f.listed({**f.files(), ROWS: b"PAR1"})), "rows.parquet: "),
     "a model called a program": (lambda f: hostile.model_name(f, "baseline/reference"), "is the name of a program"),
@@ -115,7 +134,7 @@ def build(edition: Edition, site: Path, *bundles: Path, more: tuple[str, ...] = 
 def test_each_planted_thing_is_refused_by_its_name(
     what: str, bundled: Bundled, keys: dict[str, Path], small: Edition, tmp_path: Path, capsys, monkeypatch
 ) -> None:
-    monkeypatch.setattr(read, "MOST_ROWS", 100)
+    monkeypatch.setattr(table, "MOST_ROWS", 100)
     plant, said = PLANTED[what]
     bundle = plant(Forger(bundled(), keys["ann"]))
     more: tuple[str, ...] = ()
@@ -129,6 +148,11 @@ def test_each_planted_thing_is_refused_by_its_name(
     assert str(bundle) in line
     assert len(line) < 500
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_texts_are_counted_in_every_row_before_they_are_spelled_out(bundled: Bundled, keys: dict[str, Path]) -> None:
+    with pytest.raises(InputError, match="its rows unpack to more than 268,435,456 bytes"):
+        read_bundle(hostile.wide_rows(Forger(bundled(), keys["ann"])))
 
 
 def test_the_forger_alone_is_not_refused(bundled: Bundled, keys: dict[str, Path], small: Edition, tmp_path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from tests.small_rows import table
 
@@ -64,9 +65,32 @@ def test_the_more_entries_the_more_it_takes() -> None:
     assert placed(a=[1.0] * 6, b=[0.5] * 6, c=[0.0] * 6) == {"a": "1-3", "b": "1-3", "c": "1-3"}
 
 
+def test_where_mean_and_most_clusters_disagree_nothing_is_told() -> None:
+    """One month of 200 episodes for a, twelve of one episode each for b: too little varies for a t test."""
+    scores = [("a", month, 1.0 if month == 0 else 0.0) for month in range(13)]
+    scores += [("b", month, 0.5) for month in range(13)]
+    rows = table(
+        *(
+            (model, "no_skill", "rebalancing", f"r{month}_{number}", score, score)
+            for model, month, score in scores
+            for number in range(200 if month == 0 else 1)
+        )
+    )
+    told = differences(
+        collect(rows.with_columns(cluster=pl.col("task_id").str.split("_").list.first())), "no_skill", ["a", "b"]
+    )
+    assert told["mean"].item() > 0.4
+    assert [str(place) for place in places(["a", "b"], told)] == ["1-2", "1-2"]
+
+
+def test_pairs_that_never_differ_count_in_the_family() -> None:
+    """Seven of seven: 2 / 2^7 = 0.0156, and three pairs with that of a and b, which are the same: Holm's is 0.047."""
+    told = differences(results(a=[1.0] * 7, b=[1.0] * 7, c=[0.0] * 7), "no_skill", ["a", "b", "c"])
+    assert told["p"].to_list() == [1.0, 2 / 2**7, 2 / 2**7]
+    assert told["p_holm"].to_list() == pytest.approx([1.0, 6 / 2**7, 6 / 2**7])
+
+
 def test_the_middle_may_be_either() -> None:
     said = [("x", "y", 0.5, 0.001), ("x", "m", 0.2, 0.3), ("m", "y", 0.3, 0.2)]
-    import polars as pl
-
     told = pl.DataFrame(said, schema=["a", "b", "mean", "p_holm"], orient="row")
     assert places(["x", "m", "y"], told) == [Place("x", 1, 2), Place("m", 1, 3), Place("y", 2, 3)]

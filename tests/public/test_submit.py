@@ -205,6 +205,19 @@ def test_the_signature_is_of_openssh_and_for_this_purpose(
         signer_of(manifest, of_another_text, allowed)
 
 
+def test_any_line_of_the_signers_that_allows_the_purpose_will_do(
+    bundled: Bundled, keys: dict[str, Path], tmp_path: Path
+) -> None:
+    key = keys["ann"].with_suffix(".pub").read_text()
+    (tmp_path / "allowed").write_text(f'git@x namespaces="git" {key}ann@x {key}')
+    signer = read_bundle(bundled(), signers=tmp_path / "allowed").signer
+    assert signer is not None
+    assert signer.owner == "ann@x"
+    (tmp_path / "allowed").write_text(f'git@x namespaces="git" {key}')
+    with pytest.raises(InputError, match="the signature is not of this manifest"):
+        read_bundle(tmp_path / "strong-ann.zip", signers=tmp_path / "allowed")
+
+
 def test_who_has_no_key_is_told_so(
     runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, keys: dict[str, Path]
 ) -> None:
@@ -230,6 +243,8 @@ def test_who_has_no_key_is_told_so(
         (["--url", "javascript:alert(1)"], "url: "),
         (["--url", "http://"], "url: "),
         (["--contact", "a\u200bb"], "contact: "),
+        (["--partial", "=SUM(1)"], "partial: "),
+        (["--partial", "a" * 201], "partial: "),
         (["--cutoff", "none/such=2025-01-01"], "the run has no model none/such"),
         (["--cutoff", "soon"], "is no DATE"),
         (["--unsigned", "--key", "x"], "give one of the two"),

@@ -47,8 +47,8 @@ def differences(results: Results, condition: str, models: Sequence[str]) -> pl.D
     Returns
     -------
     The lines of `estimate` with `a`, `b` (the difference is a less b), the two-sided `p` and `p_holm`. Where the
-    differences vary too little over clusters for a t test, p is that of the sign test over the clusters that differ;
-    where none differs it is null, and counts in no family.
+    differences vary too little over clusters for a t test, p is that of the sign test over the clusters that differ,
+    and 1 where most of these point another way than the mean, or none differs. So every pair counts in the family.
     """
     scored = results.episodes.filter("headline", pl.col("condition") == condition)
     sides = {name: scored.filter(pl.col("model") == name) for name in models}
@@ -64,22 +64,28 @@ def differences(results: Results, condition: str, models: Sequence[str]) -> pl.D
     tested = adjust(estimate(frame, by=["a", "b"])).drop("p_holm", "p_fdr")
     signs = _signs(frame)
     values = [
-        p if p is not None or mean is None else signs[a, b]
+        p if p is not None else _agreeing(mean, *signs.get((a, b), (0, 0)))
         for a, b, mean, p in tested.select("a", "b", "mean", "p").iter_rows()
     ]
     return tested.with_columns(p=pl.Series(values, dtype=pl.Float64), p_holm=pl.Series(holm(values), dtype=pl.Float64))
 
 
-def _signs(frame: pl.DataFrame) -> dict[tuple[str, str], float | None]:
-    """The two-sided p-value of the sign test over clusters, by pair of entries; None where no cluster differs."""
+def _signs(frame: pl.DataFrame) -> dict[tuple[str, str], tuple[int, int]]:
+    """In how many clusters the first of two entries is better, and in how many it is worse."""
     change = pl.col("difference")
     means = frame.group_by("a", "b", "cluster").agg(change.mean())
     counts = means.group_by("a", "b").agg(more=(change > _LEAST).sum(), less=(change < -_LEAST).sum())
-    found: dict[tuple[str, str], float | None] = {}
-    for a, b, more, less in counts.iter_rows():
-        extreme, differing = max(more, less), more + less
-        found[a, b] = min(1.0, 2 * float(bdtrc(extreme - 1, differing, 0.5))) if differing else None
-    return found
+    return {(a, b): (more, less) for a, b, more, less in counts.iter_rows()}
+
+
+def _agreeing(mean: float | None, more: int, less: int) -> float:
+    """The two-sided p-value of the sign test; 1 where the mean says nothing, or the opposite of most clusters.
+
+    Clusters count once in the test and by their episodes in the mean, so that the two can disagree.
+    """
+    if mean is None or mean * (more - less) <= 0:
+        return 1.0
+    return min(1.0, 2 * float(bdtrc(max(more, less) - 1, more + less, 0.5)))
 
 
 def places(models: Sequence[str], told: pl.DataFrame) -> list[Place]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from finskillbench.runs.store.version import code_version, scorer_version
 INDEX = "index.html"
 JSON = "leaderboard.json"
 TABLES = "tables"
+_MOST_WORDS = 40
 _TITLES = {"headline": "Headline", "desk": "Desk suite"}
 _HOW = (
     "Every score on this page was computed here, from the answers that were submitted, held against the truth of the "
@@ -112,17 +113,23 @@ def _facts(listed: Listed, judged: Judged) -> Iterator[tuple[str, str]]:
     yield "Arguments", listed.entry.arguments
     own = listed.rows(judged)
     yield "Harness", ", ".join(sorted({row.harness for row in own}))
-    yield "Code", ", ".join(sorted({f"{row.code_version} ({row.commit or 'no commit'})" for row in own}))
+    yield "Code", _some({f"{row.code_version} ({row.commit or 'no commit'})" for row in own})
     for condition, name in dict.fromkeys((row.condition, shown(row)) for row in own):
         mounted = manifest.mounts[condition].packages
-        packages = ", ".join(f"{package} {digest[:12]}" for package, digest in mounted.items())
-        yield f"Skills under {name}", packages or "none"
+        packages = {f"{package} {digest[:12]}" for package, digest in mounted.items()}
+        yield f"Skills under {name}", _some(packages) or "none"
     stated = {Entry(each.model, each.arguments): each.cutoff for each in manifest.entrants}
     yield "Stated cut-off", str(stated[listed.entry] or "not stated")
     if manifest.partial is not None:
         yield "Not whole", manifest.partial
     yield "Remarks", "; ".join(judged.remarks) or "none"
     yield "Manifest", bundle.digest
+
+
+def _some(words: Collection[str]) -> str:
+    """Words in their order, as many as a page takes."""
+    shown_here, more = sorted(words)[:_MOST_WORDS], len(words) - _MOST_WORDS
+    return ", ".join(shown_here) + (f" and {more} more" if more > 0 else "")
 
 
 def played(judged: Judged) -> str:

@@ -22,7 +22,7 @@ from finskillbench.errors import InputError
 from finskillbench.runs.bundle.manifest import ANSWERS, LARGEST_MANIFEST, MANIFEST, ROWS, SIGNATURE, TRAJECTORIES
 from finskillbench.runs.store.files import make_folder, write_beside
 
-LIMITS: Mapping[str, int] = {MANIFEST: LARGEST_MANIFEST, SIGNATURE: 2**16, ROWS: 2**28, ANSWERS: 2**30}
+LIMITS: Mapping[str, int] = {MANIFEST: LARGEST_MANIFEST, SIGNATURE: 2**16, ROWS: 2**28, ANSWERS: 2**28}
 """Bytes of each file at most."""
 LARGEST_TRAJECTORY = 2**27
 MOST_FILES = 50_000
@@ -32,6 +32,7 @@ _TRAJECTORY = re.compile(rf"{TRAJECTORIES}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,300}}/
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _CHUNK = 2**20
+_UNICODE_PATH = 0x7075
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Contents:
             else:
                 with zipfile.ZipFile(self.path) as archive, archive.open(name) as file:
                     yield from _bounded(file, left)
-        except (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        except (OSError, KeyError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
             raise InputError(f"{self.path}: {name} cannot be read ({error}); send the bundle again") from None
 
 
@@ -127,11 +128,21 @@ def open_bundle(path: Path) -> Contents:
 
 def _member(path: Path, member: zipfile.ZipInfo) -> tuple[str, int]:
     kind = stat.S_IFMT(member.external_attr >> 16)
+    # Python 3.12 reads a second name that an archive may state, 3.11 does not.
+    if member.filename != member.orig_filename or _UNICODE_PATH in _extras(member.extra):
+        raise InputError(f"{path}: {member.orig_filename!a} has a second name; make the bundle again")
     if member.is_dir() or kind not in (0, stat.S_IFREG):
         raise InputError(f"{path}: {member.filename!a} is no plain file; make the bundle again")
     if member.flag_bits & 1 or member.compress_type not in _PLAIN:
         raise InputError(f"{path}: {member.filename!a} is encrypted or packed in a way that no bundle uses")
     return member.orig_filename, member.file_size
+
+
+def _extras(data: bytes) -> Iterator[int]:
+    """The kinds of the extra fields of a member."""
+    while len(data) >= 4:
+        yield int.from_bytes(data[:2], "little")
+        data = data[4 + int.from_bytes(data[2:4], "little") :]
 
 
 def _of_folder(path: Path) -> Iterator[tuple[str, int]]:

@@ -13,6 +13,7 @@ from finskillbench.harness.conditions import ARMS, mount_all
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.words.prompts import wording_digest
 from finskillbench.runs.bundle.coverage import first_missing, required
+from finskillbench.runs.bundle.manifest import done
 from finskillbench.runs.bundle.read import Bundle
 from finskillbench.runs.store.rows import Row, judged_again
 from finskillbench.runs.store.version import code_version, scorer_version
@@ -120,7 +121,10 @@ def _judged(bundle: Bundle, place: int, episodes: Mapping[str, Episode], edition
     for name, value in known.items():
         if getattr(row, name) != value:
             raise InputError(f"{where}: {name} is {getattr(row, name)!a}, and {value!s} in the edition")
-    submission = Submission(row.task_id, answer.answer, answer.ended, answer.record)
+    try:
+        submission = Submission(row.task_id, answer.answer, answer.ended, done(answer))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: {error} in its record; submit the run again") from None
     verdict = judge(submission, edition.truth(row.task_id), edition.full_input(episode))
     again = judged_again(row, verdict, by_name(verdict.sub_task).method)
     _refuse_claims(where, row, again)
@@ -151,12 +155,12 @@ def _remarks(bundle: Bundle) -> tuple[str, ...]:
     told: list[str] = []
     versions = sorted({row.code_version for row in bundle.rows})
     if versions != [code_version()]:
-        told.append(f"played by version {', '.join(versions)}, here is {code_version()}")
+        told.append(f"played by version {_some(versions)}, here is {code_version()}")
     if bundle.manifest.prompts_digest != wording_digest():
         told.append("its prompts had other words than those of this version")
-    scorers = {row.scorer_version for row in bundle.rows} - {scorer_version()}
+    scorers = sorted({row.scorer_version for row in bundle.rows} - {scorer_version()})
     if scorers:
-        told.append(f"judged before by other scorers ({', '.join(sorted(scorers))})")
+        told.append(f"judged before by other scorers ({_some(scorers)})")
     if any((row.commit or "").endswith("-dirty") for row in bundle.rows):
         told.append("played by code with changes of its own")
     if not bundle.trajectories:
@@ -164,3 +168,7 @@ def _remarks(bundle: Bundle) -> tuple[str, ...]:
     if bundle.signer is None:
         told.append("unsigned")
     return tuple(told)
+
+
+def _some(versions: Sequence[str]) -> str:
+    return ", ".join(versions[:3]) + (f" and {len(versions) - 3} more" if len(versions) > 3 else "")

@@ -24,7 +24,9 @@ LARGEST_MANIFEST = 2**23
 
 Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Said = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-Words = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+
+
+_NOTHING_DONE = msgspec.Raw(b"null")
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +75,7 @@ class Manifest(_Record, frozen=True, kw_only=True):
     edition: Digest
     entrants: tuple[Entrant, ...]
     mounts: Mapping[ArmName, Mounted]
-    partial: Words | None
+    partial: Said | None
     rows: int
     prompts_digest: Digest
     scorer_version: Said
@@ -83,7 +85,10 @@ class Manifest(_Record, frozen=True, kw_only=True):
 
 
 class Answer(_Record, frozen=True, kw_only=True):
-    """What came back for one episode: the key of its row, the text, how the episode ended, and what was done in it."""
+    """What came back for one episode: the key of its row, the text, how the episode ended, and what was done in it.
+
+    `record` stays the text that it is until the episode is judged: a small one can be large in memory.
+    """
 
     model: str
     arguments: str
@@ -92,12 +97,22 @@ class Answer(_Record, frozen=True, kw_only=True):
     run_idx: int
     ended: Ended
     answer: str | None
-    record: Mapping[str, Any] | None = None
+    record: msgspec.Raw = _NOTHING_DONE
 
     @property
     def item(self) -> Item:
         """The piece of work that it belongs to."""
         return Item(self.model, self.arguments, self.condition, self.task_id, self.run_idx)
+
+
+def done(answer: Answer) -> dict[str, Any] | None:
+    """What was done in an episode.
+
+    Raises
+    ------
+    ValueError : it is no JSON object.
+    """
+    return msgspec.json.decode(answer.record, type=dict[str, Any] | None)
 
 
 def encode(record: Manifest) -> bytes:

@@ -13,10 +13,12 @@ import msgspec
 from finskillbench.errors import InputError
 from finskillbench.harness.entries import Entry, canonical
 from finskillbench.harness.trace import OURS
-from finskillbench.runs.bundle.manifest import Submitter
+from finskillbench.runs.bundle.manifest import Manifest, Submitter
 
 _HIDDEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Cn")
 """Categories of characters that nobody sees, or that turn a line around."""
+LONGEST = 200
+"""Characters of anything that is shown."""
 
 
 class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +36,7 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def refuse_words(what: str, text: str) -> None:
-    """Refuse a name that could be taken for something else: hidden characters, blanks at its ends, a formula.
+    """Refuse words that could be taken for something else: hidden characters, blanks at the ends, a formula.
 
     Raises
     ------
@@ -51,6 +53,33 @@ def refuse_words(what: str, text: str) -> None:
 def folded(name: str) -> str:
     """A name as it is told from others."""
     return "".join(name.casefold().split())
+
+
+def check_shown(manifest: Manifest) -> None:
+    """Refuse a manifest of which anything that is shown is no plain text.
+
+    Raises
+    ------
+    InputError : naming the field.
+    """
+    check_submitter(manifest.submitter)
+    if manifest.partial is not None:
+        refuse_long("partial", manifest.partial)
+    for condition, mounted in manifest.mounts.items():
+        for package in mounted.packages:
+            refuse_long(f"a package under {condition}", package)
+
+
+def refuse_long(what: str, text: str) -> None:
+    """Refuse words as `refuse_words` does, and more of them than anybody reads.
+
+    Raises
+    ------
+    InputError : naming what it is.
+    """
+    refuse_words(what, text)
+    if len(text) > LONGEST:
+        raise InputError(f"{what}: {text[:60]!a}... is longer than {LONGEST} characters")
 
 
 def check_submitter(submitter: Submitter) -> None:

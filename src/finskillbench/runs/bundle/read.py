@@ -6,39 +6,35 @@ What holds without the edition is checked here; `finskillbench.runs.bundle.judge
 from __future__ import annotations
 
 import hashlib
-import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
 
 import msgspec
-import polars as pl
-import pyarrow.parquet as pq
 
 from finskillbench.errors import InputError
 from finskillbench.harness.entries import Entry
 from finskillbench.runs.bundle.archive import Contents, open_bundle
 from finskillbench.runs.bundle.manifest import ANSWERS, MANIFEST, ROWS, SIGNATURE, Answer, Manifest, decode
-from finskillbench.runs.bundle.plain import check_entry, check_submitter
+from finskillbench.runs.bundle.plain import check_entry, check_shown, refuse_long
 from finskillbench.runs.bundle.sign import Signer, signer_of
+from finskillbench.runs.bundle.table import read_rows
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.rows import SCHEMA, Row, answer_digest, from_frame
+from finskillbench.runs.store.rows import Row, answer_digest
 
-MOST_ROWS = 1_000_000
-LARGEST_TABLE = 2**30
-"""Bytes that the rows may unpack to."""
 LARGEST_LINE = 2**24
-_MOST_TEXT = 100_000
-_LATEST = datetime(2100, 1, 1, tzinfo=UTC)
+LARGEST_RECORD = 2**20
+"""Bytes of what was done in one episode that is played move by move."""
+_EARLIEST, _LATEST = datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 _AMOUNTS = (
-    *("cost_usd", "latency_seconds", "queue_seconds", "retry_seconds"),
-    *("turns", "tool_calls", "data_calls", "retries", "run_idx", "episodes"),
+    *("cost_usd", "saved_usd", "latency_seconds", "queue_seconds", "retry_seconds"),
+    *("turns", "tool_calls", "data_calls", "retries", "run_idx", "episodes", "reused_calls"),
     *("total_input_tokens", "total_cached_tokens", "total_output_tokens", "total_reasoning_tokens"),
 )
 _MOST = 1e12
+_SHOWN = ("code_version", "commit", "scorer_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +71,11 @@ def read_bundle(path: Path, *, signers: Path | None = None, unsigned: bool = Fal
     signer = _signer(contents, data, signers, unsigned=unsigned)
     manifest = decode(data, str(path))
     try:
-        check_submitter(manifest.submitter)
+        check_shown(manifest)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     _check_files(contents, manifest)
-    rows = _rows(contents)
+    rows = read_rows(contents)
     answers = list(_answers(contents))
     _check_rows(path, manifest, rows, answers)
     trajectories = len(contents.sizes.keys() - {MANIFEST, SIGNATURE, ROWS, ANSWERS})
@@ -113,28 +109,6 @@ def _check_files(contents: Contents, manifest: Manifest) -> None:
             raise InputError(f"{contents.path}: {name} was altered after it was signed; submit the run again")
 
 
-def _rows(contents: Contents) -> list[Row]:
-    path, remedy = contents.path, "submit the run again"
-    try:
-        # By Arrow, which tells the sizes before it reads.
-        file = cast("Any", pq.ParquetFile(io.BytesIO(contents.read(ROWS))))
-        footer = file.metadata
-        unpacked = sum(footer.row_group(place).total_byte_size for place in range(footer.num_row_groups))
-        if footer.num_rows > MOST_ROWS or max(unpacked, 8 * footer.num_rows * footer.num_columns) > LARGEST_TABLE:
-            raise ValueError(f"it declares {footer.num_rows:,} rows of {unpacked:,} bytes")
-        table = file.read()
-        table.validate(full=True)
-        frame = cast("pl.DataFrame", cast("Any", pl).from_arrow(table))
-        if dict(frame.schema) != dict(SCHEMA):
-            raise ValueError("its columns are not those of docs/rows.md")
-        return from_frame(frame)
-    except InputError:
-        raise
-    except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001 - libraries raise anything on chosen bytes
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise InputError(f"{path}: {ROWS}: {reason[:200]}; {remedy}") from None
-
-
 def _answers(contents: Contents) -> Iterable[Answer]:
     decoder = msgspec.json.Decoder(Answer)
     for number, line in enumerate(_lines(contents), 1):
@@ -142,9 +116,12 @@ def _answers(contents: Contents) -> Iterable[Answer]:
         if len(line) > LARGEST_LINE:
             raise InputError(f"{where}: longer than {LARGEST_LINE:,} bytes; submit the run again")
         try:
-            yield decoder.decode(line)
+            answer = decoder.decode(line)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{where}: {error}; submit the run again") from None
+        if len(answer.record) > LARGEST_RECORD:
+            raise InputError(f"{where}: its record is longer than {LARGEST_RECORD:,} bytes; submit the run again")
+        yield answer
 
 
 def _lines(contents: Contents) -> Iterable[bytes]:
@@ -168,6 +145,7 @@ def _check_rows(path: Path, manifest: Manifest, rows: Sequence[Row], answers: Se
         entry = Entry(each.model, each.arguments)
         harnesses[entry] = check_entry(path, entry).harness
     seen: set[Item] = set()
+    plain: set[str] = set()
     for row, answer in zip(rows, answers, strict=True):
         where = f"{path}: {row.task_id[:80]!a} of {row.model[:80]!a} under {row.condition}, repeat {row.run_idx}"
         if answer.item != row.item:
@@ -187,6 +165,13 @@ def _check_rows(path: Path, manifest: Manifest, rows: Sequence[Row], answers: Se
         if row.harness != (stated := harnesses[row.item.entry]):
             raise InputError(f"{where}: its harness is {row.harness[:80]!a}, and {stated!a} by its arguments")
         _check_amounts(where, row)
+        for name in _SHOWN:
+            if (text := getattr(row, name)) is not None and text not in plain:
+                try:
+                    refuse_long(name, text)
+                except InputError as error:
+                    raise InputError(f"{where}: {error}") from None
+                plain.add(text)
     if unplayed := harnesses.keys() - {row.item.entry for row in rows}:
         raise InputError(f"{path}: the manifest names {min(unplayed).model[:80]!a}, of which there is no row")
 
@@ -198,14 +183,5 @@ def _check_amounts(where: str, row: Row) -> None:
             raise InputError(f"{where}: {name} is {value}, which no episode can have")
     for name in ("started", "ended"):
         moment = getattr(row, name)
-        if moment is not None and moment > _LATEST:
-            raise InputError(f"{where}: {name} is {moment:%Y-%m-%d}, which is not yet")
-    texts = [value for value in _values(row) if isinstance(value, str)]
-    if any(len(text) > _MOST_TEXT for text in texts):
-        raise InputError(f"{where}: holds a text of more than {_MOST_TEXT:,} characters")
-
-
-def _values(row: Row) -> Iterable[object]:
-    for name in SCHEMA:
-        value = getattr(row, name)
-        yield from value if isinstance(value, tuple) else (value,)
+        if moment is not None and not _EARLIEST <= moment <= _LATEST:
+            raise InputError(f"{where}: {name} is {moment:%Y-%m-%d}, when nobody can have played it")

@@ -6,6 +6,7 @@ allowed signers, in the format of ssh-keygen(1); without one a key is known by i
 
 from __future__ import annotations
 
+import base64
 import re
 import subprocess
 import tempfile
@@ -20,6 +21,7 @@ PROGRAM = "ssh-keygen"
 _KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 _GOOD = re.compile(r'^Good "[^"]*" signature (?:for (?P<whose>.*) )?with (?P<kind>\S+) key (?P<key>SHA256:\S+)$')
 _SECONDS = 120
+_MOST_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +72,39 @@ def signer_of(data: bytes, signature: bytes, signers: Path | None = None) -> Sig
         file.write_bytes(signature)
         if signers is None:
             return _verified(_run(("-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(file)), data))
-        found = _run(("-Y", "find-principals", "-s", str(file), "-f", str(signers)), b"")
-        names = found.stdout.decode("utf-8", "replace").splitlines()
-        if found.returncode or not names:
+        tried = [_allowed(data, file, signers)]
+        # A key may stand in several lines, of which ssh-keygen looks at the first; another may allow this purpose.
+        for number, line in enumerate(_lines_of(signature, signers)[:_MOST_LINES]):
+            if tried[-1] is not None and not tried[-1].returncode:
+                break
+            alone = Path(folder) / f"line{number}"
+            alone.write_text(f"{line}\n")
+            tried.append(_allowed(data, file, alone))
+        known = [done for done in tried if done is not None]
+        if not known:
             raise ValueError("its key is none of the allowed signers")
-        asked = ("-Y", "verify", "-f", str(signers), "-I", names[0], "-n", NAMESPACE, "-s", str(file))
-        return _verified(_run(asked, data))
+        return _verified(known[-1])
+
+
+def _allowed(data: bytes, signature: Path, signers: Path) -> subprocess.CompletedProcess[bytes] | None:
+    """The verification by the first line of some signers that has the key; None where none has."""
+    found = _run(("-Y", "find-principals", "-s", str(signature), "-f", str(signers)), b"")
+    names = found.stdout.decode("utf-8", "replace").splitlines()
+    if found.returncode or not names:
+        return None
+    return _run(("-Y", "verify", "-f", str(signers), "-I", names[0], "-n", NAMESPACE, "-s", str(signature)), data)
+
+
+def _lines_of(signature: bytes, signers: Path) -> list[str]:
+    """The lines of the allowed signers with the key of a signature (PROTOCOL.sshsig); none of a broken one."""
+    try:
+        body = base64.b64decode(b"".join(signature.strip().splitlines()[1:-1]))
+        size = int.from_bytes(body[10:14], "big")
+        key = base64.b64encode(body[14 : 14 + size]).decode()
+        lines = signers.read_text(encoding="utf-8").splitlines()
+    except (ValueError, OSError):
+        return []
+    return [line for line in lines if key and key in line.split()]
 
 
 def _verified(done: subprocess.CompletedProcess[bytes]) -> Signer:

@@ -16,7 +16,7 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.runs.afterwards.rescore import read_run
-from finskillbench.runs.bundle.archive import MOST_FILES, write_bundle
+from finskillbench.runs.bundle.archive import LARGEST_TRAJECTORY, LIMITS, MOST_FILES, write_bundle
 from finskillbench.runs.bundle.cleaning import Clean, cleaner
 from finskillbench.runs.bundle.coverage import first_missing, required
 from finskillbench.runs.bundle.manifest import (
@@ -34,7 +34,7 @@ from finskillbench.runs.bundle.manifest import (
     Submitter,
     encode,
 )
-from finskillbench.runs.bundle.plain import check_entry, check_submitter
+from finskillbench.runs.bundle.plain import check_entry, check_shown, check_submitter
 from finskillbench.runs.bundle.sign import sign
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import read_history
@@ -97,11 +97,14 @@ def submit(
         **told,
     }
     manifest = _manifest(record, rows, submitter, partial, cutoff, files)
+    check_shown(manifest)
     signed = encode(manifest)
     if clean(signed.decode()) != signed.decode():
         raise InputError(f"{run}: its settings or your words hold what looks like a key; leave it out")
     if len(signed) > LARGEST_MANIFEST or len(files) > MOST_FILES - 2:
         raise InputError(f"{run}: {len(files):,} files are more than a bundle takes; leave --trajectories out")
+    if large := next((name for name, data in files.items() if len(data) > LIMITS.get(name, LARGEST_TRAJECTORY)), None):
+        raise InputError(f"{run}: {large} is larger than a bundle takes; run fewer conditions or repeats for each")
     signature = {} if key is None else {SIGNATURE: sign(signed, key)}
     write_bundle({MANIFEST: signed, **signature, **files}, out)
     return Written(out, len(rows), key is not None)
@@ -158,7 +161,7 @@ def _submissions(
             run_idx=row.run_idx,
             ended=trace.ended,
             answer=trace.answer,
-            record=trace.record,
+            record=msgspec.Raw(msgspec.json.encode(trace.record)),
         )
         written = msgspec.json.encode(answer).decode()
         if clean(trace.answer or "") != (trace.answer or "") or clean(written) != written:
