@@ -50,7 +50,8 @@ class Episode:
     """What an agent may see of one task.
 
     `input` holds JSON values; a large array is `{"tickers": [...], "ref": "panels/..."}`, read at full precision by
-    the edition's resolver. `metadata` is for stratified reports and is never shown to an agent.
+    the edition's resolver. `metadata` is for stratified reports and is never shown to an agent; it is handed out with
+    the episode, so that nothing of the truth may stand in it.
     """
 
     task_id: str

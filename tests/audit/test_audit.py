@@ -79,6 +79,8 @@ LEAKS: dict[str, Callable[[Episode, Truth], Episode]] = {
         e, prompt=replace(e.prompt, task_description=f"Worth {t.expected_output['value'] / 1e3:.2f} thousand.")
     ),
     "in the metadata": lambda e, t: replace(e, metadata={"size": round(t.expected_output["value"], 1)}),
+    "as a name in the metadata": lambda e, t: replace(e, metadata={"found": t.proof["second"]}),
+    "as what was planted": lambda e, t: replace(e, metadata={"traps": 2}),
     "as a field": lambda e, t: with_input(e, hint={"rounded": round(t.expected_output["value"], 1)}),
     "in a text": lambda e, t: with_input(e, note=f"last valued by the bank at {t.expected_output['value']:.2f} USD"),
     "under its name": lambda e, t: with_input(e, last={"values": 17.0}),

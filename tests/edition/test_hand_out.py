@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ from tests.editions import write_edition
 from finskillbench.cli import main
 from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.difference import compare_editions
+from finskillbench.edition.hub import export_hub
 from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import CANARY, write_manifest
+from finskillbench.edition.withheld import texts
 from finskillbench.episode import Episode, Prompt, Truth
+from finskillbench.errors import EditionError
+from finskillbench.scoring.values import objects
 
 PROMPT = Prompt("Do it.", "As JSON.")
 SUBTASK = "unconstrained_optimization"
@@ -114,6 +119,46 @@ def test_the_command_makes_public_copies_only(tmp_path: Path, capsys: pytest.Cap
     assert not (tmp_path / "out").exists()
     assert main(["data", "export", str(edition), "--public", "--out", str(tmp_path / "out")]) == 0
     assert "seed not told" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("metadata", "truth", "where"),
+    [
+        ({"kinds": ["late", "unit_slip"]}, {"verification": {"traps": [{"kind": "unit_slip"}]}}, "metadata.kinds[*]"),
+        ({"form": "short, capped"}, {"proof": {"template": "short, capped"}}, "metadata.form"),
+        ({"largest": "A"}, {"expected_output": {"largest": "A"}}, "metadata.largest"),
+        ({"of": {"traps": 2}}, {}, "metadata.of.traps"),
+    ],
+)
+@pytest.mark.parametrize("hub", [True, False], ids=["hub", "public"])
+def test_metadata_that_give_the_truth_away_are_not_handed_out(
+    hub: bool, metadata: dict[str, Any], truth: dict[str, Any], where: str, tmp_path: Path
+) -> None:
+    edition = load_edition(_written(tmp_path / "a", metadata=metadata, **truth))
+    hand_out = partial(export_hub, today=date(2026, 1, 2)) if hub else export_public
+    with pytest.raises(EditionError) as refused:
+        hand_out(edition, tmp_path / "out")
+    assert f"{where} of pc_uncon_1" in str(refused.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a"]
+
+
+def test_metadata_may_say_what_the_input_says(tmp_path: Path) -> None:
+    told = {"input": {"objective": "max_sharpe"}, "metadata": {"objective": "max_sharpe", "year": "2025"}}
+    edition = load_edition(_written(tmp_path / "a", **told, verification={"objective": "max_sharpe"}))
+    assert export_public(edition, tmp_path / "out").episodes() == edition.episodes()
+
+
+def test_a_public_copy_of_what_is_built_names_no_trap(synthetic_edition: Edition, tmp_path: Path) -> None:
+    public = export_public(synthetic_edition, tmp_path / "public")
+    screens = public.episodes(["forensic_screen"])
+    stated = [objects(synthetic_edition.truth(each.task_id).verification["traps"]) for each in screens]
+    kinds = {trap["kind"] for traps in stated for trap in traps}
+    assert len(kinds) > 5
+    for episode in public.episodes():
+        assert not kinds & set(texts(episode.metadata)), episode.task_id
+        assert not {"traps", "controls", "orderly_archive"} & episode.metadata.keys(), episode.task_id
+    (planted,) = {tuple(one["planted"]) for one in synthetic_edition.certificates("allocate").values()}
+    assert planted == ("traps", "controls")
 
 
 def test_every_built_episode_carries_the_canary(synthetic_edition: Edition) -> None:

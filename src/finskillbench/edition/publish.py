@@ -7,6 +7,7 @@ from pathlib import Path
 
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.store import CANARY, CANARY_FILE, WITHHELD, new_folder, write_sealed
+from finskillbench.edition.withheld import refuse_what_tells
 
 CANARY_TEXT = f"""\
 Episodes of FinSkillBench, a benchmark of investment-management agents. They must not become training data: a model that
@@ -25,7 +26,9 @@ def export_public(edition: Edition, out: Path) -> Edition:
     Raises
     ------
     InputError : `out` is not empty, or cannot be written. Nothing is left half-written.
+    EditionError : the metadata of an episode give a part of its truth away.
     """
+    refuse_what_tells(edition)
     with new_folder(out) as folder:
         for name in edition.manifest["files"]:
             if name.split("/")[0] in WITHHELD:

@@ -20,6 +20,7 @@ import orjson
 from finskillbench.audit.reads import flatten, leaves, numeric_leaves
 from finskillbench.audit.seen import Seen
 from finskillbench.domains.tables import Table
+from finskillbench.edition.withheld import told_of_truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_array, is_object
 
@@ -105,14 +106,12 @@ def _stated(figure: str, value: float) -> bool:
 def _search_metadata(seen: Seen, findings: Findings) -> None:
     """Metadata is handed out with the episodes, so that nothing of the truth may stand in it."""
     truth = seen.label.truth.expected_output
-    held = {leaf for _, leaf in seen.flat.texts}
-    names = {leaf for _, leaf in leaves(truth) if isinstance(leaf, str) and leaf not in held}
+    for path, wrong in told_of_truth(seen.episode, seen.label.truth, {leaf for _, leaf in seen.flat.texts}):
+        findings.fail(seen.task_id, wrong, f"metadata.{path}")
     numbers = [(path, value) for path, value in numeric_leaves(truth) if digits(value) >= _DIGITS]
     subjects = _answer_keys(seen)
     for path, leaf in leaves(seen.episode.metadata):
-        if isinstance(leaf, str) and leaf in names:
-            findings.fail(seen.task_id, f"holds {leaf!r}, a name of the truth", f"metadata.{path}")
-        elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
+        if isinstance(leaf, int | float) and not isinstance(leaf, bool):
             for truth_path, value in numbers:
                 if digits(leaf) >= (_DATA_DIGITS if isinstance(leaf, int) else _DIGITS) and _stated(repr(leaf), value):
                     findings.fail(seen.task_id, f"holds {leaf}, {truth_path} of the truth", f"metadata.{path}")
@@ -124,7 +123,7 @@ def _search_metadata(seen: Seen, findings: Findings) -> None:
 _COMMON = frozenset(
     {"type", "num", "n", "count", "number", "top", "total", "value", "estimated", "tier", "optimizer", "call"}
 )
-_LOADED = frozenset({"flag", "violation", "risk", "trade", "compliant", "driver", "planted"})
+_LOADED = frozenset({"flag", "violation", "risk", "trade", "compliant", "driver"})
 
 
 def _stems(key: str) -> set[str]:
@@ -135,7 +134,7 @@ def _stems(key: str) -> set[str]:
 def _answer_keys(seen: Seen) -> set[str]:
     """Words that name parts of the answer, as a key of the metadata would."""
     stems = {stem for key in seen.label.truth.expected_output for stem in _stems(key)}
-    return stems & _LOADED | ({"planted"} if stems else set())
+    return stems & _LOADED
 
 
 def _search_data(seen: Seen, findings: Findings, numbers: set[tuple[str, float]]) -> None:

@@ -96,16 +96,7 @@ def _task(
     parameters = effective_parameters(mandate.call, universe.sectors, universe.size)
     origin = {"kind": "composed", "template": mandate.template}
     return Task(
-        Episode(
-            task_id,
-            SKILL,
-            NAME,
-            month.as_of,
-            difficulty,
-            task_input,
-            prompt,
-            {"scenario_type": mandate.template, "parameters": len(parameters)},
-        ),
+        Episode(task_id, SKILL, NAME, month.as_of, difficulty, task_input, prompt),
         Truth(
             task_id,
             NAME,
@@ -241,7 +232,8 @@ SUBTASK = Subtask(
     answer=ToolUseParameterization,
     input=ToolUseInput,
     definitions={},  # its texts say everything themselves
-    cluster=lambda episode: str(episode.metadata.get("scenario_type", episode.as_of_date)),  # one text, many numbers
+    # A release has one text with many numbers; here every mandate is of a template of its own.
+    cluster=lambda episode: str(episode.metadata.get("scenario_type", episode.task_id)),
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,

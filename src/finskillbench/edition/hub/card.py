@@ -135,8 +135,8 @@ says which files do.
 `json` columns are text that holds JSON. A part of an input that is too large for a row is a reference,
 `{{"ref": "panels/..."}}` or `{{"table": "tables/..."}}`, to a file of the folder `edition`, listed in `references`.
 
-The lines of `edition/episodes` have a field more, `metadata`, by which reports tell strata. In the cases of the desk it
-counts or names the traps: no agent is ever shown it.
+The lines of `edition/episodes` have a field more, `metadata`, by which reports tell strata: as it was published where a
+release was imported, else without anything of the truth. No agent is ever shown it.
 
 ## Load it
 

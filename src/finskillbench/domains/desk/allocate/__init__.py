@@ -91,9 +91,9 @@ def build(context: BuildContext, objects: tuple[Listed, ...]) -> list[Task]:
             tier,
             input_of(task_id, case, frames, notes(rng, case)),
             PROMPT,
-            _metadata(case),
         )
-        tasks.append(Task(episode, label_of(task_id, case), certificate_of(case.best), frames))
+        certificate = {**certificate_of(case.best), "planted": planted(case)}
+        tasks.append(Task(episode, label_of(task_id, case), certificate, frames))
     return tasks
 
 
@@ -197,7 +197,8 @@ def _weights(case: Case) -> dict[str, float]:
     return dict(zip(case.world.book.tickers, case.best.weights.clip(0.0).tolist(), strict=True))
 
 
-def _metadata(case: Case) -> JsonObject:
+def planted(case: Case) -> JsonObject:
+    """How many places mislead, and how many only look so: for whoever holds the certificates, never for an agent."""
     return {"traps": sum(not place.control for place in case.places), "controls": sum(p.control for p in case.places)}
 
 

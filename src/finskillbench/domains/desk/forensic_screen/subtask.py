@@ -139,7 +139,6 @@ def task_of(rng: np.random.Generator, place: int, tier: str, day: date) -> Task:
             tier,
             dict(task_input),
             words.prompt(quarters),
-            {"traps": sorted({trap["kind"] for trap in traps}), "orderly_archive": world.orderly_archive},
         ),
         Truth(
             task_id,
@@ -151,7 +150,11 @@ def task_of(rng: np.random.Generator, place: int, tier: str, day: date) -> Task:
                 "traps": traps,
             },
         ),
-        {"kind": "rederived", "expected_managed": float(posterior.sum())},
+        {
+            "kind": "rederived",
+            "expected_managed": float(posterior.sum()),
+            "orderly_archive": world.orderly_archive,
+        },
         world.tables,
     )
 
