@@ -2,13 +2,14 @@
 # Usage: requirements/lock.sh [--upgrade]
 # Compiles dev.txt, then run.txt and a file for each extra (run.txt with hosted models, with agents that speak MCP, or with
 # a tracker) under its versions, so that all name one version of everything; and hermes.txt by itself, for the environment
-# that the Hermes Agent has of its own. The files hold pins and hashes for every platform and no address of where they came from.
+# that the Hermes Agent has of its own. Every supported Python gets the same versions, so that a seed makes the same labels
+# on each. The files hold pins and hashes for every platform and no address of where they came from.
 set -eu
 PATH=$PATH:.venv/bin
 command -v uv >/dev/null || { echo "error: make lock needs uv; install it with .venv/bin/python -m pip install uv" >&2; exit 1; }
 
 compile() {
-    uv --no-config pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+    uv --no-config pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-annotate \
         --no-emit-index-url --custom-compile-command "make lock" "$@" >/dev/null
 }
 
