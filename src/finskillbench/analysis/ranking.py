@@ -8,14 +8,15 @@ Shaikh & Wilhelm 2024 for places as sets).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import polars as pl
 from scipy.special import bdtrc
 
-from finskillbench.analysis.inference.multiplicity import adjust, holm
+from finskillbench.analysis.inference.multiplicity import adjust, holm_weighted
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import Results
 
@@ -37,12 +38,16 @@ class Place:
         return f"{self.best}" if self.best == self.worst else f"{self.best}-{self.worst}"
 
 
-def differences(results: Results, condition: str, models: Sequence[str]) -> pl.DataFrame:
+def differences(
+    results: Results, condition: str, models: Sequence[str], owners: Mapping[str, str] | None = None
+) -> pl.DataFrame:
     """The paired difference of every two entries on the headline.
 
     Parameters
     ----------
     models : the entries; `a` comes before `b` in this order.
+    owners : whose each entry is; None: each is somebody else's. Every two owners weigh the same in the correction, and
+        share their weight among the pairs of their entries, so that who sends many makes it harder for none but them.
 
     Returns
     -------
@@ -67,7 +72,11 @@ def differences(results: Results, condition: str, models: Sequence[str]) -> pl.D
         p if p is not None else _agreeing(mean, *signs.get((a, b), (0, 0)))
         for a, b, mean, p in tested.select("a", "b", "mean", "p").iter_rows()
     ]
-    return tested.with_columns(p=pl.Series(values, dtype=pl.Float64), p_holm=pl.Series(holm(values), dtype=pl.Float64))
+    whose = owners or {name: name for name in models}
+    sides_of = [tuple(sorted((whose[a], whose[b]))) for a, b in tested.select("a", "b").iter_rows()]
+    count = Counter(sides_of)
+    adjusted = holm_weighted(values, [1 / count[each] for each in sides_of])
+    return tested.with_columns(p=pl.Series(values, dtype=pl.Float64), p_holm=pl.Series(adjusted, dtype=pl.Float64))
 
 
 def _signs(frame: pl.DataFrame) -> dict[tuple[str, str], tuple[int, int]]:

@@ -18,6 +18,17 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
     return _adjusted(values, _holm)
 
 
+def holm_weighted(values: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """The same where tests share the chance of a false finding unevenly, by positive weights (Holm 1979, section 4)."""
+    order = sorted(range(len(values)), key=lambda place: values[place] / weights[place])
+    adjusted, least, left = [0.0] * len(values), 0.0, sum(weights)
+    for place in order:
+        least = max(least, min(1.0, values[place] * left / weights[place]))
+        adjusted[place] = least
+        left -= weights[place]
+    return adjusted
+
+
 def benjamini_hochberg(values: Sequence[float | None]) -> list[float | None]:
     """p-values adjusted so that of the findings below 5 %, 5 % are expected to be false (Benjamini & Hochberg 1995).
 

@@ -23,12 +23,13 @@ from finskillbench.runs.store.rows import to_frame
 
 _PLACES = (
     "Place: between how many that are better and how many that are worse, as far as paired differences tell after "
-    "Holm's correction over all pairs of the table (any false difference: 5 %). Entries whose places overlap are not "
-    "told apart; their order by mean is no finding."
+    "Holm's correction over all pairs of the table (any false difference: 5 %), in which every two submitters weigh "
+    "the same, however many entries they have. Entries whose places overlap are not told apart; their order by mean is "
+    "no finding."
 )
 _TESTED = (
     "p: two-sided clustered t test; where too little varies for it, the sign test over the clusters that differ. Holm: "
-    "adjusted for the number of pairs."
+    "adjusted for the number of pairs, and where a submitter has several entries for theirs."
 )
 _CLAIMED = "Scores are computed here from what was submitted. Cost, tokens and cut-off are the entrant's word."
 
@@ -71,7 +72,7 @@ def _tables(results: Results, entries: Sequence[Listed]) -> Iterator[Table]:
     part = {each.label: each for each in entries if each.partial}
     for condition, name in _names(results.conditions).items():
         if ranked := _ranked(results, condition, whole):
-            told = differences(results, condition, ranked)
+            told = differences(results, condition, ranked, {name: whole[name].owner for name in ranked})
             yield _ranking(results, condition, name, whole, ranked, told)
             if told.height:
                 yield _pairs(condition, name, told)

@@ -15,7 +15,7 @@ import polars as pl
 from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
 from finskillbench.harness.skills.given import GIVEN_ARM
 from finskillbench.runs.bundle.judge import Judged
-from finskillbench.runs.bundle.plain import folded
+from finskillbench.runs.bundle.names import folded
 from finskillbench.runs.store.rows import Row, to_frame
 
 
@@ -36,6 +36,11 @@ class Listed:
     def submitter(self) -> str:
         """Who submits it, by the name of the first bundle."""
         return self.parts[0].bundle.manifest.submitter.name
+
+    @property
+    def owner(self) -> str:
+        """The same as it is told from others."""
+        return folded(self.submitter)
 
     def rows(self, part: Judged) -> list[Row]:
         """Its rows in a bundle."""

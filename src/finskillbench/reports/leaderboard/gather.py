@@ -9,10 +9,13 @@ from pathlib import Path
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.entries import Entry
+from finskillbench.reports.leaderboard.copies import with_copies
 from finskillbench.runs.bundle.judge import Judged, judge_bundle
-from finskillbench.runs.bundle.plain import folded
+from finskillbench.runs.bundle.names import folded
 from finskillbench.runs.bundle.read import Bundle, read_bundle
 
+MOST_ENTRIES = 12
+"""Of one submitter at most, each a model with its arguments: every further one makes the places of others wider."""
 Progress = Callable[[str, int, int], None]
 """`(bundle, done, total)` while it is judged."""
 
@@ -48,7 +51,8 @@ def gather(
 
     Parameters
     ----------
-    paths : of the bundles; of two that claim the same name, the one that comes first is taken, signed ones first.
+    paths : of the bundles; of several keys that claim the same name none is taken, unless one alone is signed, or is of
+        an owner whom the signers call by that name.
     edition : with its truth.
     programs : a bundle of the baseline programs, made by whoever makes the board; it need not be signed.
     signers : a file of allowed signers; None takes every key.
@@ -83,6 +87,7 @@ def gather(
     taken: list[Judged] = []
     for bundle in sorted(read, key=lambda each: each.signer is None):
         try:
+            _refuse_disputed(read, bundle)
             _refuse_beside([each.bundle for each in taken], bundle)
             taken.append(judge_bundle(bundle, edition, progress=_named(progress, bundle.path)))
         except InputError as error:
@@ -91,6 +96,7 @@ def gather(
         raise InputError(
             f"none of {len(paths)} bundles can be taken; the first: {refused[0].name}: {refused[0].reason}"
         )
+    taken = with_copies(taken)
     order = {path: place for place, path in enumerate(paths)}
     return Gathered(tuple(sorted(taken, key=lambda each: order[each.bundle.path])), tuple(refused), beside)
 
@@ -100,21 +106,43 @@ def entries_of(bundle: Bundle) -> set[tuple[Entry, str]]:
     return {(row.item.entry, row.condition) for row in bundle.rows}
 
 
+def _refuse_disputed(read: Sequence[Bundle], bundle: Bundle) -> None:
+    """A bundle under a name that is also claimed by another key, unless it is known to be whose name it is."""
+    name = folded(bundle.manifest.submitter.name)
+    claims = [each for each in read if folded(each.manifest.submitter.name) == name]
+    keys = {_key(each) for each in claims}
+    called = _called(claims, name)
+    known = called if len(called) == 1 else keys - {None}
+    if len(keys) == 1 or known == {_key(bundle)}:
+        return
+    other = next(each for each in claims if _key(each) != _key(bundle))
+    raise InputError(
+        f"{bundle.path}: calls itself {bundle.manifest.submitter.name!a}, as {other.path.name} does "
+        f"({other.manifest.submitter.name!a}), which is of another key; choose another name, or say whose it is in "
+        "--signers"
+    )
+
+
+def _called(claims: Sequence[Bundle], name: str) -> set[str | None]:
+    """The keys whose owner is called by a name in the file of signers, as `name` or `name@somewhere`."""
+    owned = [(each.signer, each.signer.owner) for each in claims if each.signer is not None and each.signer.owner]
+    return {signer.key for signer, owner in owned if name in (folded(owner), folded(owner.partition("@")[0]))}
+
+
+def _key(bundle: Bundle) -> str | None:
+    return None if bundle.signer is None else bundle.signer.key
+
+
 def _refuse_beside(taken: Sequence[Bundle], bundle: Bundle) -> None:
     """A bundle that cannot stand beside those before it: sent twice, another's name, one key under two names."""
     name = folded(bundle.manifest.submitter.name)
-    key = None if bundle.signer is None else bundle.signer.key
+    key = _key(bundle)
+    mine = {entry for entry, _ in entries_of(bundle)}
     for other in taken:
         theirs = folded(other.manifest.submitter.name)
-        their_key = None if other.signer is None else other.signer.key
         if bundle.digest == other.digest:
             raise InputError(f"{bundle.path}: is the same as {other.path.name}; name it once")
-        if name == theirs and key != their_key:
-            raise InputError(
-                f"{bundle.path}: calls itself {bundle.manifest.submitter.name!a}, as {other.path.name} does, which is "
-                "of another key; choose another name"
-            )
-        if key is not None and key == their_key and name != theirs:
+        if key is not None and key == _key(other) and name != theirs:
             raise InputError(
                 f"{bundle.path}: is signed by the key of {other.manifest.submitter.name!a} ({other.path.name}), under "
                 "another name; keep one name"
@@ -127,11 +155,17 @@ def _refuse_beside(taken: Sequence[Bundle], bundle: Bundle) -> None:
                 f"{bundle.path}: has {entry.model!a} under {condition}, as {other.path.name} has; send one of the two"
             )
         again = {entry for entry, _ in entries_of(bundle)} & {entry for entry, _ in entries_of(other)}
+        mine |= {entry for entry, _ in entries_of(other)}
         if again and (bundle.manifest.partial is None) != (other.manifest.partial is None):
             raise InputError(
                 f"{bundle.path}: {min(again).model!a} is whole in one of this and {other.path.name} and has episodes "
                 "missing in the other; send all of its conditions in one bundle"
             )
+    if len(mine) > MOST_ENTRIES:
+        raise InputError(
+            f"{bundle.path}: makes {len(mine)} entries of {bundle.manifest.submitter.name!a}, and a board takes "
+            f"{MOST_ENTRIES} of each submitter; choose some"
+        )
 
 
 def _named(progress: Progress | None, path: Path) -> Callable[[int, int], None] | None:

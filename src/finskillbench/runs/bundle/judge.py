@@ -9,7 +9,7 @@ from finskillbench.domains import by_name, cluster_of
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Status, Submission
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import ARMS, mount_all
+from finskillbench.harness.conditions import ARMS, Condition, mount_all
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.words.prompts import wording_digest
 from finskillbench.runs.bundle.coverage import first_missing, required
@@ -163,6 +163,11 @@ def _remarks(bundle: Bundle) -> tuple[str, ...]:
         told.append(f"judged before by other scorers ({_some(scorers)})")
     if any((row.commit or "").endswith("-dirty") for row in bundle.rows):
         told.append("played by code with changes of its own")
+    repeats = sorted({row.run_idx for row in bundle.rows})
+    if repeats != list(range(len(repeats))):
+        told.append(f"of its repeats only {_some([str(each) for each in repeats])}, counted from 0")
+    if loaded := sum(1 for row in bundle.rows if row.condition == Condition.NO_SKILL and row.skills_loaded):
+        told.append(f"skills were loaded in {loaded} episodes without any")
     if not bundle.trajectories:
         told.append("without trajectories")
     if bundle.signer is None:

@@ -14,6 +14,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.entries import Entry, canonical
 from finskillbench.harness.trace import OURS
 from finskillbench.runs.bundle.manifest import Manifest, Submitter
+from finskillbench.runs.bundle.names import UNSEEN, mixed_word
 
 _HIDDEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Cn")
 """Categories of characters that nobody sees, or that turn a line around."""
@@ -42,17 +43,14 @@ def refuse_words(what: str, text: str) -> None:
     ------
     InputError : naming what it is.
     """
-    if any(unicodedata.category(each) in _HIDDEN for each in text):
+    if any(unicodedata.category(each) in _HIDDEN or each in UNSEEN for each in text):
         raise InputError(f"{what}: {text[:60]!a} holds a character that cannot be seen; leave it out")
     if text != text.strip() or not text:
         raise InputError(f"{what}: {text[:60]!a} begins or ends with a blank; leave it out")
+    if mixed := mixed_word(text):
+        raise InputError(f"{what}: {mixed[:60]!a} mixes letters of alphabets that look alike; write it in one")
     if not text[0].isalnum():  # a spreadsheet takes = + - @ for the beginning of a formula
         raise InputError(f"{what}: {text[:60]!a} must begin with a letter or a digit")
-
-
-def folded(name: str) -> str:
-    """A name as it is told from others."""
-    return "".join(name.casefold().split())
 
 
 def check_shown(manifest: Manifest) -> None:
