@@ -52,6 +52,25 @@ def test_pooled_means_and_their_difference() -> None:
     assert change == pytest.approx((0.1, usual.low, usual.high))
 
 
+def test_the_headline_has_one_interval_wherever_it_stands() -> None:
+    """That subtasks differ in their means is no chance: no table may take the headline's episodes for one stratum."""
+    rng = np.random.default_rng(4)
+    rows = [
+        ("a", arm, sub_task, f"{sub_task[0]}{number}", base + (gain + 0.1 * rng.uniform()) * (arm == "curated"), None)
+        for sub_task, base, gain in (("rebalancing", 0.1, 0.7), ("stress_testing", 0.5, 0.0))
+        for number in range(8)
+        for arm in ("no_skill", "curated")
+    ]
+    results = collect(table(*rows))
+    _, pooled = pooled_table(results).column("difference")
+    shown = overview_table(results)
+    assert shown.column("sub_task")[-1] == "headline"
+    assert shown.column("curated_minus_no_skill")[-1] == pytest.approx(pooled)
+    (line,) = report(table(*rows)).to_polars().filter(sub_task="headline", reference="no_skill").to_dicts()
+    assert (line["mean"], line["low"], line["high"]) == pytest.approx(pooled)
+    assert pooled.high - pooled.low < 0.1
+
+
 def test_weighing_subtasks_alike() -> None:
     """The mean of the two subtasks' means, and of their differences; the latter has no interval, of one cluster."""
     found = pooled_table(collect(table(*two_models())))

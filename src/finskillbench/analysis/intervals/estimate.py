@@ -62,6 +62,7 @@ def estimate(
     resamples: int = 10_000,
     seed: int = 0,
     bounds: Interval | None = None,
+    part: str = "sub_task",
 ) -> pl.DataFrame:
     """The mean of a column in each group, with a 95 % interval that counts what episodes share once.
 
@@ -79,6 +80,7 @@ def estimate(
     weighting : "micro": every episode weighs alike; "macro": every subtask does.
     resamples, seed : of the bootstrap. A group's interval depends on no other group.
     bounds : what a mean can be, where the column's name does not tell (`BOUNDS`).
+    part : the column of the strata, each of which has its own mean.
 
     Returns
     -------
@@ -92,7 +94,7 @@ def estimate(
     if taken:
         raise InternalError(f"estimate: groups cannot be told apart by {taken[0]!r}: it is a column of the result")
     groups = frame.select(by).unique(maintain_order=True) if by else pl.DataFrame({"_": [0]})
-    gathered = _gather(frame, value, list(by), groups, weighting)
+    gathered = _gather(frame, value, list(by), groups, weighting, part)
     spreads = {place: spread(cells) for place, cells in gathered.items() if tells_enough(cells)}
     if method is Method.T:
         intervals = _t_intervals(gathered, spreads, bounds or BOUNDS.get(value, (-inf, inf)))
@@ -104,13 +106,13 @@ def estimate(
 
 
 def _gather(
-    frame: pl.DataFrame, value: str, by: list[str], groups: pl.DataFrame, weighting: Weighting
+    frame: pl.DataFrame, value: str, by: list[str], groups: pl.DataFrame, weighting: Weighting, part: str
 ) -> dict[int, Cells]:
     """The cells of every group that has a value, by its place."""
     kept = frame.filter(pl.col(value).is_not_null()).select(
         *by,
         _cluster=pl.col("cluster").rank("dense"),
-        _part=pl.col("sub_task").rank("dense"),
+        _part=pl.col(part).rank("dense"),
         _value=pl.col(value).cast(pl.Float64),
     )
     places = groups.with_row_index("_place")

@@ -52,7 +52,12 @@ def every_subtask(frame: pl.DataFrame) -> pl.DataFrame:
 
 def with_headline(frame: pl.DataFrame) -> pl.DataFrame:
     """All lines, those that count towards the headline once more as a subtask of that name, and likewise those of each
-    suite that has a headline of its own."""
+    suite that has a headline of its own.
+
+    `stratum` is the subtask that a line is of, also where it stands for the headline: an interval of `gaps_of` is that
+    of a mean over these strata.
+    """
+    frame = frame.with_columns(stratum=pl.col("sub_task"))
     counted = headline_only(frame).with_columns(sub_task=pl.lit(HEADLINE))
     own = frame.filter(pl.col("suite") != "", ~pl.col("headline")).with_columns(sub_task=pl.col("suite"))
     return pl.concat([frame, counted, own])
@@ -106,7 +111,7 @@ def gaps_of(
     """The mean of a column with its interval, by group; a group without a value is absent."""
     if frame.is_empty():
         return {}
-    said = estimate(frame, value, by, weighting=weighting)
+    said = estimate(frame, value, by, weighting=weighting, part="stratum" if "stratum" in frame.columns else "sub_task")
     figures = said.select("mean", "low", "high", "pairs", "clusters", "effective_clusters")
     return {
         group: Gap(Estimate(mean, low, high), count, clusters, effective)
