@@ -19,6 +19,24 @@ _NAMED_LIKE_ONE = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE", re.IGN
 _SHORTEST = 8
 """Shorter values are no secrets, and taking them out would mangle ordinary words."""
 
+_LOOKS = (
+    r"\bsk-[A-Za-z0-9_-]{20,}",
+    r"\b(?:gsk_|xai-|pplx-|r8_)[A-Za-z0-9]{20,}",
+    r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+    r"\bgh[pousr]_[A-Za-z0-9]{30,}",
+    r"\bgithub_pat_[A-Za-z0-9_]{30,}",
+    r"\bglpat-[A-Za-z0-9_-]{20,}",
+    r"\bhf_[A-Za-z0-9]{30,}",
+    r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
+    r"\bAIza[0-9A-Za-z_-]{35}",
+    r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
+    r"(?i)\bbearer\s+[A-Za-z0-9._~+/-]{20,}",
+    r"(?<=://)[^\s/?#@:\"'<>`\\]*:[^\s/?#@\"'<>`\\]+(?=@)",
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[A-Za-z0-9+/=\s]|\\n)*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+)
+"""How the keys of providers begin, and where an address holds a password."""
+_KEY = re.compile("|".join(f"(?:{each})" if not each.startswith("(?i)") else f"(?i:{each[4:]})" for each in _LOOKS))
+
 
 class Redactor:
     """Replaces secrets in texts, as they are and in the forms that a URL or a header gives them."""
@@ -49,6 +67,11 @@ def logger(name: str) -> logging.Logger:
 def named_like_a_secret(name: str) -> bool:
     """Whether a variable or a parameter of this name holds a key, a token or a password."""
     return _NAMED_LIKE_ONE.search(name) is not None
+
+
+def without_keys(text: str) -> str:
+    """The text without what looks like a key of a provider or a password in an address, whoever's it is."""
+    return _KEY.sub(REDACTED, text)
 
 
 def redactor_of_process() -> Redactor:

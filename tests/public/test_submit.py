@@ -28,6 +28,11 @@ SECRETS = {
     "of this process": "qX7-very-secret-value-91",
     "of OpenAI": "sk-proj-abcdefghijklmnopqrstuvwxyz012345",
     "of Amazon": "AKIAIOSFODNN7EXAMPLE",
+    "of Groq": "gsk_abcdefghijklmnopqrstuvwxyz012345",
+    "of xAI": "xai-abcdefghijklmnopqrstuvwxyz012345",
+    "of Perplexity": "pplx-abcdefghijklmnopqrstuvwxyz012345",
+    "of Replicate": "r8_abcdefghijklmnopqrstuvwxyz0123456789",
+    "of an address": "https://user:hunter2@files.example/x",
     "of GitHub": "ghp_0123456789abcdefghijklmnopqrstuvwxyz",
     "of Hugging Face": "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
     "of Google": "AIzaSyA0123456789abcdefghijklmnopqrstuv",
@@ -99,6 +104,7 @@ def test_a_key_in_an_answer_is_refused(whose: str, small: Edition, tmp_path: Pat
 
 def test_ordinary_words_are_no_keys() -> None:
     text = "sk-learn, a risk-free rate, AKIA, bearer of bonds, hf_ and eyJ are no keys; task-normalization_2024-12-31"
+    text += ' {"url":"http://localhost:8080","mail":"me@lab.example"} https://lab.example:443/a@b'
     assert cleaner()(text) == text
 
 

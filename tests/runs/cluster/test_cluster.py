@@ -20,6 +20,7 @@ from tests.sampling import thorough
 
 from finskillbench.edition import Edition
 from finskillbench.errors import EditionError, InputError
+from finskillbench.harness.models import Contender, ModelOptions
 from finskillbench.runs.cluster.room import EDITION, Room, furnish
 from finskillbench.runs.execute.run import RunResult, run
 from finskillbench.runs.store.events import Finished
@@ -135,6 +136,8 @@ def test_what_cannot_be_done_on_a_cluster_is_told_in_a_line(
         return key
 
     assert "holds a key" in refused(cluster=scheduler, models=None, agents=[leaking])
+    named = Contender("baseline/nop", ModelOptions(reasoning_effort=key))
+    assert "an option of it holds a key" in refused(cluster=scheduler, models=[named])
     held.close()
     monkeypatch.setattr(Edition, "path", property(lambda _: Path("/nowhere/edition")), raising=False)
     told = refused(cluster=scheduler, models=["baseline/nop"])

@@ -249,9 +249,17 @@ def test_the_table_is_gone_while_episodes_are_run(edition, oracle, tmp_path) -> 
     [
         (["openai/a", "openai-api/local/b"], "http://127.0.0.1:9/v1", "not of openai, openai-api"),
         (["openai-api/local/b", "baseline/nop"], "http://me:secret@127.0.0.1:9/v1", "give keys by environment"),
+        (["openai-api/local/b"], "http://me-secret@127.0.0.1:9/v1", "give keys by environment"),
+        (["openai-api/local/b"], "http://127.0.0.1:9/v1?code=secret-4711", "give keys by environment"),
+        (["openai-api/local/b"], "http://127.0.0.1:9/v1#secret-4711", "give keys by environment"),
+        (["openai-api/local/b"], "http://127.0.0.1:9/secret-of-the-house/v1", "give keys by environment"),
+        (["openai-api/local/b"], "http://127.0.0.1:9/gsk_secretsecretsecretsecret/v1", "give keys by environment"),
     ],
 )
-def test_an_address_gets_the_keys_of_one_provider_and_holds_none(edition, models, address, printed, tmp_path) -> None:
+def test_an_address_gets_the_keys_of_one_provider_and_holds_none(
+    edition, models, address, printed, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret-of-the-house")
     with pytest.raises(InputError, match=printed) as caught:
         run(edition, models, ["no_skill"], out=tmp_path / "run", options=ModelOptions(base_url=address))
     assert "secret" not in str(caught.value)

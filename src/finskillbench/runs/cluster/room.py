@@ -20,7 +20,7 @@ from finskillbench.harness.models import BASELINES, Contender, Entrant, ModelOpt
 from finskillbench.harness.providers.prices import Price, PriceTable
 from finskillbench.harness.skills.given import SkillFolder, read_given
 from finskillbench.harness.skills.runner import check_guards
-from finskillbench.redaction import redactor_of_process
+from finskillbench.redaction import redactor_of_process, without_keys
 
 EDITION = "FINSKILLBENCH_CLUSTER_EDITION"
 """Variable of a worker's environment: where the edition is there, if not at the driver's path."""
@@ -103,8 +103,14 @@ def _described(given: Contender, entrant: Entrant) -> Named | Brought:
             raise InputError("--response-cache is a file of one process; leave it out under --cluster")
         table = options.prices
         bare = replace(options, prices=PriceTable({}, table.as_of), model_args=dict(options.model_args))
+        _refuse_keys(f"{name} {bare!r}")
         return Named(name, bare, dict(table.prices), dict(table.batch))
     return Brought(_pickled(entrant))
+
+
+def _refuse_keys(told: str) -> None:
+    if without_keys(redactor_of_process()(told)) != told:
+        raise InputError("a model's name or an option of it holds a key; give keys by the environment of every worker")
 
 
 def _pickled(entrant: Entrant) -> bytes:

@@ -14,7 +14,6 @@ from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
-from urllib.parse import parse_qsl, urlsplit
 
 import polars as pl
 
@@ -35,7 +34,7 @@ from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS
 from finskillbench.harness.skills.given import SkillFolder, read_given
 from finskillbench.harness.trace import OURS
-from finskillbench.redaction import named_like_a_secret
+from finskillbench.redaction import redactor_of_process, without_keys
 from finskillbench.runs.execute.board import Progress, silent
 from finskillbench.runs.execute.metered import price_of
 from finskillbench.runs.execute.venue import Party, venue
@@ -300,15 +299,19 @@ def _allowance(turns: int, tokens: int | None) -> Allowance:
 
 def _check_addresses(contenders: Iterable[Contender], options: ModelOptions) -> None:
     providers: dict[str, set[str]] = {}
+    redact = redactor_of_process()
     for each in contenders:
         if (address := (each.options or options).base_url) is not None:
             named = providers.setdefault(address, set())
             if isinstance(each.model, str) and not each.model.startswith(PROGRAMS):
                 named.add(each.model.partition("/")[0])
     for address, named in providers.items():
-        parts = urlsplit(address)
-        if "@" in parts.netloc or any(named_like_a_secret(name) for name, _ in parse_qsl(parts.query)):
+        if "@" in address or without_keys(redact(address)) != address:
             raise InputError("base_url holds a password or a key, which run.json would keep; give keys by environment")
+        if "?" in address or "#" in address:
+            raise InputError(
+                "base_url ends before `?` and `#`, since run.json would keep them; give keys by environment"
+            )
         if len(named) > 1:
             these = ", ".join(sorted(named))
             raise InputError(f"base_url is the address of one provider, not of {these}: it would get all their keys")
