@@ -50,17 +50,27 @@ def _written(folder: Path, **changes: Any) -> Path:
     return write_edition(folder, tasks, certificate={})
 
 
-def test_what_somebody_brought_to_the_build_is_not_handed_out(tmp_path: Path) -> None:
+def test_what_somebody_brought_to_the_build_is_not_handed_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = _written(tmp_path / "edition")
     (folder / "catalog" / "holdings").mkdir(parents=True)
     (folder / "catalog" / "holdings" / "fund.csv").write_text("date,symbol,weight\n")
     manifest = orjson.loads((folder / "manifest.json").read_bytes())
     derived = ("format", "digest", "files", "seal")
-    write_manifest(folder, {name: value for name, value in manifest.items() if name not in derived})
+    bare = {name: value for name, value in manifest.items() if name not in derived}
+    write_manifest(folder, {**bare, "notes": ["fund is left out"]})
     whole = load_edition(folder)
     assert "catalog/holdings/fund.csv" in whole.manifest["files"]
     public = export_public(whole, tmp_path / "public")
     assert (public.digest, (public.path / "catalog").exists()) == (whole.digest, False)
+    assert not [path for path in public.path.rglob("*") if path.is_file() and b"fund" in path.read_bytes()]
+    assert export_public(public, tmp_path / "again").digest == whole.digest
+    assert main(["data", "info", str(public.path)]) == 0
+    assert "Catalog:   held back" in capsys.readouterr().out
+    (folder / "catalog" / "holdings" / "fund.csv").write_text("date,symbol,quantity\n")
+    with pytest.raises(EditionError, match=r"fund\.csv was altered"):
+        load_edition(folder)
 
 
 @pytest.mark.parametrize(

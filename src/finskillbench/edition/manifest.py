@@ -10,9 +10,9 @@ import orjson
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from finskillbench.edition.store import FORMAT, LARGEST, LARGEST_TEXT, MANIFEST, NAME, digest_of, seal_of
+from finskillbench.edition.store import FORMAT, LARGEST, LARGEST_TEXT, MANIFEST, NAME, edition_digest, seal_of
 from finskillbench.errors import EditionError
-from finskillbench.scoring.values import is_object
+from finskillbench.scoring.values import is_object, mapping
 
 
 def _day(text: str) -> str:
@@ -41,7 +41,10 @@ class Source(TypedDict):
 
 
 class BroughtCatalog(TypedDict):
-    """What a user brought to the build: the digest of every file, by its name in the edition's folder `catalog`."""
+    """What a user brought to the build: the digest of every file, by its name in the edition's folder `catalog`.
+
+    A copy that is handed out names no file.
+    """
 
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
@@ -98,7 +101,8 @@ def read_manifest(folder: Path) -> Manifest:
     if not is_object(manifest) or manifest.get("format") != FORMAT:
         raise EditionError(f"{path}: not of format {FORMAT}; rebuild the edition with this version")
     files = manifest.get("files")
-    if not is_object(files) or digest_of(files) != manifest.get("digest"):
+    brought = mapping(manifest.get("catalog")).get("digest")
+    if not is_object(files) or edition_digest(files, brought) != manifest.get("digest"):
         raise EditionError(f"{path}: its digest does not match its list of files; rebuild the edition")
     try:
         seal = seal_of(manifest)

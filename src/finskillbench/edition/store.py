@@ -225,6 +225,22 @@ def digest_of(files: Mapping[str, str]) -> str:
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
+def brought_digest(files: Mapping[str, str]) -> str | None:
+    """The one digest of the files of a catalog among those of an edition; None where there are none."""
+    brought = {name.removeprefix(f"{CATALOG}/"): each for name, each in files.items() if name.startswith(f"{CATALOG}/")}
+    return digest_of(brought) if brought else None
+
+
+def edition_digest(files: Mapping[str, str], brought: str | None = None) -> str:
+    """The digest of an edition, for which a catalog counts as one file, so that copies need not name its files.
+
+    `brought` is the digest of the catalog, where `files` do not list it.
+    """
+    own = {name: each for name, each in files.items() if not name.startswith(f"{CATALOG}/")}
+    brought = brought_digest(files) or brought
+    return digest_of(own if brought is None else {**own, CATALOG: brought})
+
+
 def write_manifest(folder: Path, fields: JsonObject) -> None:
     """Digest everything in the folder and write the manifest, last.
 
@@ -232,7 +248,7 @@ def write_manifest(folder: Path, fields: JsonObject) -> None:
     do not change the content (versions of libraries).
     """
     files = {name: digest for name, digest in digest_files(folder).items() if name != MANIFEST}
-    write_sealed(folder, {"format": FORMAT, **fields, "digest": digest_of(files), "files": files})
+    write_sealed(folder, {"format": FORMAT, **fields, "digest": edition_digest(files), "files": files})
 
 
 def write_sealed(folder: Path, manifest: JsonObject) -> None:

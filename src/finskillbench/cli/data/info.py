@@ -59,7 +59,7 @@ def describe(edition: Edition) -> None:
         ("Edition", edition.path),
         ("Digest", edition.digest),
         ("Source", f"{source}, seed {'not told' if manifest['seed'] is None else manifest['seed']}"),
-        *((("Catalog", ", ".join(manifest["catalog"]["files"])),) if "catalog" in manifest else ()),
+        *((("Catalog", ", ".join(manifest["catalog"]["files"]) or "held back"),) if "catalog" in manifest else ()),
         ("Universe", f"{len(manifest['universe'])} names"),
         ("Dates", f"{len(dates)}, {dates[0]} to {dates[-1]}" if dates else "none"),
         ("Truth", "included" if edition.has_truth else "withheld"),
