@@ -252,10 +252,11 @@ class Driver:
         """Read what the desks say, and hand it to whom it concerns."""
         while True:
             try:
-                letter = m.read_from_desk(await self._outbox.get())
+                arrived = await self._outbox.get()
             except GONE as error:
                 self._end(f"the scheduler at {self._connection.address} is gone ({error})")
                 return
+            letter = m.read_from_desk(arrived)
             desk = self._desks.get(letter.desk)
             if desk is None:
                 continue  # of a worker that was taken for lost: what it played is played elsewhere
@@ -300,6 +301,8 @@ class Driver:
                     self._lose(desk, None)
                 elif self._clock() - desk.heard > SILENCE_SECONDS:
                     self._lose(desk, InputError(f"nothing was heard of it for {SILENCE_SECONDS:g} seconds"))
+                    self._seen.discard(desk.worker)  # it may only have been slow: it is asked to take part again
+            self._seen &= there  # whoever comes back under its address is new
             for worker in there - self._seen:
                 self._seen.add(worker)
                 self._chore(self._join(worker))
