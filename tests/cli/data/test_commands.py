@@ -142,6 +142,7 @@ def test_build_says_what_it_made(
         "seed": 1,
         "names": 30,
         "catalog": None,
+        "cluster": None,
         "out": Path("editions/new"),
     }
     told = capsys.readouterr()

@@ -43,7 +43,7 @@ def test_the_loop_does_not_retry_a_fault_that_stays(fault: str):
 @pytest.mark.parametrize("fault", PROVIDER_FAULTS)
 def test_a_fault_that_passed_leaves_an_incident_and_a_submission(fault: str):
     replies = [PROVIDER_FAULTS[fault], READ, SUBMIT]
-    with served(lambda _: replies.pop(0), attempt_timeout=0.5 if fault == "no answer" else None) as server:
+    with served(lambda _: replies.pop(0), attempt_timeout=2.0 if fault == "no answer" else None) as server:
         trace = play(server.model)
     assert (trace.ended, trace.incidents, trace.retries, trace.turns) == ("submitted", (CAUSES[fault],), 1, 2)
     assert len(server.requests) == 3
