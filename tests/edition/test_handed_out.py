@@ -16,7 +16,7 @@ from tests.sampling import thorough
 from finskillbench.cluster.connection import facts
 from finskillbench.domains.catalog import Catalog
 from finskillbench.edition import Edition, build_edition
-from finskillbench.edition.handed_out import Made, Order, make
+from finskillbench.edition.handed_out import Made, Order, added, make, merged
 from finskillbench.errors import InputError
 
 SUBTASK = "unconstrained_optimization"
@@ -51,6 +51,22 @@ def test_what_a_worker_lacks_is_told_in_a_line(order: Order, tmp_path: Path) -> 
     told = make(replace(order, folder=tmp_path / "away"), "portfolio_construction", SUBTASK)
     assert isinstance(told, str)
     assert f"{tmp_path / 'away'} cannot be read there" in told
+
+
+def test_what_a_subtask_counted_is_told_alone() -> None:
+    before = {"tiers": {"easy": 1}, "pools": {"normalization": {"filings": 3}}}
+    after = {"tiers": {"easy": 1}, "pools": {"normalization": {"filings": 3}, "earnings_quality": {"filings": 4}}}
+    assert added(before, after) == {"pools": {"earnings_quality": {"filings": 4}}}
+    assert added(before, before) == {}
+
+
+def test_what_several_workers_counted_stands_side_by_side() -> None:
+    one = {"tiers": {"easy": {"limit": 1}}, "pools": {"normalization": {"filings": 3}}}
+    other = {"tiers": {"easy": {"limit": 1}}, "pools": {"earnings_quality": {"filings": 4}}}
+    assert merged(merged({}, one), other) == {
+        "tiers": {"easy": {"limit": 1}},
+        "pools": {"normalization": {"filings": 3}, "earnings_quality": {"filings": 4}},
+    }
 
 
 @pytest.mark.enable_socket

@@ -11,6 +11,7 @@ import asyncio
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -28,6 +29,7 @@ from finskillbench.edition.references import References
 from finskillbench.errors import FinSkillBenchError, InputError
 from finskillbench.garbage import seldom_sought
 from finskillbench.panels import read_panels
+from finskillbench.scoring.values import is_object
 from finskillbench.sources.edgar.collection import load_filings
 
 Progress = Callable[[str], None]
@@ -108,11 +110,33 @@ async def _handed_out(
         if not part.parameters:
             part.notes.extend(each.prepared_notes)
         part.notes.extend(each.notes)
-        part.parameters.update(each.parameters)
+        part.parameters.update(merged(part.parameters, each.parameters))
         if each.count:
             part.counts[subtask.name] = each.count
             part.work[subtask.name] = {level: dict(work) for level, work in each.work.items()}
     return [parts[one.name] for one in chosen]
+
+
+def merged(told: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of two workers as one: what a build counts of its own subtask stands below the same name on each."""
+    found = dict(told)
+    for name, value in more.items():
+        before = found.get(name)
+        found[name] = merged(before, value) if is_object(before) and is_object(value) else value
+    return found
+
+
+def added(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """What of `after` is new or other than it was before."""
+    found: dict[str, Any] = {}
+    for name, value in after.items():
+        old = before.get(name)
+        if is_object(old) and is_object(value):
+            if inner := added(old, value):
+                found[name] = inner
+        elif name not in before or old != value:
+            found[name] = value
+    return found
 
 
 async def _one(
@@ -153,8 +177,18 @@ def make(order: Order, domain: str, subtask: str) -> Made | str:
         return str(error)
 
 
-_prepared: dict[tuple[Path, str], tuple[BuildContext, Any, tuple[str, ...]]] = {}
-"""The domains that this process has prepared, of one build: the next subtask of one need not prepare it again."""
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A domain as this process has prepared it: its objects, notes and parameters before any subtask is built."""
+
+    context: BuildContext
+    objects: Any
+    notes: tuple[str, ...]
+    parameters: Mapping[str, Any]
+
+
+_prepared: dict[tuple[Path, str], _Prepared] = {}
+"""Those of one build: the next subtask of one need not prepare it again."""
 
 
 def _made(order: Order, one: Domain, name: str) -> Made:
@@ -162,11 +196,14 @@ def _made(order: Order, one: Domain, name: str) -> Made:
     if key not in _prepared:
         for other in [each for each in _prepared if each[0] != order.folder]:
             del _prepared[other]
-        shared = next((context for (folder, _), (context, _, _) in _prepared.items() if folder == order.folder), None)
+        shared = next((each.context for (folder, _), each in _prepared.items() if folder == order.folder), None)
         context = replace(shared or _context(order), notes=[])
-        _prepared[key] = context, one.prepare(context), tuple(context.notes)
-    context, objects, told = _prepared[key]
-    own = replace(context, notes=[])
+        objects = one.prepare(context)
+        _prepared[key] = _Prepared(context, objects, tuple(context.notes), deepcopy(one.parameters(objects)))
+    known = _prepared[key]
+    own, objects = replace(known.context, notes=[]), known.objects
+    # What other subtasks of this process counted is told with them, so that all stands in the order of one process.
+    before = deepcopy(one.parameters(objects))
     subtask = next(each for each in one.subtasks if each.name == name)
     assert subtask.build is not None
     tasks = subtask.build(own, objects)
@@ -179,7 +216,8 @@ def _made(order: Order, one: Domain, name: str) -> Made:
             for path in sorted(folder.rglob("*"))
             if path.is_file() and "panels" not in path.relative_to(folder).parts[:1]
         }
-    return Made(files, len(tasks), work, told, tuple(own.notes), one.parameters(objects))
+    counted = merged(known.parameters, added(before, one.parameters(objects)))
+    return Made(files, len(tasks), work, known.notes, tuple(own.notes), counted)
 
 
 def _context(order: Order) -> BuildContext:
