@@ -45,7 +45,7 @@ class StandIn:
 
 gpt, claude = StandIn("openai/gpt-5"), StandIn("anthropic/claude-sonnet-4-5")
 """
-FOUND_SOMETHING = ("audit", "compare", "data doctor", "data validate", "data canary")
+FOUND_SOMETHING = ("audit", "compare", "data diff", "data doctor", "data validate", "data canary")
 """Commands whose exit code 1 is an answer: a check found something."""
 
 
