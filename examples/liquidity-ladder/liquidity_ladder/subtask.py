@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import numpy as np
@@ -137,7 +138,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: LadderInput) -> Scor
     """
     del task_input
     given, expected = numbers(answer.get("days_to_liquidate")), numbers(truth.expected_output["days_to_liquidate"])
-    days = sum(_near(given.get(name), wanted) for name, wanted in expected.items()) / max(len(expected), len(given))
+    earned = math.fsum(_near(given.get(name), wanted) for name, wanted in expected.items())
+    days = earned / max(len(expected), len(given))
     steps, ladder = numbers(answer.get("ladder")), numbers(truth.expected_output["ladder"])
     step = mean([_near(steps.get(name), wanted) for name, wanted in ladder.items()])
     return Score(days * step, {"days": days, "ladder": step})
@@ -150,7 +152,7 @@ def _near(given: float | None, wanted: float) -> float:
 def _all_at_once(given: JsonObject) -> JsonObject:
     """Everything is sold on the first day."""
     portfolio = cast("PortfolioInput", given["portfolio"])
-    invested = sum(abs(holding["weight"]) for holding in portfolio["holdings"])
+    invested = math.fsum(abs(holding["weight"]) for holding in portfolio["holdings"])
     days = {holding["symbol"]: 1.0 for holding in portfolio["holdings"]}
     return {"days_to_liquidate": days, "ladder": dict.fromkeys(STEPS, invested)}
 

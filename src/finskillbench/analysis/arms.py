@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -89,7 +90,7 @@ def effects(
     episodes = crossed(results, factorial)
     found: list[pl.DataFrame] = []
     for name, weights in factorial.contrasts.items():
-        most = sum(weight for weight in weights if weight > 0)
+        most = math.fsum(weight for weight in weights if weight > 0)
         lines = estimate(episodes, name, by, method, weighting, bounds=(-most, most))
         found.append(lines.select(*by, pl.lit(name).alias("effect"), pl.exclude(*by)))
     return pl.concat(found)

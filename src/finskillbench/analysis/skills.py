@@ -6,6 +6,7 @@ should be left alone and change nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -184,7 +185,7 @@ def _side(condition: str, rows: pl.DataFrame) -> Side:
     columns = ("episodes", "tool_calls", "total_input_tokens", "total_output_tokens")
     turns, calls, read, written = (sum(rows[name].to_list()) / rows.height for name in columns)
     errors = int(rows["failed"].sum())
-    cost = None if rows["cost_usd"].has_nulls() else sum(rows["cost_usd"].to_list())
+    cost = None if rows["cost_usd"].has_nulls() else math.fsum(rows["cost_usd"].to_list())
     return Side(condition, rows.height, errors, turns, calls, read, written, cost)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -108,7 +109,7 @@ def _closing(options: PlanOptions, estimates: Sequence[Estimate], folder: Path, 
     elif max_cost is not None:
         history = read_history(folder)
         paid = history.spent({model: prices.of(model) for model, _ in history.amounts()})
-        expected = sum(each.forecast.expected.cost_usd or 0.0 for each in estimates)
+        expected = math.fsum(each.forecast.expected.cost_usd or 0.0 for each in estimates)
         verdict = "stop early" if paid + expected > max_cost else "be enough"
         already = f", of which {paid:,.2f} are spent," if paid else ""
         yield f"--max-cost {max_cost:,.2f} USD{already} is expected to {verdict}."

@@ -10,6 +10,7 @@ call that went beyond it is not looked at. Clock and sleep are passed in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -108,7 +109,7 @@ class Conversation:
         seat = self.seat
         try:
             ended, failure = await self.outcome(self._converse())
-            busy = sum(call.seconds for call in seat.calls) + sum(record.seconds for record in seat.records)
+            busy = math.fsum(call.seconds for call in seat.calls) + math.fsum(record.seconds for record in seat.records)
             return seat.trace(ended, failure, turns=len(seat.calls), busy=busy)
         finally:
             seat.toolbox.close()

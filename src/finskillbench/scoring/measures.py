@@ -10,6 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 
+from finskillbench.sums import summed
+
 
 def clip(value: float) -> float:
     """Return max(0, min(1, value))."""
@@ -24,8 +26,7 @@ def l2(predicted: Mapping[str, float], expected: Mapping[str, float]) -> float:
 def mean_absolute_error(predicted: Mapping[str, float], expected: Mapping[str, float]) -> float:
     """Mean absolute difference over the union of keys, an absent key being 0; 0 for two empty mappings."""
     differences = _differences(predicted, expected)
-    # In order of size, so that the keys may stand in any order.
-    return sum(sorted(differences)) / len(differences) if differences else 0.0
+    return summed(differences) / len(differences) if differences else 0.0
 
 
 def _differences(predicted: Mapping[str, float], expected: Mapping[str, float]) -> list[float]:
@@ -60,7 +61,7 @@ def closeness(
 
 def mean(values: Sequence[float]) -> float:
     """Arithmetic mean; 0 for an empty sequence, a share of nothing earning nothing."""
-    return sum(values) / len(values) if values else 0.0
+    return summed(values) / len(values) if values else 0.0
 
 
 def share(part: int, whole: int) -> float:
@@ -87,4 +88,4 @@ def set_f1(predicted: Set[Hashable], expected: Set[Hashable]) -> float:
 
 def dcg(relevances: Iterable[float]) -> float:
     """Discounted cumulative gain: Σ rel_i / log2(i + 2), i from 0. Source: Järvelin & Kekäläinen (2002)."""
-    return sum(relevance / math.log2(place + 2) for place, relevance in enumerate(relevances))
+    return summed(relevance / math.log2(place + 2) for place, relevance in enumerate(relevances))

@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
+from finskillbench.sums import summed
+
 _NO_OBJECTS = frozenset({str, float, int, bool, list, type(None)})
 """Types told at once; whether something is a `Mapping` takes a while to find out."""
 
@@ -104,7 +106,7 @@ def weighted(
 
     `weights` gives, per part, the key of the verification and the default.
     """
-    total = sum(
+    total = summed(
         parameter(verification, key, default, positive=False) * parts[part] for part, (key, default) in weights.items()
     )
     return max(0.0, min(1.0, total))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,7 +22,7 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
 def holm_weighted(values: Sequence[float], weights: Sequence[float]) -> list[float]:
     """The same where tests share the chance of a false finding unevenly, by positive weights (Holm 1979, section 4)."""
     order = sorted(range(len(values)), key=lambda place: values[place] / weights[place])
-    adjusted, least, left = [0.0] * len(values), 0.0, sum(weights)
+    adjusted, least, left = [0.0] * len(values), 0.0, math.fsum(weights)
     for place in order:
         least = max(least, min(1.0, values[place] * left / weights[place]))
         adjusted[place] = least

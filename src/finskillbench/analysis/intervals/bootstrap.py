@@ -62,7 +62,7 @@ def bca(cells: Cells, resampled: Floats) -> Interval | None:
         return None
     mean = cells.mean
     ties = np.searchsorted(kept, mean - _EQUAL), np.searchsorted(kept, mean + _EQUAL, side="right")
-    below = float(sum(ties)) / (2 * kept.size)  # ties count half
+    below = float(ties[0] + ties[1]) / (2 * kept.size)  # ties count half
     if not 0.0 < below < 1.0:
         return None
     bias = ndtri(below)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
@@ -13,6 +14,7 @@ from finskillbench.audit.seen import Bench
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_object, numbers
+from finskillbench.sums import summed
 
 LEAST_DISTINCT = 0.875
 """Share of the labels of a subtask that differ from every other, at least: 35 of 40."""
@@ -61,14 +63,14 @@ def _table(label: JsonObject) -> Vector | None:
     """The table of weights that a label is, where it is one: numbers by name that add up to about 1."""
     for part in label.values():
         found = numbers(part) if is_object(part) else {}
-        if len(found) > 1 and abs(sum(found.values()) - 1) < SAME_WEIGHTS:
+        if len(found) > 1 and abs(summed(found.values()) - 1) < SAME_WEIGHTS:
             return found
     return None
 
 
 def _distance(left: Mapping[str, float], right: Mapping[str, float]) -> float:
     names = left.keys() | right.keys()
-    return float(np.sqrt(sum((left.get(name, 0.0) - right.get(name, 0.0)) ** 2 for name in names)))
+    return float(np.sqrt(math.fsum((left.get(name, 0.0) - right.get(name, 0.0)) ** 2 for name in names)))
 
 
 def _rounded(label: JsonObject) -> str:

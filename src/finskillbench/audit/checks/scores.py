@@ -82,7 +82,7 @@ def best_cheat(sub_task: str, findings: Findings) -> None:
     best: dict[str, tuple[float, str]] = {}
     for key, by_task in scores.items():
         profile, _, name = key.partition(": ")
-        mean = sum(by_task.values()) / len(by_task)
+        mean = math.fsum(by_task.values()) / len(by_task)
         best[profile] = max(best.get(profile, (-1.0, "")), (mean, name))
         if profile == judged and mean > (RECIPE if name.startswith(_RECIPE) else CHEAT):
             worst = max(by_task, key=by_task.__getitem__)
@@ -121,7 +121,7 @@ def floors(sub_task: str, findings: Findings) -> None:
     """On average trivial and nop stay at the floor, procedures that go wrong below their bounds, and the reference
     program reaches the ceiling where that is not full marks."""
     scores = cast("Scored", findings.figures.pop("scores", {}))
-    means = {name: sum(by_task.values()) / len(by_task) for name, by_task in scores.items()}
+    means = {name: math.fsum(by_task.values()) / len(by_task) for name, by_task in scores.items()}
     for name, most in {TRIVIAL: FLOOR, NOP: FLOOR, **_BOUNDS}.items():
         if means.get(name, 0.0) > most:
             by_task = scores[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import date
 from itertools import pairwise
@@ -32,6 +33,7 @@ from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, ramp, share
 from finskillbench.scoring.values import is_array, number, objects, parameter, text
+from finskillbench.sums import summed
 
 NAME = "driver_decomposition"
 METHOD = "driver_f1_and_direction"
@@ -170,8 +172,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
         given = _without_mirrors(_drivers(answer, key), wanted)
         if given or wanted or not is_array(answer.get(key)):
             terms[key] = (weight, _listed(given, wanted, sizes))
-    total = sum(weight for weight, _ in terms.values())
-    value = sum(weight * term for weight, term in terms.values()) / total if total else 0.0
+    total = summed(weight for weight, _ in terms.values())
+    value = summed(weight * term for weight, term in terms.values()) / total if total else 0.0
     return Score(clip(value), {name: term for name, (_, term) in terms.items()})
 
 
@@ -200,7 +202,7 @@ def _listed(given: Sequence[_Driver], wanted: Sequence[_Driver], sizes: Mapping[
     for driver in given:
         if (name := _name(driver)) in entries:
             entries[name].append(driver)
-    earned = sum(_least_credit(entries[_name(label)], label, sizes) for label in wanted)
+    earned = math.fsum(_least_credit(entries[_name(label)], label, sizes) for label in wanted)
     longest = max(len(given), len(wanted))
     return earned / longest if longest else 0.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, Literal
@@ -30,6 +31,7 @@ from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, ramp, set_f1, share
 from finskillbench.scoring.values import array, boolean, is_array, json_equal, mapping, number, parameter
+from finskillbench.sums import summed
 
 NAME = "earnings_quality"
 METHOD = "earnings_quality_composite"
@@ -161,8 +163,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
         terms["beneish"] = 0.0
     if not any(name in figures for name in _EVIDENCE):
         del terms["ratios"]  # some published labels have neither
-    total = sum(_WEIGHTS[name] for name in terms)
-    value = sum(_WEIGHTS[name] * term for name, term in terms.items()) / total
+    total = math.fsum(_WEIGHTS[name] for name in terms)
+    value = math.fsum(_WEIGHTS[name] * term for name, term in terms.items()) / total
     return Score(clip(value), terms)
 
 
@@ -208,7 +210,7 @@ def _flags_earned(answer: JsonObject, expected: JsonObject, figures: Mapping[str
     given, wanted = _flags(answer), _flags(expected)
     if not given and not wanted:
         return min(figures.values(), default=1.0)
-    earned = sum(figures.get(_FIGURE_OF.get(flag, ""), 1.0) for flag in given & wanted)
+    earned = math.fsum(figures.get(_FIGURE_OF.get(flag, ""), 1.0) for flag in given & wanted)
     return 2.0 * earned / (len(given) + len(wanted))
 
 
@@ -236,8 +238,8 @@ def _score(answer: JsonObject, truth: Truth, ratio_weight: float) -> Score:
     ]
     if ratio_weight > 0 and ramps:
         terms["ratios"] = (ratio_weight, mean(ramps))
-    total = sum(weight for weight, _ in terms.values())
-    value = sum(weight * term for weight, term in terms.values()) / total if total else 0.0
+    total = summed(weight for weight, _ in terms.values())
+    value = summed(weight * term for weight, term in terms.values()) / total if total else 0.0
     return Score(round(value, 4), {name: term for name, (_, term) in terms.items()})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -271,7 +272,7 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
     market, table = data["market_cap_weights"], data["covariance_matrix"]
     tickers = table["tickers"]
     returns = {
-        name: data["risk_aversion"] * sum(row[j] * market.get(other, 0.0) for j, other in enumerate(tickers))
+        name: data["risk_aversion"] * math.fsum(row[j] * market.get(other, 0.0) for j, other in enumerate(tickers))
         for name, row in zip(tickers, table["matrix"], strict=True)
     }
     return {"posterior_returns": returns, "optimal_weights": market}

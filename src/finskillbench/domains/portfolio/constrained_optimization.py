@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -290,8 +291,8 @@ def _capped(weights: Mapping[str, float], cap: float) -> dict[str, float]:
     """Cut to the cap and spread the excess over the names below it in proportion, until none is above."""
     result = dict(weights)
     for _ in range(len(result)):
-        excess = sum(max(0.0, weight - cap) for weight in result.values())
-        room = sum(weight for weight in result.values() if weight < cap)
+        excess = math.fsum(max(0.0, weight - cap) for weight in result.values())
+        room = math.fsum(weight for weight in result.values() if weight < cap)
         if excess <= 1e-12 or room <= 0:
             break
         result = {name: cap if weight >= cap else weight * (1 + excess / room) for name, weight in result.items()}

@@ -326,7 +326,7 @@ def _recheck_refutation(recheck: Recheck, problem: PortfolioProblem) -> None:
 def by_hand(data: Mapping[str, Any]) -> JsonObject:
     """Turnover needed for the name caps alone, which bounds the least turnover from below."""
     limits, current = data["constraints"], data["current_portfolio"]
-    needed = sum(max(0.0, weight - limits["max_weight"]) for weight in current.values())
+    needed = math.fsum(max(0.0, weight - limits["max_weight"]) for weight in current.values())
     return {"feasible": needed <= limits["max_turnover"], "minimum_turnover": needed}
 
 

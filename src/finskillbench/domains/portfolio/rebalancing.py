@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -333,7 +334,7 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
     """All the way to the rule of thumb, limits and turnover aside."""
     weights, current = rule_of_thumb(data), data["current_portfolio"]
     trades = {name: weights[name] - current.get(name, 0.0) for name in weights}
-    return {"trade_list": trades, "new_weights": weights, "turnover": sum(map(abs, trades.values())) / 2}
+    return {"trade_list": trades, "new_weights": weights, "turnover": math.fsum(map(abs, trades.values())) / 2}
 
 
 def trivial(data: Mapping[str, Any]) -> JsonObject:

@@ -5,6 +5,7 @@ A second derivation is worth having only if it shares no code with the first: no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -81,7 +82,7 @@ def excesses(task_input: JsonObject, sigma: Floats, weights: Floats) -> dict[str
     if limits.get("sector_limits"):
         sectors = [task_input["sector_mapping"][ticker] for ticker in tickers]
         over["sector_limits"] = max(
-            sum(weight for weight, of in zip(weights.tolist(), sectors, strict=True) if of == sector) - cap
+            math.fsum(weight for weight, of in zip(weights.tolist(), sectors, strict=True) if of == sector) - cap
             for sector, cap in limits["sector_limits"].items()
         )
     holdings = int((weights >= HOLDING - 1e-9).sum())

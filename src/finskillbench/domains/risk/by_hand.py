@@ -5,6 +5,7 @@ An imported episode may name a mandate or a scenario without its numbers; a KeyE
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -49,7 +50,7 @@ def monitored(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def turnover(changes: Collection[float]) -> float:
     """One-way turnover of changes of weight, cash taking what they do not balance."""
-    return (sum(map(abs, changes)) + abs(sum(changes))) / 2
+    return (math.fsum(map(abs, changes)) + abs(math.fsum(changes))) / 2
 
 
 def _measured(
@@ -64,9 +65,9 @@ def _measured(
     elif kind == "turnover_max_monthly":
         found = traded, {}
     elif kind == "gross_exposure_max":
-        found = sum(sizes.values()), {}
+        found = math.fsum(sizes.values()), {}
     elif kind == "hhi_max":
-        found = sum(size**2 for size in sizes.values()), {}
+        found = math.fsum(size**2 for size in sizes.values()), {}
     elif kind == "name_count":
         found = float(sum(size >= _COUNTED for size in sizes.values())), {}
     elif not sizes:
@@ -111,17 +112,17 @@ def cut(
     name_cap, group_cap = cap or 1.0, sector_cap or 1.0
     result, freed = dict(weights), 0.0
     for _ in range(len(result)):
-        before = sum(result.values())
+        before = math.fsum(result.values())
         result = {name: min(weight, name_cap) for name, weight in result.items()}
         totals = by_sector(result, sectors)
         for name, weight in result.items():
             if weight > 0 and totals[sectors[name]] > group_cap:
                 result[name] = weight * group_cap / totals[sectors[name]]
-        freed += before - sum(result.values())
+        freed += before - math.fsum(result.values())
         open_names = [
             name for name, weight in result.items() if 0 < weight < name_cap and totals[sectors[name]] < group_cap
         ]
-        room = sum(result[name] for name in open_names)
+        room = math.fsum(result[name] for name in open_names)
         if freed <= 1e-12 or room <= 0:
             break
         result |= {name: result[name] * (1 + freed / room) for name in open_names}

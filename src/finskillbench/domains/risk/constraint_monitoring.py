@@ -169,7 +169,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> 
     alarms = share(
         sum("FAIL" in verdicts[kind] for kind in expected if kind not in broken), len(expected) - len(broken)
     )
-    value = sum(weights[kind] * earned for kind, earned in credit.items()) / sum(weights.values())
+    value = math.fsum(weights[kind] * earned for kind, earned in credit.items()) / math.fsum(weights.values())
     value *= share(len(expected), max(len(expected), entries))
     value *= MISSED * mean(shown) + (1.0 - MISSED) * min(shown) if shown else 1.0
     count = number(truth.expected_output.get("violations_count"))

@@ -162,7 +162,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput)
     discounts = [1.0 / math.log2(rank + 1) for rank in range(1, len(expected) + 1)]
     if not expected:
         return Score(0.0 if given else 1.0, {"given": len(given)})
-    value = sum(worth * earned for worth, earned in zip(discounts, credit, strict=True)) / sum(discounts)
+    value = math.fsum(worth * earned for worth, earned in zip(discounts, credit, strict=True)) / math.fsum(discounts)
     order = _order(expected, [at if earned else None for at, earned in zip(places, credit, strict=True)])
     top = any(
         earned and _magnitude(item) * (1 + TOLERANCE) >= _magnitude(expected[0])
@@ -322,7 +322,7 @@ def _examine(label: Label[IdentificationInput], findings: Findings) -> None:
 def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     """Largest name, largest sector and the Herfindahl index, by their weights; no betas, no covariance, no volumes."""
     weights, _ = by_hand.holdings(data)
-    found = [("concentration", "portfolio", sum(weight**2 for weight in weights.values()))]
+    found = [("concentration", "portfolio", math.fsum(weight**2 for weight in weights.values()))]
     if weights:
         sizes = {name: abs(weight) for name, weight in weights.items()}
         found += [

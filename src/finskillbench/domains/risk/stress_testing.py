@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, cast
@@ -34,6 +35,7 @@ from finskillbench.engines.risk.stress import CONVENTIONS, apply, scenario_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import clip, closeness, mean, mean_absolute_error, ramp
 from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, parameter, text, weighted
+from finskillbench.sums import summed
 
 NAME = "stress_testing"
 METHOD = "absolute_error"
@@ -151,7 +153,7 @@ def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitte
     """
     expected = {name: amounts[0] for name, amounts in _contributions(truth.expected_output, split, key).items()}
     given = _contributions(answer, split, key)
-    total = sum(amount for amounts in given.values() for amount in amounts)
+    total = summed(amount for amounts in given.values() for amount in amounts)
     if submitted is None or not abs(total - submitted) <= 2 * TENTH + 0.5 * TENTH * len(given):
         return 0.0
     right = {
@@ -161,8 +163,8 @@ def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitte
     credit = {name: right.get(name, 0.0) for name in expected}
     material = [credit[name] for name, amount in expected.items() if abs(amount) >= MATERIAL]
     small = [credit[name] for name, amount in expected.items() if abs(amount) < MATERIAL]
-    invented = sum(1.0 - earned for name, earned in right.items() if name not in expected)
-    earned = sum(material) + sum(small) * mean(material)
+    invented = math.fsum(1.0 - earned for name, earned in right.items() if name not in expected)
+    earned = math.fsum(material) + math.fsum(small) * mean(material)
     return clip(2.0 * earned / max(len(expected) + invented, 1) - 1.0)
 
 

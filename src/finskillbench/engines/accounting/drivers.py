@@ -134,7 +134,7 @@ def _margin_drivers(current: Statement, prior: Statement) -> list[dict[str, Any]
             if change is not None and LEAST_DELTA_PP <= abs(100.0 * change) < math.inf:
                 rows.append({"driver": name, "type": kind, "direction": _direction(change), "delta_pp": 100.0 * change})
     sizes = {row["driver"]: row["delta_pp"] for row in rows}
-    if set(MIRROR) <= sizes.keys() and abs(sum(sizes[name] for name in MIRROR)) < LEAST_DELTA_PP:
+    if set(MIRROR) <= sizes.keys() and abs(math.fsum(sizes[name] for name in MIRROR)) < LEAST_DELTA_PP:
         rows = [row for row in rows if row["driver"] != MIRROR[1]]
     return sorted(rows, key=lambda row: -abs(row["delta_pp"]))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.guidelines.book import Book
+from finskillbench.sums import summed
 
 EQUITIES = frozenset(("share", "preferred", "receipt"))
 """Kinds that carry the risk of their issuer's shares; all others but funds and index futures carry none."""
@@ -88,12 +89,12 @@ def figures(book: Book, risk: Risk) -> dict[str, float]:
         if line.kind in EQUITIES and line.issuer in risk.leverage:
             levered += position.value * risk.leverage[line.issuer]
             total += position.value
-    cash = sum(position.value for position in book.positions if position.instrument.kind == "cash")
+    cash = summed(position.value for position in book.positions if position.instrument.kind == "cash")
     return {
         "tracking_error": 100 * float(np.sqrt(max(float(active @ risk.covariance_with(active)), 0.0))),
         "beta": float(held @ of_benchmark) / float(risk.benchmark @ of_benchmark),
         "largest_issuer": 100 * max(issuers.values(), default=0.0) / nav,
         "cash": 100 * cash / nav,
-        "turnover": 50 * sum(book.trading.row) / nav,
+        "turnover": 50 * summed(book.trading.row) / nav,
         "leverage": levered / total if total else 0.0,
     }

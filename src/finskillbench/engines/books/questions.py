@@ -6,6 +6,7 @@ that the question does not name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -86,7 +87,7 @@ def _sums(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any
         key = str(_entry(row, by))
         sums[key] = sums.get(key, 0.0) + amount
         count += 1
-    return {"rows": count, "sums": dict(sorted(sums.items())), "total": sum(sums.values())}
+    return {"rows": count, "sums": dict(sorted(sums.items())), "total": math.fsum(sums.values())}
 
 
 def _repeats(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,7 +175,7 @@ def _values(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
     prices = dollar_prices({**data, **{key: question.get(key) for key in ("closes", "currencies")}})
     known(units, list(prices), "values: units")
     found = {name: number(units, name, "values", largest=LARGEST) * prices[name] for name in units}
-    return {"dollars": found, "total": sum(found.values())}
+    return {"dollars": found, "total": math.fsum(found.values())}
 
 
 def _paths(data: Mapping[str, Any]) -> dict[str, list[Row]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench.errors import InputError
+from finskillbench.sums import summed
 
 Kind: TypeAlias = Literal[
     "share",
@@ -200,7 +201,7 @@ class Book:
     @property
     def nav(self) -> float:
         """Net asset value."""
-        return float(sum(position.value for position in self.positions))
+        return summed(position.value for position in self.positions)
 
     @cached_property
     def books(self) -> Books:

@@ -21,6 +21,7 @@ from finskillbench.engines.guidelines.program import Program
 from finskillbench.engines.guidelines.repairs import Node, broken, children, cut
 from finskillbench.engines.guidelines.rows import Holdings, rows
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
+from finskillbench.sums import summed
 
 MOST_PROGRAMS = 200
 ACCEPTED_GAP = 1e-8
@@ -64,7 +65,7 @@ def after(book: Book, trades: Mapping[str, float]) -> Book:
     instruments = {each.name: each for each in book.universe.instruments}
     future = {name for name, place in book.universe.index.items() if book.universe.is_future[place]}
     known = {name: amount for name, amount in trades.items() if name in instruments}
-    paid = sum(amount for name, amount in known.items() if name not in future)
+    paid = summed(amount for name, amount in known.items() if name not in future)
     cash = next((each.instrument.name for each in book.positions if each.instrument.kind == "cash"), "")
     held: set[str] = set()
     for position in book.positions:
@@ -81,8 +82,8 @@ def after(book: Book, trades: Mapping[str, float]) -> Book:
     securities = [amount for name, amount in known.items() if name not in future]
     trading = replace(
         book.trading,
-        pending_purchases=book.trading.pending_purchases + sum(max(amount, 0.0) for amount in securities),
-        pending_sales=book.trading.pending_sales + sum(max(-amount, 0.0) for amount in securities),
+        pending_purchases=book.trading.pending_purchases + summed(max(amount, 0.0) for amount in securities),
+        pending_sales=book.trading.pending_sales + summed(max(-amount, 0.0) for amount in securities),
     )
     names = {position.instrument.name for position in positions}
     others = [each for each in book.universe.instruments if each.name not in names]

@@ -8,6 +8,7 @@ other episode; each call of a tool of the benchmark is served by the episode's t
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -84,7 +85,7 @@ class Sitting:
         try:
             ended, failure = await self._talk.outcome(stage.play(self.seat.mounted, self, self._ended))
             self._close_record()
-            busy = sum(call.seconds for call in seat.calls) + sum(record.seconds for record in seat.records)
+            busy = math.fsum(call.seconds for call in seat.calls) + math.fsum(record.seconds for record in seat.records)
             return seat.trace(ended, failure, turns=len(seat.calls), busy=busy)
         finally:
             if self._asking is not None:

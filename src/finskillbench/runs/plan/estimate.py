@@ -231,16 +231,16 @@ async def _sample(
 def _well_known(strata: Sequence[_Stratum]) -> bool:
     """Whether every stratum was played, and every total has a small standard error."""
     return all(stratum.plays for stratum in strata) and all(
-        math.sqrt(sum(stratum.doubt(measure) for stratum in strata))
-        <= STANDARD_ERROR * sum(stratum.total(measure) for stratum in strata)
+        math.sqrt(math.fsum(stratum.doubt(measure) for stratum in strata))
+        <= STANDARD_ERROR * math.fsum(stratum.total(measure) for stratum in strata)
         for measure in _MEASURES
     )
 
 
 def _played(strata: Sequence[_Stratum]) -> Forecast:
     """What the sample used, scaled up; programs cost nothing."""
-    totals = [sum(stratum.total(measure) for stratum in strata) for measure in _MEASURES]
-    errors = [DEVIATIONS * math.sqrt(sum(stratum.doubt(measure) for stratum in strata)) for measure in _MEASURES]
+    totals = [math.fsum(stratum.total(measure) for stratum in strata) for measure in _MEASURES]
+    errors = [DEVIATIONS * math.sqrt(math.fsum(stratum.doubt(measure) for stratum in strata)) for measure in _MEASURES]
 
     def at(side: int) -> Amount:
         calls, read, written = (total + side * error for total, error in zip(totals, errors, strict=True))

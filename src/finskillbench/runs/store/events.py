@@ -6,6 +6,7 @@ was judged again. So a killed process leaves open what it was paying for, and no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -108,7 +109,9 @@ class History:
 
     def spent(self, prices: Mapping[str, Price | None]) -> float:
         """US dollars in all, tries that failed included; `prices` by model serve where the price was not known."""
-        return sum(_cost(expense.usage, prices.get(model)) + expense.lost_usd for model, expense in self.amounts())
+        return math.fsum(
+            _cost(expense.usage, prices.get(model)) + expense.lost_usd for model, expense in self.amounts()
+        )
 
 
 def history(events: Iterable[AnyEvent]) -> History:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -138,7 +139,7 @@ def test_steering_the_book_far_away_gains_nothing() -> None:
         score = judged(task, as_orders(desk, books[1:]))
         scores.append(score.value)
         assert max(score.details["losses"][1:]) < 1e-9
-        assert score.details["textbook_loss"] == sum(task.truth.verification["textbook_losses"])
+        assert score.details["textbook_loss"] == math.fsum(task.truth.verification["textbook_losses"])
     assert scores == sorted(scores, reverse=True)
     assert scores[1] < 1
 

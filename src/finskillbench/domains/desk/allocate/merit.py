@@ -15,6 +15,7 @@ from finskillbench.domains.desk.share import share
 from finskillbench.engines.portfolio.trading.net_of_costs import TradingProblem
 from finskillbench.episode import JsonObject, Score, Truth
 from finskillbench.scoring.values import mapping, number
+from finskillbench.sums import summed
 
 _LARGEST = 1e3
 """A weight beyond this is no weight; squares of such numbers would leave the finite ones."""
@@ -82,7 +83,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
         unknown = dict.fromkeys(known["misread"], "unknown")
         return Score(0.0, {"weights": "absent, or not numbers by ticker of the universe", "traps": unknown})
     utility, broken = problem.utility(weights), problem.excesses(weights)
-    merit = utility - PENALTY * sum(broken.values())
+    merit = utility - PENALTY * summed(broken.values())
     value = share(merit, known["textbook_utility"], known["attainable_utility"])
     best = np.array([truth.expected_output["weights"].get(ticker, 0.0) for ticker in known["book"]["tickers"]])
     traps = {name: verdict(weights, best, np.array(wrong)) for name, wrong in known["misread"].items()}

@@ -7,6 +7,7 @@ optimises net of costs. What is summed are chances that scripts returned; an age
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -142,7 +143,7 @@ def _decided(listed: Sequence[Listed], change: float, gone: set[str], repairs: S
             chances = [row["probability"] for name, other, row in listed if (name, other) == (what, span)]
             if chances:
                 none = max(found[f"{what}|{span[0]}|{span[1]}"]["none"], _SMALLEST)
-                evidence[span] = (1 - sum(chances)) / none
+                evidence[span] = (1 - math.fsum(chances)) / none
         now: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for first, chance in enumerate(chances_of_starts(evidence, change)):
             parts = found.get(f"{what}|{first}|{_NOW}", {"expected": {}})["expected"]
@@ -167,9 +168,9 @@ def chances_of_starts(evidence: Mapping[Span, float], change: float) -> list[flo
 
     before = [1.0]
     for start in range(1, _NOW):
-        before.append(turn[start] * sum(before[first] * under((first, start)) for first in range(start)))
+        before.append(turn[start] * math.fsum(before[first] * under((first, start)) for first in range(start)))
     chances = [before[first] * under((first, _NOW)) for first in range(_NOW)]
-    return [chance / sum(chances) for chance in chances]
+    return [chance / math.fsum(chances) for chance in chances]
 
 
 def _turns(change: float) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -82,7 +83,7 @@ def draw_case(
         one = draft(panels, members, as_of, wanted, rng)
         quantities, cash = _sizes(one, rng)
         world = papers_of(one, quantities, cash, rng)
-        nav = cash + sum(
+        nav = cash + math.fsum(
             units * one.prices[name]
             for name, units in quantities.items()
             if one.ledger.securities[name].kind not in FUTURES
@@ -164,7 +165,7 @@ def _sizes(one: Draft, rng: np.random.Generator) -> tuple[dict[str, float], floa
     index, rate = one.own.futures
     notional = {index: float(rng.uniform(0.03, 0.07)), rate: -float(rng.uniform(0.015, 0.04))}
     cash = float(rng.uniform(0.02, 0.05))
-    total = sum(level for name, level in raw.items() if name not in notional)
+    total = math.fsum(level for name, level in raw.items() if name not in notional)
     weights = {name: (1 - cash) * level / total for name, level in raw.items()} | notional
     return whole(one, {name: weight * nav / one.prices[name] for name, weight in weights.items()}), cash * nav
 
@@ -178,5 +179,5 @@ def _trading(world: World, units: Mapping[str, float], nav: float, rng: np.rando
         if order.trade not in gone and order.trade_date <= ledger.as_of < order.settle_date
     ]
     used = [round(float(rng.uniform(0.01, 0.05)) * nav, 2) for _ in range(2)]
-    bought, sold = sum(max(one, 0.0) for one in pending), sum(max(-one, 0.0) for one in pending)
+    bought, sold = math.fsum(max(one, 0.0) for one in pending), math.fsum(max(-one, 0.0) for one in pending)
     return Trading(used[0], used[1], bought, sold)

@@ -7,6 +7,7 @@ tools tell.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -194,7 +195,7 @@ def _reconciled(found: Found, careful: bool) -> Generator[tuple[Ask, ...], list[
     found.printed = printed["sums"]
     gone = {row["security"] for row in found.rows["corporate_actions"] if row["type"] == "merger"}
     for row in still["lines"]:
-        if sum(row["volumes"][1:]) > 0 and row["security"] not in gone:
+        if math.fsum(row["volumes"][1:]) > 0 and row["security"] not in gone:
             found.closes[row["security"]] = second[row["security"]]["close"]
     for name, row in (("sector", sectors), ("shares_outstanding", shares)):
         for each in row["differences"]:
@@ -241,7 +242,7 @@ def _traded(
 
 def _settled_cash(found: Found) -> float:
     rates = {"USD": 1.0, **found.fields["fx"]}
-    return sum(amount * rates[name] for name, amount in found.fields["cash_balances"].items())
+    return math.fsum(amount * rates[name] for name, amount in found.fields["cash_balances"].items())
 
 
 def _actions(units: dict[str, float], orders: Sequence[Row], found: Found) -> float:
@@ -253,7 +254,7 @@ def _actions(units: dict[str, float], orders: Sequence[Row], found: Found) -> fl
         name, into = event["security"], event["into"]
         if event["type"] == "split" or event["ex_date"] > day:
             continue
-        since = sum(
+        since = math.fsum(
             row["quantity"] * (-1 if row["side"] == "sell" else 1)
             for row in orders
             if row["security"] == name and row["trade_date"] >= event["ex_date"]

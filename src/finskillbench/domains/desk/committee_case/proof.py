@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,7 +61,7 @@ def _standing(facts: Facts, rules: Sequence[Rule]) -> dict[str, bool]:
 
 def _cure(facts: Facts, certificate: Mapping[str, Any]) -> dict[str, bool]:
     trades = {row["security"]: row["value"] for row in facts.expected["trades"]}
-    cost = sum(facts.terms.rates[name] * abs(value) for name, value in trades.items()) / facts.book.nav
+    cost = math.fsum(facts.terms.rates[name] * abs(value) for name, value in trades.items()) / facts.book.nav
     again = cheapest_cure(facts.rules, facts.book, facts.terms)
     measured = figures(after(facts.book, trades), facts.risk)
     stated = facts.expected["figures"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, Literal, TypedDict
@@ -93,7 +94,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: ForensicInput) -> Sc
         f"{trap['kind']}@{trap['where']}": verdict(said, posterior, trap, companies)
         for trap in objects(stated.get("traps"))
     }
-    value = sum(weight * found[part] for part, weight in WEIGHTS.items())
+    value = math.fsum(weight * found[part] for part, weight in WEIGHTS.items())
     return Score(value, {**found, "traps": traps})
 
 

@@ -7,6 +7,7 @@ nothing is gained by steering the book anywhere. No loss is negative, hence no s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,7 +78,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: object) -> Score:
     desk, aims = from_json(known["desk"]), np.array(known["aims"])
     books, taken = followed(desk, answer.get("record"))
     lost = losses(desk, aims, books)
-    textbook = float(sum(known["textbook_losses"]))
+    textbook = math.fsum(known["textbook_losses"])
     value = share(-float(lost.sum()), -textbook, 0.0)
     details: dict[str, Any] = {
         "decisions": taken,

@@ -10,6 +10,7 @@ found out whether some vendors' edges hold, patterns that say otherwise have no 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache, reduce
 from itertools import combinations, pairwise, product
@@ -104,7 +105,7 @@ def means(of: Stretches, tier: Tier, decay: Floats, verdicts: Mapping[int, bool]
     total = np.zeros(len(VENDOR_OF))
     for weight, (_, centres) in zip(weights, found, strict=True):
         total += np.einsum("ms,msk->k", weight, centres)
-    return total / sum(float(weight.sum()) for weight in weights)
+    return total / math.fsum(float(weight.sum()) for weight in weights)
 
 
 def _weighed(of: Stretches, deviation: Floats, size: int, verdicts: Mapping[int, bool]) -> tuple[Floats, Floats]:

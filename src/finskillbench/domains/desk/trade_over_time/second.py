@@ -8,6 +8,7 @@ the first block of one dense system of optimality conditions over all weeks to c
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,7 +50,7 @@ class Memo:
 
     def capital_at(self, decision: int) -> float:
         """Millions at a decision."""
-        return self.capital + sum(amount for first, amount in self.flows if first <= decision)
+        return self.capital + math.fsum(amount for first, amount in self.flows if first <= decision)
 
     def aversion_at(self, decision: int) -> float:
         """Per million at a decision."""

@@ -6,6 +6,7 @@ could be expected at that time, in the book that the agent had; see `merit`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any, TypedDict
@@ -215,7 +216,7 @@ def proof(label: Label[Any], findings: Findings) -> None:
     desk, aims = from_json(known["desk"]), np.array(known["aims"])
     score = certified(truth.expected_output, truth, label.task_input)
     findings.expect(score.value >= 1 - 1e-9, where, f"its own record scores {score.value:.9f}")
-    gain = sum(known["textbook_losses"])
+    gain = math.fsum(known["textbook_losses"])
     findings.expect(gain > 0, where, "the textbook loses nothing, so that nothing can be gained")
     _mistakes(truth, desk, aims, findings)
     if not label.certificate:

@@ -6,6 +6,7 @@ Research 38; Beneish (1999), Financial Analysts Journal 55(5), eight-variable mo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -179,7 +180,7 @@ def _mirrored(changes: Mapping[str, float]) -> bool:
     """Whether the cost of revenue rose over revenue by just what the gross margin lost, or the other way round."""
     both = changes.get("gross_margin"), changes.get("cogs_ratio")
     listed = [change for change in both if change is not None and abs(change) >= LEAST_CHANGE]
-    return len(listed) == len(both) and -LEAST_CHANGE < sum(listed) < LEAST_CHANGE
+    return len(listed) == len(both) and -LEAST_CHANGE < math.fsum(listed) < LEAST_CHANGE
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from finskillbench.domains.fundamental.second.answers import Figures
 from finskillbench.domains.fundamental.second.basis import slack
 from finskillbench.domains.fundamental.second.concepts import NOT_NEGATIVE
 from finskillbench.domains.fundamental.second.definitions import Kind, Source
+from finskillbench.sums import summed
 
 
 class Fault(NamedTuple):
@@ -104,7 +105,7 @@ def _cash(known: Mapping[str, float]) -> Iterator[Fault]:
         return
     sections = [part for part in parts if part is not None]
     rates = known.get("exchange_rate_effect", 0.0)
-    gap = min((sum(sections) - change, sum(sections) + rates - change), key=abs)
+    gap = min((summed(sections) - change, summed(sections) + rates - change), key=abs)
     if abs(gap) > max(4.0 * slack(max(map(abs, sections))), _CASH * max(map(abs, sections))):
         yield Fault("cash_flow", f"the sections miss the change in cash by {gap:.12g}")
 

@@ -10,6 +10,7 @@ from statistics import median
 
 from finskillbench.domains.fundamental.second.choice import Filing, Period, chosen
 from finskillbench.domains.fundamental.second.concepts import CONCEPTS, NOT_NEGATIVE, Concept
+from finskillbench.sums import summed
 
 COMPUTED = 1000
 """The rank of a figure that its filing does not state but whose parts it does: behind every element."""
@@ -163,7 +164,7 @@ def computed(metric: str, filings: Mapping[str, Stated], concept: Concept) -> St
             for term, sign in concept.terms.items()
             if key in filings[term] and not (wide and term in concept.inside)
         ]
-        value = sum(sign * part.value for sign, part in parts)
+        value = summed(sign * part.value for sign, part in parts)
         if value >= 0 or metric not in NOT_NEGATIVE:
             tag = "".join(f"{'+' if sign > 0 else '-'}{part.tag}" for sign, part in parts)
             found[key] = FiledFigure(first.filed, first.filed, first.accession, COMPUTED, True, value, tag)

@@ -108,7 +108,7 @@ def sized_limits(published: TierSettings, month: MonthEnd) -> Constraints:
     names, sectors = len(month.tickers), Counter(month.sectors)
     weight = max(published["max_weight"], math.ceil(MAX_WEIGHT_ROOM / names * 1000) / 1000)
     percent = round(100 * published["sector_cap"])
-    while percent < 100 and sum(min(percent / 100, weight * n) for n in sectors.values()) < SECTOR_ROOM:
+    while percent < 100 and math.fsum(min(percent / 100, weight * n) for n in sectors.values()) < SECTOR_ROOM:
         percent += 1
     return {
         "long_only": True,

@@ -16,6 +16,7 @@ from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.trivial import trivial_value
 from finskillbench.episode import Score
 from finskillbench.scoring.measures import clip, l2
+from finskillbench.sums import summed
 
 DEAD_ZONE = 1e-2
 """Share of the distance from the trivial to the optimal objective that rounding may cost without losing marks."""
@@ -76,7 +77,7 @@ def judge_weights(problem: PortfolioProblem, weights: Floats, optimal: float, tr
     broken = {name: severity for name, check in checks.items() if (severity := breach(name, check)) > 0}
     if missed > forgiven:
         broken["fully_invested"] = clip(missed / forgiven - 1.0)
-    kept = clip(1.0 - sum(broken.values()))
+    kept = clip(1.0 - summed(broken.values()))
     details: dict[str, Any] = {"violated": broken} if broken else {}
     if not kept > 0:
         return Score(0.0, details)

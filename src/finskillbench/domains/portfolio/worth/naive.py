@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,5 +21,5 @@ def rule_of_thumb(data: Mapping[str, Any]) -> dict[str, float]:
         best = max(data["expected_returns"], key=data["expected_returns"].get)
         return {name: float(name == best) for name in table["tickers"]}
     inverse = {name: 1.0 / table["matrix"][i][i] for i, name in enumerate(table["tickers"])}
-    total = sum(inverse.values())
+    total = math.fsum(inverse.values())
     return {name: value / total for name, value in inverse.items()}

@@ -6,6 +6,7 @@ keeps them in: what the program finds is a bound under every cure, and grows wit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -90,7 +91,7 @@ class Cure:
     def _left(self, done: JsonObject) -> float:
         limit = number(self.limits.get("turnover_max_monthly", {}).get("value"))
         made = [float(one) for one in done.values()]
-        return np.inf if limit is None else limit - (sum(map(abs, made)) + abs(sum(made))) / 2
+        return np.inf if limit is None else limit - (math.fsum(map(abs, made)) + abs(math.fsum(made))) / 2
 
     def _solved(self) -> Any:
         n, width = self.n, self._width

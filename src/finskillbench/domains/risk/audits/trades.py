@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from finskillbench.domains.risk.inputs import HoldingsInput, RemediationInput, StressInput
@@ -57,14 +58,14 @@ def _traded(target: Mapping[str, float], now: Mapping[str, float], *, compliant:
         }
         for symbol, change in changes.items()
     ]
-    turnover = (sum(map(abs, changes.values())) + abs(sum(changes.values()))) / 2
+    turnover = (math.fsum(map(abs, changes.values())) + abs(math.fsum(changes.values()))) / 2
     return {"trades": trades, "total_turnover": turnover, "post_trade_compliant": compliant}
 
 
 def _spread(task_input: StressInput, pnl: float) -> JsonObject:
     """A P&L laid on the sectors by their weights, and on the market alone."""
     weights = _weights(task_input)
-    invested = sum(weights.values()) or 1.0
+    invested = math.fsum(weights.values()) or 1.0
     sectors: dict[str, float] = {}
     for symbol, weight in weights.items():
         sector = task_input["sector_mapping"][symbol]

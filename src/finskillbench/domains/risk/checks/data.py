@@ -342,7 +342,8 @@ def _check_portfolio(episode: Episode, findings: Findings, *, own: bool) -> None
     findings.expect(len(owned) == len(portfolio["holdings"]), where, "a ticker is held twice")
     strangers = sorted({*owned, *traded} - set(task_input["sector_mapping"]))
     findings.expect(not strangers, where, f"{', '.join(strangers)} is not of the universe")
-    total, nav, cash = sum(owned.values()) + portfolio["cash_weight"], portfolio["total_nav"], portfolio["cash_weight"]
+    nav, cash = portfolio["total_nav"], portfolio["cash_weight"]
+    total = math.fsum(owned.values()) + cash
     findings.expect(abs(total - 1) <= _SUM, where, f"weights and cash sum to {total:.9f}")
     findings.expect(nav > 0 and math.isfinite(nav), where, f"its NAV is {nav}")
     findings.expect(cash >= 0, where, f"its cash is {cash:.6f}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -149,7 +150,7 @@ def _near(pair: MonitoringPair, kind: Kind) -> float:
 
 def _nearest(pair: MonitoringPair) -> float:
     """Values within the nearest distance beyond their limits less those inside them."""
-    return float(sum(np.sign(beyond) for beyond in pair.beyond.values() if abs(beyond) <= min(_NEAR)))
+    return math.fsum(np.sign(beyond) for beyond in pair.beyond.values() if abs(beyond) <= min(_NEAR))
 
 
 def _one_hot(rows: Sequence[Sequence[str]]) -> Floats:

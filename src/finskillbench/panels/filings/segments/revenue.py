@@ -29,6 +29,7 @@ from finskillbench.panels.filings.segments.members import labels_of, member_key
 from finskillbench.sources.edgar.instance import Instance
 from finskillbench.sources.edgar.instance_reader import Dimensions
 from finskillbench.sources.edgar.metrics import METRICS
+from finskillbench.sums import summed
 
 COLUMNS: Mapping[str, Column] = {
     "symbol": SYMBOL,
@@ -192,7 +193,7 @@ class _Company:
             reported = sources[source]
             derived, derived_totals = self._differences(axis, source, reported, totals, filing)
             sets = complete({**reported, **derived}, {**totals, **derived_totals})
-            score = (len(sets), -source.place, -sum(found.gap for found in sets.values()))
+            score = (len(sets), -source.place, -summed(found.gap for found in sets.values()))
             if sets and (rank is None or score > rank):
                 rank, best = score, {period: (found, period in derived) for period, found in sets.items()}
         return best

@@ -133,7 +133,7 @@ def build_views(
         }
         scores = {name: z_scores(values) for name, values in signals.items()}
         # Grinold and Kahn's score has unit variance; the mean of five imperfectly correlated ones has not.
-        composite = z_scores(sum((SIGNAL_WEIGHTS[name] * z for name, z in scores.items()), np.zeros(len(names))))
+        composite = z_scores(np.sum([SIGNAL_WEIGHTS[name] * z for name, z in scores.items()], axis=0))
         for name, values in signals.items():
             absent[name] += int(np.isnan(values).sum())
         figures = {

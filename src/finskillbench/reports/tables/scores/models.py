@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import polars as pl
@@ -94,7 +95,7 @@ def _of_conditions(results: Results, model: str, mean: Mapping[Group, Mean]) -> 
 def _overall(results: Results, model: str, mean: Mapping[Group, Mean]) -> float | None:
     """The mean of the conditions; None where one of them has no score."""
     found = [each for each in _of_conditions(results, model, mean) if each is not None]
-    return sum(found) / len(found) if len(found) == len(results.conditions) else None
+    return math.fsum(found) / len(found) if len(found) == len(results.conditions) else None
 
 
 def mark_rows(results: Results, columns: Sequence[Column], *, macro: bool = False) -> list[tuple[Cell, ...]]:

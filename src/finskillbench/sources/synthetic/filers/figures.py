@@ -6,6 +6,7 @@ less what receivables, inventory and payables tie up.
 """
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,7 +236,7 @@ def _segments(revenue: Whole, parts: int, rng: np.random.Generator) -> list[Whol
     weights = np.array([_factor(rng, count, 0.35, 0.97) * _factor(rng, count, 0.05, 0.2) for _ in range(parts)])
     weights *= np.exp(np.round(0.5 * rng.standard_normal((parts, 1)), 6))
     others = [thousands(revenue * weight).astype(np.int64) for weight in weights[1:] / weights.sum(axis=0)]
-    return [revenue - sum(others), *others]
+    return [reduce(np.subtract, others, revenue), *others]
 
 
 def _centred_mean(values: Floats) -> Floats:

@@ -4,6 +4,7 @@ Payload: portfolio, average_daily_volume_usd, participation_rate.
 Result: days_to_liquidate (ticker to trading days), ladder (within_1_day, within_5_days, within_20_days).
 """
 
+import math
 from typing import Any
 
 from finskillbench.sandbox.script import cli
@@ -19,7 +20,8 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     return {
         "days_to_liquidate": {name: size / a_day[name] for name, size in sizes.items()},
         "ladder": {
-            step: sum(min(size, days * a_day[name]) for name, size in sizes.items()) for step, days in STEPS.items()
+            step: math.fsum(min(size, days * a_day[name]) for name, size in sizes.items())
+            for step, days in STEPS.items()
         },
     }
 

@@ -19,6 +19,7 @@ from finskillbench.engines.guidelines.language import Rule
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.scoring.measures import clip, closeness, mean, set_f1
 from finskillbench.scoring.values import numbers
+from finskillbench.sums import summed
 
 OF_BREACHES = 0.6
 """Share of part 3 that needs the breaches alone; the rest also needs what may not be held."""
@@ -61,7 +62,7 @@ def cure(own: Own) -> float:
     trades = own.trades
     if not trades or not keeps(rules, book, trades):
         return 0.0
-    cost = sum(facts.terms.rates.get(name, 1.0) * abs(value) for name, value in trades.items()) / book.nav
+    cost = summed(facts.terms.rates.get(name, 1.0) * abs(value) for name, value in trades.items()) / book.nav
     if cost <= least * (1 + EXACT):
         return 1.0
     return clip((DEAREST - cost / least) / (DEAREST - 1))

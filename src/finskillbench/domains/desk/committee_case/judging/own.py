@@ -12,6 +12,7 @@ from finskillbench.engines.guidelines.language import Rule, rule_json
 from finskillbench.engines.guidelines.parsing import parse_rules
 from finskillbench.episode import JsonObject
 from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, text
+from finskillbench.sums import summed
 
 LARGEST = 1e15
 """Dollars beyond which a number is a typing error."""
@@ -123,7 +124,7 @@ class Own:
     def book(self) -> Book | None:
         """The agent's book, None where it is worth nothing."""
         securities = {name: value for name, value in self.values.items() if name != "CASH"}
-        worth = sum(value for name, value in securities.items() if self.lines[name].kind not in FUTURES)
+        worth = summed(value for name, value in securities.items() if self.lines[name].kind not in FUTURES)
         if worth <= 0 or worth + self.cash <= 0:
             return None
         return self.facts.book_of(securities, self.cash, self.lines, self.trading)

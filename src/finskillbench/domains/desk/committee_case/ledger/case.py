@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -233,4 +234,4 @@ def _events(papers: Papers, draft: Draft, quantities: Mapping[str, float], rng: 
 
 
 def _value(draft: Draft, quantities: Mapping[str, float]) -> float:
-    return sum(units * draft.prices[name] for name, units in quantities.items() if name not in draft.own.futures)
+    return math.fsum(units * draft.prices[name] for name, units in quantities.items() if name not in draft.own.futures)

@@ -6,6 +6,7 @@ to or left out of the papers. So the truth is never computed from the papers her
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, timedelta
@@ -107,8 +108,8 @@ class Papers:
         ex = self.event(Action.DIVIDEND, security, back, cash=cash).ex_date
         gone = {order.replaces for order in self.orders}
         since = [one for one in self.orders if one.security == security and one.trade not in gone]
-        pending = sum(one.quantity for one in since if one.trade_date <= self.ledger.as_of < one.settle_date)
-        traded = sum(one.quantity for one in since if ex <= one.trade_date <= self.ledger.as_of)
+        pending = math.fsum(one.quantity for one in since if one.trade_date <= self.ledger.as_of < one.settle_date)
+        traded = math.fsum(one.quantity for one in since if ex <= one.trade_date <= self.ledger.as_of)
         self.dollars += (self.settled.get(security, 0.0) + pending - traded) * cash * self.units[security]
 
     def paid(self, security: str) -> None:
@@ -227,7 +228,7 @@ class Papers:
                 self.write_lots(security)
         fx, dollars = self.ledger.fx, cash - self.dollars
         balances = {name: round(share * dollars / fx[name], 2) for name, share in BALANCES.items()}
-        balances["USD"] = round(dollars - sum(amount * fx[name] for name, amount in balances.items()), 2)
+        balances["USD"] = round(dollars - math.fsum(amount * fx[name] for name, amount in balances.items()), 2)
         order = {custodian: place for place, custodian in enumerate(CUSTODIANS)}
         ledger = replace(
             self.ledger,
@@ -236,7 +237,7 @@ class Papers:
             events=tuple(sorted(self.events, key=lambda event: (event.ex_date, event.event))),
             balances=balances,
         )
-        return ledger, sum(amount * fx[name] for name, amount in balances.items()) + self.dollars
+        return ledger, math.fsum(amount * fx[name] for name, amount in balances.items()) + self.dollars
 
     def _lots(self, security: str, units: float, back: int) -> None:
         self._lot(security, units, self.day(back), round(self.close(security, back), 4))
@@ -253,5 +254,5 @@ class Papers:
             return [total] if total else []
         shares: list[float] = self.rng.dirichlet(np.full(count, 6.0)).tolist()
         parts = [float(np.round(total * share / unit) * unit) for share in shares[:-1]]
-        parts.append(total - sum(parts))
+        parts.append(total - math.fsum(parts))
         return [part for part in parts if part]

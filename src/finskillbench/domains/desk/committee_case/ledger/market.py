@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import date
 
@@ -50,7 +51,7 @@ def draw_market(panels: Panels, members: Sequence[Member], as_of: date, rng: np.
     subs = {name: line.sub_sector for name, line in market.securities.items()}
     for name in own.bonds:
         market.add(bond(name, subs, rng), market.walk(float(rng.uniform(88, 108)), 0.0012))
-    total = sum(one.size for one in issuers)
+    total = math.fsum(one.size for one in issuers)
     benchmark = {one.name: (round(one.size / total, 6), one.sector) for one in issuers}
     constituents = _constituents(own, sorted(benchmark), rng)
     for fund in own.funds:

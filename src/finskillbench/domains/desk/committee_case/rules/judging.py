@@ -9,6 +9,7 @@ number that has no rule in force (a clause that was deleted, a definition) dilut
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -129,7 +130,7 @@ def judge(given: object, hidden: Mapping[str, Any], *, probed: bool = False) -> 
         for clause in clauses.rules
     }
     phantoms = tuple(number for number in theirs if number not in earned and _speaks(theirs[number], clauses))
-    value = float(sum(earned.values()) / (len(earned) + len(phantoms)))
+    value = math.fsum(earned.values()) / (len(earned) + len(phantoms))
     traps: dict[str, Verdict] = {
         name: _verdict(theirs, {clause: parse_rules(own)[0] for clause, own in changed}, clauses, same)
         for name, changed in hidden["misread"].items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,7 @@ def recovered(case: Mapping[str, Any], history: Mapping[str, list[Row]] | None =
     unit = {name: reference[name]["multiplier"] * fx[quoted[name][1]] for name in reference}
     trades = standing(case["trades"], day)
     units = _settled(case, history)
-    cash = sum(amount * fx[currency] for currency, amount in case["cash_balances"].items())
+    cash = math.fsum(amount * fx[currency] for currency, amount in case["cash_balances"].items())
     actions = sorted(rows_of(case["corporate_actions"]), key=lambda row: row["ex_date"])
     for trade in trades:
         if trade["settle_date"] > day:
@@ -71,7 +72,7 @@ def recovered(case: Mapping[str, Any], history: Mapping[str, list[Row]] | None =
         if action["ex_date"] > day or action["type"] == "split":
             continue
         since = [trade for trade in trades if trade["security"] == name and trade["trade_date"] >= action["ex_date"]]
-        bought = sum(trade["quantity"] * (1 if trade["side"] == "buy" else -1) for trade in since)
+        bought = math.fsum(trade["quantity"] * (1 if trade["side"] == "buy" else -1) for trade in since)
         entitled = units.get(name, 0.0) - bought
         if action["pay_date"] > day and action["cash"]:
             cash += entitled * action["cash"] * unit[name]

@@ -8,6 +8,7 @@ from the memo's words.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ def answer(task_input: Mapping[str, Any]) -> JsonObject:
     names = [kind["name"] for kind in task_input["model"]["kinds"]]
     return {
         "assessments": [
-            {"company": company, "probability": float(sum(row)), "kind": names[int(np.argmax(row))]}
+            {"company": company, "probability": math.fsum(row), "kind": names[int(np.argmax(row))]}
             for company, row in posterior(task_input).items()
         ]
     }
@@ -79,7 +80,7 @@ def base_rate(task_input: Mapping[str, Any]) -> float:
 
 def constant_shares(rows: Mapping[str, list[float]]) -> list[float]:
     """Expected number of managed companies of each kind: what naming that kind for all earns."""
-    return [sum(column) for column in zip(*rows.values(), strict=True)]
+    return [math.fsum(column) for column in zip(*rows.values(), strict=True)]
 
 
 def _number(pattern: str, words: str) -> float:

@@ -6,6 +6,7 @@ an archive of which every case counts: each is a case of its own, of which the p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,7 @@ class _Read:
 def traps(case: Case) -> list[dict[str, Any]]:
     """Kind, where, and probabilities of whoever falls for it: corrections by company, the archive, the base rate."""
     y, bought = paths(case)
-    clean = {company: sum(row) for company, row in of_paths(y, bought, case).items()}
+    clean = {company: math.fsum(row) for company, row in of_paths(y, bought, case).items()}
     found: list[dict[str, Any]] = []
     for kind, misread in _misread(case, y).items():
         where = [name for name in y if name in misread and not np.array_equal(misread[name], y[name])]
@@ -59,7 +60,11 @@ def traps(case: Case) -> list[dict[str, Any]]:
 
 
 def _of_all(kind: str, where: str, case: Case) -> dict[str, Any]:
-    return {"kind": kind, "where": where, "probabilities": {name: sum(row) for name, row in posterior(case).items()}}
+    return {
+        "kind": kind,
+        "where": where,
+        "probabilities": {name: math.fsum(row) for name, row in posterior(case).items()},
+    }
 
 
 def _misread(case: Case, y: Mapping[str, Floats]) -> dict[str, dict[str, Floats]]:
@@ -115,4 +120,4 @@ def _in_deviations(y: Mapping[str, Floats], case: Case) -> dict[str, float]:
         white = np.asarray(np.linalg.solve(root, (moves - moves.mean(axis=0)).T), dtype=np.float64)
         scaled[name] = path / np.sqrt((white**2).sum() / ((len(moves) - 1) * len(unit)))
     certain = {**case, "model": {**model, "volatility_degrees_of_freedom": _CERTAIN}}
-    return {name: sum(row) for name, row in of_paths(scaled, {}, certain).items()} if scaled else {}
+    return {name: math.fsum(row) for name, row in of_paths(scaled, {}, certain).items()} if scaled else {}

@@ -141,7 +141,7 @@ def _factor(kind: Sequence[WrongNumber], every: Sequence[WrongNumber]) -> str | 
                 weights.setdefault(words, []).append(weight)
     best: tuple[float, str] | None = None
     for words, agreeing in weights.items():
-        factor, whole = FACTORS[words], sum(agreeing)
+        factor, whole = FACTORS[words], math.fsum(agreeing)
         widely = len(agreeing) >= LEAST_SHARE * len(told)
         nothing_else = widely and all(_fits(one, factor) for one in every)
         enough = whole >= ENOUGH or (nothing_else and (whole >= ENOUGH_ALONE or _is_exact(told, factor)))
@@ -218,7 +218,7 @@ def _believed(explained: Sequence[WrongNumber], kind: Sequence[WrongNumber]) -> 
     """Whether so many of some numbers are rounded, and with so many digits in all, that it is no chance."""
     places = {one.path for one in explained}
     among = [one for one in kind if one.path in places]
-    weight = sum(math.log10(max(abs(one.expected) / granule(one.given), 1.0)) for one in among if one.given)
+    weight = math.fsum(math.log10(max(abs(one.expected) / granule(one.given), 1.0)) for one in among if one.given)
     return weight >= ENOUGH and len(among) >= MOST_SHARE * len(kind)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 from finskillbench.domains.checks.agreement import Leaf
@@ -50,7 +51,7 @@ def _agreement(told: Told, wrong: dict[str, Leaf]) -> tuple[float, list[Leaf]]:
     }
     agreeing = [wrong[path] for path, weight in weights.items() if weight > 0]
     exactly = any(weight > 1.0 for weight in weights.values())
-    whole = sum(weights.values())
+    whole = math.fsum(weights.values())
     if (exactly and whole >= PERIOD_DIGITS) or (not exactly and 1 < len(agreeing) == told.in_label):
         return whole, agreeing
     return 0.0, []

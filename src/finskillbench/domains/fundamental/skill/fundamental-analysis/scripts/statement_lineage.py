@@ -7,6 +7,7 @@ later day), weighted_mean over the issuers with a filing and a weight, and witho
 no filing).
 """
 
+import math
 from typing import Any
 
 from finskillbench.engines.books.papers import LARGEST, rows, stated
@@ -46,8 +47,8 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
         for issuer in weights
         if (found := lineage.get(issuer)) is not None and found.get("ratio") is not None
     ]
-    total = sum(weight for weight, _ in pairs)
-    mean = sum(weight * ratio for weight, ratio in pairs) / total if total else None
+    total = math.fsum(weight for weight, _ in pairs)
+    mean = math.fsum(weight * ratio for weight, ratio in pairs) / total if total else None
     without = sorted(issuer for issuer in weights if lineage.get(issuer, {}).get("ratio") is None)
     return rounded({"lineage": lineage, "weighted_mean": mean, "without": without})
 

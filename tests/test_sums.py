@@ -1,0 +1,59 @@
+"""Sums of floats: rounded once, in any order and under any Python, and never a crash."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finskillbench.sums import summed
+
+ROOT = Path(__file__).parents[1]
+
+
+@given(st.lists(st.floats(-1e300, 1e300), max_size=30), st.randoms())
+def test_a_sum_is_the_exact_one_rounded_whatever_the_order(values: list[float], random) -> None:
+    shuffled = random.sample(values, len(values))
+    assert summed(shuffled) == summed(values) == float(sum(map(Fraction, values)))
+
+
+@pytest.mark.parametrize(
+    ("values", "total"),
+    [
+        ([], 0.0),
+        ([0.1] * 10, 1.0),  # 0.9999999999999999 by additions one by one
+        ([1e308, 1e308, -1e308], math.inf),
+        ([-1e308, -1e308], -math.inf),
+        ([math.inf, 1.0], math.inf),
+        ([math.inf, -math.inf], math.nan),
+        ([math.nan, 1.0], math.nan),
+    ],
+)
+def test_what_has_no_finite_sum_is_infinite_or_no_number(values: list[float], total: float) -> None:
+    assert summed(iter(values)) == pytest.approx(total, rel=0, abs=0, nan_ok=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("values", "refused"), [("[0.5, 0.25]", True), ("(float(n) for n in (1, 2))", True), ("[1, 2, True]", False)]
+)
+def test_the_check_of_types_refuses_the_builtin_of_floats(values: str, refused: bool, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "__builtins__.pyi", tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.basedpyright]\ntypeCheckingMode = "strict"\n')
+    (tmp_path / "adds.py").write_text(f"total = sum({values})\n")
+    checked = subprocess.run(
+        [sys.executable, "-m", "basedpyright", "--outputjson"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (checked.returncode == 1) == refused
+    assert ('"reportArgumentType"' in checked.stdout) == refused
