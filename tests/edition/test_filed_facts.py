@@ -12,7 +12,7 @@ from finskillbench.edition.references import FACTS, References
 from finskillbench.errors import EditionError
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
 
-EMPTY = FundamentalPanels.empty()
+EMPTY = FundamentalPanels.empty().tables
 HELD = {"ref": FACTS, "symbol": "ACME", "as_of": "2024-05-02", "since": "2023-01-01"}
 
 
@@ -43,10 +43,10 @@ def folder(tmp_path: Path) -> Path:
     ]
     split = {"axis": "product_segment", "segment": "Toys", "start": date(2024, 1, 1)}
     segments = [_row(date(2024, 3, 31), day, 5.0, **split) for day in (date(2024, 5, 2), date(2024, 6, 2))]
-    pl.DataFrame(facts, schema=EMPTY.facts.schema).write_parquet(tmp_path / FACTS)
-    EMPTY.filings.write_parquet(tmp_path / "panels/filings.parquet")
-    names = EMPTY.segments.columns
-    table = pl.DataFrame([{name: row[name] for name in names} for row in segments], schema=EMPTY.segments.schema)
+    pl.DataFrame(facts, schema=EMPTY["facts"].schema).write_parquet(tmp_path / FACTS)
+    EMPTY["filings"].write_parquet(tmp_path / "panels/filings.parquet")
+    names = EMPTY["segments"].columns
+    table = pl.DataFrame([{name: row[name] for name in names} for row in segments], schema=EMPTY["segments"].schema)
     table.write_parquet(tmp_path / "panels/segments.parquet")
     return tmp_path
 
@@ -63,9 +63,9 @@ def test_a_reference_becomes_what_was_public(folder: Path) -> None:
 
 def test_an_agent_reads_the_same_reference_as_it_was_filed(folder: Path) -> None:
     days = date(2023, 5, 1), date(2024, 5, 2), date(2024, 5, 3)
-    names = EMPTY.filed.columns
+    names = EMPTY["filed"].columns
     rows = [_row(date(2023, 3, 31), day, float(day.year), tag="Revenues", fiscal_year=2023, start=None) for day in days]
-    table = pl.DataFrame([{name: row[name] for name in names} for row in rows], schema=EMPTY.filed.schema)
+    table = pl.DataFrame([{name: row[name] for name in names} for row in rows], schema=EMPTY["filed"].schema)
     table.write_parquet(folder / "panels/filed.parquet")
     filings = Edition(folder, {"files": {FACTS: ""}}).filings
     assert filings is not None

@@ -31,7 +31,7 @@ METRICS = [f"metric_{i:02d}" for i in range(30)]
 
 def _stores() -> SimpleNamespace:
     """Two companies whose every figure is filed 40 days after its quarter and restated a year later; both stores."""
-    empty = FundamentalPanels.empty()
+    empty = FundamentalPanels.empty().tables
     ends = [date(year, month, 28) for year in range(FIRST.year, LAST.year + 1) for month in (3, 6, 9, 12)]
     facts, filings, segments = [], [], []
     for symbol in ("ACME", "BETA"):
@@ -52,11 +52,11 @@ def _stores() -> SimpleNamespace:
         missing = [pl.lit(constant[name]).alias(name) for name in like.columns if name not in columns]
         return frame.with_columns(missing).select(like.columns).cast(dict(like.schema))
 
-    reports = table(filings, ["symbol", "accession", "form", "period_end", "filed"], empty.filings)
-    members = table(segments, [*names, "axis", "segment", "value"], empty.segments)
+    reports = table(filings, ["symbol", "accession", "form", "period_end", "filed"], empty["filings"])
+    members = table(segments, [*names, "axis", "segment", "value"], empty["segments"])
     return SimpleNamespace(
-        facts=FactStore(table(facts, [*names, "metric", "value"], empty.facts), reports, members),
-        filed=FiledStore(table(facts, [*names, "tag", "value"], empty.filed), reports, members),
+        facts=FactStore(table(facts, [*names, "metric", "value"], empty["facts"]), reports, members),
+        filed=FiledStore(table(facts, [*names, "tag", "value"], empty["filed"]), reports, members),
     )
 
 

@@ -19,6 +19,7 @@ from finskillbench.panels import Panels, build_panels, read_panels, write_panels
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.report import Jump
 from finskillbench.panels.store import DENSE_LIMIT, TABLES, covariance_bytes, read_covariance
+from finskillbench.panels.tables import Tables
 from finskillbench.sources.market.collection import MarketData
 
 
@@ -29,18 +30,18 @@ def panels(lab: SimpleNamespace, market: MarketData) -> Panels:
     built = build_panels(holed)
     report = replace(built.report, jumps=(Jump("N000", date(2023, 1, 4), -0.45),))
     assert report.gaps
-    return replace(built, report=report, **_filed())
+    return replace(built, report=report, tables=Tables(_filed()).over(built.tables))
 
 
 def _filed() -> dict[str, pl.DataFrame]:
     """A row of each fundamental panel: an instant that was derived, its filing, and a member of an axis."""
-    empty, end, filed = FundamentalPanels.empty(), date(2024, 3, 31), date(2024, 5, 2)
+    empty, end, filed = FundamentalPanels.empty().tables, date(2024, 3, 31), date(2024, 5, 2)
     period = {"end": end, "filed": filed, "value": 5.0, "derived": True, "accession": "a"}
     fact = period | {"symbol": "ZED", "metric": "total_liabilities", "fiscal_year": 2024, "parents": "a assets"}
     member = period | {"symbol": "ZED", "axis": "product_segment", "segment": "Toys", "start": date(2024, 1, 1)}
     filing = {"symbol": "ZED", "accession": "a", "form": "10-Q", "period_end": end, "filed": filed}
     rows = {"facts": fact, "filings": filing, "segments": member}
-    return {name: pl.DataFrame([row], schema=getattr(empty, name).schema) for name, row in rows.items()}
+    return {name: pl.DataFrame([row], schema=empty[name].schema) for name, row in rows.items()}
 
 
 @pytest.fixture
@@ -112,8 +113,8 @@ def test_a_market_without_filings_has_fundamental_panels_without_rows(market: Ma
     write_panels(build_panels(market), tmp_path / "panels")
     again = read_panels(tmp_path / "panels")
     for name in ("facts", "filings", "segments"):
-        assert getattr(again, name).equals(getattr(FundamentalPanels.empty(), name))
-        assert getattr(again, name).schema == getattr(FundamentalPanels.empty(), name).schema
+        assert getattr(again, name).equals(FundamentalPanels.empty().tables[name])
+        assert getattr(again, name).schema == FundamentalPanels.empty().tables[name].schema
 
 
 def test_the_report_says_what_the_build_found(panels: Panels) -> None:
@@ -131,6 +132,29 @@ def test_writing_refuses_what_is_there_and_leaves_nothing_behind(panels: Panels,
     with pytest.raises(InputError, match="cannot be written"):
         write_panels(panels, tmp_path / "file" / "panels")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "panels"]
+
+
+def test_a_table_is_read_when_it_is_asked_for_and_once(panels: Panels, folder: Path) -> None:
+    again = read_panels(folder)
+    (folder / "views.parquet").unlink()
+    with pytest.raises(EditionError, match=r"views\.parquet: missing"):
+        _ = again.views
+    assert again.returns is again.returns
+    (folder / "returns.parquet").unlink()
+    assert again.returns.equals(panels.returns)
+    with pytest.raises(EditionError, match=r"returns\.parquet: missing"):
+        _ = again.tables.unread()["returns"]
+
+
+def test_rows_that_are_damaged_are_told_when_they_are_read(folder: Path) -> None:
+    """The end of the file, which says what its columns are, is whole."""
+    path = folder / "returns.parquet"
+    content = bytearray(path.read_bytes())
+    content[200:400] = bytes(200)
+    path.write_bytes(content)
+    again = read_panels(folder)
+    with pytest.raises(EditionError, match=r"returns\.parquet: cannot be read"):
+        _ = again.returns
 
 
 def test_reading_names_the_file_that_is_missing_or_damaged(panels: Panels, folder: Path) -> None:

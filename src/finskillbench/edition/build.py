@@ -27,7 +27,9 @@ from finskillbench.edition.store import (
 )
 from finskillbench.errors import CatalogError, InputError, SourceError
 from finskillbench.garbage import seldom_sought
-from finskillbench.panels import Panels, build_panels, write_panels
+from finskillbench.panels import Panels, build_panels, read_panels, write_panels
+from finskillbench.panels.build import with_filings
+from finskillbench.panels.store import write_filings
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import MarketData, load_market
 from finskillbench.sources.public.store.journal import Fetched, verified
@@ -153,13 +155,16 @@ def _write(
         refuse_small(market, raw)
     filings = load_filings(raw)
     progress("building panels")
-    panels = build_panels(market, filings, catalog.dates)
+    panels = build_panels(market, None, catalog.dates)
+    del market
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        write_panels(with_filings(panels, write_filings(filings, Path(scratch))), folder / "panels")
+    panels = read_panels(folder / "panels")
     context = BuildContext(panels, seed, filings, catalog, source["kind"] == "synthetic", filed)
     if filed is not None:
         context.notes.append(f"Fundamental episodes are about reports filed from {filed[0]} to {filed[1]} alone.")
     left_out = _left_out(context)
     _examine(catalog, panels, left_out)
-    write_panels(panels, folder / "panels")
     chosen = [domain for domain in domains() if domain.name not in left_out]
     if cluster is None:
         parts = build_parts(context, chosen, folder, progress)

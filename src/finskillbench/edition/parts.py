@@ -91,9 +91,10 @@ def _apart(name: str, folder: Path, files: Sequence[str], seed: int, catalog: Ca
 
 
 def _build(context: BuildContext, one: Domain, folder: Path, files: Sequence[str], progress: Progress) -> Part:
-    """Build the subtasks of a domain."""
+    """Build the subtasks of a domain, from the panels on disk: what it read of them goes with it."""
     references, part = References(folder, files), Part()
-    own = replace(context, notes=part.notes)
+    panels = replace(context.panels, tables=context.panels.tables.unread())
+    own = replace(context, panels=panels, notes=part.notes)
     wanted = [subtask for subtask in one.subtasks if subtask.build is not None]
     if not wanted:
         return part

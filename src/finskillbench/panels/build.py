@@ -1,6 +1,7 @@
 """From market data to panels: each panel's builder in turn, and one report of what they found."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -30,7 +31,7 @@ from finskillbench.panels.market.sessions import (
 )
 from finskillbench.panels.market.share_counts import ShareCounts, share_counts
 from finskillbench.panels.report import Jump, PanelReport
-from finskillbench.panels.tables import Panels
+from finskillbench.panels.tables import Panels, Tables
 from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.market.collection import MarketData
 
@@ -50,10 +51,18 @@ def build_panels(
     SourceError : naming the symbol, date and remedy, where the data cannot carry a panel.
     """
     fundamentals = build_fundamentals(filings) if filings is not None else FundamentalPanels.empty()
-    return of_filings_alone(fundamentals) if market is None else _with_market(market, fundamentals, own_dates)
+    if market is None:
+        return of_filings_alone(fundamentals)
+    return with_filings(_of_market(market, own_dates), fundamentals)
 
 
-def _with_market(market: MarketData, fundamentals: FundamentalPanels, own_dates: Collection[date]) -> Panels:
+def with_filings(panels: Panels, fundamentals: FundamentalPanels) -> Panels:
+    """Panels of a market with those of companies' filings beside them."""
+    report = replace(panels.report, notes=(*panels.report.notes, *fundamentals.notes))
+    return replace(panels, tables=fundamentals.tables.over(panels.tables), report=report)
+
+
+def _of_market(market: MarketData, own_dates: Collection[date]) -> Panels:
     refuse_short_series(market)
     grid = build_prices(market)
     symbols, sessions = grid.symbols, grid.sessions
@@ -81,22 +90,22 @@ def _with_market(market: MarketData, fundamentals: FundamentalPanels, own_dates:
         symbols=symbols,
         sectors={security.symbol: security.sector for security in market.securities},
         month_ends=month_ends,
-        prices=grid.frame(),
-        returns=returns_frame(symbols, sessions, adjusted, arrays),
-        factors=build_factors(sessions, market.factors),
-        factor_exposures=exposures,
-        benchmark_weights=weights.frame,
-        views=views.frame,
-        liquidity=build_liquidity(symbols, sessions, grid.fields["close"], grid.fields["volume"], at_risk),
-        macro=macro,
-        facts=fundamentals.facts,
-        filings=fundamentals.filings,
-        segments=fundamentals.segments,
-        filed=fundamentals.filed,
+        tables=Tables(
+            {
+                "prices": grid.frame(),
+                "returns": returns_frame(symbols, sessions, adjusted, arrays),
+                "factors": build_factors(sessions, market.factors),
+                "factor_exposures": exposures,
+                "benchmark_weights": weights.frame,
+                "views": views.frame,
+                "liquidity": build_liquidity(symbols, sessions, grid.fields["close"], grid.fields["volume"], at_risk),
+                "macro": macro,
+            }
+        ),
         regimes=risk.regimes,
         covariance=covariance.covariance,
         risk_free=risk_free,
-        report=_report(market, grid, jumps, covariance, weights, views, (*risk.notes, *late, *fundamentals.notes)),
+        report=_report(market, grid, jumps, covariance, weights, views, (*risk.notes, *late)),
     )
 
 

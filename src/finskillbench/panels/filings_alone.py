@@ -6,7 +6,7 @@ from finskillbench.panels.columns import schema_of
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.report import PanelReport
 from finskillbench.panels.store import TABLES
-from finskillbench.panels.tables import Panels
+from finskillbench.panels.tables import Panels, Tables
 
 _LONG = ("returns", "factors", "factor_exposures", "benchmark_weights", "views", "liquidity")
 
@@ -18,12 +18,15 @@ def of_filings_alone(fundamentals: FundamentalPanels) -> Panels:
         symbols=(),
         sectors={},
         month_ends=(),
-        prices=of_no_name,
-        macro=of_no_name,
-        facts=fundamentals.facts,
-        filings=fundamentals.filings,
-        segments=fundamentals.segments,
-        filed=fundamentals.filed,
+        tables=fundamentals.tables.over(
+            Tables(
+                {
+                    "prices": of_no_name,
+                    "macro": of_no_name,
+                    **{name: pl.DataFrame(schema=schema_of(TABLES[name])) for name in _LONG},
+                }
+            )
+        ),
         regimes={},
         covariance={},
         risk_free={},
@@ -42,5 +45,4 @@ def of_filings_alone(fundamentals: FundamentalPanels) -> Panels:
             ridged=(),
             notes=fundamentals.notes,
         ),
-        **{name: pl.DataFrame(schema=schema_of(TABLES[name])) for name in _LONG},
     )

@@ -60,6 +60,18 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame
         return frame
 
 
+def read_schema(path: Path) -> pl.Schema:
+    """The columns of a Parquet file and their types, without its rows.
+
+    Raises
+    ------
+    EditionError : naming the file, whose end cannot be read.
+    """
+    with _naming(path):
+        file = cast("Any", pq.ParquetFile(path))
+        return cast("pl.DataFrame", cast("Any", pl).from_arrow(file.schema_arrow.empty_table())).schema
+
+
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an npz archive by name.
 

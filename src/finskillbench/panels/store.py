@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
@@ -21,12 +22,14 @@ from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels.columns import Column, column_of
 from finskillbench.panels.filings import facts, filed, periodic
+from finskillbench.panels.filings.fundamentals import SCHEMAS, FundamentalPanels, fundamentals_in_parts
 from finskillbench.panels.filings.segments import revenue as segments
 from finskillbench.panels.market import benchmark_weights, factors, liquidity, macro, prices, returns
 from finskillbench.panels.market.estimates import factor_exposures, views
-from finskillbench.panels.reading import read_arrays, read_json, read_table
+from finskillbench.panels.reading import read_arrays, read_json, read_schema, read_table
 from finskillbench.panels.report import PanelReport
-from finskillbench.panels.tables import Panels
+from finskillbench.panels.tables import Panels, Tables
+from finskillbench.sources.edgar.collection import FilingsData
 
 TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
     {
@@ -92,7 +95,10 @@ def write_panels(panels: Panels, folder: Path) -> None:
     try:
         staging.chmod(0o755)
         for name, columns in TABLES.items():
-            _write_table(getattr(panels, name), columns, staging / f"{name}.parquet")
+            if name in panels.tables.files:
+                shutil.copyfile(panels.tables.files[name], staging / f"{name}.parquet")
+            else:
+                _write_table(panels.tables[name], columns, staging / f"{name}.parquet")
         (staging / "covariance").mkdir()
         for day, covariance in panels.covariance.items():
             (staging / "covariance" / f"{day}.npz").write_bytes(covariance_bytes(covariance))
@@ -116,9 +122,16 @@ def write_panels(panels: Panels, folder: Path) -> None:
 
 
 def read_panels(folder: Path) -> Panels:
-    """Read what `write_panels` wrote. EditionError names a file that is missing or cannot be read."""
+    """Read what `write_panels` wrote; tables stay in their files until they are asked for.
+
+    Raises
+    ------
+    EditionError : naming a file that is missing or cannot be read, and a column that is of another type.
+    """
     rest = read_json(folder / "panels.json", _Rest)
-    tables = {name: read_panel(folder, name) for name in TABLES}
+    files = {name: folder / f"{name}.parquet" for name in TABLES}
+    for name, path in files.items():
+        _refuse_other_types(path, name, read_schema(path))
     covariance = {
         day: read_covariance(folder / "covariance" / f"{day}.npz") for day in sorted({*rest.month_ends, *rest.regimes})
     }
@@ -130,7 +143,7 @@ def read_panels(folder: Path) -> Panels:
         risk_free=rest.risk_free.values,
         report=rest.report,
         covariance=covariance,
-        **tables,
+        tables=Tables({}, files),
     )
 
 
@@ -141,14 +154,19 @@ def read_panel(folder: Path, name: str) -> pl.DataFrame:
     ------
     EditionError : naming the file, and the column that is of another type.
     """
-    path, described = folder / f"{name}.parquet", TABLES[name]
+    path = folder / f"{name}.parquet"
     table = read_table(path)
-    for column in table.columns:
-        field = column.partition(":")[0]
-        if field in described and table[column].dtype != described[field].kind:
-            wanted = described[field].kind.__name__
-            raise EditionError(f"{path}: {column} is {table[column].dtype}, not {wanted}; rebuild the edition")
+    _refuse_other_types(path, name, table.schema)
     return table
+
+
+def _refuse_other_types(path: Path, name: str, schema: pl.Schema) -> None:
+    described = TABLES[name]
+    for column, kind in schema.items():
+        field = column.partition(":")[0]
+        if field in described and kind != described[field].kind:
+            wanted = described[field].kind.__name__
+            raise EditionError(f"{path}: {column} is {kind}, not {wanted}; rebuild the edition")
 
 
 def covariance_bytes(covariance: Covariance) -> bytes:
@@ -186,13 +204,47 @@ def read_covariance(path: Path) -> Covariance:
     return covariance
 
 
+def write_filings(filings: FilingsData, folder: Path) -> FundamentalPanels:
+    """Write the panels of companies' filings into a folder, some companies after others, and leave them there.
+
+    Those of 3,000 companies in memory would take several gigabytes.
+
+    Raises
+    ------
+    SourceError : naming company, tag and accession, where the files cannot carry a panel.
+    """
+    files = {name: folder / f"{name}.parquet" for name in SCHEMAS}
+    notes = list(filings.notes)
+    with ExitStack() as stack:
+        writers: dict[str, Any] = {}
+        for part in fundamentals_in_parts(filings) if filings.companies else (FundamentalPanels.empty(),):
+            notes += part.notes
+            for name, path in files.items():
+                table = _described(part.tables[name], TABLES[name])
+                if name not in writers:
+                    writers[name] = stack.enter_context(_writer(path, table.schema))
+                writers[name].write_table(table)
+    return FundamentalPanels(Tables({}, files), tuple(notes))
+
+
 def _write_table(frame: pl.DataFrame, columns: Mapping[str, Column], path: Path) -> None:
+    table = _described(frame, columns)
+    with _writer(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _described(frame: pl.DataFrame, columns: Mapping[str, Column]) -> Any:
+    """A table of Arrow whose columns say what they hold."""
     # pyarrow comes without types.
-    arrow, parquet, table = cast("Any", pa), cast("Any", pq), cast("Any", frame.to_arrow())
+    arrow, table = cast("Any", pa), cast("Any", frame.to_arrow())
     fields: list[Any] = []
     for field in table.schema:
         # String views are not yet read everywhere.
         kind = arrow.string() if str(field.type) in ("string_view", "large_string") else field.type
         fields.append(arrow.field(field.name, kind, metadata=column_of(columns, field.name).metadata()))
+    return table.cast(arrow.schema(fields))
+
+
+def _writer(path: Path, schema: Any) -> Any:
     # Figures hardly repeat: dictionaries would cost time and gain nothing.
-    parquet.write_table(table.cast(arrow.schema(fields)), path, compression="zstd", use_dictionary=False)
+    return cast("Any", pq).ParquetWriter(path, schema, compression="zstd", use_dictionary=False)

@@ -1,8 +1,11 @@
 """The panels of one build, with the few look-ups that every user of them needs."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -13,10 +16,45 @@ from finskillbench.engines.risk.portfolio import Market
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
+from finskillbench.panels.reading import read_table
 from finskillbench.panels.report import PanelReport
 
 Half: TypeAlias = Literal["prices", "company facts"]
 """What panels are built from; a collection has one of the two or both."""
+
+
+class Tables(Mapping[str, pl.DataFrame]):
+    """The tables of panels by name, in memory or in files; one in a file is read when it is asked for, and then kept.
+
+    Raises
+    ------
+    EditionError : on access, a file that cannot be read.
+    """
+
+    def __init__(self, made: Mapping[str, pl.DataFrame], files: Mapping[str, Path] | None = None) -> None:
+        self.files: Mapping[str, Path] = files or dict[str, Path]()
+        self._made = dict(made)
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in self._made:
+            self._made[name] = read_table(self.files[name])
+        return self._made[name]
+
+    def unread(self) -> Tables:
+        """The same tables of files, none of them in memory."""
+        return Tables({}, self.files)
+
+    def over(self, other: Tables) -> Tables:
+        """These tables, and those of `other` that are not among them."""
+        files = {name: file for name, file in other.files.items() if name not in self}
+        made = {name: frame for name, frame in other._made.items() if name not in self}
+        return Tables({**made, **self._made}, {**files, **self.files})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._made, *self.files)))
+
+    def __len__(self) -> int:
+        return len(self._made.keys() | self.files.keys())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,15 +69,8 @@ class Panels:
     symbols : the universe, sorted; the order of every array returned here.
     sectors : symbol to sector.
     month_ends : 12 month-ends, trading sessions, spread over the years that the prices cover; those of portfolio tasks.
-    prices : wide, `date` and `field:SYMBOL`. returns : long (symbol, date, simple, log, volatility_21d, drawdown).
-    factors : wide, `date`, the six factors and rf, per session. factor_exposures : long, all month-ends with 252
-        sessions of history. views : long, `month_ends`. liquidity : long (symbol, date, average_daily_volume_usd), risk
-        dates. macro : wide, `date` and a column per FRED series, as released by the session.
-    facts, filings, segments, filed : long, of every company of the collection's EDGAR files, which need not be those of
-        `symbols`; without rows where there are none. See `finskillbench.panels.filings.fundamentals`; `FactStore` of
-        `finskillbench.panels.filings.query` says what was public on a day.
-    benchmark_weights, covariance : long, and annualised per date: the names of `symbols_at` at each month-end and risk
-        date.
+    tables : the tables, which are properties too.
+    covariance : annualised, per date: the names of `symbols_at` at each month-end and risk date.
     risk_free : per month-end of `month_ends`, annual decimals.
     regimes : market regime of each risk date, in order of date.
     report : what the build found.
@@ -48,22 +79,74 @@ class Panels:
     symbols: tuple[str, ...]
     sectors: Mapping[str, str]
     month_ends: tuple[date, ...]
-    prices: pl.DataFrame
-    returns: pl.DataFrame
-    factors: pl.DataFrame
-    factor_exposures: pl.DataFrame
-    benchmark_weights: pl.DataFrame
-    views: pl.DataFrame
-    liquidity: pl.DataFrame
-    macro: pl.DataFrame
-    facts: pl.DataFrame
-    filings: pl.DataFrame
-    segments: pl.DataFrame
-    filed: pl.DataFrame
+    tables: Tables
     covariance: Mapping[date, Covariance]
     risk_free: Mapping[date, float]
     regimes: Mapping[date, str]
     report: PanelReport
+
+    @property
+    def prices(self) -> pl.DataFrame:
+        """Wide, `date` and `field:SYMBOL`."""
+        return self.tables["prices"]
+
+    @property
+    def returns(self) -> pl.DataFrame:
+        """Long: symbol, date, simple, log, volatility_21d, drawdown."""
+        return self.tables["returns"]
+
+    @property
+    def factors(self) -> pl.DataFrame:
+        """Wide: `date`, the six factors and rf, per session."""
+        return self.tables["factors"]
+
+    @property
+    def factor_exposures(self) -> pl.DataFrame:
+        """Long: the betas of all month-ends with 252 sessions of history."""
+        return self.tables["factor_exposures"]
+
+    @property
+    def benchmark_weights(self) -> pl.DataFrame:
+        """Long: the names of `symbols_at` at each month-end and risk date."""
+        return self.tables["benchmark_weights"]
+
+    @property
+    def views(self) -> pl.DataFrame:
+        """Long: `month_ends`."""
+        return self.tables["views"]
+
+    @property
+    def liquidity(self) -> pl.DataFrame:
+        """Long: symbol, date, average_daily_volume_usd; risk dates."""
+        return self.tables["liquidity"]
+
+    @property
+    def macro(self) -> pl.DataFrame:
+        """Wide: `date` and a column per FRED series, as released by the session."""
+        return self.tables["macro"]
+
+    @property
+    def facts(self) -> pl.DataFrame:
+        """Long, of every company of the collection's EDGAR files, which need not be those of `symbols`.
+
+        `FactStore` of `finskillbench.panels.filings.query` says what was public on a day.
+        """
+        return self.tables["facts"]
+
+    @property
+    def filings(self) -> pl.DataFrame:
+        """Long: the periodic reports of the companies of `facts`."""
+        return self.tables["filings"]
+
+    @property
+    def segments(self) -> pl.DataFrame:
+        """Long: revenue by segment of the companies of `facts`."""
+        return self.tables["segments"]
+
+    @property
+    def filed(self) -> pl.DataFrame:
+        """Long: what filers said of each tag, for the companies of `facts`."""
+        return self.tables["filed"]
 
     @property
     def halves(self) -> frozenset[Half]:
@@ -71,7 +154,7 @@ class Panels:
         found: list[Half] = []
         if self.symbols:
             found.append("prices")
-        if self.facts.height:
+        if self.filings.height:
             found.append("company facts")
         return frozenset(found)
 

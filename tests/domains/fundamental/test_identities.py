@@ -110,7 +110,7 @@ def _both(rows: list[dict[str, Any]]) -> tuple[dict[str, float], dict[str, float
     frame = pl.DataFrame(
         [{"fiscal_year": 2023, "fiscal_period": "Q1", "frame": None, **row} for row in rows], schema=FACTS_SCHEMA
     )
-    first = build_facts({"ONE": CompanyFacts(1, "One", None, frame, (), Path("ONE.json"))}).frame
+    first = build_facts({"ONE": CompanyFacts(1, "One", None, Path("ONE.json"), frame, ())}).frame
     second = RawFacts(rows).on(date(2023, 5, 1)).figures(date(2023, 3, 31), "quarterly")
     known = {name: value for name, value in second.items() if value is not None}
     return dict(first.select("metric", "value").iter_rows()), known

@@ -15,6 +15,7 @@ from finskillbench.domains.fundamental.objects.pools import Candidate, Pool
 from finskillbench.domains.fundamental.objects.reports import Case, opened
 from finskillbench.domains.fundamental.second.segments import RawSegments
 from finskillbench.panels.filings.fundamentals import build_fundamentals
+from finskillbench.panels.filings_alone import of_filings_alone
 from finskillbench.sources.edgar.collection import FilingsData, load_filings
 from finskillbench.sources.edgar.instance import Instance
 from finskillbench.sources.edgar.instance_reader import InstanceFact
@@ -42,8 +43,8 @@ def filings(realdata: Path) -> FilingsData:
 @pytest.fixture(scope="module")
 def cases(filings: FilingsData) -> dict[tuple[str, str], Case]:
     """Every report of the companies of which revenue by segment is known."""
-    panels = build_fundamentals(filings)
-    found = opened(panels, filings, np.random.default_rng(1), timedelta(days=800))  # type: ignore[arg-type]
+    panels = of_filings_alone(build_fundamentals(filings))
+    found = opened(panels, filings, np.random.default_rng(1), timedelta(days=800))
     return {(case.report.symbol, f"{case.report.period_end}"): case for case in found if case.segments}
 
 

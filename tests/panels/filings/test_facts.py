@@ -56,7 +56,7 @@ def rows(facts: Iterable[Fact], *, unit: str = "USD", form: str = "10-Q") -> pl.
 
 
 def panel(*frames: pl.DataFrame) -> FactsPanel:
-    return build_facts({"ONE": CompanyFacts(1, "One", None, pl.concat(frames), (), Path("ONE.json"))})
+    return build_facts({"ONE": CompanyFacts(1, "One", None, Path("ONE.json"), pl.concat(frames), ())})
 
 
 def versions(frame: pl.DataFrame, metric: str, period: tuple[str | None, str]) -> list[tuple[float, str, bool]]:
@@ -175,7 +175,7 @@ def test_filings_are_listed_and_completed_from_the_facts() -> None:
 
 
 def test_mapping_order_does_not_matter() -> None:
-    one = CompanyFacts(1, "One", None, rows([("Assets", (None, "2023-03-31"), 1, "2023-05-01")]), (), Path("1"))
-    two = CompanyFacts(2, "Two", None, rows([("Assets", (None, "2023-03-31"), 2, "2023-05-01")]), (), Path("2"))
+    one = CompanyFacts(1, "One", None, Path("1"), rows([("Assets", (None, "2023-03-31"), 1, "2023-05-01")]), ())
+    two = CompanyFacts(2, "Two", None, Path("2"), rows([("Assets", (None, "2023-03-31"), 2, "2023-05-01")]), ())
     forward: Mapping[str, CompanyFacts] = {"A": one, "B": two}
     assert build_facts(forward).frame.equals(build_facts(dict(reversed(forward.items()))).frame)

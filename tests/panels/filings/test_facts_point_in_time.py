@@ -30,7 +30,7 @@ UNDECIDED = {
     *(("COP-F", "revenue"), ("NRG-F", "revenue")),
 }
 """Filings kept without the lines that would show which of two totals the statement adds up to."""
-EMPTY = FundamentalPanels.empty()
+EMPTY = FundamentalPanels.empty().tables
 
 
 def _symbol(path: Path) -> str:
@@ -63,7 +63,7 @@ def frame(companies: Mapping[str, CompanyFacts]) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def store(frame: pl.DataFrame) -> FactStore:
-    return FactStore(frame, EMPTY.filings, EMPTY.segments)
+    return FactStore(frame, EMPTY["filings"], EMPTY["segments"])
 
 
 def test_every_company_has_facts(files: Mapping[str, Path], frame: pl.DataFrame) -> None:

@@ -16,7 +16,7 @@ from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.filings.query import LARGEST_LIMIT, QUERIED, FactStore
 from finskillbench.panels.filings.rows import MEMBERS, VISIBLE
 
-EMPTY = FundamentalPanels.empty()
+EMPTY = FundamentalPanels.empty().tables
 Q1, Q2 = (date(2023, 1, 1), date(2023, 3, 31)), (date(2023, 4, 1), date(2023, 6, 30))
 HALF, YEAR = (date(2023, 1, 1), date(2023, 6, 30)), (date(2023, 1, 1), date(2023, 12, 31))
 TAGS = {"revenue": "Revenues", "net_income": "NetIncomeLoss", "total_assets": "Assets"}
@@ -103,7 +103,7 @@ FILINGS = [
 def store_of(
     facts: list[dict[str, Any]], filings: list[dict[str, Any]] = FILINGS, segments: list[dict[str, Any]] = SEGMENTS
 ) -> FactStore:
-    tables = (facts, EMPTY.facts), (filings, EMPTY.filings), (segments, EMPTY.segments)
+    tables = (facts, EMPTY["facts"]), (filings, EMPTY["filings"]), (segments, EMPTY["segments"])
     return FactStore(*(pl.DataFrame(rows, schema=empty.schema) for rows, empty in tables))
 
 

@@ -23,7 +23,9 @@ YEAR = (date(2024, 1, 1), date(2024, 12, 31))
 NINE_MONTHS = (date(2024, 1, 1), date(2024, 9, 30))
 THIRD = (date(2024, 7, 1), date(2024, 9, 30))
 FOURTH = (date(2024, 10, 1), date(2024, 12, 31))
-NO_FACTS = FundamentalPanels.empty().facts.select("symbol", "metric", "start", "end", "filed", "value", "derived")
+NO_FACTS = (
+    FundamentalPanels.empty().tables["facts"].select("symbol", "metric", "start", "end", "filed", "value", "derived")
+)
 
 Amounts = Mapping[str, float]
 

@@ -37,8 +37,8 @@ KINDS: Mapping[str, Kind] = {"annual": "annual", "quarterly": "quarterly"}
 @pytest.fixture(scope="module")
 def store(realdata: Path) -> FactStore:
     companies = {symbol: parse_companyfacts(realdata / "companyfacts" / name) for symbol, name in FILES.items()}
-    nothing = FundamentalPanels.empty()
-    return FactStore(build_facts(companies).frame, nothing.filings, nothing.segments)
+    nothing = FundamentalPanels.empty().tables
+    return FactStore(build_facts(companies).frame, nothing["filings"], nothing["segments"])
 
 
 @cache

@@ -8,12 +8,16 @@ from pathlib import Path
 import numpy as np
 import orjson
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from tests.sampling import THOROUGH, sampled
 from tests.sources.synthetic.truth import filed_facts, filers_of, true_value
 
+from finskillbench.domains.fundamental.objects import raw_companies
+from finskillbench.domains.fundamental.objects.raw_companies import RawCompanies
 from finskillbench.panels.filings import fundamentals
 from finskillbench.panels.filings.facts import build_facts
+from finskillbench.panels.store import write_filings
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.synthetic import SyntheticMarket, simulate
 from finskillbench.sources.synthetic.calendar import LAST_SESSION, sessions
@@ -232,16 +236,39 @@ def test_nothing_is_known_before_it_is_filed(truth: SyntheticMarket) -> None:
 
 
 def test_companies_together_or_apart_make_the_same_panels(
-    collection: Path, filers: list[Filer], monkeypatch: pytest.MonkeyPatch
+    collection: Path, filers: list[Filer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """In memory, and written some after others, as a build does it."""
     data = load_filings(collection, [filer.company.security.symbol for filer in filers[:3]])
     together = fundamentals.build_fundamentals(data)
     monkeypatch.setattr(fundamentals, "_AT_ONCE", 2)
-    apart = fundamentals.build_fundamentals(data)
-    assert together.facts["symbol"].n_unique() == 3
-    for name in ("facts", "filed", "filings", "segments"):
-        assert getattr(together, name).equals(getattr(apart, name), null_equal=True)
-    assert set(together.notes) == set(apart.notes)
+    for apart in (fundamentals.build_fundamentals(data), write_filings(data, tmp_path)):
+        assert together.tables["facts"]["symbol"].n_unique() == 3
+        assert set(together.tables) == set(apart.tables)
+        for name in together.tables:
+            assert together.tables[name].equals(apart.tables[name], null_equal=True)
+        assert set(together.notes) == set(apart.notes)
+    assert pq.ParquetFile(tmp_path / "facts.parquet").num_row_groups == 2
+
+
+def test_a_company_that_is_read_again_says_the_same(
+    collection: Path, filers: list[Filer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many companies only the first are kept; the others are read for each subtask anew."""
+    symbols = [filer.company.security.symbol for filer in filers[:3]]
+    data = load_filings(collection, symbols)
+    kept = RawCompanies(data)
+    first = {symbol: kept.facts[symbol] for symbol in symbols}
+    assert all(kept.facts[symbol] is one for symbol, one in first.items())
+    monkeypatch.setattr(raw_companies, "_KEPT", 1)
+    few = RawCompanies(data)
+    again = [{symbol: few.facts[symbol] for symbol in symbols} for _ in range(2)]
+    assert again[0][symbols[0]] is again[1][symbols[0]]
+    assert again[0][symbols[1]] is not again[1][symbols[1]]
+    assert few.facts[symbols[2]] is few.facts[symbols[2]]
+    for symbol in symbols:
+        assert again[0][symbol].versions == again[1][symbol].versions == first[symbol].versions
+        assert few.segments[symbol].__dict__ == kept.segments[symbol].__dict__
 
 
 @pytest.mark.slow

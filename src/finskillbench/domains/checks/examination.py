@@ -61,9 +61,12 @@ class Shared:
 
     @cached_property
     def panels(self) -> Panels | FinSkillBenchError:
-        """The panels, or why they cannot be read."""
+        """The panels, every table of them read, or why they cannot be."""
         try:
-            return read_panels(self.edition.path / "panels")
+            panels = read_panels(self.edition.path / "panels")
+            for name in panels.tables:
+                _ = panels.tables[name]
+            return panels
         except FinSkillBenchError as error:
             return error
 

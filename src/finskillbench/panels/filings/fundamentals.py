@@ -1,6 +1,9 @@
 """The fundamental panels as one step: facts by metric and by tag, the filings they come from, segments."""
 
-from collections.abc import Iterator, Mapping
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,30 +13,27 @@ from finskillbench.panels.filings.facts import PANEL_SCHEMA, build_facts
 from finskillbench.panels.filings.filed import FILED_SCHEMA, build_filed
 from finskillbench.panels.filings.periodic import FILINGS_SCHEMA, build_filings
 from finskillbench.panels.filings.segments.revenue import SEGMENTS_SCHEMA, build_segments
+from finskillbench.panels.tables import Tables
 from finskillbench.sources.edgar.collection import FilingsData
-from finskillbench.sources.edgar.companyfacts import CompanyFacts
 
-_AT_ONCE = 250
-"""Companies whose figures are worked through together. Every step copies its table, so that 3,000 companies at once
-would take several times the memory of what comes of them."""
+SCHEMAS = {"facts": PANEL_SCHEMA, "filings": FILINGS_SCHEMA, "segments": SEGMENTS_SCHEMA, "filed": FILED_SCHEMA}
+"""The tables of filings, see `COLUMNS` where each is built."""
+_AT_ONCE = 60
+"""Companies that are worked through together. Every step copies its table, so that 3,000 companies at once would take
+several times the memory of what comes of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FundamentalPanels:
-    """Long tables by symbol, see `COLUMNS` where each is built; all empty where a collection has no company facts."""
+    """Long tables by symbol, those of `SCHEMAS`; all empty where a collection has no company facts."""
 
-    facts: pl.DataFrame
-    filings: pl.DataFrame
-    segments: pl.DataFrame
-    filed: pl.DataFrame
+    tables: Tables
     notes: tuple[str, ...] = ()
 
     @classmethod
     def empty(cls, notes: tuple[str, ...] = ()) -> Self:
         """Tables without rows."""
-        schemas = (PANEL_SCHEMA, FILINGS_SCHEMA, SEGMENTS_SCHEMA, FILED_SCHEMA)
-        facts, filings, segments, filed = (pl.DataFrame(schema=schema) for schema in schemas)
-        return cls(facts, filings, segments, filed, notes)
+        return cls(Tables({name: pl.DataFrame(schema=schema) for name, schema in SCHEMAS.items()}), notes)
 
 
 def build_fundamentals(data: FilingsData) -> FundamentalPanels:
@@ -45,18 +45,23 @@ def build_fundamentals(data: FilingsData) -> FundamentalPanels:
     """
     if not data.companies:
         return FundamentalPanels.empty(data.notes)
-    parts = [(build_facts(some), build_filed(some)) for some in _some_at_once(data.companies)]
-    facts = pl.concat([part.frame for part, _ in parts])
-    filed = pl.concat([frame for _, frame in parts])
-    filings = build_filings(data.submissions, facts)
-    segments = build_segments(data.instances, facts, filings)
-    of_facts = (note for part, _ in parts for note in part.notes)
-    notes = dict.fromkeys((*data.notes, *of_facts, *segments.notes))  # of a file, both who read it and who used it
-    return FundamentalPanels(facts, filings, segments.frame, filed, tuple(notes))
+    parts = list(fundamentals_in_parts(data))
+    whole = {name: pl.concat([part.tables[name] for part in parts]) for name in SCHEMAS}
+    return FundamentalPanels(Tables(whole), (*data.notes, *(note for part in parts for note in part.notes)))
 
 
-def _some_at_once(companies: Mapping[str, CompanyFacts]) -> Iterator[dict[str, CompanyFacts]]:
-    """The companies by symbol in runs of `_AT_ONCE`: what is sorted by symbol within each is sorted over all."""
-    symbols = sorted(companies)
+def fundamentals_in_parts(data: FilingsData) -> Iterator[FundamentalPanels]:
+    """The panels of some companies after those of others; one below the other they are those of all, in order."""
+    symbols = sorted(data.companies)
     for start in range(0, len(symbols), _AT_ONCE):
-        yield {symbol: companies[symbol] for symbol in symbols[start : start + _AT_ONCE]}
+        yield _of_some(data.of(symbols[start : start + _AT_ONCE]))
+        gc.collect()  # a build looks for cyclic garbage seldom, and documents that were read are full of it
+
+
+def _of_some(data: FilingsData) -> FundamentalPanels:
+    companies = dict(data.companies)
+    facts = build_facts(companies)
+    filings = build_filings(data.submissions, facts.frame)
+    segments = build_segments(data.instances, facts.frame, filings)
+    made = {"facts": facts.frame, "filings": filings, "segments": segments.frame, "filed": build_filed(companies)}
+    return FundamentalPanels(Tables(made), (*facts.notes, *segments.notes))

@@ -1,5 +1,7 @@
 """The EDGAR part of a raw collection: company facts, submissions and XBRL instances by ticker."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,18 +11,39 @@ from typing import TypeVar
 from finskillbench.errors import SourceError
 from finskillbench.sources.companies.constituents import parse_constituents
 from finskillbench.sources.companies.universe import load_universe
-from finskillbench.sources.edgar.companyfacts import CompanyFacts, parse_companyfacts
+from finskillbench.sources.edgar.companyfacts import CompanyFacts, Filer, parse_companyfacts, parse_filer
 from finskillbench.sources.edgar.instance import Instance, filer_of, instance_files, parse_instance
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
 from finskillbench.sources.edgar.submissions import Submissions, is_page, parse_submissions
 from finskillbench.sources.files import ticker_of
 
-__all__ = ["FilingsData", "InstanceFiles", "load_filings"]
+__all__ = ["CompanyFiles", "FilingsData", "InstanceFiles", "load_filings"]
 
-Filed = TypeVar("Filed", CompanyFacts, Submissions)
+Filed = TypeVar("Filed", Filer, Submissions)
 
 _SUFFIXES = (".json", ".json.gz")
 _CIK = re.compile(r"CIK(\d{10})", re.I)
+
+
+class CompanyFiles(Mapping[str, CompanyFacts]):
+    """Symbol -> its company facts, read when asked for and not kept: those of 3,000 filers take gigabytes.
+
+    Raises
+    ------
+    SourceError : on access, a file whose facts cannot be trusted.
+    """
+
+    def __init__(self, filers: Mapping[str, Filer]) -> None:
+        self.filers = filers
+
+    def __getitem__(self, symbol: str) -> CompanyFacts:
+        return parse_companyfacts(self.filers[symbol].file)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.filers)
+
+    def __len__(self) -> int:
+        return len(self.filers)
 
 
 class InstanceFiles(Mapping[str, tuple[Instance, ...]]):
@@ -58,18 +81,32 @@ class InstanceFiles(Mapping[str, tuple[Instance, ...]]):
 class FilingsData:
     """What the fundamental panels are built from; every mapping is by symbol, sorted.
 
-    companies : symbol -> raw facts under the canonical metrics' tags.
+    filers : symbol -> who it is and where its facts are.
+    companies : symbol -> its raw facts under the tags of the primary statements, read on access.
     submissions : symbol -> its list of filings, where there is one.
     instances : symbol -> its parsed XBRL instances, read on access; a company without any is absent.
     notes : what is absent, left out or chosen between, one sentence each.
     listed : symbol -> its CIKs by the collection's lists of tickers, where it is in any.
     """
 
-    companies: Mapping[str, CompanyFacts]
+    filers: Mapping[str, Filer]
+    companies: CompanyFiles
     submissions: Mapping[str, Submissions]
-    instances: Mapping[str, tuple[Instance, ...]]
+    instances: InstanceFiles
     notes: tuple[str, ...]
     listed: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+
+    def of(self, symbols: Collection[str]) -> FilingsData:
+        """What there is of some companies, without the notes on the whole."""
+        filers = {symbol: self.filers[symbol] for symbol in symbols}
+        files = {symbol: self.instances.files[symbol] for symbol in symbols if symbol in self.instances}
+        return FilingsData(
+            filers,
+            CompanyFiles(filers),
+            {symbol: self.submissions[symbol] for symbol in symbols if symbol in self.submissions},
+            InstanceFiles(files, self.instances.ciks),
+            (),
+        )
 
 
 def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> FilingsData:
@@ -88,7 +125,8 @@ def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> Filin
 
     Raises
     ------
-    SourceError : no such folder, a file that cannot be trusted, or files of two filers under one ticker.
+    SourceError : no such folder, a file that is not what it should be, or files of two filers under one ticker. Figures
+        that cannot be trusted raise it when those of their company are asked for.
     """
     raw_dir = Path(raw_dir)
     if not raw_dir.is_dir():
@@ -108,19 +146,20 @@ def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> Filin
     for cik, names in tickers.items():
         for symbol in dict.fromkeys(names):
             listed[symbol] = (*listed.get(symbol, ()), cik)
-    companies = _companies(raw_dir / "companyfacts", wanted, tickers, listed, notes)
-    if wanted is not None and companies and (missing := sorted(wanted - set(companies))):
+    filers = _filers(raw_dir / "companyfacts", wanted, tickers, listed, notes)
+    if wanted is not None and filers and (missing := sorted(wanted - set(filers))):
         notes.append(f"Company facts are not there for {len(missing)} of {len(wanted)} names: {', '.join(missing)}.")
-    submissions = {symbol: filed for symbol, filed in submissions.items() if symbol in companies}
-    for parsed in (*submissions.values(), *companies.values()):
+    submissions = {symbol: filed for symbol, filed in submissions.items() if symbol in filers}
+    for parsed in submissions.values():
         notes.extend(parsed.notes)
-    ciks = {symbol: facts.cik for symbol, facts in companies.items()}
+    ciks = {symbol: one.cik for symbol, one in filers.items()}
     return FilingsData(
-        companies=companies,
+        filers=filers,
+        companies=CompanyFiles(filers),
         submissions=submissions,
         instances=InstanceFiles(_instances(raw_dir, wanted, ciks, notes), ciks),
         notes=tuple(notes),
-        listed={symbol: listed[symbol] for symbol in companies if symbol in listed},
+        listed={symbol: listed[symbol] for symbol in filers if symbol in listed},
     )
 
 
@@ -177,15 +216,15 @@ def _submissions(
     return _best(found, lambda one: str(one.filings["filed"].max() or ""), "submissions {} reaches furthest", notes)
 
 
-def _companies(
+def _filers(
     folder: Path,
     wanted: frozenset[str] | None,
     tickers: Mapping[int, list[str]],
     listed: Mapping[str, tuple[int, ...]],
     notes: list[str],
-) -> dict[str, CompanyFacts]:
-    """Company facts by symbol, without files that hold another company than they are named after."""
-    found: dict[str, list[CompanyFacts]] = {}
+) -> dict[str, Filer]:
+    """Whose facts there are by symbol, without files that hold another company than they are named after."""
+    found: dict[str, list[Filer]] = {}
     nameless: list[str] = []
     known = {cik: list(names) for cik, names in tickers.items()}
     # Files named after a ticker first: they say whose CIK it is that another file is named after.
@@ -195,7 +234,7 @@ def _companies(
             symbol = _choose(known.get(cik, ()), wanted)
         if symbol is not None and wanted is not None and symbol not in wanted:
             continue
-        one = parse_companyfacts(path)
+        one = parse_filer(path)
         symbol = symbol or one.ticker
         if symbol is not None and (mixed_up := _of_another(one, symbol, tickers, listed)):
             if wanted is not None:
@@ -209,11 +248,11 @@ def _companies(
             found.setdefault(symbol, []).append(one)
     if nameless:
         notes.append(f"Nothing names the ticker of {', '.join(nameless)} in {folder.name}: left out.")
-    return _best(found, lambda one: one.facts.height, "company facts {} has most", notes)
+    return _best(found, lambda one: parse_companyfacts(one.file).facts.height, "company facts {} has most", notes)
 
 
 def _of_another(
-    one: CompanyFacts, symbol: str, tickers: Mapping[int, list[str]], listed: Mapping[str, tuple[int, ...]]
+    one: Filer, symbol: str, tickers: Mapping[int, list[str]], listed: Mapping[str, tuple[int, ...]]
 ) -> str:
     """Why facts are not those of the company they are named after; empty where nothing speaks against it.
 
@@ -240,7 +279,7 @@ def _best(
             if other.cik != first.cik:
                 problem = f"{symbol} is CIK {other.cik} here and CIK {first.cik} in {first.file}"
                 raise SourceError(other.file, problem, remedy="rename or remove one")
-        chosen[symbol] = max(several, key=rank)
+        chosen[symbol] = max(several, key=rank) if len(several) > 1 else first
         if len(several) > 1:
             notes.append(f"{symbol}: of {len(several)} {words.format(chosen[symbol].file)} and is used.")
     return chosen

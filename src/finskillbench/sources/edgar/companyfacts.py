@@ -48,21 +48,39 @@ FACTS_SCHEMA = {
 
 
 @dataclass(frozen=True, slots=True)
-class CompanyFacts:
-    """One filer's facts as served.
+class Filer:
+    """Whose facts a file holds.
 
     cik, entity : who it is; ticker : the collector's, where the file is wrapped with one.
-    facts : rows in the file's order (FACTS_SCHEMA); start is null for instants.
-    notes : rows that were left out because they cannot be true, one sentence each.
-    file : where they come from.
+    file : where its facts are.
     """
 
     cik: int
     entity: str
     ticker: str | None
+    file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class CompanyFacts(Filer):
+    """One filer's facts as served.
+
+    facts : rows in the file's order (FACTS_SCHEMA); start is null for instants.
+    notes : rows that were left out because they cannot be true, one sentence each.
+    """
+
     facts: pl.DataFrame
     notes: tuple[str, ...]
-    file: Path
+
+
+def parse_filer(path: Path) -> Filer:
+    """Read whose facts a file holds, plain or gzipped, and none of the facts.
+
+    Raises
+    ------
+    SourceError : truncated or malformed JSON, no `facts`, no CIK.
+    """
+    return _filer(path, _read(path))
 
 
 def parse_companyfacts(path: Path, *, tags: Set[str] | None = STATEMENT_TAGS) -> CompanyFacts:
@@ -77,11 +95,8 @@ def parse_companyfacts(path: Path, *, tags: Set[str] | None = STATEMENT_TAGS) ->
     SourceError : truncated or malformed JSON, no `facts`, a row without a finite number, end, form, filing date or
         well-formed accession, a period that starts after its end, two figures for one period in one accession.
     """
-    try:
-        record = _FILE.decode(read_text(path))
-    except (msgspec.DecodeError, RecursionError):
-        raise _why_unreadable(path) from None
-    cik = cik_of(path, record.cik)
+    record = _read(path)
+    filer = _filer(path, record)
     places: list[_Place] = []
     rows: list[_Row] = []
     for taxonomy, concepts in record.facts.items():
@@ -90,14 +105,7 @@ def parse_companyfacts(path: Path, *, tags: Set[str] | None = STATEMENT_TAGS) ->
                 places.append(_Place(len(rows), taxonomy, tag, unit))
                 rows += found
     facts, notes = _table(path, places, rows)
-    return CompanyFacts(
-        cik=cik,
-        entity=one_line(record.entity_name),
-        ticker=symbol_of(record.ticker) if isinstance(record.ticker, str) and record.ticker else None,
-        facts=facts,
-        notes=notes,
-        file=path,
-    )
+    return CompanyFacts(filer.cik, filer.entity, filer.ticker, path, facts, notes)
 
 
 class _Row(msgspec.Struct, gc=False):
@@ -139,6 +147,18 @@ class _Place(msgspec.Struct):
 _FILE, _CONCEPT = msgspec.json.Decoder(_File), msgspec.json.Decoder(_Concept)
 _EXPECTED = {"val": ", not a finite number", "fy": ", not a year"}
 _PERIOD = ("taxonomy", "tag", "unit", "start", "end", "accession")
+
+
+def _read(path: Path) -> _File:
+    try:
+        return _FILE.decode(read_text(path))
+    except (msgspec.DecodeError, RecursionError):
+        raise _why_unreadable(path) from None
+
+
+def _filer(path: Path, record: _File) -> Filer:
+    ticker = symbol_of(record.ticker) if isinstance(record.ticker, str) and record.ticker else None
+    return Filer(cik_of(path, record.cik), one_line(record.entity_name), ticker, path)
 
 
 def _why_unreadable(path: Path) -> SourceError:

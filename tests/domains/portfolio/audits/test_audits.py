@@ -16,6 +16,7 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Truth
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels, read_panels
+from finskillbench.panels.tables import Tables
 
 AS_OF = date(2022, 9, 30)
 
@@ -27,6 +28,10 @@ def _audit(edition: Edition, name: str, panels: Panels | None = None) -> Finding
     findings = Findings()
     domain("portfolio_construction").audits[name](Subject(shared, domain("portfolio_construction")), findings)
     return findings
+
+
+def _with(panels: Panels, name: str, planted: pl.DataFrame) -> Panels:
+    return replace(panels, tables=Tables({name: planted}).over(panels.tables))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +51,7 @@ def test_a_count_not_restated_for_a_split_is_found(synthetic_edition: Edition, p
         pl.when(after).then(pl.col(name) * 4).otherwise(pl.col(name)).alias(name)
         for name in ("shares", "market_cap_usd")
     )
-    found = _audit(synthetic_edition, "same_basis", replace(panels, benchmark_weights=planted)).found
+    found = _audit(synthetic_edition, "same_basis", _with(panels, "benchmark_weights", planted)).found
     assert [each.where for each in found] == [f"{symbol} {AS_OF}"]
     assert "not on one basis" in found[0].message
 
@@ -55,7 +60,7 @@ def test_adjusted_closes_and_their_dollar_volume_are_found(synthetic_edition: Ed
     adjusted = panels.prices.with_columns(
         panels.prices[f"adj_close:{symbol}"].alias(f"close:{symbol}") for symbol in panels.symbols
     )
-    found = _audit(synthetic_edition, "same_basis", replace(panels, prices=adjusted)).found
+    found = _audit(synthetic_edition, "same_basis", _with(panels, "prices", adjusted)).found
     assert found[0].where == "panels/prices.parquet"
     assert all("USD a session" in each.message or "one basis" in each.message for each in found[1:])
     assert len(found) > 1
@@ -69,7 +74,7 @@ def test_returns_below_cash_are_found(synthetic_edition: Edition, panels: Panels
         .otherwise(pl.col("expected_return"))
         .alias("expected_return")
     )
-    found: list[Any] = _audit(synthetic_edition, "economics", replace(panels, views=alphas)).found
+    found: list[Any] = _audit(synthetic_edition, "economics", _with(panels, "views", alphas)).found
     assert {each.where for each in found} == {str(day)}
 
 

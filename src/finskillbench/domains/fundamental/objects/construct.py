@@ -52,7 +52,7 @@ def prepare(context: BuildContext) -> FundamentalObjects:
     cases = opened(context.panels, context.filings, context.generator(SKILL), history, context.filed)
     entities = {
         symbol: {"cik": one.cik, "entity": one.entity, "listed": list(context.filings.listed.get(symbol, ()))}
-        for symbol, one in sorted(context.filings.companies.items())
+        for symbol, one in sorted(context.filings.filers.items())
     }
     return FundamentalObjects(catalog, _ReadOnce(cases), entities)
 

@@ -10,8 +10,9 @@ from datetime import date, timedelta
 import numpy as np
 import polars as pl
 
+from finskillbench.domains.fundamental.objects.raw_companies import RawCompanies
 from finskillbench.domains.fundamental.objects.work import Said
-from finskillbench.domains.fundamental.second.raw import RawDay, RawFacts
+from finskillbench.domains.fundamental.second.raw import RawDay
 from finskillbench.domains.fundamental.second.segments import RawSegments
 from finskillbench.engines.accounting.drivers import Segments, segments_at
 from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART, Duration, duration_of, earlier
@@ -19,7 +20,6 @@ from finskillbench.engines.accounting.statements import Statement, ledger
 from finskillbench.panels import Panels
 from finskillbench.panels.filings.query import FactStore, FiledStore
 from finskillbench.sources.edgar.collection import FilingsData
-from finskillbench.sources.edgar.taxonomy import STATEMENT_TAGS
 
 _PERIODIC = ("10-Q", "10-K", "20-F", "40-F")
 """Forms that an episode can be about; an amendment only adds to what is known of one."""
@@ -54,8 +54,7 @@ class Case:
     reported : the period of the report's form, its quarter or its year. quarter : the quarter that ends with it.
     before, year_before : the quarter before, and the same quarter a year earlier, without figures of another basis.
     segments, segments_before : revenue of the quarter and of the quarter before by axis and segment.
-    raw, raw_segments : what the second derivation reads. said : what filings say of periods that
-    end with these.
+    said : what filings say of periods that end with these. companies : what the second derivation reads.
     """
 
     report: Report
@@ -65,9 +64,18 @@ class Case:
     year_before: Statement
     segments: Segments
     segments_before: Segments
-    raw: RawDay
-    raw_segments: RawSegments
     said: Said
+    companies: RawCompanies
+
+    @property
+    def raw(self) -> RawDay:
+        """The company's figures on the day of the report, as the second derivation reads them."""
+        return self.companies.facts[self.report.symbol].on(self.report.filed)
+
+    @property
+    def raw_segments(self) -> RawSegments:
+        """The company's revenue by segment, as the second derivation reads it."""
+        return self.companies.segments[self.report.symbol]
 
 
 def opened(
@@ -84,14 +92,10 @@ def opened(
     """
     store = FactStore(panels.facts, panels.filings, panels.segments)
     filed = FiledStore(panels.filed, panels.filings, panels.segments)
-    raw: dict[str, tuple[RawFacts, RawSegments]] = {}
+    companies = RawCompanies(filings)
     symbols = set(store.symbols) & set(filings.companies)
     for report in _reports(panels.filings, symbols, _broken_down(panels.segments), rng, history, within):
         symbol, end = report.symbol, report.period_end
-        if symbol not in raw:
-            facts = filings.companies[symbol].facts
-            rows = facts.filter(pl.col("tag").is_in(STATEMENT_TAGS)).rows(named=True)
-            raw[symbol] = RawFacts(rows), RawSegments(filings.instances.get(symbol, ()), rows)
         visible = store.visible(symbol, report.filed, report.since)
         figures = ledger(visible["facts"], symbol)
         ends = figures.ends(Duration.QUARTERLY)
@@ -105,9 +109,8 @@ def opened(
             year_before,
             segments_at(visible["segments"], symbol, end),
             {} if before is None else segments_at(visible["segments"], symbol, before),
-            raw[symbol][0].on(report.filed),
-            raw[symbol][1],
             filed.said(symbol, report.filed, [day for day in (end, before, year_before.end) if day is not None]),
+            companies,
         )
 
 

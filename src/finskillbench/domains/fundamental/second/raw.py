@@ -42,6 +42,7 @@ class RawFacts:
         self.restated: dict[str, Restated] = {}
         self.starts: dict[str, dict[date, set[date]]] = {}
         self.ends: dict[str, dict[date, set[date]]] = {}
+        self._days: dict[date, RawDay] = {}
         for metric, figures in stated(filings(rows), concepts).items():
             by_period: dict[Period, list[FiledFigure]] = {}
             for (period, _), figure in figures.items():
@@ -56,8 +57,10 @@ class RawFacts:
                     ends.setdefault(start, set()).add(end)
 
     def on(self, day: date) -> RawDay:
-        """The facts as they were public on a day."""
-        return RawDay(self, day)
+        """The facts as they were public on a day; a day that is asked for again keeps what it has looked up."""
+        if day not in self._days:
+            self._days[day] = RawDay(self, day)
+        return self._days[day]
 
 
 @dataclass(frozen=True, slots=True)
