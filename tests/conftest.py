@@ -19,7 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
-from tests.sampling import examples
+from tests.sampling import DESK_CASES, THOROUGH, examples
 
 if TYPE_CHECKING:
     from finskillbench.domains.risk.objects.construct import RiskObjects
@@ -161,10 +161,22 @@ def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) ->
         made: list[RiskObjects] = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(construct, "RiskObjects", _keeping(construct.RiskObjects, made))
+            if name == "synthetic" and not THOROUGH:
+                _with_fewer_cases(patch)
             edition = build_edition(out=folder, **arguments)
         (objects,) = made
         (shared / f"{name}.objects").write_bytes(pickle.dumps(objects))
         return edition
+
+
+def _with_fewer_cases(patch: pytest.MonkeyPatch) -> None:
+    """Have a build make fewer cases of the desk, in this process: one that it starts beside would not know of that.
+
+    The real edition has all cases of the desk that real prices allow, built beside.
+    """
+    for module in ("allocate", "trade_over_time.subtask", "forensic_screen.subtask", "committee_case.build"):
+        patch.setattr(f"finskillbench.domains.desk.{module}.EPISODES", DESK_CASES)
+    patch.setattr(os, "sched_getaffinity", lambda process: {0})
 
 
 def _is_being_built(factory: pytest.TempPathFactory, name: str) -> bool:

@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sampling import DESK_CASES
 
-from finskillbench.domains import subtasks
+from finskillbench.domains import domain, subtasks
+from finskillbench.domains.desk import allocate
+from finskillbench.domains.desk.committee_case import build as committee_case
+from finskillbench.domains.desk.forensic_screen import subtask as forensic_screen
+from finskillbench.domains.desk.trade_over_time import subtask as trade_over_time
 from finskillbench.edition import Edition, build_edition
 from finskillbench.edition.store import new_folder
 from finskillbench.edition.validation import State, ValidationReport
@@ -22,8 +27,11 @@ FUNDAMENTAL = {"normalization": 244, "earnings_quality": 1002, "driver_decomposi
 
 def test_every_subtask_has_the_episodes_of_the_specification(edition: Edition) -> None:
     counts = edition.manifest["counts"]
-    assert counts == dict.fromkeys(edition.sub_tasks, 40) | FUNDAMENTAL
-    assert sum(counts[subtask.name] for subtask in subtasks() if subtask.headline) == 2603
+    desk = [subtask.name for subtask in domain("desk").subtasks]
+    assert [module.EPISODES for module in (allocate, trade_over_time, forensic_screen, committee_case)] == [40] * 4
+    assert counts == dict.fromkeys(edition.sub_tasks, 40) | FUNDAMENTAL | dict.fromkeys(desk, DESK_CASES)
+    asked = counts | dict.fromkeys(desk, 40)
+    assert sum(asked[subtask.name] for subtask in subtasks() if subtask.headline) == 2603
     assert len({episode.task_id for episode in edition.episodes()}) == sum(counts.values())
 
 
