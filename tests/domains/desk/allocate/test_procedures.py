@@ -1,6 +1,7 @@
 """Programs through the scripts that an agent has: what care, a textbook and credulity earn."""
 
 import re
+from functools import cache
 from itertools import combinations
 from statistics import fmean
 
@@ -9,17 +10,24 @@ from tests.domains.desk.allocate.cases import played, script
 
 from finskillbench.domains.desk.allocate import SUBTASK
 from finskillbench.domains.desk.allocate.procedures import PROCEDURES, chances_of_starts
+from finskillbench.episode import Score
 from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS
 
 COUNT = 9
 
 
+@cache
+def earned(number: int, name: str) -> Score:
+    """What a procedure earns in a case."""
+    return played(number).baseline(name)
+
+
 @pytest.mark.slow
 def test_care_is_worth_more_than_a_textbook_or_credulity() -> None:
-    earned = {name: [played(number).baseline(name).value for number in range(COUNT)] for name in PROCEDURES}
-    assert fmean(earned["reference"]) > 0.7
-    assert fmean(earned["textbook"]) < 0.25
-    assert fmean(earned["trapped"]) < 0.3
+    means = {name: fmean(earned(number, name).value for number in range(COUNT)) for name in PROCEDURES}
+    assert means["reference"] > 0.7
+    assert means["textbook"] < 0.25
+    assert means["trapped"] < 0.3
 
 
 @pytest.mark.slow
@@ -27,7 +35,7 @@ def test_the_reference_sees_the_traps_and_the_credulous_falls_for_them() -> None
     told: dict[str, list[str]] = {"reference": [], "trapped": []}
     for number in range(COUNT):
         for name, verdicts in told.items():
-            found = played(number).baseline(name).details["traps"]
+            found = earned(number, name).details["traps"]
             verdicts += [verdict for place, verdict in found.items() if not place.startswith("control")]
     assert told["reference"].count("avoided") > 0.8 * len(told["reference"])
     assert told["trapped"].count("fallen") > 0.4 * len(told["trapped"])
