@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,6 +37,8 @@ SILENCE_SECONDS = 60.0
 """Who has not been heard of for so long is taken for dead."""
 _GATHERED_SECONDS = 0.005
 """How long a letter waits for more to say: a letter of one message costs as much as one of fifty."""
+_UNHURRIED_SECONDS = 0.1
+"""How long what nobody waits for stays for a letter: episodes that are over, while others are in play here."""
 
 
 class Post(Protocol):
@@ -61,8 +63,25 @@ def serve(room: Room, name: str, outbox: str) -> None:
 
     dask: Any = distributed  # it comes without types
     client, make = dask.get_client(), dask.Queue
-    with threadpool_limits(1):  # many desks share a machine
+    with threadpool_limits(1), _unsampled(dask.get_worker()):  # many desks share a machine
         asyncio.run(_Desk(room, name, make(name, client=client), make(outbox, client=client)).serve())
+
+
+@contextmanager
+def _unsampled(worker: Any) -> Generator[None]:
+    """Have Dask not look every 10 ms at what this worker runs: of a task that lasts a run it says nothing.
+
+    It walks the whole stack each time, and the episodes of this process wait meanwhile.
+    """
+    sampling = worker.periodic_callbacks.get("profile")
+    if sampling is None or not sampling.is_running():
+        yield
+        return
+    worker.loop.add_callback(sampling.stop)
+    try:
+        yield
+    finally:
+        worker.loop.add_callback(sampling.start)
 
 
 class _Desk:
@@ -75,6 +94,7 @@ class _Desk:
         self._slots: dict[int, RemoteSlots] = {}
         self._waiting: list[m.FromDesk] = []
         self._news = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._over = asyncio.Event()
 
     async def serve(self) -> None:
@@ -106,13 +126,19 @@ class _Desk:
         """Have a message sent with the next letter."""
         self._waiting.append(message)
         self._news.set()
+        if not isinstance(message, m.Done | m.Beat):
+            self._hurry.set()
 
     async def _write(self, writing: ThreadPoolExecutor) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await self._news.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_UNHURRIED_SECONDS):
+                    await self._hurry.wait()
             await asyncio.sleep(_GATHERED_SECONDS)
             self._news.clear()
+            self._hurry.clear()
             said, self._waiting = self._waiting, []
             for data in self._letters(said):
                 try:
@@ -171,7 +197,7 @@ class _Desk:
         try:
             sitting = self._sit(order)
             played = await sitting.play(order.memory)
-            self.say(m.Done(number, played.trajectory, sitting.lost_usd))
+            self.say(m.Done(number, played.trajectory, m.packed(played.trace), sitting.lost_usd))
         except RunStoppedError as stop:
             self.say(m.Stopped(number, str(stop)))
         except FinSkillBenchError as error:
@@ -183,6 +209,8 @@ class _Desk:
         """An episode is over; a bug is told to the driver, since nobody would hear of it here."""
         for kept in (self._playing, self._budgets, self._slots):
             kept.pop(number, None)
+        if not self._playing:
+            self._hurry.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             self.say(m.Failed(number, "", f"{type(error).__name__}: {error}"))
 

@@ -32,7 +32,6 @@ from finskillbench.runs.execute.here import CACHED_EPISODES, Played, Terms
 from finskillbench.runs.execute.work import Job
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.events import AnyEvent
-from finskillbench.runs.store.trajectories import decoded
 
 _log = logger(__name__)
 
@@ -123,9 +122,9 @@ class Driver:
         """Write an event into the journal."""
         self._job.note(event)
 
-    def played(self, item: Item, trajectory: bytes) -> Played:
+    def played(self, item: Item, done: m.Done) -> Played:
         """What came back of an episode, with what it is judged by."""
-        return Played(decoded(trajectory).trace, trajectory, self._full_input(item.task_id))
+        return Played(m.unpacked(done.trace), done.trajectory, self._full_input(item.task_id))
 
     async def choose(self, item: Item) -> Desk:
         """The desk for an episode: where others of the same are, else where the fewest are.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from finskillbench.harness.skills.memory import Memory
+from finskillbench.harness.trace import Trace
 from finskillbench.runs.execute.limiter import Outcome
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.events import NOTHING, Expense
@@ -100,10 +103,14 @@ class Release(Message, frozen=True):
 
 
 class Done(Message, frozen=True):
-    """From a desk: it is over; its trajectory as it is written, and what unanswered calls may have cost."""
+    """From a desk: it is over; its trajectory as it is written, and what unanswered calls may have cost.
+
+    `trace` is what the trajectory says beside the conversation, packed: the driver judges it and unpacks nothing else.
+    """
 
     number: int
     trajectory: bytes
+    trace: bytes
     lost_usd: float
 
 
@@ -138,6 +145,7 @@ class FromOne(msgspec.Struct, frozen=True, array_like=True):
 _encoder = msgspec.msgpack.Encoder()
 _to_desk = msgspec.msgpack.Decoder(list[ToDesk])
 _from_desk = msgspec.msgpack.Decoder(FromOne)
+_trace = msgspec.msgpack.Decoder(Trace)
 
 
 def letter_to_desk(messages: list[ToDesk]) -> bytes:
@@ -158,3 +166,13 @@ def read_at_desk(data: bytes) -> list[ToDesk]:
 def read_from_desk(data: bytes) -> FromOne:
     """A letter from a desk."""
     return _from_desk.decode(data)
+
+
+def packed(trace: Trace) -> bytes:
+    """A trace without its conversation, which is most of it and decides no row."""
+    return _encoder.encode(replace(trace, messages=()))
+
+
+def unpacked(data: bytes) -> Trace:
+    """A trace that was packed."""
+    return _trace.decode(data)

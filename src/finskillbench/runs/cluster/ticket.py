@@ -69,7 +69,7 @@ class Ticket:
             try:
                 done = await self._answer
                 self.lost_usd = done.lost_usd
-                return self._driver.played(self.item, done.trajectory)
+                return self._driver.played(self.item, done)
             except DeskLostError:
                 self._driver.lost(self.item)
                 self._give_back()

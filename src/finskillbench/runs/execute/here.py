@@ -56,7 +56,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """An episode that is over: its trace, its trajectory as it is written, and its input at full precision."""
+    """An episode that is over: its trace, its trajectory as it is written, and its input at full precision.
+
+    The trace of one that was played elsewhere comes without its messages, which stand in the trajectory.
+    """
 
     trace: Trace
     trajectory: bytes
