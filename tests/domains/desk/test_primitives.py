@@ -53,7 +53,7 @@ def test_objects_are_told_by_their_keys() -> None:
 def test_a_finished_answer_is_seen(tmp_path: Path, source: str, name: str | None) -> None:
     script = tmp_path / "screen.py"
     script.write_text(source)
-    assert next((found for _, found in finished(script, [Screened])), None) == name
+    assert next((found for _, found in finished(script, objects_of(Screened))), None) == name
 
 
 def test_scripts_are_those_that_the_documents_name(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from finskillbench.domains.base import Answer
@@ -38,9 +38,8 @@ def objects_of(answer: type[Answer]) -> dict[str, frozenset[str]]:
     return {name: each for name, each in keys.items() if len(each) > (name != answer.__name__)}
 
 
-def finished(script: Path, answers: Sequence[type[Answer]]) -> Iterator[tuple[int, str]]:
-    """Lines of a script that write an object with all keys of an answer's, and what that is called there."""
-    objects = {name: keys for answer in answers for name, keys in objects_of(answer).items()}
+def finished(script: Path, objects: Mapping[str, frozenset[str]]) -> Iterator[tuple[int, str]]:
+    """Lines of a script that write an object with all keys of one of these, and what that is called there."""
     for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
         written = _keys(node)
         for name, keys in objects.items():
@@ -59,9 +58,10 @@ def _keys(node: ast.AST) -> frozenset[str]:
 
 def primitives(skills: Sequence[Path], answers: Sequence[type[Answer]], findings: Findings) -> None:
     """No script that the documents name for desk cases writes an answer."""
+    objects = {name: keys for answer in answers for name, keys in objects_of(answer).items()}
     for script in desk_scripts(skills):
         findings.add("scripts")
-        found = next(finished(script, answers), None)
+        found = next(finished(script, objects), None)
         if found is None:
             findings.expectations += 1
         else:
