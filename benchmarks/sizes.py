@@ -5,7 +5,8 @@
 Each size is built from synthetic files in a process of its own. Processor seconds stand beside those of the clock: they
 are the same on a machine that others use too, and the growth is theirs. A domain's memory is the most that the building
 process holds while it works on it; the desk suite, which has no names, is built beside in a process whose memory stands
-in the last line. With `--rows`, sizes that the file holds already are not built again, and new ones are added to it.
+in the last line. That of all is the most that both hold together at any moment, looked at every half second. With
+`--rows`, sizes that the file holds already are not built again, and new ones are added to it.
 
 Required: growth of each domain between 30 and 3,000 names by no more than names to the power of 1.2 (least squares on
 logarithms, over all sizes built); 30 names in 60 s and 1 GB; 3,000 names in 30 minutes and 6 GB on two cores. Exit code
@@ -31,8 +32,9 @@ REQUIRED = {30: (60.0, 1024.0), 3000: (1800.0, 6144.0)}
 RAW = "raw files and panels"
 
 _CHILD = """
-import json, resource, sys, time
+import json, resource, sys, threading, time
 from pathlib import Path
+import psutil
 from finskillbench.edition import build_edition
 
 def peak():
@@ -41,14 +43,32 @@ def peak():
     Path("/proc/self/clear_refs").write_text("5")
     return int(most.split()[1]) / 1024
 
+together = 0
+
+def watch():
+    # What this process and those that it started hold at once, in MB.
+    global together
+    own = psutil.Process()
+    while True:
+        held = 0
+        for one in (own, *own.children(recursive=True)):
+            try:
+                held += one.memory_info().rss
+            except psutil.NoSuchProcess:
+                pass
+        together = max(together, held / 2**20)
+        time.sleep(0.5)
+
 def main():
     steps = []
+    threading.Thread(target=watch, daemon=True).start()
     def progress(step):
         steps.append((step, time.perf_counter(), time.process_time(), peak()))
     build_edition(source="synthetic", seed=1, names=int(sys.argv[1]), out=Path(sys.argv[2]), progress=progress)
     progress("")
     beside = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(json.dumps({"steps": steps, "beside": [beside.ru_utime + beside.ru_stime, beside.ru_maxrss / 1024]}))
+    spent = beside.ru_utime + beside.ru_stime
+    print(json.dumps({"steps": steps, "beside": [spent, beside.ru_maxrss / 1024], "together": together}))
 
 if __name__ == "__main__":
     main()
@@ -70,7 +90,7 @@ def measured(names: int) -> dict[str, Any]:
         (step, stop - start, spent - before, most)
         for (step, start, before, _), (_, stop, spent, most) in zip(begun, ended, strict=True)
     ]
-    return {"names": names, "steps": steps, "beside": told["beside"]}
+    return {"names": names, "steps": steps, "beside": told["beside"], "together": told["together"]}
 
 
 def by_domain(row: dict[str, Any]) -> dict[str, list[float]]:
@@ -104,7 +124,7 @@ def report(rows: list[dict[str, Any]]) -> bool:
         for domain, (seconds, spent, most) in by_domain(row).items():
             costs.setdefault(domain, []).append((names, spent))
             print(f"    {domain:<36}{seconds:12.1f}{spent:12.1f}{most:10.0f}")
-        total, spent, most = (sum(s[1] for s in row["steps"]), sum(s[2] for s in row["steps"]), _most(row))
+        total, spent, most = sum(s[1] for s in row["steps"]), sum(s[2] for s in row["steps"]), row["together"]
         print(f"    {'all, the desk suite beside':<36}{total:12.1f}{spent + beside:12.1f}{most:10.0f}", end="")
         seconds, megabytes = REQUIRED.get(names, (math.inf, math.inf))
         print(f"   required: {seconds:.0f} s, {megabytes:.0f} MB" if names in REQUIRED else "")
@@ -116,11 +136,6 @@ def report(rows: list[dict[str, Any]]) -> bool:
         print(f"    {domain:<36}{power:12.2f}")
         kept &= domain == RAW or not power > EXPONENT
     return kept
-
-
-def _most(row: dict[str, Any]) -> float:
-    """The most memory of both processes, as if each had its most at once."""
-    return max(step[3] for step in row["steps"]) + row["beside"][1]
 
 
 def draw(rows: list[dict[str, Any]], file: Path) -> None:

@@ -59,6 +59,7 @@ def build_parts(context: BuildContext, chosen: Sequence[Domain], folder: Path, p
             given = folder, files, context.seed, context.catalog, context.synthetic
             others = multiprocessing.active_children()
             waiting = {name: pool.submit(_apart, name, *given) for name in beside}
+            pool.shutdown(wait=False)  # each process ends with its domain, and gives its memory back
             stack.push(partial(_stop, [one for one in multiprocessing.active_children() if one not in others]))
         built = {one.name: _build(context, one, folder, files, progress) for one in chosen if one.name not in waiting}
         for name, one in waiting.items():
