@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import tempfile
 from collections.abc import Callable, Collection
@@ -160,6 +161,7 @@ def _write(
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         write_panels(with_filings(panels, write_filings(filings, Path(scratch))), folder / "panels")
     panels = read_panels(folder / "panels")
+    gc.collect()  # a build looks for cyclic garbage seldom
     context = BuildContext(panels, seed, filings, catalog, source["kind"] == "synthetic", filed)
     if filed is not None:
         context.notes.append(f"Fundamental episodes are about reports filed from {filed[0]} to {filed[1]} alone.")

@@ -5,6 +5,7 @@ A domain that reads nothing but the panels is built in a process of its own, bes
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
@@ -61,7 +62,11 @@ def build_parts(context: BuildContext, chosen: Sequence[Domain], folder: Path, p
             waiting = {name: pool.submit(_apart, name, *given) for name in beside}
             pool.shutdown(wait=False)  # each process ends with its domain, and gives its memory back
             stack.push(partial(_stop, [one for one in multiprocessing.active_children() if one not in others]))
-        built = {one.name: _build(context, one, folder, files, progress) for one in chosen if one.name not in waiting}
+        built: dict[str, Part] = {}
+        for one in chosen:
+            if one.name not in waiting:
+                built[one.name] = _build(context, one, folder, files, progress)
+                gc.collect()  # a build looks for cyclic garbage seldom; the next domain needs the memory of this one
         for name, one in waiting.items():
             progress(f"waiting for {registered(name).title}, which is built beside")
             came = one.result()

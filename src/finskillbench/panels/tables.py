@@ -40,6 +40,10 @@ class Tables(Mapping[str, pl.DataFrame]):
             self._made[name] = read_table(self.files[name])
         return self._made[name]
 
+    def once(self, name: str) -> pl.DataFrame:
+        """A table of which nobody will ask again: of one in a file nothing is kept."""
+        return self._made[name] if name in self._made else read_table(self.files[name])
+
     def unread(self) -> Tables:
         """The same tables of files, none of them in memory."""
         return Tables({}, self.files)

@@ -90,8 +90,8 @@ def opened(
     history : how long before the end of a report's period facts count. within : the first and the last filing day of
     the reports; None takes all.
     """
-    store = FactStore(panels.facts, panels.filings, panels.segments)
-    filed = FiledStore(panels.filed, panels.filings, panels.segments)
+    store = FactStore(panels.tables.once("facts"), panels.filings, panels.segments)
+    filed = FiledStore(panels.tables.once("filed"), panels.filings, panels.segments)
     companies = RawCompanies(filings)
     symbols = set(store.symbols) & set(filings.companies)
     for report in _reports(panels.filings, symbols, _broken_down(panels.segments), rng, history, within):
