@@ -25,6 +25,7 @@ from finskillbench.domains.risk.objects.scenarios import (
 from finskillbench.edition import Edition
 from finskillbench.engines.risk.portfolio import Market
 from finskillbench.panels import Panels, read_panels
+from finskillbench.panels.tables import Tables
 
 
 @pytest.fixture(scope="module")
@@ -200,8 +201,8 @@ def test_a_replay_that_the_panels_do_not_cover_is_left_out_with_a_note(synthetic
     catalog["replays"][0]["market_pct"] = 100 * float(
         (synthetic_panels.factors.filter(inside)["mkt_rf"] + 1).product() - 1
     )
-    betas = synthetic_panels.factor_exposures
-    late = replace(synthetic_panels, factor_exposures=betas.filter(pl.col("date") >= date(2019, 6, 1)))
+    betas = synthetic_panels.factor_exposures.filter(pl.col("date") >= date(2019, 6, 1))
+    late = replace(synthetic_panels, tables=Tables({"factor_exposures": betas}).over(synthetic_panels.tables))
     notes: list[str] = []
     assert build_scenarios(late, catalog, notes).replays == ()
     assert any("replay_2018_selloff is left out" in note for note in notes)
