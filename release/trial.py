@@ -4,22 +4,27 @@
 
 Each goes into an environment of its own with the pins of requirements/run.txt, in a folder away from the checkout. What
 must hold: both hold every tracked file of the package and no other, byte for byte; commands print and make what they
-should, a whole small edition and a run on it among them; no path of the checkout is on the search path.
+should, a whole small edition and a run on it among them; no path of the checkout is on the search path; every other
+supported Python that is here builds the same edition, byte for byte.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
-import venv
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 ROOT = Path(__file__).resolve().parents[1]
 PINS = ROOT / "requirements" / "run.txt"
+VERSIONS = ("3.11", "3.12", "3.13")
+_EDITION = Path("editions", "small")
+_BUILD = ("data", "build", "--seed", "7", "--names", "15", "--out", str(_EDITION))
 _OUTSIDE = """
 import sys, finskillbench
 from importlib.metadata import entry_points
@@ -58,11 +63,11 @@ def installed_files(site: Path) -> dict[str, str]:
 
 
 def compare(found: dict[str, str], wanted: dict[str, str], what: str) -> None:
-    """Refuse files that are missing, too many or others than those of the repository."""
+    """Refuse files that are missing, too many or others than those wanted."""
     missing, more = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
     other = sorted(name for name in wanted.keys() & found.keys() if found[name] != wanted[name])
     if missing or more or other:
-        raise TrialError(f"{what}: missing {missing}, not of the repository {more}, other bytes {other}")
+        raise TrialError(f"{what}: missing {missing}, too many {more}, other bytes {other}")
 
 
 def main(dist: Path) -> None:
@@ -74,17 +79,53 @@ def main(dist: Path) -> None:
     with TemporaryDirectory(prefix="finskillbench-trial-") as folder:
         for built in (wheel, source):
             place = Path(folder) / built.suffix.strip(".")
-            python = _installed(built, place)
+            python = _installed(built, place, sys.executable)
             (site,) = place.glob("env/lib/python3*/site-packages")
             compare(installed_files(site), wanted, f"{built.name}, installed")
             _run(place, python, "-c", _OUTSIDE, str(ROOT))
             _commands(place, python.with_name("finskillbench"), whole=built is wheel)
             print(f"{built.name}: installed and run outside of the repository", flush=True)
+        _elsewhere(wheel, Path(folder))
 
 
-def _installed(built: Path, place: Path) -> Path:
+def _elsewhere(wheel: Path, folder: Path) -> None:
+    """Build the wheel's edition again under every other supported Python that is here."""
+    own = "{}.{}".format(*sys.version_info)
+    first = digests(folder / "whl" / _EDITION)
+    for version in VERSIONS:
+        if version == own:
+            continue
+        if (interpreter := next(interpreters(version), None)) is None:
+            print(f"NOT TRIED: there is no Python {version} here to build the edition with", flush=True)
+            continue
+        place = folder / version
+        _run(place, _installed(wheel, place, interpreter).with_name("finskillbench"), *_BUILD)
+        compare(digests(place / _EDITION), first, f"the edition of Python {version}, beside that of {own}")
+        print(f"Python {version}: the edition of Python {own}, byte for byte", flush=True)
+
+
+def interpreters(version: str) -> Iterator[str]:
+    """Interpreters of a version that can make environments: on the search path, then those of pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    for candidate in (shutil.which(f"python{version}"), *pyenv.glob(f"versions/{version}.*/bin/python")):
+        # What pyenv puts on the search path starts the versions alone that are switched on.
+        if (
+            candidate
+            and subprocess.run([candidate, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0
+        ):
+            yield str(candidate)
+
+
+def digests(edition: Path) -> dict[str, str]:
+    """Digest of every file of an edition."""
+    files = (path for path in edition.rglob("*") if path.is_file())
+    return {path.relative_to(edition).as_posix(): _digest(path.read_bytes()) for path in files}
+
+
+def _installed(built: Path, place: Path, interpreter: str) -> Path:
     """Make an environment in `place` with the pins and what was built; returns its interpreter."""
-    venv.create(place / "env", with_pip=True)
+    place.mkdir()
+    _run(place, Path(interpreter), "-m", "venv", "env")
     python = place / "env" / "bin" / "python"
     pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     _run(place, python, *pip, "--require-hashes", "-r", str(PINS))
@@ -103,10 +144,10 @@ def _commands(place: Path, program: Path, *, whole: bool) -> None:
         _run(place, program, *line.split())
     _run(place, program, "skills", "lint", "my-skills/mine")
     if whole:
-        _run(place, program, "data", "build", "--seed", "7", "--names", "15", "--out", "editions/small")
+        _run(place, program, *_BUILD)
         arms = ("no_skill", "curated", "placebo")
         conditions = [word for arm in arms for word in ("--condition", arm)]
-        chosen = ["--edition", "editions/small", "--limit", "1", "--model", "baseline/reference", *conditions]
+        chosen = ["--edition", str(_EDITION), "--limit", "1", "--model", "baseline/reference", *conditions]
         _run(place, program, "run", *chosen, "--out", "runs/small", "--page")
         for made in ("runs/small/rows.parquet", "runs/small/report/index.html"):
             if not (place / made).is_file():
