@@ -270,8 +270,8 @@ def earnings(answer: Json, expected: Json, verification: Json, strict: bool) -> 
     ]
     if weight > 0.0 and ratios:
         terms.append((weight, mean(ramp(p, e, tol, 1e-8) for p, e, tol in ratios)))
-    total = sum(w for w, _ in terms)
-    return round(sum(w * x for w, x in terms) / total, 4) if total else 0.0
+    total = math.fsum(w for w, _ in terms)  # a plain sum puts .70625 on one side or the other, by the order of terms
+    return round(math.fsum(w * x for w, x in terms) / total, 4) if total else 0.0
 
 
 def _drivers(listed: list[Json]) -> list[tuple[str, Json]]:
