@@ -70,7 +70,10 @@ def test_what_several_workers_counted_stands_side_by_side() -> None:
 
 
 @pytest.mark.enable_socket
-def test_a_cluster_that_does_not_answer_is_told_before_anything_is_built(tmp_path: Path) -> None:
+def test_a_cluster_that_does_not_answer_is_told_before_anything_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("finskillbench.cluster.connection.CONNECT_SECONDS", 1.0)
     with pytest.raises(InputError, match="no scheduler answers there"):
         build_edition(out=tmp_path / "edition", cluster="tcp://127.0.0.1:9", progress=pytest.fail)
     assert not list(tmp_path.iterdir())

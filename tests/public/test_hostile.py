@@ -150,6 +150,7 @@ def test_each_planted_thing_is_refused_by_its_name(
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_texts_are_counted_in_every_row_before_they_are_spelled_out(bundled: Bundled, keys: dict[str, Path]) -> None:
     with pytest.raises(InputError, match="its rows unpack to more than 268,435,456 bytes"):
         read_bundle(hostile.wide_rows(Forger(bundled(), keys["ann"])))

@@ -129,6 +129,7 @@ def test_planted_regressions_are_found_and_named() -> None:
     assert (first.hypothesis.part, first.asked) == ("stress_testing", 6)
 
 
+@pytest.mark.slow
 def test_chance_alone_is_found_in_at_most_5_of_100_draws() -> None:
     rng = np.random.default_rng(2)
     alarms = [not check_regression(make_pairs(make_sides(drawn(rng, {})))).holds for _ in range(100)]

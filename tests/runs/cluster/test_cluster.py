@@ -123,7 +123,9 @@ def test_what_cannot_be_done_on_a_cluster_is_told_in_a_line(
         assert not (tmp_path / "run").exists(), "something was written before the cluster was looked at"
         return str(refusal.value)
 
-    assert "no scheduler answers there" in refused(cluster="tcp://127.0.0.1:9", models=["baseline/nop"])
+    with monkeypatch.context() as hurried:
+        hurried.setattr("finskillbench.cluster.connection.CONNECT_SECONDS", 1.0)
+        assert "no scheduler answers there" in refused(cluster="tcp://127.0.0.1:9", models=["baseline/nop"])
     held = (tmp_path / "held").open("w")
 
     async def unserialisable(task: Any, tools: Any) -> str:

@@ -235,6 +235,7 @@ def test_nothing_is_known_before_it_is_filed(truth: SyntheticMarket) -> None:
                 assert true_value(filer, metric, start, filer.ends[quarter], eve) is None
 
 
+@pytest.mark.slow
 def test_companies_together_or_apart_make_the_same_panels(
     collection: Path, filers: list[Filer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

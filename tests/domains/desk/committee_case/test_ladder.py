@@ -11,6 +11,7 @@ from finskillbench.domains.desk.committee_case.judging.facts import Facts
 from finskillbench.domains.desk.committee_case.ladder import as_cheap, ladder
 
 
+@pytest.mark.slow
 def test_scores_fall_along_the_ladder(cases: list[Played]) -> None:
     for case in sampled(cases, 2):  # one of each tier
         above = 1.0

@@ -21,6 +21,8 @@ from finskillbench.domains.tables import Table
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("trap", [True, False])

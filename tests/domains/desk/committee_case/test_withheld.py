@@ -28,6 +28,8 @@ from finskillbench.episode import Truth
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 
+pytestmark = pytest.mark.slow
+
 Known = dict[str, Any]
 Defect = Callable[[Known], object]
 

@@ -17,6 +17,8 @@ from finskillbench.domains.desk.forensic_screen.subtask import proof
 from finskillbench.domains.desk.forensic_screen.traps import stored_traps
 from finskillbench.findings import Findings
 
+pytestmark = pytest.mark.slow
+
 CASES = [("easy", 0), ("medium", 1), ("hard", 2)]
 Stored = list[dict[str, Any]]
 

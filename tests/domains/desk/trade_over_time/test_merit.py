@@ -29,6 +29,8 @@ from finskillbench.domains.desk.trade_over_time.optimum import (
 from finskillbench.domains.desk.trade_over_time.posterior import forecasts, history, whole
 from finskillbench.domains.desk.trade_over_time.world import VENDOR_OF, Draws, World
 
+pytestmark = pytest.mark.slow
+
 TIERS = ("easy", "medium", "hard")
 
 

@@ -19,6 +19,8 @@ from finskillbench.domains.desk.trade_over_time.world import VENDOR_OF
 from finskillbench.engines.statistics.panel import least_squares
 from finskillbench.findings import Findings
 
+pytestmark = pytest.mark.slow
+
 
 def _proved(task: Task, **changes: Any) -> Findings:
     findings = Findings()
