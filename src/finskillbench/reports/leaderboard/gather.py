@@ -93,12 +93,10 @@ def gather(
         except InputError as error:
             refuse(bundle.path, error)
     if not taken:
-        raise InputError(
-            f"none of {len(paths)} bundles can be taken; the first: {refused[0].name}: {refused[0].reason}"
-        )
-    taken = with_copies(taken)
-    order = {path: place for place, path in enumerate(paths)}
-    return Gathered(tuple(sorted(taken, key=lambda each: order[each.bundle.path])), tuple(refused), beside)
+        first = refused[0]
+        raise InputError(f"none of {len(paths)} bundles can be taken; the first: {first.name}: {first.reason}")
+    ordered = sorted(with_copies(taken), key=lambda each: paths.index(each.bundle.path))
+    return Gathered(tuple(ordered), tuple(refused), beside)
 
 
 def entries_of(bundle: Bundle) -> set[tuple[Entry, str]]:
