@@ -161,7 +161,7 @@ def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) ->
         made: list[RiskObjects] = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(construct, "RiskObjects", _keeping(construct.RiskObjects, made))
-            if name == "synthetic" and not THOROUGH:
+            if not THOROUGH:
                 _with_fewer_cases(patch)
             edition = build_edition(out=folder, **arguments)
         (objects,) = made
@@ -170,10 +170,7 @@ def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) ->
 
 
 def _with_fewer_cases(patch: pytest.MonkeyPatch) -> None:
-    """Have a build make fewer cases of the desk, in this process: one that it starts beside would not know of that.
-
-    The real edition has all cases of the desk that real prices allow, built beside.
-    """
+    """Have a build make fewer cases of the desk, in this process: one that it starts beside would not know of that."""
     for module in ("allocate", "trade_over_time.subtask", "forensic_screen.subtask", "committee_case.build"):
         patch.setattr(f"finskillbench.domains.desk.{module}.EPISODES", DESK_CASES)
     patch.setattr(os, "sched_getaffinity", lambda process: {0})

@@ -11,7 +11,7 @@ import pytest
 T = TypeVar("T")
 THOROUGH = bool(os.environ.get("FINSKILLBENCH_THOROUGH"))
 DESK_CASES = 40 if THOROUGH else 16
-"""Cases of each subtask of the desk in the synthetic edition, half a second each: 16 have every tier and month-end."""
+"""Cases of each subtask of the desk in an edition, half a second each: 16 have every tier and month-end."""
 
 thorough = pytest.mark.skipif(
     not THOROUGH, reason="takes half a minute and more; continuous integration runs it, with FINSKILLBENCH_THOROUGH=1"

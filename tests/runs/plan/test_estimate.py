@@ -77,7 +77,7 @@ def test_baselines_use_what_the_plan_said(synthetic_edition: Edition, tmp_path: 
         episode.task_id
         for subtask in subtasks()
         for episode in synthetic_edition.episodes([subtask.name])[
-            : 10 if THOROUGH else 6 if subtask.budget is None else 2
+            : 10 if THOROUGH else 6 if subtask.budget is None else 1
         ]
     ]
     plan = plan_of(synthetic_edition, models, conditions, tasks=tasks)

@@ -7,13 +7,14 @@ from statistics import fmean
 
 import pytest
 from tests.domains.desk.allocate.cases import played, script
+from tests.sampling import THOROUGH
 
 from finskillbench.domains.desk.allocate import SUBTASK
 from finskillbench.domains.desk.allocate.procedures import PROCEDURES, chances_of_starts
 from finskillbench.episode import Score
 from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS
 
-COUNT = 9
+COUNT = 9 if THOROUGH else 6
 
 
 @cache

@@ -16,7 +16,7 @@ GOOD_ENOUGH = 0.95
 @pytest.fixture(scope="module")
 def found(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Confusion:
     return confusion(
-        synthetic_edition, tmp_path_factory.mktemp("failures"), of_each=1, seed=3, one_in=1 if THOROUGH else 3
+        synthetic_edition, tmp_path_factory.mktemp("failures"), of_each=1, seed=3, one_in=1 if THOROUGH else 4
     )
 
 
