@@ -163,7 +163,7 @@ def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) ->
             patch.setattr(construct, "RiskObjects", _keeping(construct.RiskObjects, made))
             if not THOROUGH:
                 _with_fewer_cases(patch)
-            edition = build_edition(out=folder, **arguments)
+            edition = build_edition(suite="all", out=folder, **arguments)
         (objects,) = made
         (shared / f"{name}.objects").write_bytes(pickle.dumps(objects))
         return edition

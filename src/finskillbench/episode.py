@@ -14,6 +14,8 @@ from typing import Any
 
 JsonObject = Mapping[str, Any]
 """A parsed JSON object: string keys, JSON values."""
+PAPER_SUITE = "paper"
+"""The suite of the paper: the part of the benchmark that is built and run unless another is named."""
 
 
 class Status(StrEnum):

@@ -9,7 +9,16 @@ from enum import StrEnum
 
 
 class FinSkillBenchError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Root of every error this package raises on purpose; it can be sent from one process to another."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type[FinSkillBenchError], args: tuple[object, ...], state: dict[str, object]) -> FinSkillBenchError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class SourceError(FinSkillBenchError):

@@ -16,7 +16,8 @@ from tests.sampling import thorough
 from finskillbench.cluster.connection import facts
 from finskillbench.domains.catalog import Catalog
 from finskillbench.edition import Edition, build_edition
-from finskillbench.edition.handed_out import Made, Order, added, make, merged
+from finskillbench.edition.handed_out import Made, added, make, merged
+from finskillbench.edition.parts import Order
 from finskillbench.errors import InputError
 
 SUBTASK = "unconstrained_optimization"
@@ -28,12 +29,12 @@ def order(synthetic_edition: Edition, synthetic_raw: Path, tmp_path: Path, monke
     monkeypatch.setattr("distributed.get_worker", lambda: SimpleNamespace(address="tcp://worker:1"))
     shutil.copytree(synthetic_edition.path / "panels", tmp_path / "panels")
     files = tuple(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
-    return Order(tmp_path, synthetic_raw, files, 1, Catalog(), True, None, facts())
+    return Order(tmp_path, synthetic_raw, files, 1, Catalog(), True, None)
 
 
 @pytest.mark.slow
 def test_a_worker_hands_back_the_files_of_one_process(synthetic_edition: Edition, order: Order) -> None:
-    made = make(order, "portfolio_construction", SUBTASK)
+    made = make(order, facts(), "portfolio_construction", SUBTASK)
     assert isinstance(made, Made)
     assert set(made.files) == {f"{part}/{SUBTASK}.jsonl" for part in ("episodes", "truth", "certificates")}
     for name, data in made.files.items():
@@ -43,12 +44,12 @@ def test_a_worker_hands_back_the_files_of_one_process(synthetic_edition: Edition
 
 
 def test_what_a_worker_lacks_is_told_in_a_line(order: Order, tmp_path: Path) -> None:
-    told = make(replace(order, facts={**facts(), "numpy": "1.0"}), "portfolio_construction", SUBTASK)
+    told = make(order, {**facts(), "numpy": "1.0"}, "portfolio_construction", SUBTASK)
     assert told == (
         "worker tcp://worker:1: it has another version of finskillbench or of a library; install the driver's on every "
         "worker"
     )
-    told = make(replace(order, folder=tmp_path / "away"), "portfolio_construction", SUBTASK)
+    told = make(replace(order, folder=tmp_path / "away"), facts(), "portfolio_construction", SUBTASK)
     assert isinstance(told, str)
     assert f"{tmp_path / 'away'} cannot be read there" in told
 
@@ -96,7 +97,7 @@ def test_an_edition_is_that_of_one_process_also_where_a_worker_is_killed(
             if step == f"proved {SUBTASK}":
                 os.kill(doomed, signal.SIGKILL)
 
-        built = build_edition(seed=1, out=tmp_path / "edition", cluster=cluster.scheduler_address, progress=progress)
+        built = build_edition(suite="all", seed=1, out=tmp_path / "edition", cluster=cluster.scheduler_address, progress=progress)
     assert built.digest == synthetic_edition.digest
     for path in sorted(synthetic_edition.path.rglob("*")):
         if path.is_file():

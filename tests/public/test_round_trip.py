@@ -120,7 +120,7 @@ def test_what_only_the_holder_can_move_on_is_left_out_or_refused(small: Edition,
     with pytest.raises(EditionError, match="trade_0 is played move by move"):
         run(copy, [Player("lab/strong", 6)], ["no_skill"], subtasks=["trade_over_time"], out=tmp_path / "other")
     assert not (tmp_path / "other").exists()
-    assert required(whole.episodes()) == {"headline": tuple(f"normalization_{number}" for number in range(EPISODES))}
+    assert required(whole.episodes()) == {"paper": tuple(f"normalization_{number}" for number in range(EPISODES))}
 
 
 def test_the_commands_from_end_to_end(
@@ -140,7 +140,7 @@ def test_the_commands_from_end_to_end(
     assert "of ann@lab.example" in page
     told = json.loads((site / "leaderboard.json").read_bytes())
     assert told["edition"] == small.digest
-    with (site / "tables" / "headline" / "ranking_curated.csv").open(newline="") as file:
+    with (site / "tables" / "paper" / "ranking_curated.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert (row["place"], row["model"], float(row["score"])) == ("1", "lab/strong", 1.0)
     # A second time is refused, and nothing of the first is touched.

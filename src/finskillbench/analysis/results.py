@@ -13,8 +13,7 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.domains import domains, subtasks
-from finskillbench.domains.base import HEADLINE
-from finskillbench.episode import Profile, Status
+from finskillbench.episode import PAPER_SUITE, Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
@@ -106,7 +105,7 @@ def collect(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, exclude: C
     """
     rows = _without(complete(rows), exclude)
     beside = [subtask.name for subtask in subtasks() if not subtask.headline]
-    suites = {each.name: one.suite for one in domains() if one.suite != HEADLINE for each in one.subtasks}
+    suites = {each.name: one.suite for one in domains() if one.suite != PAPER_SUITE for each in one.subtasks}
     names = sorted(distinct(rows, "sub_task"), key=_place_in([subtask.name for subtask in subtasks()]))
     profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in names}
     names_of_headline = set(names) - {*beside, *suites} or set(names) & suites.keys()

@@ -77,7 +77,7 @@ def drive(options: DriveOptions) -> None:
     parse_command(options.agent_command)
     with console.Progress() as progress:
         progress("reading the edition")
-        loaded = load_edition(options.edition)
+        loaded = options.part(load_edition(options.edition))
     with Display() as display:
         result = drive_agent(
             loaded,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from finskillbench.cli.data.arguments import PartOfEdition
 from finskillbench.cli.display import console
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _SHOWN = 5
 
 def audit(
     edition: Annotated[Path, typer.Argument(metavar="EDITION", help="Folder of the edition, built or imported.")],
+    suite: PartOfEdition = None,
     check: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Run this check only; may be given several times.")
     ] = None,
@@ -43,7 +45,7 @@ def audit(
 
     with console.Progress() as progress:
         progress("reading the edition")
-        loaded = load_edition(edition)
+        loaded = load_edition(edition, suite)
         beside = None if other is None else load_edition(other)
         report = audit_edition(loaded, check, other=beside, raw_dir=raw_dir, progress=progress)
     _show(report)

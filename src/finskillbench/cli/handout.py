@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.options.kinds import Limit, Sample, Subtasks
+from finskillbench.cli.options.arms import part_of
+from finskillbench.cli.options.kinds import Limit, Sample, Subtasks, Suite
 from finskillbench.runs.handout import Layout
 
 EXAMPLE = """\b
@@ -38,6 +39,7 @@ def handout(
             help="A folder of skills of yours as the condition skill:NAME, or with NAME+=DIR beside the curated ones.",
         ),
     ] = None,
+    suite: Suite = None,
     subtask: Subtasks = None,
     limit: Limit = None,
     sample: Sample = None,
@@ -68,7 +70,7 @@ def handout(
     arm = next((f"{GIVEN_ARM}{name}" for name in own), condition or "no_skill")
     with console.Progress() as progress:
         progress("reading the edition")
-        loaded = load_edition(edition)
+        loaded = part_of(load_edition(edition), suite, named=bool(subtask))
         record = hand_out(
             loaded,
             out,

@@ -54,7 +54,7 @@ def plan(options: PlanOptions) -> None:
     from finskillbench.runs.plan.usage import Earlier
     from finskillbench.runs.store.journal import read_history
 
-    part = options.part
+    part = options.piece
     options.check_names()
     like = None if options.like is None else Earlier(str(options.like), read_history(options.like).rows.values())
 

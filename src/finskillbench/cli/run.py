@@ -54,7 +54,7 @@ def perform(options: RunOptions, cluster: str | None = None) -> tuple[RunResult,
     from finskillbench.harness.models import Contender
     from finskillbench.runs.execute import run as runs
 
-    part = options.part
+    part = options.piece
     options.check_names()
     harness = options.loop()
     # A missing key or price is reported before an edition is built.

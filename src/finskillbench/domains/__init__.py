@@ -18,6 +18,7 @@ from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 
 __all__ = [
+    "EVERY_SUITE",
     "GROUP",
     "Answer",
     "Domain",
@@ -35,10 +36,15 @@ __all__ = [
     "domain_of",
     "domains",
     "subtasks",
+    "suite_of",
+    "suites",
+    "suites_named",
 ]
 
 GROUP = "finskillbench.domains"
 """The entry point group in which a package names its `Domain` or `Extension`."""
+EVERY_SUITE = "all"
+"""Names all suites at once, as in `--suite all`."""
 _OURS = ("portfolio", "risk", "fundamental", "desk")
 
 
@@ -118,6 +124,26 @@ def subtasks() -> tuple[Subtask, ...]:
     """Every subtask in the order of tables: by domain, those outside the headline last."""
     every = [subtask for one in domains() for subtask in one.subtasks]
     return tuple(sorted(every, key=lambda subtask: not subtask.headline))
+
+
+@cache
+def suites() -> tuple[str, ...]:
+    """Names of the suites that the registered domains belong to, in the order of the domains."""
+    return tuple(dict.fromkeys(one.suite for one in domains()))
+
+
+def suites_named(name: str) -> tuple[str, ...]:
+    """Return the suites that `--suite` names, one or all; InputError lists the known ones."""
+    if name == EVERY_SUITE:
+        return suites()
+    if name not in suites():
+        raise InputError(f"unknown suite {name!r}; choose from: {', '.join((*suites(), EVERY_SUITE))}")
+    return (name,)
+
+
+def suite_of(sub_task: str) -> str | None:
+    """Return the suite of a subtask; None where the subtask is not registered here."""
+    return domain_of(sub_task).suite if sub_task in _by_name() else None
 
 
 def by_name(name: str) -> Subtask:

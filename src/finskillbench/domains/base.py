@@ -46,7 +46,7 @@ from finskillbench.domains.catalog import CatalogFile
 from finskillbench.domains.checks.agreement import Leaf, leaf_by_leaf
 from finskillbench.domains.checks.examination import Subject
 from finskillbench.domains.playing import Ask, Budget, OpenStage, Procedure, Stage, StageError, ToolContract
-from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.episode import PAPER_SUITE, Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InputError
 from finskillbench.findings import Findings
 from finskillbench.panels.tables import Half
@@ -320,7 +320,7 @@ def _no_parameters(objects: object) -> dict[str, Any]:
 
 
 HEADLINE = "headline"
-"""The one under which the paper's subtasks are summed up."""
+"""Name of the table row that sums up the paper's subtasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,8 +338,8 @@ class Domain(Generic[O]):
     tools : tools that its episodes offer beside those of every episode; `query_xbrl` and `read_table` are those there
         are, and any other name is refused.
     needs : what its panels are built from; a build without one of these leaves the domain out, and a note says so.
-    suite : the headline under which tables sum up its subtasks: the paper's, or another's of their own.
-    apart : whether it reads nothing but panels, catalog and seed, so that it can be built beside the other domains.
+    suite : the part of an edition that it belongs to; tables sum up each suite by itself.
+    divisible : whether what its subtasks share is quick to prepare, so that each can be built in a process of its own.
     protocol_episodes : how many episodes of each subtask the full-run protocol takes.
     parameters : what the manifest records of a build, from the prepared objects after all subtasks were built.
     released : how the published release carries each subtask that it has.
@@ -355,8 +355,8 @@ class Domain(Generic[O]):
     checks: Mapping[str, DomainCheck] = field(repr=False)
     tools: tuple[str, ...] = ()
     needs: tuple[Half, ...] = ("prices",)
-    suite: str = HEADLINE
-    apart: bool = False
+    suite: str = PAPER_SUITE
+    divisible: bool = False
     protocol_episodes: int = 40
     parameters: Callable[[O], dict[str, Any]] = field(default=_no_parameters, repr=False)
     warm_up: str | None = None

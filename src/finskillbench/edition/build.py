@@ -5,19 +5,21 @@ from __future__ import annotations
 import gc
 import importlib.metadata
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
 from threadpoolctl import threadpool_limits
 
-from finskillbench.domains import catalog_files, domains, subtasks
-from finskillbench.domains.building import BuildContext
+from finskillbench.domains import catalog_files, domains, subtasks, suites_named
+from finskillbench.domains.base import Domain
 from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog_folder
 from finskillbench.edition.handed_out import check_cluster, hand_out
 from finskillbench.edition.load import Edition, load_edition
-from finskillbench.edition.parts import build_parts
+from finskillbench.edition.parts import Order, build_parts, units_of
+from finskillbench.edition.processes import Processes
 from finskillbench.edition.store import (
     CATALOG,
     LARGEST,
@@ -26,10 +28,12 @@ from finskillbench.edition.store import (
     new_folder,
     write_manifest,
 )
+from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import CatalogError, InputError, SourceError
 from finskillbench.garbage import seldom_sought
 from finskillbench.panels import Panels, build_panels, read_panels, write_panels
 from finskillbench.panels.build import with_filings
+from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.store import write_filings
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import MarketData, load_market
@@ -64,6 +68,7 @@ def build_edition(
     raw_dir: Path | None = None,
     seed: int = DEFAULT_SEED,
     names: int | None = None,
+    suite: str = PAPER_SUITE,
     catalog: Path | None = None,
     filed: tuple[date, date] | None = None,
     cluster: str | None = None,
@@ -77,6 +82,7 @@ def build_edition(
     source : where raw files come from: written from `seed`, or read from `raw_dir`.
     seed : drives the synthetic market and every draw of episodes; another seed is another benchmark.
     names : size of the universe, 15 to 3,000; default 30, or what the raw-dir's own universe file says.
+    suite : the suite to build, or "all".
     catalog : folder of own mandates, books, scenarios, tiers or texts, in place of what is built in or beside it.
     filed : first and last filing day of the reports that fundamental episodes are about; by default every report, or
         of a collection that `data fetch` made those of its months.
@@ -98,7 +104,9 @@ def build_edition(
         raise InputError(f"--seed must not be above {LARGEST}")
     if cluster is not None:
         check_cluster(cluster)
+    chosen = tuple(one for one in domains() if one.suite in suites_named(suite))
     own = Catalog() if catalog is None else read_catalog_folder(catalog, catalog_files())
+    _refuse_unused(own, chosen)
     if source == "raw-dir":
         if raw_dir is None or not raw_dir.is_dir():
             raise InputError(f"--raw-dir must name a folder of raw files, not {raw_dir}")
@@ -106,14 +114,15 @@ def build_edition(
             progress("checking what was fetched")
             fetched = _fetched(raw_dir)
             window = filed or (fetched.window if fetched else None)
-            told = {"kind": source, **(fetched.told if fetched else {})}
-            _build(raw_dir, folder, told, seed, names, own, window, cluster, progress)
+            stated = {"kind": source, **(fetched.told if fetched else {})}
+            _write(folder, _Request(raw_dir, stated, seed, names, chosen, own, window, cluster), progress)
     else:
         with new_folder(out) as folder, _raw_beside(folder) as raw:
             size = names or DEFAULT_NAMES
             progress("writing synthetic raw files")
             write_collection(Path(raw), seed=seed, names=size)
-            _build(Path(raw), folder, {"kind": source, "names": size}, seed, size, own, filed, cluster, progress)
+            stated = {"kind": source, "names": size}
+            _write(folder, _Request(Path(raw), stated, seed, size, chosen, own, filed, cluster), progress)
     return load_edition(out)
 
 
@@ -122,76 +131,101 @@ def _raw_beside(folder: Path) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.raw.")
 
 
-def _build(
-    raw: Path,
-    folder: Path,
-    source: dict[str, Any],
-    seed: int,
-    names: int | None,
-    catalog: Catalog,
-    filed: tuple[date, date] | None,
-    cluster: str | None,
-    progress: Progress,
-) -> None:
-    domains()  # loads every numerical library: the limit below holds only for those that are loaded by then
+def _refuse_unused(catalog: Catalog, chosen: Collection[Domain]) -> None:
+    """Refuse a catalog file that only a domain of another suite reads."""
+    unused = [
+        f"{kind.name}: only the suite {one.suite} reads it; build that suite, or remove the file"
+        for one in domains()
+        if one not in chosen
+        for kind in one.catalog
+        if catalog.of(kind) is not None
+    ]
+    if unused:
+        raise CatalogError(unused)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """Arguments of one build, with the raw files in `raw` and the domains of its suites in `chosen`."""
+
+    raw: Path
+    source: Mapping[str, Any]
+    seed: int
+    names: int | None
+    chosen: Sequence[Domain]
+    catalog: Catalog
+    filed: tuple[date, date] | None
+    cluster: str | None
+
+
+def _write(folder: Path, request: _Request, progress: Progress) -> None:
+    units = units_of(request.chosen)
     # Thousands of small dense systems: BLAS threads would only wait for each other.
-    with threadpool_limits(1), seldom_sought():
-        _write(raw, folder, source, seed, names, catalog, filed, cluster, progress)
-
-
-def _write(
-    raw: Path,
-    folder: Path,
-    source: dict[str, Any],
-    seed: int,
-    names: int | None,
-    catalog: Catalog,
-    filed: tuple[date, date] | None,
-    cluster: str | None,
-    progress: Progress,
-) -> None:
-    progress("reading raw files")
-    market = load_market(raw, names=names) if has_prices(raw, names) else None
-    if market is not None:
-        refuse_small(market, raw)
-    filings = load_filings(raw)
-    progress("building panels")
-    panels = build_panels(market, None, catalog.dates)
-    del market
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        write_panels(with_filings(panels, write_filings(filings, Path(scratch))), folder / "panels")
-    panels = read_panels(folder / "panels")
-    gc.collect()  # a build looks for cyclic garbage seldom
-    context = BuildContext(panels, seed, filings, catalog, source["kind"] == "synthetic", filed)
-    if filed is not None:
-        context.notes.append(f"Fundamental episodes are about reports filed from {filed[0]} to {filed[1]} alone.")
-    left_out = _left_out(context)
-    _examine(catalog, panels, left_out)
-    chosen = [domain for domain in domains() if domain.name not in left_out]
-    if cluster is None:
-        parts = build_parts(context, chosen, folder, progress)
-    else:
-        parts = hand_out(cluster, context, chosen, folder, raw, progress)
+    with threadpool_limits(1), seldom_sought(), Processes(len(units) - 1) as processes:
+        panels = _write_panels(folder, request, processes, progress)
+        gc.collect()  # a build looks for cyclic garbage seldom
+        notes: list[str] = []
+        if request.filed is not None:
+            first, last = request.filed
+            notes.append(f"Fundamental episodes are about reports filed from {first} to {last} alone.")
+        buildable = _buildable(request.chosen, panels, notes)
+        _examine(request, panels, buildable)
+        order = Order(
+            folder.resolve(),
+            request.raw.resolve(),
+            tuple(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()),
+            request.seed,
+            request.catalog,
+            request.source["kind"] == "synthetic",
+            request.filed,
+        )
+        if request.cluster is None:
+            parts = build_parts(order, units_of(buildable), processes, progress)
+        else:
+            parts = hand_out(request.cluster, order, buildable, progress)
+    notes += dict.fromkeys(note for part in parts for note in part.notes)
     if not any(part.counts for part in parts):
-        raise SourceError(raw, "not one episode can be built", remedy=" ".join(context.notes))
-    names_of_all = [subtask.name for subtask in subtasks()]
+        raise SourceError(request.raw, "not one episode can be built", remedy=" ".join(notes))
+    names = [each.name for each in subtasks() if any(each in one.subtasks for one in request.chosen)]
     write_manifest(
         folder,
         {
-            "source": source | {"raw_digest": _raw_digest(raw)},
-            "seed": seed,
-            **_kept(catalog, folder),
-            **({"filed": [day.isoformat() for day in filed]} if filed else {}),
+            "source": {**request.source, "raw_digest": _raw_digest(request.raw)},
+            "seed": request.seed,
+            **_kept(request.catalog, folder),
+            **({"filed": [day.isoformat() for day in request.filed]} if request.filed else {}),
             "universe": list(panels.universe),
             "as_of_dates": [day.isoformat() for day in panels.month_ends],
-            "counts": {name: part.counts[name] for name in names_of_all for part in parts if name in part.counts},
-            "work": {name: part.work[name] for name in names_of_all for part in parts if name in part.work},
-            "subtasks": names_of_all,
+            "counts": {name: part.counts[name] for name in names for part in parts if name in part.counts},
+            "work": {name: part.work[name] for name in names for part in parts if name in part.work},
+            "subtasks": names,
             "parameters": {name: value for part in parts for name, value in part.parameters.items()},
-            "notes": [*panels.report.notes, *context.notes],
+            "notes": [*panels.report.notes, *notes],
             "versions": versions(),
         },
     )
+
+
+def _write_panels(folder: Path, request: _Request, processes: Processes, progress: Progress) -> Panels:
+    """Write the panels that the chosen domains need, those of the market and those of filings at the same time."""
+    progress("reading raw files")
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        has_market = has_prices(request.raw, request.names)
+        filed = None
+        if any("company facts" in one.needs for one in request.chosen):
+            filed = processes.submit(_filed_panels, request.raw, Path(scratch))
+        market = load_market(request.raw, names=request.names) if has_market else None
+        if market is not None:
+            refuse_small(market, request.raw)
+        progress("building panels")
+        panels = build_panels(market, None, request.catalog.dates)
+        write_panels(panels if filed is None else with_filings(panels, filed.result()), folder / "panels")
+    return read_panels(folder / "panels")
+
+
+def _filed_panels(raw: Path, folder: Path) -> FundamentalPanels:
+    """Build the panels of filings into a folder."""
+    return write_filings(load_filings(raw), folder)
 
 
 def _kept(catalog: Catalog, folder: Path) -> dict[str, Any]:
@@ -242,24 +276,25 @@ def refuse_small(market: MarketData, raw: Path) -> None:
         )
 
 
-def _left_out(context: BuildContext) -> set[str]:
-    """Names of the domains that need what the panels were not built from; a note says so of each."""
-    left_out: set[str] = set()
-    for domain in domains():
-        absent = [half for half in domain.needs if half not in context.panels.halves]
+def _buildable(chosen: Sequence[Domain], panels: Panels, notes: list[str]) -> list[Domain]:
+    """The domains whose needs the panels cover; a note names each of the others."""
+    found: list[Domain] = []
+    for one in chosen:
+        absent = [half for half in one.needs if half not in panels.halves]
         if absent:
-            left_out.add(domain.name)
-            context.notes.append(f"{domain.title.capitalize()} is left out: the collection has no {absent[0]}.")
-    return left_out
+            notes.append(f"{one.title.capitalize()} is left out: the collection has no {absent[0]}.")
+        else:
+            found.append(one)
+    return found
 
 
-def _examine(catalog: Catalog, panels: Panels, left_out: Collection[str]) -> None:
-    """Hold a catalog against the market, before anything is proved; CatalogError tells every mistake."""
-    kinds = [(kind, one.name in left_out) for one in domains() for kind in one.catalog]
-    unused = [kind.name for kind, left in kinds if left and catalog.of(kind) is not None]
+def _examine(request: _Request, panels: Panels, buildable: Sequence[Domain]) -> None:
+    """Hold the catalog against the market, before anything is proved; CatalogError names every mistake."""
+    left_out = [kind for one in request.chosen if one not in buildable for kind in one.catalog]
+    unused = [kind.name for kind in left_out if request.catalog.of(kind) is not None]
     if unused:
         raise CatalogError([f"{name}: the collection has no prices; add them, or remove the file" for name in unused])
-    examine_catalog(catalog, [kind for kind, left in kinds if not left], panels)
+    examine_catalog(request.catalog, [kind for one in buildable for kind in one.catalog], panels)
 
 
 def _fetched(raw: Path) -> Fetched | None:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,34 +22,14 @@ from finskillbench.cluster.connection import Connection, connected, facts
 from finskillbench.domains import domain as registered
 from finskillbench.domains.base import Domain, Subtask
 from finskillbench.domains.building import BuildContext
-from finskillbench.domains.catalog import Catalog
-from finskillbench.edition.parts import Part, write_subtask
+from finskillbench.edition.parts import Order, Part, write_subtask
 from finskillbench.edition.references import References
 from finskillbench.errors import FinSkillBenchError, InputError
 from finskillbench.garbage import seldom_sought
-from finskillbench.panels import read_panels
 from finskillbench.scoring.values import is_object
-from finskillbench.sources.edgar.collection import load_filings
 
 Progress = Callable[[str], None]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What a worker is told of a build: where its panels and raw files are, and what all draws depend on.
-
-    `files` are those that references may name, `facts` what must be the same there.
-    """
-
-    folder: Path
-    raw: Path
-    files: tuple[str, ...]
-    seed: int
-    catalog: Catalog
-    synthetic: bool
-    filed: tuple[date, date] | None
-    facts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +54,21 @@ def check_cluster(address: str) -> None:
     _run(look())
 
 
-def hand_out(
-    address: str, context: BuildContext, chosen: Sequence[Domain], folder: Path, raw: Path, progress: Progress
-) -> list[Part]:
-    """Build some domains into an edition's folder, which holds its panels; notes are added to the context's.
+def hand_out(address: str, order: Order, chosen: Sequence[Domain], progress: Progress) -> list[Part]:
+    """Build some domains into the edition's folder, one part for each.
 
     Raises
     ------
     FinSkillBenchError : as a build in one process; or a worker cannot read what it is pointed to.
     """
-    files = tuple(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    drawn_from = context.seed, context.catalog, context.synthetic, context.filed
-    order = Order(folder.resolve(), raw.resolve(), files, *drawn_from, facts())
-    parts = _run(_handed_out(address, order, chosen, folder, progress))
-    context.notes.extend(note for part in parts for note in part.notes)
-    return parts
+    return _run(_handed_out(address, order, chosen, progress))
 
 
-async def _handed_out(
-    address: str, order: Order, chosen: Sequence[Domain], folder: Path, progress: Progress
-) -> list[Part]:
+async def _handed_out(address: str, order: Order, chosen: Sequence[Domain], progress: Progress) -> list[Part]:
     async with connected(address) as connection:
         wanted = [(one, subtask) for one in chosen for subtask in one.subtasks if subtask.build is not None]
         progress(f"handing out {len(wanted)} subtasks")
-        ends = [asyncio.create_task(_one(connection, order, *each, folder, progress)) for each in wanted]
+        ends = [asyncio.create_task(_one(connection, order, *each, progress)) for each in wanted]
         try:
             made = await asyncio.gather(*ends)
         finally:
@@ -139,11 +109,9 @@ def added(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]
     return found
 
 
-async def _one(
-    connection: Connection, order: Order, one: Domain, subtask: Subtask, folder: Path, progress: Progress
-) -> Made:
+async def _one(connection: Connection, order: Order, one: Domain, subtask: Subtask, progress: Progress) -> Made:
     """Have one subtask built, and write its files."""
-    future = connection.client.submit(make, order, one.name, subtask.name, pure=False, retries=0)
+    future = connection.client.submit(make, order, facts(), one.name, subtask.name, pure=False, retries=0)
     made = await connection.outcome(future)
     if isinstance(made, str):
         raise InputError(made)
@@ -151,7 +119,7 @@ async def _one(
         told = str(made).splitlines()[0] if str(made) else repr(made)
         raise FinSkillBenchError(f"{subtask.name} could not be built on {connection.address}: {told}")
     for name, data in made.files.items():
-        path = folder / name
+        path = order.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     future.release()
@@ -159,13 +127,13 @@ async def _one(
     return replace(made, files={})
 
 
-def make(order: Order, domain: str, subtask: str) -> Made | str:
-    """Build one subtask on a worker; in words what kept it from that."""
+def make(order: Order, required: Mapping[str, str], domain: str, subtask: str) -> Made | str:
+    """Build one subtask on a worker with the `required` versions; in words what kept it from that."""
     from distributed import get_worker
 
     worker: Any = get_worker()
     where = f"worker {worker.address}"
-    if facts() != order.facts:
+    if facts() != required:
         return f"{where}: it has another version of finskillbench or of a library; install the driver's on every worker"
     if not (order.folder / "panels").is_dir() or not order.raw.is_dir():
         lacking = order.raw if order.folder.is_dir() else order.folder
@@ -196,8 +164,7 @@ def _made(order: Order, one: Domain, name: str) -> Made:
     if key not in _prepared:
         for other in [each for each in _prepared if each[0] != order.folder]:
             del _prepared[other]
-        shared = next((each.context for (folder, _), each in _prepared.items() if folder == order.folder), None)
-        context = replace(shared or _context(order), notes=[])
+        context = order.context(one)
         objects = one.prepare(context)
         _prepared[key] = _Prepared(context, objects, tuple(context.notes), deepcopy(one.parameters(objects)))
     known = _prepared[key]
@@ -218,11 +185,6 @@ def _made(order: Order, one: Domain, name: str) -> Made:
         }
     counted = merged(known.parameters, added(before, one.parameters(objects)))
     return Made(files, len(tasks), work, known.notes, tuple(own.notes), counted)
-
-
-def _context(order: Order) -> BuildContext:
-    panels = read_panels(order.folder / "panels")
-    return BuildContext(panels, order.seed, load_filings(order.raw), order.catalog, order.synthetic, order.filed)
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:

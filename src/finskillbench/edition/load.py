@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from finskillbench import notebook
-from finskillbench.domains import by_name, subtasks
+from finskillbench.domains import EVERY_SUITE, by_name, domains, subtasks, suite_of, suites_named
+from finskillbench.domains.base import Domain
 from finskillbench.domains.playing import Stage
 from finskillbench.edition.manifest import Manifest, read_manifest
 from finskillbench.edition.references import FACTS, References
@@ -35,17 +36,21 @@ _LARGEST_FILE = 2**32
 
 @dataclass(frozen=True, repr=False)
 class Edition:
-    """An edition on disk; `manifest` tells how it was built and lists the digest of every file."""
+    """An edition on disk; `manifest` tells how it was built and lists the digest of every file.
+
+    `chosen` are the suites that are looked at, None for all that it holds: see `part`.
+    """
 
     path: Path
     manifest: Manifest
+    chosen: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
-        counts = self.manifest["counts"]
+        counts = self.counts
         return f"Edition({str(self.path)!r}: {sum(counts.values())} episodes of {len(counts)} subtasks)"
 
     def _repr_html_(self) -> str:
-        return notebook.table(("subtask", "episodes"), self.manifest["counts"].items(), caption=repr(self))
+        return notebook.table(("subtask", "episodes"), self.counts.items(), caption=repr(self))
 
     def to_polars(self) -> pl.DataFrame:
         """One row per episode, in file order, of what is known of it without its input."""
@@ -63,7 +68,50 @@ class Edition:
     @property
     def sub_tasks(self) -> tuple[str, ...]:
         """The subtasks that have episodes, in the benchmark's order."""
-        return tuple(self.manifest["counts"])
+        return tuple(self.counts)
+
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """Episodes by subtask, in the benchmark's order."""
+        counts = self.manifest["counts"]
+        return {name: n for name, n in counts.items() if self.chosen is None or suite_of(name) in self.chosen}
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The suites that have episodes."""
+        return tuple(dict.fromkeys(suite for name in self.counts if (suite := suite_of(name)) is not None))
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The registered domains of its suites."""
+        return tuple(one for one in domains() if one.suite in self.suites)
+
+    def part(self, suite: str) -> Edition:
+        """Return the same edition with the episodes of one suite alone, or of every suite for "all".
+
+        Raises
+        ------
+        InputError : an unknown suite, or one that the edition was built without; with the command that builds it.
+        """
+        wanted = suites_named(suite)
+        tried = {suite_of(name) for name in self.manifest.get("subtasks", ())} if suite == EVERY_SUITE else set[str]()
+        for name in wanted:
+            if name not in self.suites and name not in tried:
+                raise InputError(f"{self.path} has no episodes of the suite {name}; {self._how_to_build(suite)}")
+        return replace(self, chosen=wanted)
+
+    def _how_to_build(self, suite: str) -> str:
+        source, seed = self.manifest["source"], self.manifest["seed"]
+        if suite in {suite_of(name) for name in self.manifest.get("subtasks", ())}:
+            return "its sources support none: " + " ".join(self.manifest["notes"])
+        arguments = f"--suite {suite}"
+        if seed is not None:
+            arguments += f" --seed {seed}"
+        if source["kind"] == "raw-dir":
+            arguments += " --source raw-dir --raw-dir DIR"
+        elif (names := dict(source).get("names")) is not None:
+            arguments += f" --names {names}"
+        return f"build them: finskillbench data build {arguments} --out {self.path}-{suite}"
 
     @property
     def has_truth(self) -> bool:
@@ -220,11 +268,12 @@ class PublicFilings:
         return self.references.visible(reference, self.references.filed)
 
 
-def load_edition(path: Path | str) -> Edition:
-    """Open an edition and verify every file against the manifest.
+def load_edition(path: Path | str, suite: str | None = None) -> Edition:
+    """Open an edition and verify every file against the manifest; `suite` names the part to look at, None takes all.
 
     Raises
     ------
+    InputError : the edition has no such suite; with the command that builds it.
     EditionError : naming the file that is missing, added or altered, or the field of the manifest that is wrong.
     """
     folder = Path(path)
@@ -241,7 +290,8 @@ def load_edition(path: Path | str) -> Edition:
             raise EditionError(f"{folder / name} is missing; restore it or rebuild the edition")
         if digest_file(folder / name) != digest:
             raise EditionError(f"{folder / name} was altered since the edition was built; restore or rebuild it")
-    return Edition(folder, manifest)
+    edition = Edition(folder, manifest)
+    return edition if suite is None else edition.part(suite)
 
 
 def _files(folder: Path) -> set[str]:

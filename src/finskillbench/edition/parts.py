@@ -1,24 +1,20 @@
 """The parts of an edition by domain: what it prepares, its tasks with their labels derived again, and their files.
 
-A domain that reads nothing but the panels is built in a process of its own, beside the others.
+They are built in as many processes as there are cores, each domain as a whole or, where it can be divided, by subtask.
 """
 
 from __future__ import annotations
 
 import gc
-import multiprocessing
-import os
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
-from multiprocessing.process import BaseProcess
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
-from threadpoolctl import threadpool_limits
 
 from finskillbench.domains import domain as registered
 from finskillbench.domains.base import Domain, Subtask
@@ -26,20 +22,42 @@ from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.catalog import Catalog
 from finskillbench.domains.checks.proofs import rederived
 from finskillbench.domains.tables import table_file
+from finskillbench.edition.processes import Processes
 from finskillbench.edition.references import References
 from finskillbench.edition.store import CANARY, STAGES, episode_row, write_lines
 from finskillbench.edition.work import Work, summary, work_of
 from finskillbench.episode import Episode, JsonObject, Truth
-from finskillbench.errors import FinSkillBenchError
-from finskillbench.garbage import seldom_sought
 from finskillbench.panels import read_panels
+from finskillbench.sources.edgar.collection import load_filings
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """Inputs of one build, from which every process that can read its folders builds the same part.
+
+    `folder` is the edition's, which holds its panels; `raw` the raw files; `files` those that references may name.
+    """
+
+    folder: Path
+    raw: Path
+    files: tuple[str, ...]
+    seed: int
+    catalog: Catalog
+    synthetic: bool
+    filed: tuple[date, date] | None
+
+    def context(self, one: Domain) -> BuildContext:
+        """The context that a domain is built in, with notes of its own; raw filings are read where it needs them."""
+        filings = load_filings(self.raw) if "company facts" in one.needs else None
+        panels = read_panels(self.folder / "panels")
+        return BuildContext(panels, self.seed, filings, self.catalog, self.synthetic, self.filed)
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
-    """What a domain put into an edition: counts and work by subtask, parameters for the manifest, notes."""
+    """Share of a domain in an edition: counts and work by subtask, parameters for the manifest, notes."""
 
     counts: dict[str, int] = field(default_factory=dict[str, int])
     work: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict[str, dict[str, dict[str, float]]])
@@ -47,72 +65,72 @@ class Part:
     notes: list[str] = field(default_factory=list[str])
 
 
-def build_parts(context: BuildContext, chosen: Sequence[Domain], folder: Path, progress: Progress) -> list[Part]:
-    """Build some domains into an edition's folder, which holds its panels; notes are added to the context's."""
-    files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    beside = [one.name for one in chosen if one.apart] if len(os.sched_getaffinity(0)) > 1 else []
-    with ExitStack() as stack:
-        waiting: dict[str, Future[Part | str]] = {}
-        if beside:
-            # Not forked: the numerical libraries hold threads, which a fork would break.
-            spawn = multiprocessing.get_context("spawn")
-            pool = stack.enter_context(ProcessPoolExecutor(len(beside), spawn))
-            given = folder, files, context.seed, context.catalog, context.synthetic
-            others = multiprocessing.active_children()
-            waiting = {name: pool.submit(_apart, name, *given) for name in beside}
-            pool.shutdown(wait=False)  # each process ends with its domain, and gives its memory back
-            stack.push(partial(_stop, [one for one in multiprocessing.active_children() if one not in others]))
-        built: dict[str, Part] = {}
-        for one in chosen:
-            if one.name not in waiting:
-                built[one.name] = _build(context, one, folder, files, progress)
-                gc.collect()  # a build looks for cyclic garbage seldom; the next domain needs the memory of this one
-        for name, one in waiting.items():
-            progress(f"waiting for {registered(name).title}, which is built beside")
-            came = one.result()
-            if isinstance(came, str):
-                raise FinSkillBenchError(came)
-            built[name] = came
-    parts = [built[one.name] for one in chosen]
-    context.notes.extend(note for part in parts for note in part.notes)
-    return parts
+class Unit(NamedTuple):
+    """Subtasks of a domain that one process builds."""
+
+    domain: str
+    subtasks: tuple[str, ...]
 
 
-def _stop(started: Sequence[BaseProcess], failed: type[BaseException] | None, *_: object) -> None:
-    """End what is built beside at once where the rest failed: nobody waits minutes to be told why."""
-    if failed is not None:
-        for one in started:
-            one.terminate()
+def units_of(chosen: Sequence[Domain]) -> list[Unit]:
+    """Divide the work of a build: a unit for each domain, or for each subtask of a domain that can be divided."""
+    found: list[Unit] = []
+    for one in chosen:
+        names = [subtask.name for subtask in one.subtasks if subtask.build is not None]
+        found += [Unit(one.name, (name,)) for name in names] if one.divisible else [Unit(one.name, tuple(names))]
+    return [unit for unit in found if unit.subtasks]
 
 
-def _apart(name: str, folder: Path, files: Sequence[str], seed: int, catalog: Catalog, synthetic: bool) -> Part | str:
-    """Build one domain in this process, from the panels on disk; in words what kept it from that."""
-    one = registered(name)
-    with threadpool_limits(1), seldom_sought():
+def build_parts(order: Order, units: Sequence[Unit], processes: Processes, progress: Progress) -> list[Part]:
+    """Build some units into the edition's folder; parts are in the order of the units.
+
+    The driver takes units from the front of the list, other processes from its end.
+    """
+    left = deque(range(len(units)))
+    found: dict[int, Part] = {}
+
+    def hand_on() -> None:
+        while (place := _taken(left.pop)) is not None:
+            found[place] = processes.submit(_build, order, units[place]).result()
+
+    with ThreadPoolExecutor(max(processes.count, 1), "build") as threads:
+        waiting = [threads.submit(hand_on) for _ in range(processes.count)]
         try:
-            context = BuildContext(read_panels(folder / "panels"), seed, None, catalog, synthetic)
-            return _build(context, one, folder, files, lambda step: None)
-        except FinSkillBenchError as error:
-            return str(error)
+            while (place := _taken(left.popleft)) is not None:
+                found[place] = _build(order, units[place], progress)
+                gc.collect()  # a build looks for cyclic garbage seldom; the next domain needs the memory of this one
+            progress("waiting for the other processes")
+            for each in waiting:
+                each.result()
+        except BaseException:
+            left.clear()
+            processes.stop()
+            raise
+    return [found[place] for place in range(len(units))]
 
 
-def _build(context: BuildContext, one: Domain, folder: Path, files: Sequence[str], progress: Progress) -> Part:
-    """Build the subtasks of a domain, from the panels on disk: what it read of them goes with it."""
-    references, part = References(folder, files), Part()
-    panels = replace(context.panels, tables=context.panels.tables.unread())
-    own = replace(context, panels=panels, notes=part.notes)
-    wanted = [subtask for subtask in one.subtasks if subtask.build is not None]
-    if not wanted:
-        return part
+def _taken(take: Callable[[], int]) -> int | None:
+    """Take from a queue that other threads take from; None once it is empty."""
+    try:
+        return take()
+    except IndexError:
+        return None
+
+
+def _build(order: Order, unit: Unit, progress: Progress = lambda step: None) -> Part:
+    """Build the subtasks of a unit, from the panels on disk; tables that it read of them are dropped with it."""
+    one, references, part = registered(unit.domain), References(order.folder, order.files), Part()
+    context = replace(order.context(one), notes=part.notes)
     progress(f"preparing {one.title}")
-    prepared = one.prepare(own)
-    for subtask in wanted:
-        assert subtask.build is not None
+    prepared = one.prepare(context)
+    for subtask in one.subtasks:
+        if subtask.build is None or subtask.name not in unit.subtasks:
+            continue
         progress(f"proving {subtask.name}")
-        tasks = subtask.build(own, prepared)
+        tasks = subtask.build(context, prepared)
         if tasks:  # none where the collection does not support the subtask; a note of the context says why
             part.counts[subtask.name] = len(tasks)
-            part.work[subtask.name] = write_subtask(folder, subtask, tasks, references)
+            part.work[subtask.name] = write_subtask(order.folder, subtask, tasks, references)
     part.parameters.update(one.parameters(prepared))
     return part
 

@@ -17,7 +17,7 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from finskillbench.domains import domain_of, domains, subtasks
-from finskillbench.episode import Submission
+from finskillbench.episode import PAPER_SUITE, Submission
 from finskillbench.errors import RunStoppedError
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.providers.inspect_words import to_chat
@@ -101,11 +101,12 @@ def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
     from finskillbench.runs.plan.defaults import default_edition
     from finskillbench.runs.store.version import scorer_version
 
-    path = str(Path(edition).absolute() if edition else default_edition(lambda stage: None))
-    bench, mounted = open_bench(path), mounted_arm(condition)
     wanted = [
         subtask.name for subtask in subtasks() if name in (subtask.name, domain_of(subtask.name).name, EVERYTHING)
     ]
+    suite = PAPER_SUITE if name == EVERYTHING else domain_of(wanted[0]).suite
+    path = str(Path(edition).absolute() if edition else default_edition(lambda stage: None, suite))
+    bench, mounted = open_bench(path), mounted_arm(condition)
     present = [each for each in wanted if each in bench.edition.sub_tasks]
     chosen = bench.choose(present or wanted, limit)
     proof = prove_arms({mounted.arm.condition: mounted}, sorted({episode.skill for episode in chosen}))

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
+from finskillbench.domains import suite_of, suites_named
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.reports.release import read_release
@@ -76,12 +77,14 @@ def read_runs(paths: Sequence[Path]) -> list[RunRows]:
     return [read_run(path) for path in {path.resolve(): path for path in paths}.values()]
 
 
-def only(run: RunRows, models: Collection[str] = (), conditions: Collection[str] = ()) -> RunRows:
-    """The rows of some models and conditions of a run; none named takes all.
+def only(
+    run: RunRows, models: Collection[str] = (), conditions: Collection[str] = (), suite: str | None = None
+) -> RunRows:
+    """The rows of some models, conditions and one suite of a run; none named takes all.
 
     Raises
     ------
-    InputError : it has no such model or condition, or nothing is left.
+    InputError : it has no such model, condition or suite, or nothing is left.
     """
     rows = run.rows
     for column, wanted in (("model", models), ("condition", conditions)):
@@ -89,6 +92,11 @@ def only(run: RunRows, models: Collection[str] = (), conditions: Collection[str]
         if unknown := [name for name in wanted if name not in there]:
             raise InputError(f"{run.path}: has no {column} {unknown[0]!r}; it holds {', '.join(there) or 'nothing'}")
         rows = rows.filter(pl.col(column).is_in(list(wanted))) if wanted else rows
+    if suite is not None:
+        wanted = suites_named(suite)
+        rows = rows.filter(pl.col("sub_task").map_elements(lambda name: suite_of(name) in wanted, pl.Boolean))
+        if rows.is_empty():
+            raise InputError(f"{run.path}: has no episodes of the suite {suite}; finskillbench run --suite {suite}")
     if rows.is_empty():
         raise InputError(f"{run.path}: no episode has finished; resume the run")
     return replace(run, rows=rows)

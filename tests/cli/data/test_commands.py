@@ -141,6 +141,7 @@ def test_build_says_what_it_made(
         "raw_dir": None,
         "seed": 1,
         "names": 30,
+        "suite": "paper",
         "catalog": None,
         "cluster": None,
         "out": Path("editions/new"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from finskillbench.cli.afterwards.compare import print_gates
+from finskillbench.cli.data.arguments import PartOfEdition
 from finskillbench.cli.display import console
 from finskillbench.cli.display.results import PAGE
 
@@ -55,6 +56,7 @@ def report(
     form: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="table, md, csv, latex, json, or html: a page.")
     ] = "table",
+    suite: PartOfEdition = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -117,7 +119,7 @@ def report(
     from finskillbench.errors import InputError
     from finskillbench.reports.compare.gates import check_finished, check_floors, parse_floor
     from finskillbench.reports.formats import Format
-    from finskillbench.reports.read import joined, read_runs
+    from finskillbench.reports.read import joined, only, read_runs
     from finskillbench.reports.report import By
     from finskillbench.reports.report import report as make_report
     from finskillbench.reports.tables.episodes.failures import failures_table
@@ -137,7 +139,7 @@ def report(
         )
     with console.Progress() as progress:
         progress("Reading the rows")
-        read = read_runs(runs)
+        read = [only(run, suite=suite) for run in read_runs(runs)] if suite else read_runs(runs)
         rows, causes = joined(read), None
         if failures and not validation:
             rows, causes = _explained(rows, read, progress)

@@ -10,6 +10,10 @@ import typer
 from finskillbench.cli.display import console
 
 EditionArgument = Annotated[Path, typer.Argument(metavar="EDITION", help="Folder of the edition.")]
+PartOfEdition = Annotated[
+    str | None,
+    typer.Option("--suite", metavar="NAME", help="Only this suite, paper or desk. Default: all there are."),
+]
 NewFolder = Annotated[
     Path,
     typer.Option(

@@ -11,6 +11,7 @@ import typer
 from finskillbench.cli.data.arguments import NewFolder
 from finskillbench.cli.data.info import describe
 from finskillbench.cli.display import console
+from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import InputError
 
 EXAMPLE = "Example: finskillbench data build --seed 7 --out editions/seven"
@@ -35,6 +36,7 @@ def build(
     names: Annotated[
         int | None, typer.Option(help="Companies, 15 to 3,000; by default 30, or what the raw files name.")
     ] = None,
+    suite: Annotated[str, typer.Option(metavar="NAME", help="Suite to build: paper, desk, or all.")] = PAPER_SUITE,
     catalog: Annotated[
         Path | None,
         typer.Option(help="Folder of your own mandates, books, scenarios; `data catalog` writes an example."),
@@ -61,6 +63,7 @@ def build(
             raw_dir=raw_dir,
             seed=DEFAULT_SEED if seed is None else seed,
             names=names,
+            suite=suite,
             catalog=catalog,
             cluster=cluster,
             out=out,

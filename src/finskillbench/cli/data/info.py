@@ -83,10 +83,10 @@ def _contamination(edition: Edition, cutoffs: Cutoffs) -> list[str]:
     from collections import Counter
 
     from finskillbench.domains import domain
-    from finskillbench.domains.base import HEADLINE
+    from finskillbench.episode import PAPER_SUITE
 
     invented = edition.manifest["source"]["kind"] == _FICTIONAL
-    dated = [each for each in edition.episodes() if not invented and domain(each.skill).suite == HEADLINE]
+    dated = [each for each in edition.episodes() if not invented and domain(each.skill).suite == PAPER_SUITE]
     if not dated:
         return ["contamination: everything in it is fictional; who has not seen this edition has read nothing of it"]
     days = [each.as_of_date for each in dated]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from finskillbench.cli.data.arguments import EditionArgument
+from finskillbench.cli.data.arguments import EditionArgument, PartOfEdition
 from finskillbench.cli.display import console
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ _SHOWN_FINDINGS = 5
 
 def validate(
     edition: EditionArgument,
+    suite: PartOfEdition = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the whole report as JSON, with every finding.")
     ] = False,
@@ -31,7 +32,7 @@ def validate(
     from finskillbench.edition.validation import validate_edition
 
     with console.Progress() as progress:
-        report = validate_edition(load_edition(edition), progress)
+        report = validate_edition(load_edition(edition, suite), progress)
     if as_json:
         typer.echo(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2).decode())
     else:

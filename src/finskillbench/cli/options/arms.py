@@ -18,14 +18,27 @@ from finskillbench.cli.options.kinds import (
     SkillPython,
     Skills,
     Subtasks,
+    Suite,
     Tasks,
     TokenBudget,
     Turns,
 )
+from finskillbench.episode import PAPER_SUITE
 from finskillbench.harness.allowance import MAX_TURNS, Allowance
 
 if TYPE_CHECKING:
+    from finskillbench.edition import Edition
     from finskillbench.harness.skills.given import Given, SkillFolder
+
+
+def part_of(edition: Edition, suite: str | None, *, named: bool) -> Edition:
+    """Return an edition with the episodes of one suite: by default the paper's, if the edition has it.
+
+    Where subtasks or tasks are `named`, all of the edition is looked at by default.
+    """
+    if suite is None and (named or PAPER_SUITE not in edition.suites):
+        return edition
+    return edition.part(suite or PAPER_SUITE)
 
 
 @dataclass(kw_only=True)
@@ -41,6 +54,7 @@ class ArmOptions:
     ] = None
     skills: Skills = None
     skill_python: SkillPython = None
+    suite: Suite = None
     subtask: Subtasks = None
     limit: Limit = None
     sample: Sample = None
@@ -51,6 +65,15 @@ class ArmOptions:
     allow_unconfined: AllowUnconfined = False
     on_line: frozenset[str] = field(default=frozenset(), init=False)
     """Options that the command line says, not a file."""
+
+    def part(self, edition: Edition) -> Edition:
+        """Return the edition with the episodes of the suite that the options name.
+
+        Raises
+        ------
+        InputError : the edition was built without it; with the command that builds it.
+        """
+        return part_of(edition, self.suite, named=bool(self.subtask or self.task))
 
     @property
     def allowance(self) -> Allowance:

@@ -10,7 +10,14 @@ import typer
 from finskillbench.cli.display import console
 from finskillbench.harness.allowance import LEAST_TOKENS
 
-Subtasks = Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the edition.")]
+Suite = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Suite: paper, desk, or all. Default: paper, or that of the named subtasks.",
+    ),
+]
+Subtasks = Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the suite.")]
 Limit = Annotated[
     int | None,
     typer.Option(

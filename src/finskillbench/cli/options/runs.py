@@ -14,6 +14,7 @@ from finskillbench.cli.display import console
 from finskillbench.cli.options.arms import ArmOptions
 from finskillbench.cli.options.kinds import BaseUrl, EditionFolder, MaxConcurrency, MaxCost, Prices, RunFolder
 from finskillbench.cli.options.runfile import RunFile, apply_run_file, read_run_file
+from finskillbench.episode import PAPER_SUITE
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
@@ -181,7 +182,7 @@ class RunOptions(ArmOptions):
         return Hermes(self.hermes_python)
 
     @property
-    def part(self) -> Shard | None:
+    def piece(self) -> Shard | None:
         """The part of the plan to run."""
         from finskillbench.runs.plan.streams import parse_shard
 
@@ -218,27 +219,37 @@ class RunOptions(ArmOptions):
 
     def check_names(self) -> None:
         """Refuse a wrong name before an edition is built for it."""
-        from finskillbench.domains import by_name
+        from finskillbench.domains import by_name, suites_named
         from finskillbench.harness.conditions import parse_condition
         from finskillbench.harness.models import check_model
 
-        checks = ((self.models, check_model), (self.conditions, parse_condition), (self.subtask or (), by_name))
+        checks = (
+            (self.models, check_model),
+            (self.conditions, parse_condition),
+            (self.subtask or (), by_name),
+            ([self.suite] if self.suite else (), suites_named),
+        )
         for names, find in checks:
             for name in names:
                 find(name)
 
     def open_edition(self, progress: console.Progress) -> Edition:
-        """The edition named by the option, or the default one."""
+        """The suite of the edition named by the option, or the default edition of that suite."""
+        from finskillbench.domains import EVERY_SUITE, domain_of
         from finskillbench.edition import load_edition
         from finskillbench.runs.plan.defaults import default_edition
 
-        return load_edition(self.edition or default_edition(progress))
+        if self.edition is not None:
+            return self.part(load_edition(self.edition))
+        named = {domain_of(name).suite for name in self.subtask or ()} or {PAPER_SUITE}
+        suite = self.suite or (named.pop() if len(named) == 1 else EVERY_SUITE)
+        return load_edition(default_edition(progress, suite))
 
     def folder(self, edition: Edition) -> Path:
         """The run folder: the one named, or one that belongs to all that decides what is run and how it comes out."""
         from finskillbench.runs.plan.defaults import run_folder
 
         single = [(each.models, each.called.arguments, each.allowance.arguments) for each in self.single]
-        what = (single, self.conditions, self.subtask, self.limit, self.sample, self.task, self.epochs)
+        what = (single, self.conditions, edition.suites, self.subtask, self.limit, self.sample, self.task, self.epochs)
         brought = {arm: [each.digest for each in given.packages.values()] for arm, given in self.given.items()}
         return self.out or run_folder(edition, *what, self.harness, self.limits, self.shard, brought)

@@ -49,6 +49,6 @@ DOMAIN: Domain[tuple[Listed, ...]] = Domain(
     checks={"tables": tables, "primitives": _primitives},
     tools=("read_table",),
     suite="desk",
-    apart=True,
+    divisible=True,
 )
 """One domain with a headline of its own, which no other table sums up with the paper's."""

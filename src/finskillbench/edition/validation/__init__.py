@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection
 
 from threadpoolctl import threadpool_limits
 
-from finskillbench.domains import domains
 from finskillbench.domains.base import Domain, DomainCheck
 from finskillbench.domains.checks.examination import Shared, Subject, examining
 from finskillbench.edition.load import Edition
@@ -62,7 +61,7 @@ def validate_edition(
     shared = Shared(edition)
     found: list[Check] = []
     touched: set[str] = set()
-    registered = domains()  # loads every numerical library: the limit below holds only for those loaded by then
+    registered = edition.domains  # loads every numerical library: the limit below holds only for those loaded by then
     # Thousands of small dense systems: BLAS threads would only wait for each other.
     with threadpool_limits(1), seldom_sought():
         for domain in registered:

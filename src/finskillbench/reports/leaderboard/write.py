@@ -28,7 +28,7 @@ INDEX = "index.html"
 JSON = "leaderboard.json"
 TABLES = "tables"
 _MOST_WORDS = 40
-_TITLES = {"headline": "Headline", "desk": "Desk suite"}
+_TITLES = {"paper": "Paper suite", "desk": "Desk suite"}
 _HOW = (
     "Every score on this page was computed here, from the answers that were submitted, held against the truth of the "
     "edition. Scores that entrants claim are compared and never used.",

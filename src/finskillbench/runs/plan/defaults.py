@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import orjson
 from platformdirs import user_cache_path
 
+from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import InputError
 from finskillbench.runs.store.version import code_digest
 
@@ -29,8 +30,8 @@ _BUILDERS = ("arrays.py", "domains", "edition", "engines", "episode.py", "panels
 _RUNNERS = (*_BUILDERS, "harness", "runs", "sandbox", "scoring")
 
 
-def default_edition(progress: Progress) -> Path:
-    """Return the folder of the default edition, after building it where it is missing.
+def default_edition(progress: Progress, suite: str = PAPER_SUITE) -> Path:
+    """Return the folder of the default edition of a suite, after building it where it is missing.
 
     Of several processes that miss it at once, one builds it and the others wait.
 
@@ -38,13 +39,13 @@ def default_edition(progress: Progress) -> Path:
     ------
     InputError : the cache cannot be written.
     """
-    folder = user_cache_path("finskillbench") / "editions" / f"synthetic-{code_digest(_BUILDERS)[:12]}"
+    folder = user_cache_path("finskillbench") / "editions" / f"{suite}-{code_digest(_BUILDERS)[:12]}"
     if not folder.exists():
         from finskillbench.edition import build_edition
 
         with _alone(folder.with_name(f"{folder.name}.lock"), progress):
             if not folder.exists():
-                build_edition(out=folder, progress=progress)
+                build_edition(suite=suite, out=folder, progress=progress)
     return folder
 
 
