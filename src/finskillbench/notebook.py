@@ -1,9 +1,12 @@
-"""What a notebook shows of our objects: one table as HTML, with nothing to fetch and nothing to run."""
+"""Output in notebooks: tables and progress bars as HTML, with nothing to fetch and nothing to run."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib import import_module
+from typing import Any
 
 
 class Markup(str):
@@ -45,3 +48,27 @@ def drawn_interval(mean: float, interval: tuple[float, float] | None, extent: fl
 
 def _text(cell: object) -> str:
     return cell if isinstance(cell, Markup) else escape(str(cell))
+
+
+class Bar:
+    """A progress bar in the cell that is being run; outside of notebooks it shows nothing."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, text: str, done: int = 0, total: int | None = None) -> None:
+        """Show a text, and how much is done of a total where that is known."""
+        if not _in_notebook():
+            return
+        extent = "" if total is None else f' value="{done}" max="{total}"'
+        shown: Any = import_module("IPython.display")
+        content = shown.HTML(f"<progress{extent}></progress> {escape(text)}")
+        if self._handle is None:
+            self._handle = shown.display(content, display_id=True)
+        else:
+            self._handle.update(content)
+
+
+def _in_notebook() -> bool:
+    ipython: Any = sys.modules.get("IPython")
+    return ipython is not None and type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell"

@@ -11,7 +11,7 @@ import pytest
 from tests.edition.examined import validated
 
 from finskillbench.domains import Answer, Subtask, by_name, domain, domain_of, domains, subtasks
-from finskillbench.edition import Edition, validation
+from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, checks_of, validate_edition
 from finskillbench.edition.validation.labels import every_label_touched
 from finskillbench.errors import InputError
@@ -25,7 +25,7 @@ def test_a_label_that_no_check_looks_at_fails_the_edition(slim: Edition, monkeyp
         for one in known.subtasks
     )
     registry = tuple(replace(one, subtasks=silent, checks={}) if one is known else one for one in domains())
-    monkeypatch.setattr(validation, "domains", lambda: registry)
+    monkeypatch.setattr("finskillbench.edition.load.domains", lambda: registry)
     check = validated(slim).checks[-1]
     assert (check.domain, check.name, check.state) == ("edition", "labels", State.FAIL)
     named = {finding.where for finding in check.findings}
@@ -96,7 +96,7 @@ def test_a_subtask_that_the_build_did_not_know_is_not_missing(
         replace(one, subtasks=(*one.subtasks, more), checks={"coverage": one.checks["coverage"]})
         for one, more in zip(known, later, strict=True)
     )
-    monkeypatch.setattr(validation, "domains", lambda: registry)
+    monkeypatch.setattr("finskillbench.edition.load.domains", lambda: registry)
     monkeypatch.setattr(validation, "label_check", lambda subtask: lambda subject, findings: None)
     report = validate_edition(workshop.reload(), only=[one.name for one in known])
     found = [(f.where, f.message) for check in report.checks for f in check.findings if f.state is State.FAIL]

@@ -31,6 +31,7 @@ from finskillbench.edition.store import (
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import CatalogError, InputError, SourceError
 from finskillbench.garbage import seldom_sought
+from finskillbench.notebook import Bar
 from finskillbench.panels import Panels, build_panels, read_panels, write_panels
 from finskillbench.panels.build import with_filings
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
@@ -73,7 +74,7 @@ def build_edition(
     filed: tuple[date, date] | None = None,
     cluster: str | None = None,
     out: Path,
-    progress: Progress = lambda step: None,
+    progress: Progress | None = None,
 ) -> Edition:
     """Build an edition into `out`.
 
@@ -87,7 +88,7 @@ def build_edition(
     filed : first and last filing day of the reports that fundamental episodes are about; by default every report, or
         of a collection that `data fetch` made those of its months.
     cluster : address of the scheduler of a Dask cluster, whose workers build the labels; None: this machine does.
-    progress : called with the name of each step as it starts.
+    progress : called with the name of each step as it starts; None: shown where a notebook does.
 
     Raises
     ------
@@ -96,6 +97,7 @@ def build_edition(
     InputError : unusable arguments; an `out` that is not empty or cannot be written; a cluster that cannot be reached,
         or whose workers cannot read `out` and `raw_dir`. Nothing is left half-written.
     """
+    progress = progress or Bar().show
     if names is not None and not SMALLEST <= names <= LARGEST_UNIVERSE:
         raise InputError(f"--names must lie between {SMALLEST} and {LARGEST_UNIVERSE}, not {names}")
     if seed < 0:

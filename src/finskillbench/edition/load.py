@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class Edition:
 
     path: Path
     manifest: Manifest
-    chosen: tuple[str, ...] | None = None
+    chosen: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     def __repr__(self) -> str:
         counts = self.counts

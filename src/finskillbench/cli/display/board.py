@@ -1,23 +1,20 @@
-"""The live view of a run on standard error: a table by model on a terminal, now and then a line elsewhere."""
+"""The live view of a run on standard error: a bar for each model on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.live import Live
-from rich.table import Table
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 if TYPE_CHECKING:
-    from finskillbench.runs.execute.board import Board, Counts
+    from finskillbench.runs.execute.board import Board
     from finskillbench.runs.store.rows import Row
 
 SECONDS_BETWEEN_LINES = 10.0
-_COLUMNS = ("Model", "Done", "Errors", "Tokens in", "Tokens out", "Cost USD", "Time left")
 
 
 class Display:
@@ -32,77 +29,46 @@ class Display:
     def __init__(self, console: Console | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console or Console(stderr=True)
         self._clock = clock
-        self._board: Board | None = None
-        self._started = self._told = clock()
-        self._notice = ""
-        self._live = Live(
-            console=self._console,
-            get_renderable=self._render,
-            refresh_per_second=4,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
+        self._started = self._printed = clock()
+        self._notice, self._announced = "", False
+        self._tasks: dict[str, TaskID] = {}
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[summary]}")
+        self._bars = Progress(
+            *columns, console=self._console, transient=True, redirect_stdout=False, redirect_stderr=False
         )
 
     def __enter__(self) -> Display:
-        self._started = self._told = self._clock()
+        self._started = self._printed = self._clock()
         if self._console.is_terminal:
-            self._live.start()
+            self._bars.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._console.is_terminal:
-            self._live.stop()
+            self._bars.stop()
 
     def __call__(self, board: Board, row: Row | None) -> None:
         """Show the board."""
-        first = self._board is None
-        self._board = board
+        now = self._clock()
         if board.notice != self._notice:
             self._notice = board.notice
             self._print(board.notice)
-        if not self._console.is_terminal:
-            now = self._clock()
-            if first:
-                self._print(f"Running {board.planned - board.done} of {board.planned} episodes")
-            elif now - self._told >= SECONDS_BETWEEN_LINES:
-                self._told = now
-                self._print("; ".join(self._line(name, counts) for name, counts in board.models.items()))
+        if self._console.is_terminal:
+            self._update(board, now - self._started)
+        elif not self._announced:
+            self._announced = True
+            self._print(f"Running {board.planned - board.done} of {board.planned} episodes")
+        elif now - self._printed >= SECONDS_BETWEEN_LINES:
+            self._printed = now
+            self._print(board.total.summary(now - self._started))
 
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def _render(self) -> Table:
-        table = Table(box=None, pad_edge=False)
-        for name in _COLUMNS:
-            table.add_column(name, justify="left" if name == "Model" else "right")
-        for name, counts in (self._board.models if self._board else {}).items():
-            table.add_row(name, *self._cells(counts))
-        return table
-
-    def _cells(self, counts: Counts) -> tuple[str, ...]:
-        cost = "unknown" if counts.cost_usd is None else f"{counts.cost_usd:.2f}"
-        return (
-            f"{counts.done}/{counts.planned}",
-            str(counts.errors),
-            f"{counts.input_tokens:,}",
-            f"{counts.output_tokens:,}",
-            cost,
-            self._left(counts),
-        )
-
-    def _line(self, name: str, counts: Counts) -> str:
-        done, errors, read, written, cost, left = self._cells(counts)
-        price = f"{cost} USD" if counts.cost_usd is not None else "cost unknown"
-        return f"{name} {done} done, {errors} errors, {read} tokens in, {written} out, {price}, {left} left"
-
-    def _left(self, counts: Counts) -> str:
-        """The time that the missing episodes take at the pace so far."""
-        missing = counts.planned - counts.done
-        if not missing:
-            return "0:00:00"
-        if not counts.ran:
-            return "?"
-        return str(timedelta(seconds=round((self._clock() - self._started) / counts.ran * missing)))
+    def _update(self, board: Board, seconds: float) -> None:
+        for name, counts in board.models.items():
+            if name not in self._tasks:
+                self._tasks[name] = self._bars.add_task(name, total=counts.planned, summary="")
+            self._bars.update(self._tasks[name], completed=counts.done, summary=counts.summary(seconds))

@@ -52,7 +52,7 @@ def print_end(result: RunResult, edition: Edition) -> None:
     typer.echo(f"Edition:      {edition.path}")
     typer.echo(f"Rows:         {result.folder / ROWS}")
     typer.echo(f"Trajectories: {result.folder / 'trajectories'}")
-    for line in _closing(result):
+    for line in (*_closing(result), *_next_step(result)):
         typer.echo(line)
     if result.interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -76,3 +76,24 @@ def _closing(result: RunResult) -> list[str]:
     if result.errors or result.dropped or result.not_run:
         lines.append("              the same command runs the missing ones")
     return lines
+
+
+def _next_step(result: RunResult) -> list[str]:
+    """After a run of baseline programs alone: what was run, and the commands that run a model."""
+    from finskillbench.harness.providers.prices import PROGRAMS
+
+    models, conditions, episodes = (result.rows[name].n_unique() for name in ("model", "condition", "task_id"))
+    if not result.rows.height or not all(name.startswith(PROGRAMS) for name in result.rows["model"].unique()):
+        return []
+    return [
+        "",
+        f"{_count(models, 'baseline program')} answered {_count(episodes, 'episode')} under "
+        f"{_count(conditions, 'condition')}; no language model took part. To run yours:",
+        "  make llm",
+        "  export OPENAI_API_KEY=...",
+        "  .venv/bin/finskillbench run --model openai/gpt-5 --condition no_skill --condition curated --limit 2",
+    ]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

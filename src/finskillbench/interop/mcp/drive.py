@@ -13,7 +13,7 @@ from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.skills.given import SkillFolder
 from finskillbench.interop.mcp import HARNESS
 from finskillbench.interop.mcp.command import USAGE_FILE, Command, parse_command, watching
-from finskillbench.runs.execute.board import Progress, silent
+from finskillbench.runs.execute.board import Progress
 from finskillbench.runs.execute.run import DEFAULT_CONDITIONS, RunResult, run
 
 MAX_CONCURRENCY = 4
@@ -41,7 +41,7 @@ def drive(
     max_concurrency: int = MAX_CONCURRENCY,
     allow_unconfined: bool = False,
     out: Path,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> RunResult:
     """Start a command once for each episode, or go on where an earlier call stopped.
 

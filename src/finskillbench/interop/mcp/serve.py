@@ -17,7 +17,7 @@ from finskillbench.harness.conditions import arm_of, parse_condition
 from finskillbench.interop.mcp import HARNESS
 from finskillbench.interop.mcp.desk import Desk
 from finskillbench.interop.mcp.transports import MAX_MESSAGE, listening, on_loopback, serve_lines
-from finskillbench.runs.execute.board import Progress, silent
+from finskillbench.runs.execute.board import Progress
 from finskillbench.runs.execute.run import RunResult, run
 
 NAME = "mcp/client"
@@ -95,7 +95,7 @@ def serve(
     calls: int = CALLS,
     out: Path,
     announce: Callable[[str], None] = print,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> RunResult:
     """Serve one episode until its answer is in, its client has gone or its limits are reached; it is a row of the run.
 

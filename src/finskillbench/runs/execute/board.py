@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from finskillbench.episode import Status
+from finskillbench.notebook import Bar
 from finskillbench.runs.store.rows import Row
+from finskillbench.sums import summed
 
 
 @dataclass(slots=True)
 class Counts:
-    """Of one model, or of all: episodes planned, finished before and now, failed; tokens and US dollars of all rows.
+    """Of one model, or of all: episodes planned, finished before and now, failed; US dollars of all rows.
 
     `cost_usd` is None as soon as the price of one row is not known.
     """
@@ -20,8 +24,6 @@ class Counts:
     kept: int = 0
     ran: int = 0
     errors: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
     cost_usd: float | None = 0.0
 
     @property
@@ -30,12 +32,21 @@ class Counts:
         return self.kept + self.ran
 
     def add(self, row: Row) -> None:
-        """Count the tokens, the price and the failure of a row."""
+        """Count the price and the failure of a row."""
         self.errors += row.status is Status.ERROR
-        self.input_tokens += row.total_input_tokens
-        self.output_tokens += row.total_output_tokens
         known = self.cost_usd is not None and row.cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (row.cost_usd or 0.0) if known else None
+
+    def summary(self, seconds: float) -> str:
+        """One line after so many seconds: done of planned, errors, cost if there is one, time left."""
+        parts = [f"{self.done:,} of {self.planned:,} episodes", f"{self.errors:,} error{'s' * (self.errors != 1)}"]
+        if self.cost_usd is None:
+            parts.append("cost unknown")
+        elif self.cost_usd:
+            parts.append(f"USD {self.cost_usd:.2f}")
+        if self.ran and self.planned > self.done:
+            parts.append(f"{timedelta(seconds=round(seconds / self.ran * (self.planned - self.done)))} left")
+        return ", ".join(parts)
 
 
 @dataclass(slots=True)
@@ -55,14 +66,40 @@ class Board:
         """Episodes of the run, or of its shard."""
         return sum(counts.planned for counts in self.models.values())
 
+    @property
+    def total(self) -> Counts:
+        """Counts of all models together."""
+        every = list(self.models.values())
+        costs = [counts.cost_usd for counts in every]
+        known = [cost for cost in costs if cost is not None]
+        return Counts(
+            self.planned,
+            sum(counts.kept for counts in every),
+            sum(counts.ran for counts in every),
+            sum(counts.errors for counts in every),
+            summed(known) if len(known) == len(costs) else None,
+        )
 
+
+_SECONDS_BETWEEN_UPDATES = 0.5
 Progress = Callable[[Board, Row | None], None]
 """Called with the board, and the row that has just come in: after each episode, and with no row at the start and with
 each new notice."""
 
 
-def silent(board: Board, row: Row | None) -> None:
-    """Report nothing."""
+class NotebookProgress:
+    """Progress in the cell of a notebook; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._bar, self._started = Bar(), time.monotonic()
+        self._shown = 0.0
+
+    def __call__(self, board: Board, row: Row | None) -> None:
+        """Show the board, at most twice a second and at the end."""
+        seconds = time.monotonic() - self._started
+        if seconds - self._shown >= _SECONDS_BETWEEN_UPDATES or board.done == board.planned:
+            self._shown = seconds
+            self._bar.show(board.total.summary(seconds), board.done, board.planned)
 
 
 def make_board(planned: Iterable[str], kept: Iterable[Row]) -> Board:

@@ -35,7 +35,7 @@ from finskillbench.harness.providers.prices import PROGRAMS
 from finskillbench.harness.skills.given import SkillFolder, read_given
 from finskillbench.harness.trace import OURS
 from finskillbench.redaction import redactor_of_process, without_keys
-from finskillbench.runs.execute.board import Progress, silent
+from finskillbench.runs.execute.board import NotebookProgress, Progress
 from finskillbench.runs.execute.metered import price_of
 from finskillbench.runs.execute.venue import Party, venue
 from finskillbench.runs.execute.work import INTERRUPTED, RUN, Limits, Work
@@ -119,7 +119,7 @@ async def arun(
     harness: Harness | None = None,
     cluster: str | None = None,
     out: Path,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> RunResult:
     """Run models over an edition: whatever `out` does not have of it yet, beside what other calls left there.
@@ -154,7 +154,7 @@ async def arun(
     harness : the loop between models and tools, such as `finskillbench.interop.hermes.harness.Hermes`; None: ours.
     cluster : address of the scheduler of a Dask cluster, whose workers play the episodes; None: this process does.
     out : the run folder, made if absent.
-    progress : called after each episode.
+    progress : called after each episode; None: a bar, where a notebook shows it.
     sleep : waits between retries of a provider; tests pass their own.
 
     Returns
@@ -196,7 +196,7 @@ async def arun(
         make_folder(out)
         with exclusive(out):
             record = grown(out, record)
-            work = Work(edition, plan, streams, entrants, out, bounds, progress, sleep, where)
+            work = Work(edition, plan, streams, entrants, out, bounds, progress or NotebookProgress(), sleep, where)
             write_record(out, record)
             await _finish(work, entrants.values())
             frame = to_frame(work.rows[item] for item in record.in_order(work.rows))
