@@ -97,7 +97,8 @@ def test_an_edition_is_that_of_one_process_also_where_a_worker_is_killed(
             if step == f"proved {SUBTASK}":
                 os.kill(doomed, signal.SIGKILL)
 
-        built = build_edition(suite="all", seed=1, out=tmp_path / "edition", cluster=cluster.scheduler_address, progress=progress)
+        address, out = cluster.scheduler_address, tmp_path / "edition"
+        built = build_edition(suite="all", seed=1, out=out, cluster=address, progress=progress)
     assert built.digest == synthetic_edition.digest
     for path in sorted(synthetic_edition.path.rglob("*")):
         if path.is_file():

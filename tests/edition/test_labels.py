@@ -97,7 +97,7 @@ def test_a_subtask_that_the_build_did_not_know_is_not_missing(
         for one, more in zip(known, later, strict=True)
     )
     monkeypatch.setattr("finskillbench.edition.load.domains", lambda: registry)
-    monkeypatch.setattr(validation, "label_check", lambda subtask: lambda subject, findings: None)
+    monkeypatch.setattr("finskillbench.edition.validation.label_check", lambda subtask: lambda subject, findings: None)
     report = validate_edition(workshop.reload(), only=[one.name for one in known])
     found = [(f.where, f.message) for check in report.checks for f in check.findings if f.state is State.FAIL]
     assert found == [(one.name, "has no episodes") for one in later if missing]
