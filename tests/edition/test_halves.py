@@ -133,7 +133,7 @@ def test_prices_alone_are_an_edition_of_the_market(
     """With few cures and committee cases, unless the run is thorough: how many is nothing that filings decide."""
     if not THOROUGH:
         settings = {**risk.risk_settings(), "remediation_pairs": 4}
-        monkeypatch.setattr(risk, "risk_settings", lambda: settings)
+        monkeypatch.setattr(risk, "risk_settings", lambda episodes: settings)
         monkeypatch.setattr("finskillbench.domains.desk.committee_case.build.EPISODES", 4)
         # On one core no process is started that would not know of it.
         monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})

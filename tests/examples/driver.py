@@ -12,7 +12,7 @@ from finskillbench.domains import risk
 # All portfolios: among fewer there are not enough that comply with their mandate, and the edition fails its check.
 FEW = {**risk.risk_settings(), "remediation_pairs": 4}
 
-risk.risk_settings = lambda: FEW
+risk.risk_settings = lambda episodes: FEW
 risk.DOMAIN = replace(risk.DOMAIN, subtasks=risk.DOMAIN.subtasks[:1])
 domains._OURS = ("risk",)
 

@@ -16,6 +16,7 @@ from finskillbench.cli import (
     agents,
     audit,
     data,
+    demo,
     doctor,
     handout,
     plan,
@@ -37,7 +38,7 @@ FAILED = 2
 app = typer.Typer(
     name="finskillbench",
     help="A proved, point-in-time benchmark of investment-management agents and of the skills they use.",
-    epilog="Start with: finskillbench run",
+    epilog="Start with: finskillbench demo",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -45,6 +46,7 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
+app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.command("plan", epilog=plan.EXAMPLE)(command(plan.plan, plan.PlanOptions))
 app.command("run", epilog=run.EXAMPLE)(command(run.run, run.PlayOptions))
 app.command("read", epilog=read.EXAMPLE)(read.read)

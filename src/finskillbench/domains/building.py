@@ -49,8 +49,14 @@ class BuildContext:
     """Whether the market is made, so that how its numbers came about is known."""
     filed: tuple[date, date] | None = None
     """First and last filing day of the reports that episodes are about; None takes every report."""
+    episodes: int | None = None
+    """Most episodes of a subtask; None builds as many as the specification asks for."""
     notes: list[str] = field(default_factory=list[str])
     """What the build could not take as configured, one sentence each; kept in the manifest."""
+
+    def most(self, count: int) -> int:
+        """The smaller of `count` and the most episodes of a subtask."""
+        return count if self.episodes is None else min(count, self.episodes)
 
     def generator(self, *labels: object) -> np.random.Generator:
         """A stream of random numbers that depends on seed, universe and labels only, never on the order of calls.

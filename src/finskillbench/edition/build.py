@@ -70,6 +70,7 @@ def build_edition(
     seed: int = DEFAULT_SEED,
     names: int | None = None,
     suite: str = PAPER_SUITE,
+    episodes: int | None = None,
     catalog: Path | None = None,
     filed: tuple[date, date] | None = None,
     cluster: str | None = None,
@@ -84,6 +85,7 @@ def build_edition(
     seed : drives the synthetic market and every draw of episodes; another seed is another benchmark.
     names : size of the universe, 15 to 3,000; default 30, or what the raw-dir's own universe file says.
     suite : the suite to build, or "all".
+    episodes : most episodes of each subtask, for a quick look; None builds as many as the specification asks for.
     catalog : folder of own mandates, books, scenarios, tiers or texts, in place of what is built in or beside it.
     filed : first and last filing day of the reports that fundamental episodes are about; by default every report, or
         of a collection that `data fetch` made those of its months.
@@ -104,6 +106,8 @@ def build_edition(
         raise InputError(f"--seed must not be negative, not {seed}")
     if seed > LARGEST:
         raise InputError(f"--seed must not be above {LARGEST}")
+    if episodes is not None and episodes < 1:
+        raise InputError(f"episodes must be at least 1, not {episodes}")
     if cluster is not None:
         check_cluster(cluster)
     chosen = tuple(one for one in domains() if one.suite in suites_named(suite))
@@ -117,14 +121,14 @@ def build_edition(
             fetched = _fetched(raw_dir)
             window = filed or (fetched.window if fetched else None)
             stated = {"kind": source, **(fetched.told if fetched else {})}
-            _write(folder, _Request(raw_dir, stated, seed, names, chosen, own, window, cluster), progress)
+            _write(folder, _Request(raw_dir, stated, seed, names, chosen, episodes, own, window, cluster), progress)
     else:
         with new_folder(out) as folder, _raw_beside(folder) as raw:
             size = names or DEFAULT_NAMES
             progress("writing synthetic raw files")
             write_collection(Path(raw), seed=seed, names=size)
             stated = {"kind": source, "names": size}
-            _write(folder, _Request(Path(raw), stated, seed, size, chosen, own, filed, cluster), progress)
+            _write(folder, _Request(Path(raw), stated, seed, size, chosen, episodes, own, filed, cluster), progress)
     return load_edition(out)
 
 
@@ -155,6 +159,7 @@ class _Request:
     seed: int
     names: int | None
     chosen: Sequence[Domain]
+    episodes: int | None
     catalog: Catalog
     filed: tuple[date, date] | None
     cluster: str | None
@@ -180,6 +185,7 @@ def _write(folder: Path, request: _Request, progress: Progress) -> None:
             request.catalog,
             request.source["kind"] == "synthetic",
             request.filed,
+            request.episodes,
         )
         if request.cluster is None:
             parts = build_parts(order, units_of(buildable), processes, progress)

@@ -47,12 +47,13 @@ class Order:
     catalog: Catalog
     synthetic: bool
     filed: tuple[date, date] | None
+    episodes: int | None = None
 
     def context(self, one: Domain) -> BuildContext:
         """The context that a domain is built in, with notes of its own; raw filings are read where it needs them."""
         filings = load_filings(self.raw) if "company facts" in one.needs else None
         panels = read_panels(self.folder / "panels")
-        return BuildContext(panels, self.seed, filings, self.catalog, self.synthetic, self.filed)
+        return BuildContext(panels, self.seed, filings, self.catalog, self.synthetic, self.filed, self.episodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     count = objects.settings["episodes_per_subtask"]
     order = context.generator(NAME, "verdicts").permutation(count).tolist()
     leasts = context.generator(NAME, "least turnovers").permutation(count).tolist()
-    half = count // 2
+    half = max(count // 2, 1)
     return [
         _task(_case(context, objects, i, (leasts[i] / count, place % half / half), too_far=place < half), i)
         for i, place in enumerate(order)

@@ -22,12 +22,12 @@ from finskillbench.findings import Findings
 
 
 def _prepare(context: BuildContext) -> RiskObjects:
-    return construct(context, risk_settings())
+    return construct(context, risk_settings(context.episodes))
 
 
 def _parameters(prepared: RiskObjects) -> dict[str, Any]:
     return {
-        "risk": risk_settings(),
+        "risk": prepared.settings,
         "mandates": prepared.mandates,
         "scenarios": prepared.scenario_catalog,
         "risk_pools": prepared.pool_sizes,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict, cast
+from collections.abc import Mapping
+from typing import Literal, NotRequired, TypedDict, cast
 
 from finskillbench.domains.building import read_catalog
 from finskillbench.domains.risk.inputs import ConstraintInput, ScenarioInput
@@ -92,6 +93,11 @@ class BenchmarkRule(TypedDict):
 
 EPISODES = 40
 """Episodes of each risk subtask."""
+_POOLS: Mapping[Literal["portfolios_per_type", "remediation_pairs"], int] = {
+    "portfolios_per_type": 2,
+    "remediation_pairs": 10,
+}
+"""Size of a pool for each episode of a smaller edition, and once more."""
 
 
 class MandateCatalog(TypedDict):
@@ -121,9 +127,13 @@ class ScenarioCatalog(TypedDict):
     hypothetical: list[ScenarioInput]
 
 
-def risk_settings() -> RiskSettings:
-    """The settings of the pools."""
-    return cast("RiskSettings", read_catalog(__package__, "risk.json"))
+def risk_settings(episodes: int | None = None) -> RiskSettings:
+    """The settings of the pools; smaller pools for an edition of at most so many episodes of each subtask."""
+    settings = cast("RiskSettings", read_catalog(__package__, "risk.json"))
+    if episodes is not None:
+        for name, each in _POOLS.items():
+            settings[name] = min(settings[name], each * (episodes + 1))
+    return settings
 
 
 def mandate_catalog() -> MandateCatalog:

@@ -256,7 +256,7 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     why = "fewer than two risks are material, or one is by rounding"
     context.notes.extend(left_out(NAME, objects.own.books, [item.case for item in own], why))
     items = [item for item in objects.identification if _clear(item)]
-    tasks = drawn(items, _traits, EPISODES, context.generator(NAME, "draw"), _task)
+    tasks = drawn(items, _traits, context.most(EPISODES), context.generator(NAME, "draw"), _task)
     return [*map(_task, own), *shuffled(tasks, context.generator(NAME, "order"))]
 
 

@@ -90,6 +90,8 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     pool = [pair for pair in objects.remediation if pair.discriminates]
     pairs: list[RemediationPair] = []
     tasks: list[Task] = []
+    wanted = context.most(EPISODES)
+    beyond, unmodelled, limited = (round(wanted * part / EPISODES) for part in (BEYOND, UNMODELLED, LIMITED))
 
     def build_one(pair: RemediationPair) -> Task | None:
         task = _task(pair)
@@ -102,15 +104,13 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
         side = [pair for pair in pool if fits(pair) and pair not in pairs]
         tasks.extend(drawn(side, _traits, count, context.generator(NAME, "draw", name), build_one))
 
-    draw("beyond", BEYOND, lambda pair: not pair.remedy.compliant)
-    draw("unmodelled", UNMODELLED, lambda pair: pair.group == (True, True) and pair.modelled is False)
-    draw("limited", BEYOND + LIMITED - len(pairs), lambda pair: pair.group == (True, True) and pair.modelled is True)
-    draw("unlimited", EPISODES - len(pairs), lambda pair: pair.group == (True, False) and pair.modelled is True)
-    draw("any", EPISODES - len(pairs), lambda pair: pair.remedy.compliant)
-    if len(tasks) < EPISODES:
-        context.notes.append(
-            f"{NAME}: {len(tasks)} drawn episodes of {EPISODES}: the mandates leave no more hard cures."
-        )
+    draw("beyond", beyond, lambda pair: not pair.remedy.compliant)
+    draw("unmodelled", unmodelled, lambda pair: pair.group == (True, True) and pair.modelled is False)
+    draw("limited", beyond + limited - len(pairs), lambda pair: pair.group == (True, True) and pair.modelled is True)
+    draw("unlimited", wanted - len(pairs), lambda pair: pair.group == (True, False) and pair.modelled is True)
+    draw("any", wanted - len(pairs), lambda pair: pair.remedy.compliant)
+    if len(tasks) < wanted:
+        context.notes.append(f"{NAME}: {len(tasks)} drawn episodes of {wanted}: the mandates leave no more hard cures.")
     return [*(task for task, _ in own), *shuffled(tasks, context.generator(NAME, "order"))]
 
 

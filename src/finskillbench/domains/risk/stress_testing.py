@@ -197,7 +197,7 @@ def _by_sector(source: JsonObject) -> dict[str, float]:
 def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     """A user's books; then pairs, drawn by scenario, difficulty, type, regime; none with a P&L near 0."""
     pool = [pair for pair in objects.stress if pair.large_enough]
-    tasks = drawn(pool, _traits, EPISODES, context.generator(NAME, "draw"), _task)
+    tasks = drawn(pool, _traits, context.most(EPISODES), context.generator(NAME, "draw"), _task)
     return [*map(_task, objects.own.stress), *shuffled(tasks, context.generator(NAME, "order"))]
 
 

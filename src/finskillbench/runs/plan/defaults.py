@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from finskillbench.edition import Edition
 
 _BUILDERS = ("arrays.py", "domains", "edition", "engines", "episode.py", "panels", "sources")
+_SMALL = 15
+"""Companies of a small edition."""
 _RUNNERS = (*_BUILDERS, "harness", "runs", "sandbox", "scoring")
 
 
-def default_edition(progress: Progress, suite: str = PAPER_SUITE) -> Path:
+def default_edition(progress: Progress, suite: str = PAPER_SUITE, *, small: bool = False) -> Path:
     """Return the folder of the default edition of a suite, after building it where it is missing.
+
+    A small one has 15 companies and one episode of each subtask.
 
     Of several processes that miss it at once, one builds it and the others wait.
 
@@ -39,13 +43,14 @@ def default_edition(progress: Progress, suite: str = PAPER_SUITE) -> Path:
     ------
     InputError : the cache cannot be written.
     """
-    folder = user_cache_path("finskillbench") / "editions" / f"{suite}-{code_digest(_BUILDERS)[:12]}"
+    folder = user_cache_path("finskillbench") / "editions" / f"{'small-' * small}{suite}-{code_digest(_BUILDERS)[:12]}"
     if not folder.exists():
         from finskillbench.edition import build_edition
 
         with _alone(folder.with_name(f"{folder.name}.lock"), progress):
             if not folder.exists():
-                build_edition(suite=suite, out=folder, progress=progress)
+                names, episodes = (_SMALL, 1) if small else (None, None)
+                build_edition(suite=suite, names=names, episodes=episodes, out=folder, progress=progress)
     return folder
 
 

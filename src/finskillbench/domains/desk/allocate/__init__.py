@@ -76,7 +76,7 @@ def build(context: BuildContext, objects: tuple[Listed, ...]) -> list[Task]:
     names = [(listed.symbol, listed.industry) for listed in objects]
     dates = context.panels.month_ends
     tasks: list[Task] = []
-    for number in range(EPISODES):
+    for number in range(context.most(EPISODES)):
         tier = list(TIERS)[number % len(TIERS)]
         rng = context.generator("desk", NAME, number)
         case = draw_case(rng, names, tier)

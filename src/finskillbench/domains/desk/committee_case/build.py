@@ -37,7 +37,7 @@ def build(context: BuildContext, objects: tuple[Member, ...]) -> list[Task]:
         context.notes.append(f"{NAME}: no episodes: a case needs {LEAST_ISSUERS} issuers with prices on one month-end.")
         return []
     tasks: list[Task] = []
-    for number in range(EPISODES):
+    for number in range(context.most(EPISODES)):
         rng = context.generator("desk", NAME, number)
         day, tier = dates[number % len(dates)], TIERS[number % len(TIERS)]
         try:

@@ -107,7 +107,7 @@ def build(context: BuildContext, objects_: object) -> list[Task]:
     tiers = list(TIERS)
     return [
         task_of(context.generator("desk", NAME, place), place, tiers[place % len(tiers)], days[place % len(days)])
-        for place in range(EPISODES)
+        for place in range(context.most(EPISODES))
     ]
 
 

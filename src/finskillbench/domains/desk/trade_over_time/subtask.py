@@ -108,7 +108,7 @@ def build(context: BuildContext, market: tuple[Listed, ...]) -> list[Task]:
     days, tiers = context.panels.month_ends, list(TIERS)
     return [
         task_of(context.generator(SKILL, NAME, number), market, tiers[number % len(tiers)], number, days)
-        for number in range(EPISODES)
+        for number in range(context.most(EPISODES))
     ]
 
 

@@ -14,6 +14,8 @@ from finskillbench.domains.fundamental.objects.reports import Case, opened
 from finskillbench.errors import InternalError
 
 SKILL = "fundamental_analysis"
+_POOL_PER_EPISODE = 20
+"""Labels that are proved for each episode of an edition with fewer episodes than the catalog asks for."""
 
 
 class Catalog(TypedDict):
@@ -46,6 +48,9 @@ class FundamentalObjects:
 def prepare(context: BuildContext) -> FundamentalObjects:
     """The catalog and the reports, which are read when the first subtask asks for them and then kept."""
     catalog = msgspec.convert(read_catalog("finskillbench.domains.fundamental", "fundamental.json"), Catalog)
+    if context.episodes is not None:
+        catalog["episodes"] = {name: context.most(count) for name, count in catalog["episodes"].items()}
+        catalog["pool"] = dict.fromkeys(catalog["pool"], _POOL_PER_EPISODE * context.episodes)
     if context.filings is None:
         raise InternalError("fundamental analysis is prepared without the filings that its facts come from")
     history = timedelta(days=catalog["history_days"])

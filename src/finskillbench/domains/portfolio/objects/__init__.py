@@ -35,7 +35,8 @@ def prepare(context: BuildContext) -> PortfolioObjects:
     ------
     SourceError : no portfolio can keep a tier at a month-end.
     """
-    settings = settings_in(context.catalog)
+    stated = settings_in(context.catalog)
+    settings: Settings = {**stated, "episodes_per_subtask": context.most(stated["episodes_per_subtask"])}
     months = month_ends(context, settings)
     tiers = {
         (name, month.as_of): tier_at(context, settings, name, month) for name in settings["tiers"] for month in months

@@ -53,6 +53,7 @@ class RiskObjects:
 
     Attributes
     ----------
+    settings : of the pools.
     portfolios : in the order of their ids, which says nothing of their types.
     mandates : as stated, before they are fitted to a date.
     dates : the market and the fitted mandates of each date.
@@ -66,6 +67,7 @@ class RiskObjects:
         mended within the month's turnover.
     """
 
+    settings: RiskSettings
     portfolios: tuple[PortfolioCase, ...]
     mandates: MandateCatalog
     dates: Mapping[date, RiskDate]
@@ -127,6 +129,7 @@ def construct(context: BuildContext, settings: RiskSettings) -> RiskObjects:
     asked = {pair.case.portfolio_id for pair in monitored}
     unasked = [case for case in cases if case.portfolio_id not in asked]
     return RiskObjects(
+        settings=settings,
         portfolios=cases,
         mandates=mandates,
         dates=dates,

@@ -121,7 +121,7 @@ def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], 
     told = np.where(statuses * np.where(compliant, -1, 1)[:, None] < 0, _DISAGREE, np.abs(statuses))
     plain = np.array([bool(pair.violations) and not MODEL_BASED & set(pair.violations) for pair in pairs])
     left, chosen = np.ones(len(pairs), dtype=bool), list[int]()
-    while left.any() and len(chosen) < EPISODES:
+    while left.any() and len(chosen) < context.most(EPISODES):
         due = round((len(chosen) + 1) * _COMPLIANT / EPISODES)
         cost = _STATUS_WEIGHT * ((statuses[chosen].sum(axis=0) + statuses) ** 2 @ rarity)
         cost = cost + _NEAR_WEIGHT * ((near[chosen].sum(axis=0) + near) ** 2).sum(axis=1)
