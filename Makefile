@@ -26,7 +26,7 @@ help: ## Show this list
 	@echo "FinSkillBench: make run, make test, or one of"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
-run: $(RUN_STAMP) ## Build the default edition if it is missing, run the baselines on it, print the table, write the page (ARGS="--limit 2")
+run: $(RUN_STAMP) ## Build the paper's suite if it is missing, run the baselines on it, print the table, write the page (ARGS="--suite desk")
 	@$(VENV)/bin/finskillbench run --page $(ARGS)
 
 install: $(RUN_STAMP) ## Set up .venv with what runs need, and nothing else
@@ -50,7 +50,7 @@ check: ## What continuous integration runs: tests, format and style, types, laye
 test: $(DEV_STAMP) ## Run all tests on two processes (ARGS="tests/cli" for some of them)
 	@$(PY) -m pytest -n 2 --dist worksteal $(ARGS)
 
-test-fast: $(DEV_STAMP) ## The tests to run while you work: none that are slow or need a whole edition (under two minutes)
+test-fast: $(DEV_STAMP) ## The tests to run while you work: none that are slow or need a whole edition (about a minute)
 	@$(PY) -m pytest -n 2 --dist worksteal -q -m "not slow and not edition" $(ARGS)
 
 lint: $(DEV_STAMP) ## Check format and style
@@ -66,7 +66,7 @@ layers: $(DEV_STAMP) ## Check that no layer imports one above it
 bench: $(DEV_STAMP) ## Run every benchmark; each prints both sides and their ratio
 	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) "$$file" || exit 1; done
 
-docs: $(DEV_STAMP) ## Build the site into build/site, its tutorials run anew (no network; some minutes, the edition of the tutorials)
+docs: $(DEV_STAMP) ## Build the site into build/site, its tutorials run anew (no network; about two minutes)
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 

@@ -17,6 +17,7 @@ from website.pages import ROOT
 FOLDER = ROOT / "docs" / "journeys"
 BUILT = ROOT / "build" / "journeys"
 EDITION = Path("editions/seven")
+_OF_TUTORIAL = re.compile(r"<!-- figure: ([\w-]+) -->")
 _FIGURE = re.compile(r"<!-- figure: (\S+) \| (.+?) -->", re.DOTALL)
 
 
@@ -64,8 +65,11 @@ def figures() -> dict[str, Path]:
 
 
 def with_figure(markdown: str, place: str) -> str:
-    """The page with its figure in the place of the comment that names it."""
-    return _FIGURE.sub(lambda found: f"![{' '.join(found[2].split())}]({Path(place).stem}.svg)", markdown)
+    """The page with figures in the place of the comments that name them: its own, or that of a tutorial."""
+    markdown = _FIGURE.sub(lambda found: f"![{' '.join(found[2].split())}]({Path(place).stem}.svg)", markdown)
+    return _OF_TUTORIAL.sub(
+        lambda found: f"![{figure_of(FOLDER / f'{found[1]}.md')[1]}]({FOLDER.name}/{found[1]}.svg)", markdown
+    )
 
 
 def _made(page: Path) -> Path:
