@@ -28,7 +28,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 _PIN = re.compile(
-    r"^([\w.-]+)==([\w.+!-]+)((?:\s*;[^\\\n]*)?)((?:\s*\\\n\s+--hash=sha256:[0-9a-f]{64})+)", re.MULTILINE
+    r"^([\w.-]+)(?:\[[^\]\n]*\])?==([\w.+!-]+)((?:\s*;[^\\\n]*)?)((?:\s*\\\n\s+--hash=sha256:[0-9a-f]{64})+)",
+    re.MULTILINE,
 )
 
 

@@ -9,7 +9,7 @@ PATH=$PATH:.venv/bin
 command -v uv >/dev/null || { echo "error: make lock needs uv; install it with .venv/bin/python -m pip install uv" >&2; exit 1; }
 
 compile() {
-    uv --no-config pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-annotate \
+    uv --no-config pip compile --quiet --universal --no-strip-extras --python-version 3.11 --fork-strategy fewest --generate-hashes --no-annotate \
         --no-emit-index-url --custom-compile-command "make lock" "$@" >/dev/null
 }
 

@@ -20,7 +20,7 @@ def test_every_pin_is_in_it_with_every_hash(tmp_path: Path) -> None:
     text = (tmp_path / "dist" / "sbom.cdx.json").read_text(encoding="utf-8")
     made = json.loads(text)
     assert {(part["name"], part["version"]) for part in made["components"]} == set(
-        re.findall(r"^([\w.-]+)==([\w.+!-]+)", PINS, re.MULTILINE)
+        re.findall(r"^([\w.-]+)(?:\[.+\])?==([\w.+!-]+)", PINS, re.MULTILINE)
     )
     hashes = [each["content"] for part in made["components"] for each in part["hashes"]]
     assert sorted(hashes) == sorted(re.findall(r"--hash=sha256:([0-9a-f]{64})", PINS))
