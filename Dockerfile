@@ -16,10 +16,11 @@ FROM ${BASE} AS build
 WORKDIR /build
 COPY requirements/run.txt requirements/run.txt
 RUN python -m venv /opt/finskillbench
-RUN /opt/finskillbench/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/run.txt
+RUN /opt/finskillbench/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --require-hashes -r requirements/run.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 RUN /opt/finskillbench/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --no-index --no-build-isolation .
+RUN /opt/finskillbench/bin/python -m pip check
 
 FROM ${BASE}
 COPY --from=build /opt/finskillbench /opt/finskillbench

@@ -8,40 +8,36 @@ unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 PY := $(VENV)/bin/python
+HERMES_VENV := .venv-hermes
 
 # A stamp is named after what it installed and where: new pins or a moved checkout make a new name, so a call that has
 # nothing to do costs nothing.
-key = $(shell { pwd; cat $(1) pyproject.toml; } | cksum | tr -d ' ')
-RUN_STAMP := $(VENV)/.installed-run-$(call key,requirements/run.txt)
-LLM_STAMP := $(VENV)/.installed-llm-$(call key,requirements/llm.txt)
-MCP_STAMP := $(VENV)/.installed-mcp-$(call key,requirements/mcp.txt)
-MLFLOW_STAMP := $(VENV)/.installed-mlflow-$(call key,requirements/mlflow.txt)
-WANDB_STAMP := $(VENV)/.installed-wandb-$(call key,requirements/wandb.txt)
-CLUSTER_STAMP := $(VENV)/.installed-cluster-$(call key,requirements/cluster.txt)
-HERMES_VENV := .venv-hermes
-HERMES_STAMP := $(HERMES_VENV)/.installed-hermes-$(call key,requirements/hermes.txt)
-DEV_STAMP := $(VENV)/.installed-dev-$(call key,requirements/dev.txt)
+KEY := $(shell { pwd; cat requirements/*.txt pyproject.toml; } | cksum | tr -d ' ')
+stamps = $(1:%=$(VENV)/.installed-%-$(KEY))
+DEV_STAMP := $(call stamps,dev)
+# After an interrupted installation no stamp holds.
+$(foreach venv,$(VENV) $(HERMES_VENV),$(if $(wildcard $(venv).unfinished),$(shell rm -f $(venv)/.installed-*)))
 
 help: ## Show this list
 	@echo "FinSkillBench: make run, make test, or one of"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
-run: $(RUN_STAMP) ## Build the paper's suite if it is missing, run the baselines on it, print the table, write the page (ARGS="--suite desk")
+run: $(call stamps,run) ## Build the paper's suite if it is missing, run the baselines on it, print the table, write the page (ARGS="--suite desk")
 	@$(VENV)/bin/finskillbench run --page $(ARGS)
 
-install: $(RUN_STAMP) ## Set up .venv with what runs need, and nothing else
+install: $(call stamps,run) ## Set up .venv with what runs need, and nothing else
 
-llm: $(LLM_STAMP) ## Set up .venv for hosted models
+llm: $(call stamps,llm) ## Set up .venv for hosted models
 
-mcp: $(MCP_STAMP) ## Set up .venv for agents that speak the Model Context Protocol
+mcp: $(call stamps,mcp) ## Set up .venv for agents that speak the Model Context Protocol
 
-mlflow: $(MLFLOW_STAMP) ## Set up .venv to export runs to MLflow
+mlflow: $(call stamps,mlflow) ## Set up .venv to export runs to MLflow
 
-wandb: $(WANDB_STAMP) ## Set up .venv to export runs to Weights & Biases
+wandb: $(call stamps,wandb) ## Set up .venv to export runs to Weights & Biases
 
-cluster: $(CLUSTER_STAMP) ## Set up .venv to hand work to a Dask cluster
+cluster: $(call stamps,cluster) ## Set up .venv to hand work to a Dask cluster
 
-hermes: $(HERMES_STAMP) ## Set up .venv-hermes for the second harness, the Hermes Agent (run --harness hermes)
+hermes: $(HERMES_VENV)/.installed-hermes-$(KEY) ## Set up .venv-hermes for the second harness, the Hermes Agent (run --harness hermes)
 
 check: ## What continuous integration runs: tests, format and style, types, layers
 	@.ci/run
@@ -83,37 +79,15 @@ lock: ## Pin again what pyproject.toml and requirements/*.in ask for (needs uv; 
 	@requirements/lock.sh $(ARGS)
 
 clean: ## Remove the environment and every cache of the tools; runs and editions stay
-	@rm -rf $(VENV) $(HERMES_VENV) build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VENV).unfinished $(HERMES_VENV) $(HERMES_VENV).unfinished build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(RUN_STAMP):
-	@requirements/install.sh run $(VENV)
+# Every set contains run, and dev contains all but hermes. Stamps of other pins no longer hold.
+$(VENV)/.installed-%-$(KEY):
+	@rm -f $(filter-out %-$(KEY),$(wildcard $(VENV)/.installed-*))
+	@requirements/install.sh $* $(VENV)
+	@touch $@ $(call stamps,run $(if $(filter dev,$*),llm mcp mlflow wandb cluster))
+
+$(HERMES_VENV)/.installed-%-$(KEY):
+	@requirements/install.sh $* $(HERMES_VENV)
 	@touch $@
-
-$(LLM_STAMP):
-	@requirements/install.sh llm $(VENV)
-	@touch $@ $(RUN_STAMP)
-
-$(MCP_STAMP):
-	@requirements/install.sh mcp $(VENV)
-	@touch $@ $(RUN_STAMP)
-
-$(MLFLOW_STAMP):
-	@requirements/install.sh mlflow $(VENV)
-	@touch $@ $(RUN_STAMP)
-
-$(WANDB_STAMP):
-	@requirements/install.sh wandb $(VENV)
-	@touch $@ $(RUN_STAMP)
-
-$(CLUSTER_STAMP):
-	@requirements/install.sh cluster $(VENV)
-	@touch $@ $(RUN_STAMP)
-
-$(HERMES_STAMP):
-	@requirements/install.sh hermes $(HERMES_VENV)
-	@touch $@
-
-$(DEV_STAMP):
-	@requirements/install.sh dev $(VENV)
-	@touch $@ $(RUN_STAMP) $(LLM_STAMP) $(MCP_STAMP) $(MLFLOW_STAMP) $(WANDB_STAMP) $(CLUSTER_STAMP)

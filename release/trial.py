@@ -128,8 +128,9 @@ def _installed(built: Path, place: Path, interpreter: str) -> Path:
     _run(place, Path(interpreter), "-m", "venv", "env")
     python = place / "env" / "bin" / "python"
     pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    _run(place, python, *pip, "--require-hashes", "-r", str(PINS))
+    _run(place, python, *pip, "--no-deps", "--require-hashes", "-r", str(PINS))
     _run(place, python, *pip, "--no-deps", "--no-index", "--no-build-isolation", str(built.absolute()))
+    _run(place, python, "-m", "pip", "check")
     return python
 
 

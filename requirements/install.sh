@@ -1,11 +1,14 @@
 #!/bin/sh
 # Usage: requirements/install.sh run|llm|mcp|mlflow|wandb|cluster|dev|hermes VENV
-# Makes the environment if it is missing and installs the pinned, hash-checked requirements and this checkout into it; the
-# environment of hermes holds nothing of this checkout.
+# Installs the pinned, hash-checked packages of one set with pip, and this checkout unless the set is hermes. VENV is made
+# if it is missing. VENV.unfinished is there while packages are installed; where one was left over, VENV is made again.
 set -eu
 which=$1
 venv=$2
 requirements=requirements/$which.txt
+unfinished=$venv.unfinished
+
+fail() { echo "error: $*" >&2; exit 1; }
 
 # Prints the first interpreter in range that can make environments; PYTHON=/path/to/python3 comes first if set.
 find_python() {
@@ -16,23 +19,40 @@ find_python() {
             return
         fi
     done
-    echo "error: no Python 3.11, 3.12 or 3.13 with its venv module on PATH; install one or set PYTHON=/path/to/python3" >&2
-    exit 1
+    fail "no Python 3.11, 3.12 or 3.13 with its venv module on PATH; install one or set PYTHON=/path/to/python3"
 }
 
-rm -f "$venv"/.installed-"$which"-*
-if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
-    python=$(find_python)
+make_environment() {
     echo "Making $venv with $("$python" --version)"
     "$python" -m venv --clear "$venv"
-fi
+}
 
-# Of Hermes a tenth is ever imported: compiling the rest takes half of the time.
-[ "$which" = hermes ] && compile=--no-compile || compile=
-echo "Installing the $(grep -c '==' "$requirements") pinned packages of $requirements (once; a minute or two)"
-if ! { command -v uv >/dev/null 2>&1 &&
-    uv pip install --quiet --python "$venv/bin/python" --require-hashes -r "$requirements" 2>/dev/null; }; then
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $compile --require-hashes -r "$requirements"
+pip() { "$venv/bin/python" -m pip --disable-pip-version-check "$@"; }
+
+# Compiling in a pass of its own, on all cores and without the packages' tests, takes a third of pip's time. Of Hermes a
+# tenth is ever imported.
+install_packages() {
+    echo "Installing the $(grep -c '==' "$requirements") pinned packages of $requirements (once; a minute or two)"
+    pip install --quiet --no-compile --no-deps --require-hashes -r "$requirements" ||
+        fail "pip could not install $requirements (see above); remove the cause and give the same command again"
+    [ "$which" = hermes ] || pip install --quiet --no-compile --no-deps --no-build-isolation -e . ||
+        fail "pip could not install this checkout (see above); give the same command again"
+    [ "$which" = hermes ] || [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] ||
+        "$venv/bin/python" -m compileall -qq -j 0 -x 'site-packages/.*/tests/' "$venv"/lib/python3*/site-packages || true
+}
+
+if [ -e "$unfinished" ] || ! pip --version >/dev/null 2>&1; then python=$(find_python); else python=$venv/bin/python; fi
+# The lock is held until this process and those it started have ended, whatever ends them.
+exec 9>>"$unfinished"
+"$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)' 2>/dev/null ||
+    fail "another process is installing into $venv; wait for it, then give the same command again"
+[ "$python" = "$venv/bin/python" ] || make_environment
+install_packages
+# Packages of other sets that older pins installed may contradict the new ones.
+if [ "$python" = "$venv/bin/python" ] && ! pip check >/dev/null; then
+    python=$(find_python)
+    make_environment
+    install_packages
 fi
-[ "$which" = hermes ] ||
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+problems=$(pip check) || fail "$(echo "$problems" | head -n 1) (pip check, $requirements); run make lock, or take another revision"
+rm "$unfinished"

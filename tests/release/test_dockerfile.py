@@ -73,7 +73,7 @@ def test_whatever_it_copies_is_there_and_nothing_else_is_sent() -> None:
 
 def test_what_is_installed_is_pinned_with_hashes() -> None:
     for rest in (rest for name, rest in _instructions() if name == "RUN" and "pip install" in rest):
-        assert "--require-hashes -r requirements/run.txt" in rest or "--no-deps --no-index" in rest, rest
+        assert "--no-deps --require-hashes -r requirements/run.txt" in rest or "--no-deps --no-index" in rest, rest
 
 
 @thorough
