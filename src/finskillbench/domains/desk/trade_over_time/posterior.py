@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import combinations, pairwise, product
+from typing import NamedTuple
 
 import numpy as np
 
-from finskillbench.arrays import Floats, Integers
+from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench.domains.desk.trade_over_time.dials import (
     DECISIONS,
     ENDS,
@@ -76,15 +77,56 @@ def _relative(world: World) -> Floats:
     return world.risk.covariance() / scale[:, None] / scale
 
 
-@cache
-def _patterns(size: int) -> tuple[Integers, Integers, Floats]:
-    """Patterns of so many sound vendors: the vendors (m, 1, size), the stretches that their edges cover (1, s, size),
-    the log prior (1, s).
+class _Patterns(NamedTuple):
+    """Patterns of edges: which of so many sound vendors' edges ended when.
+
+    Attributes
+    ----------
+    place : (p,) place of a pattern among all of its number of vendors.
+    prior : (p,) log prior.
+    signals : (p, k) the signals of its vendors.
+    in_force : (p, 10) whether the edge of a vendor holds to this day.
+    today : (p, k) whether the edge of a signal does.
+    systems, scores : (p, k, k) and (p, k) where the entries of a pattern stand among those of all signals, by stretch.
     """
+
+    place: Integers
+    prior: Floats
+    signals: Integers
+    in_force: Booleans
+    today: Booleans
+    systems: Integers
+    scores: Integers
+
+
+def _shape(size: int) -> tuple[int, int]:
+    """How many sets of so many vendors there are, and in how many ways their edges cover stretches."""
+    return math.comb(len(VENDORS), size), _HOLDS**size
+
+
+@cache
+def _patterns(size: int, *, ended: bool) -> _Patterns:
+    """Patterns of so many sound vendors: those in which every edge has ended, or all others."""
     sets = np.array(list(combinations(range(len(VENDORS)), size)))
     covered = np.array(list(product(range(1, _HOLDS + 1), repeat=size)))
     chances: Floats = np.where(covered == _HOLDS, HOLDS, (1 - HOLDS) / len(ENDS))
-    return sets[:, None], covered[None], np.log(chances).sum(axis=1)[None] - np.log(len(sets))
+    prior = np.broadcast_to(np.log(chances).sum(axis=1) - np.log(len(sets)), _shape(size)).ravel()
+    chosen = (covered == _HOLDS).any(axis=1) != ended
+    place = np.flatnonzero(np.broadcast_to(chosen, _shape(size)))
+    vendors, covers = sets[place // len(covered)], covered[place % len(covered)]
+    signals = (_EACH * vendors[..., None] + np.arange(_EACH)).reshape(len(place), size * _EACH)
+    stretch, count = np.repeat(covers, _EACH, axis=1) - 1, len(VENDOR_OF)
+    shared = np.minimum(stretch[:, :, None], stretch[:, None, :])
+    holds = covers == _HOLDS
+    return _Patterns(
+        place,
+        prior[place],
+        signals,
+        (holds[:, :, None] & (vendors[:, :, None] == np.arange(len(VENDORS)))).any(axis=1),
+        np.repeat(holds, _EACH, axis=1),
+        (shared * count + signals[:, :, None]) * count + signals[:, None, :],
+        stretch * count + signals,
+    )
 
 
 def means(of: Stretches, tier: Tier, decay: Floats, verdicts: Mapping[int, bool]) -> Floats:
@@ -100,53 +142,52 @@ def means(of: Stretches, tier: Tier, decay: Floats, verdicts: Mapping[int, bool]
     found = [
         _weighed(of, strength * np.sqrt(1 - decay), size, verdicts) for strength in tier.strengths for size in SOUND
     ]
-    highest = max(float(log.max()) for log, _ in found)
-    weights = [np.exp(log - highest) for log, _ in found]
-    total = np.zeros(len(VENDOR_OF))
-    for weight, (_, centres) in zip(weights, found, strict=True):
-        total += np.einsum("ms,msk->k", weight, centres)
-    return total / math.fsum(float(weight.sum()) for weight in weights)
+    highest = max(float(log.max()) for log, _, _ in found)
+    total, sizes = np.zeros(len(VENDOR_OF)), list[float]()
+    for log, patterns, centres in found:
+        weights = np.exp(log - highest)
+        sizes.append(float(weights.sum()))
+        products = weights[patterns.place][:, None] * centres
+        total += np.bincount(patterns.signals.ravel(), products.ravel(), len(VENDOR_OF))
+    return total / math.fsum(sizes)
 
 
-def _weighed(of: Stretches, deviation: Floats, size: int, verdicts: Mapping[int, bool]) -> tuple[Floats, Floats]:
-    """Log weights (m, s) of the patterns of so many sound vendors, and what signals are worth today (m, s, 30).
+def _weighed(
+    of: Stretches, deviation: Floats, size: int, verdicts: Mapping[int, bool]
+) -> tuple[Floats, _Patterns, Floats]:
+    """Log weights of the patterns of so many sound vendors; those of them with an edge that may hold, and what signals
+    are worth today by each (p, k).
 
     Systems are solved of those patterns alone that the verdicts leave possible; the others weigh nothing.
     """
-    sets, covered, prior = _patterns(size)
-    possible = np.ones((len(sets), covered.shape[1]), dtype=bool)
+    log = np.full(math.prod(_shape(size)), -np.inf)
+    if not any(verdicts.values()):
+        ended = _patterns(size, ended=True)
+        log[ended.place] = _ended(of[:-1], tuple(deviation.tolist()), size)
+    patterns = _patterns(size, ended=False)
     for vendor, holds in verdicts.items():
-        possible &= ((sets == vendor) & (covered == _HOLDS)).any(axis=-1) == holds
-    place = np.flatnonzero(possible)
-    vendors = np.broadcast_to(sets, (*possible.shape, size))[possible]
-    covers = np.broadcast_to(covered, (*possible.shape, size))[possible]
-    inner, weighed = _systems(of, deviation, vendors, covers)
-    solved = np.linalg.solve(inner, weighed[..., None])[..., 0]
-    log = np.full(possible.shape, -np.inf)
-    gained = ((weighed * solved).sum(axis=-1) - np.linalg.slogdet(inner)[1]) / 2
-    log[possible] = np.broadcast_to(prior, possible.shape)[possible] + gained
-    columns = (_EACH * vendors[..., None] + np.arange(_EACH)).reshape(len(place), size * _EACH)
-    centres = np.zeros((*possible.shape, len(VENDOR_OF)))
-    today = deviation[columns] * solved * np.repeat(covers == _HOLDS, _EACH, axis=1)
-    centres.reshape(-1, len(VENDOR_OF))[place[:, None], columns] = today
-    return log, centres
+        which = patterns.in_force[:, vendor] == holds
+        patterns = _Patterns(*(part[which] for part in patterns))
+    log[patterns.place], solved = _solved(of, deviation, patterns)
+    return log, patterns, deviation[patterns.signals] * solved * patterns.today
 
 
-def _systems(of: Stretches, deviation: Floats, vendors: Integers, covers: Integers) -> tuple[Floats, Floats]:
-    """The systems (p, k, k) and their right-hand sides (p, k) of patterns: vendors and covered stretches (p, size)."""
-    count, size = vendors.shape
+@lru_cache(maxsize=4 * len(SOUND))
+def _ended(of: Stretches, deviation: tuple[float, ...], size: int) -> Floats:
+    """(p,) log weights of the patterns in which every edge has ended: later weeks say nothing of them."""
+    return _solved(of, np.array(deviation), _patterns(size, ended=True))[0]
+
+
+def _solved(of: Stretches, deviation: Floats, patterns: _Patterns) -> tuple[Floats, Floats]:
+    """Log weights (p,) of patterns, and the coefficients by each in standard deviations of their prior (p, k)."""
     informations = np.cumsum([one.information for one in of], axis=0)
     scores = np.cumsum([one.score for one in of], axis=0)
-    # Scaled once for all patterns, which are put together from blocks of two vendors.
-    scaled = deviation[:, None] * informations * deviation + np.eye(len(VENDOR_OF))
-    blocks = scaled.reshape(len(of), len(VENDORS), _EACH, len(VENDORS), _EACH).swapaxes(2, 3).copy()
-    inner = np.empty((count, size * _EACH, size * _EACH))
-    for row, column in product(range(size), repeat=2):
-        shared = np.minimum(covers[:, row], covers[:, column]) - 1
-        block = blocks[shared, vendors[:, row], vendors[:, column]]
-        inner[:, row * _EACH : (row + 1) * _EACH, column * _EACH : (column + 1) * _EACH] = block
-    weighed = (deviation * scores).reshape(len(of), len(VENDORS), _EACH)[covers - 1, vendors]
-    return inner, weighed.reshape(count, size * _EACH)
+    # Scaled once for all patterns, whose systems are put together from the entries.
+    inner = np.take(deviation[:, None] * informations * deviation + np.eye(len(VENDOR_OF)), patterns.systems)
+    weighed = np.take(deviation * scores, patterns.scores)
+    solved = np.linalg.solve(inner, weighed[..., None])[..., 0]
+    gained = ((weighed * solved).sum(axis=-1) - np.linalg.slogdet(inner)[1]) / 2
+    return patterns.prior + gained, solved
 
 
 def signals_at(world: World, decision: int, *, stale: bool = False) -> Floats:
