@@ -136,14 +136,15 @@ def _decided(listed: Sequence[Listed], change: float, gone: set[str], repairs: S
     rows = [{"group": f"{what}|{first}|{last}", **row} for what, (first, last), row in listed]
     (weighed,) = yield (_script("shrink", {"hypotheses": rows}),)
     found = weighed["output"]["groups"]
+    listed_chances: dict[str, dict[Span, list[float]]] = {}
+    for what, span, row in listed:
+        listed_chances.setdefault(what, {}).setdefault(span, []).append(row["probability"])
     effects: list[JsonObject] = []
-    for what in dict.fromkeys(what for what, _, _ in listed):
+    for what, by_span in listed_chances.items():
         evidence = dict.fromkeys(_SPANS, 1.0)
-        for span in _SPANS:
-            chances = [row["probability"] for name, other, row in listed if (name, other) == (what, span)]
-            if chances:
-                none = max(found[f"{what}|{span[0]}|{span[1]}"]["none"], _SMALLEST)
-                evidence[span] = (1 - math.fsum(chances)) / none
+        for span, chances in by_span.items():
+            none = max(found[f"{what}|{span[0]}|{span[1]}"]["none"], _SMALLEST)
+            evidence[span] = (1 - math.fsum(chances)) / none
         now: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for first, chance in enumerate(chances_of_starts(evidence, change)):
             parts = found.get(f"{what}|{first}|{_NOW}", {"expected": {}})["expected"]

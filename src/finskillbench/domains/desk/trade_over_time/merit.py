@@ -102,8 +102,9 @@ def _traps(desk: Desk, aims: Floats, books: list[Floats], taken: int, planted: A
         place = trap.decision
         policy = desk.policy(place)
         best = policy.best(place, aims[place], before[place])
-        way = policy.rules[place].curvature @ (fallen_book(desk, trap, before[place]) - best)
-        length = float(way @ (fallen_book(desk, trap, before[place]) - best))
+        apart = fallen_book(desk, trap, before[place]) - best
+        way = policy.rules[place].curvature @ apart
+        length = float(way @ apart)
         gone = float(way @ (books[place] - best))
         verdict = "unknown" if place >= taken or length <= 0 else "fallen" if 2 * gone > length else "avoided"
         verdicts[f"{trap.kind}@decision_{place + 1}"] = verdict

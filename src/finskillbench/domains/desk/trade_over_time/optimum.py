@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import orjson
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench.domains.desk.trade_over_time.dials import DECISIONS
@@ -97,15 +98,18 @@ class Desk:
 
     def misjudged(self, kind: str, decision: int) -> Desk:
         """The desk as somebody sees it at a decision who has fallen for a trap of a kind that is about the desk."""
-        if kind == "impact_unit":
-            return replace(self, book=replace(self.book, clip=1.0))
-        if kind == "tariff":
-            return replace(self, tariff=None)
-        if kind == "flow":
-            return replace(self, plan=replace(self.plan, capital=np.full(DECISIONS, self.plan.capital[0])))
-        if kind == "limit" and decision < self.plan.limit_from:
-            return replace(self, knows_limit=False)
-        return self
+        seen = kind != "limit" or decision < self.plan.limit_from
+        return self._misjudged.get(kind, self) if seen else self
+
+    @cached_property
+    def _misjudged(self) -> Mapping[str, Desk]:
+        """By the kind of trap; kept with their policies, which are dear."""
+        return {
+            "impact_unit": replace(self, book=replace(self.book, clip=1.0)),
+            "tariff": replace(self, tariff=None),
+            "flow": replace(self, plan=replace(self.plan, capital=np.full(DECISIONS, self.plan.capital[0]))),
+            "limit": replace(self, knows_limit=False),
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,7 +268,13 @@ def as_json(desk: Desk) -> dict[str, Any]:
 
 
 def from_json(stored: Any) -> Desk:
-    """The desk that `as_json` stored."""
+    """The desk that `as_json` stored; one of the last few asked for is the same object, with its policies."""
+    return _desk(orjson.dumps(stored))
+
+
+@lru_cache(maxsize=4)
+def _desk(text: bytes) -> Desk:
+    stored: Any = orjson.loads(text)
     return Desk(
         tuple(stored["tickers"]),
         tuple(stored["sectors"]),
