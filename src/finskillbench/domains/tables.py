@@ -6,6 +6,7 @@ asks for it. An agent turns its pages by `read_table`, or has a script given the
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,8 @@ FOLDER = "tables"
 MOST_ROWS = 200
 """Rows of a page."""
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+_MOST_READ = 24
+"""Files whose rows and JSON are kept, those of the last few episodes; the largest take some 12 MB each."""
 
 
 class TableReference(TypedDict):
@@ -58,7 +61,10 @@ def refers_to_table(value: object) -> TypeGuard[TableReference]:
 
 
 class Table(Mapping[str, list[Any]]):
-    """A table as a mapping of its columns to their values; the file is read when the first column is asked for."""
+    """A table as a mapping of its columns to their values.
+
+    The file is read when a column is asked for, and again after many other files were read.
+    """
 
     def __init__(self, source: Path | pl.DataFrame) -> None:
         self._source = source
@@ -71,7 +77,15 @@ class Table(Mapping[str, list[Any]]):
         ------
         EditionError : its file is missing or damaged.
         """
-        return self._source if isinstance(self._source, pl.DataFrame) else read_table(self._source)
+        if isinstance(self._source, pl.DataFrame):
+            return self._source
+        frame = read_table(self._source)
+        _read.append(self)
+        if len(_read) > _MOST_READ:
+            for name in ("frame", "json"):
+                vars(_read[0]).pop(name, None)
+            _read.popleft()
+        return frame
 
     @property
     def rows(self) -> int:
@@ -89,12 +103,14 @@ class Table(Mapping[str, list[Any]]):
     def __len__(self) -> int:
         return self.frame.width
 
-    def as_json(self) -> dict[str, Any]:
-        """Its columns with their values, for orjson: numbers as arrays of NumPy, all else as lists."""
-        return {
+    @cached_property
+    def json(self) -> bytes:
+        """JSON of its columns with their values."""
+        columns = {
             name: column.to_numpy() if column.dtype.is_numeric() and not column.null_count() else column.to_list()
             for name, column in zip(self.frame.columns, self.frame.get_columns(), strict=True)
         }
+        return orjson.dumps(columns, option=_DUMP)
 
     def page(
         self,
@@ -126,6 +142,10 @@ class Table(Mapping[str, list[Any]]):
         return {"columns": list(part.columns), "first": first, "matching": found.height, "rows": table}
 
 
+_read: deque[Table] = deque()
+"""Tables whose file has been read, in the order of reading."""
+
+
 def _plain(value: Any) -> Any:
     """A value as JSON has it: dates as text."""
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
@@ -138,5 +158,5 @@ def dump(value: Any) -> bytes:
 
 def _as_json(value: object) -> Any:
     if isinstance(value, Table):
-        return value.as_json()
+        return orjson.Fragment(value.json)
     raise TypeError(type(value).__name__)

@@ -60,7 +60,7 @@ def summary(works: Iterable[tuple[str, Work]]) -> dict[str, dict[str, float]]:
 
 def _tables(value: object) -> list[object]:
     """Tables of rows as filed; a matrix is one read however large it is."""
-    return [part for name, part in value.items() if name in ("facts", "segments")] if is_object(value) else []
+    return [value[name] for name in ("facts", "segments") if name in value] if is_object(value) else []
 
 
 def _entries(value: object) -> int:

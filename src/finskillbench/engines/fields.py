@@ -57,7 +57,7 @@ def list_of(value: object) -> Sequence[Any] | None:
 def texts_of(value: object) -> tuple[str, ...] | None:
     """A value that is a list of texts, else None."""
     items = list_of(value)
-    return None if items is None or not all(isinstance(item, str) for item in items) else tuple(items)
+    return None if items is None or not all(issubclass(kind, str) for kind in set(map(type, items))) else tuple(items)
 
 
 def mapping(data: object, key: str) -> Mapping[str, Any]:

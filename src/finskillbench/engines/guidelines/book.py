@@ -154,7 +154,10 @@ class Universe:
 
     def attribute(self, name: str) -> Floats:
         """(n,) one of `ATTRIBUTES`, NaN where absent."""
-        return np.array([each.attributes.get(name, np.nan) for each in self.instruments], dtype=np.float64)
+        key = ("attribute", name)
+        if key not in self.memo:
+            self.memo[key] = np.array([each.attributes.get(name, np.nan) for each in self.instruments], dtype=np.float64)
+        return self.memo[key]
 
 
 @dataclass(frozen=True)

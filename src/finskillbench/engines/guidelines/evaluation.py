@@ -122,8 +122,9 @@ def groups(rule: Rule, universe: Universe) -> tuple[tuple[str, ...], Booleans]:
 
 def _over(amounts: Floats, basis: Floats) -> Floats:
     """100 x amounts / basis, and a very large number of the sign of the amount where there is no basis."""
-    basis = np.broadcast_to(basis, amounts.shape)
     empty = np.abs(basis) < 1e-12
+    if not empty.any():
+        return np.clip(100 * amounts / basis, -LARGEST, LARGEST)
     ratio = 100 * amounts / np.where(empty, 1.0, basis)
     return np.clip(np.where(empty, np.sign(amounts) * LARGEST, ratio), -LARGEST, LARGEST)
 

@@ -73,15 +73,12 @@ def _versions(statements: Mapping[str, Any]) -> list[dict[str, Any]]:
         if len(places) > 1:
             first, *_, last = sorted(places, key=lambda row: version[row])
             by_company.setdefault(company, []).append((quarter, first, last))
-    lines = [name for name, values in statements.items() if len(values) and isinstance(values[0], int | float)]
+    names = [name for name, values in statements.items() if len(values) and isinstance(values[0], int | float)]
+    lines = {name: numeric(statements, name, "statements") for name in names if by_company and name != "version"}
     found: list[dict[str, Any]] = []
     for company, pairs in by_company.items():
         before, after = np.array([first for _, first, _ in pairs]), np.array([last for _, _, last in pairs])
-        moved = {
-            name: float(np.abs(_log_change(numeric(statements, name, "statements"), before, after)).max())
-            for name in lines
-            if name != "version"
-        }
+        moved = {name: float(np.abs(_log_change(values, before, after)).max()) for name, values in lines.items()}
         largest = sorted(moved, key=lambda name: -moved[name])[:4]
         found.append(
             {
