@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from functools import cache, lru_cache, reduce
 from itertools import combinations, pairwise, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,6 +98,11 @@ class _Patterns(NamedTuple):
     systems: Integers
     scores: Integers
 
+    def chosen(self, which: Booleans) -> _Patterns:
+        """Some of the patterns."""
+        parts: list[Any] = [part[which] for part in self]
+        return _Patterns(*parts)
+
 
 def _shape(size: int) -> tuple[int, int]:
     """How many sets of so many vendors there are, and in how many ways their edges cover stretches."""
@@ -167,7 +172,7 @@ def _weighed(
     patterns = _patterns(size, ended=False)
     for vendor, holds in verdicts.items():
         which = patterns.in_force[:, vendor] == holds
-        patterns = _Patterns(*(part[which] for part in patterns))
+        patterns = patterns.chosen(which)
     log[patterns.place], solved = _solved(of, deviation, patterns)
     return log, patterns, deviation[patterns.signals] * solved * patterns.today
 
@@ -185,7 +190,7 @@ def _solved(of: Stretches, deviation: Floats, patterns: _Patterns) -> tuple[Floa
     # Scaled once for all patterns, whose systems are put together from the entries.
     inner = np.take(deviation[:, None] * informations * deviation + np.eye(len(VENDOR_OF)), patterns.systems)
     weighed = np.take(deviation * scores, patterns.scores)
-    solved = np.linalg.solve(inner, weighed[..., None])[..., 0]
+    solved: Floats = np.asarray(np.linalg.solve(inner, weighed[..., None])[..., 0], dtype=float)
     gained = ((weighed * solved).sum(axis=-1) - np.linalg.slogdet(inner)[1]) / 2
     return patterns.prior + gained, solved
 
