@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
@@ -99,7 +100,7 @@ ARMS: Mapping[str, Arm] = MappingProxyType(
 ALWAYS = ("submit_answer", "load_skill", "load_references", "get_task_data")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mount:
     """An arm with the packages that were really mounted; `digest` identifies both.
 
@@ -113,7 +114,7 @@ class Mount:
     script_index: tuple[tuple[str, str], ...] = ()
     python: Path = THIS_PYTHON
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 over the arm's switches and the digest of each mounted package."""
         content = {

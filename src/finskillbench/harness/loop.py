@@ -14,14 +14,13 @@ import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from functools import cached_property
 from typing import Protocol
 
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN, clean_turn
 from finskillbench.harness.conditions import Arm
 from finskillbench.harness.failures import PROVIDER
-from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Tuned, Turn, is_tuned
+from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Turn, is_tuned
 from finskillbench.harness.seat import Assignment, Seat, Surroundings
 from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 from finskillbench.harness.trace import OURS, Ended, Trace
@@ -104,11 +103,6 @@ class Conversation:
         self.turn = Turn()
         self.offered: tuple[ToolSpec, ...] = ()
         self.priced = getattr(model, "price", None) is not None
-
-    @cached_property
-    def _tuned(self) -> Tuned | None:
-        """The model, where it is told limits and repeats; once, as signatures are slow to read."""
-        return self.model if is_tuned(self.model) else None
 
     async def play(self) -> Trace:
         """Play the episode to its end."""
@@ -217,9 +211,9 @@ class Conversation:
 
     async def _call(self, offered: tuple[ToolSpec, ...], choice: str) -> Turn:
         seat, conversation = self.seat, tuple(self.seat.messages)
-        if self._tuned is not None:
+        if is_tuned(self.model):
             most = seat.left.tokens
-            return await self._tuned.generate(conversation, offered, choice, max_tokens=most, repeat=seat.repeat)
+            return await self.model.generate(conversation, offered, choice, max_tokens=most, repeat=seat.repeat)
         return await self.model.generate(conversation, offered, choice)
 
     async def _serve(self, turn: Turn, offered: tuple[ToolSpec, ...], number: int) -> None:

@@ -6,8 +6,9 @@ A provider adapter translates these few types to its own wire format and raises
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from inspect import signature
 from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
 
@@ -159,7 +160,6 @@ class Model(Protocol):
         ...
 
 
-@runtime_checkable
 class Recalling(Protocol):
     """A model that may have answered the same request before, and kept the answer."""
 
@@ -200,4 +200,15 @@ class Tuned(Protocol):
 
 def is_tuned(model: Model) -> TypeGuard[Tuned]:
     """Whether the calls of a model take both; those of another are not limited, and their repeats not told apart."""
-    return {"max_tokens", "repeat"} <= signature(model.generate).parameters.keys()
+    generate = model.generate
+    return _takes_both(getattr(generate, "__func__", generate))
+
+
+@lru_cache(maxsize=64)
+def _takes_both(generate: Callable[..., object]) -> bool:
+    return {"max_tokens", "repeat"} <= signature(generate).parameters.keys()
+
+
+def is_recalling(model: Model) -> TypeGuard[Recalling]:
+    """Whether a model may have kept answers; a look at one name, as checks against protocols are slow."""
+    return hasattr(model, "recall")

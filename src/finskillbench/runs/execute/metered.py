@@ -10,13 +10,12 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import orjson
 
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.cleaning import possible
-from finskillbench.harness.model import FREE, Message, Model, Recalling, ToolSpec, Tuned, Turn, Usage, is_tuned
+from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage, is_recalling, is_tuned
 from finskillbench.harness.models import Entrant
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
@@ -86,11 +85,6 @@ class Metered:
         """What the episode has cost so far, with what is set aside for a call under way."""
         return Expense(self.calls, self.usage, self.lost_usd + reserved_usd)
 
-    @cached_property
-    def _tuned(self) -> Tuned | None:
-        """The model, where it is told limits and repeats; once, as signatures are slow to read."""
-        return self._model if is_tuned(self._model) else None
-
     async def generate(
         self,
         messages: Sequence[Message],
@@ -108,12 +102,12 @@ class Metered:
         """
 
         async def ask() -> Turn:
-            if self._tuned is not None:
-                return await self._tuned.generate(messages, tools, tool_choice, max_tokens=max_tokens, repeat=repeat)
+            if is_tuned(self._model):
+                return await self._model.generate(messages, tools, tool_choice, max_tokens=max_tokens, repeat=repeat)
             return await self._model.generate(messages, tools, tool_choice)
 
         limit = self._max_tokens if max_tokens is None else min(max_tokens, self._max_tokens)
-        bound = 0.0 if self.price is None else self._bound(self.price, messages, tools, limit)
+        bound = 0.0 if self.price in (None, NO_CHARGE) else self._bound(self.price, messages, tools, limit)
         turn = self._recalled(messages, tools, tool_choice, max_tokens, repeat) or await self._paid(ask, bound)
         self._seen, self._last = len(messages), turn.usage.input_tokens
         return turn
@@ -127,7 +121,7 @@ class Metered:
         repeat: int,
     ) -> Turn | None:
         """An answer that was kept: it waits for nobody, and nothing is paid."""
-        if not isinstance(self._model, Recalling):
+        if not is_recalling(self._model):
             return None
         turn = self._model.recall(messages, tools, tool_choice, max_tokens, repeat)
         if turn is not None:
