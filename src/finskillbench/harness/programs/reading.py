@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -57,20 +58,30 @@ def turns_taken(messages: Sequence[Message]) -> int:
     return sum(message.role == "assistant" for message in messages)
 
 
-def fields_read(messages: Sequence[Message]) -> dict[str, Any]:
-    """Values that `get_task_data` has returned so far, by field; a field that it refused is absent."""
+def fields_read(results: Iterable[str]) -> dict[str, Any]:
+    """Values that `get_task_data` has returned, by field, out of all `results_of`; a field that it refused is absent."""
     values: dict[str, Any] = {}
-    for message in messages:
-        if message.role == "tool":
-            result = orjson.loads(result_of(message))
-            if isinstance(result, dict) and "field" in result and "value" in result:
-                values[result["field"]] = result["value"]
+    for text in results:
+        result = parsed(text)
+        if is_object(result) and "field" in result and "value" in result:
+            values[result["field"]] = result["value"]
     return values
+
+
+def results_of(messages: Sequence[Message]) -> tuple[str, ...]:
+    """The results of all tool calls so far."""
+    return tuple(result_of(message) for message in messages if message.role == "tool")
 
 
 def result_of(message: Message) -> str:
     """What a tool answered, JSON in one line; what the loop says of the budget comes below it."""
     return message.content.partition("\n")[0]
+
+
+@lru_cache(maxsize=64)
+def parsed(result: str) -> object:
+    """A result of a tool as JSON, to be read and not changed: programs meet it again on each turn and in each arm."""
+    return orjson.loads(result)
 
 
 def naive_answer(naive: Naive | None, fields: Mapping[str, Any]) -> dict[str, Any]:

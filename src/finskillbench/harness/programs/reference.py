@@ -13,9 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
-
-import orjson
 
 from finskillbench.domains import Subtask
 from finskillbench.harness.model import Message, ToolSpec, Turn
@@ -26,9 +25,11 @@ from finskillbench.harness.programs.reading import (
     call,
     fields_read,
     naive_answer,
+    parsed,
     printed_fields,
     read_fields,
     result_of,
+    results_of,
     sub_task_of,
     submit,
     subtask_of,
@@ -81,7 +82,7 @@ class Reference(Program):
         if subtask is None:
             return submit({})
         wanted = _wanted(subtask, messages)
-        read = fields_read(messages)
+        read = fields_read(results_of(messages))
         if wanted and not read:
             return read_fields(*wanted)
         return submit(_unaided(subtask, read))
@@ -141,6 +142,7 @@ def _load_next(
     return Turn(tool_calls=(call("load_skill", 0, skill_name=names[loaded]),)) if loaded < len(names) else None
 
 
+@lru_cache(maxsize=64)
 def find_recipe(document: str, sub_task: str) -> Recipe | None:
     """The row for a subtask in a skill's table `task | script | inject_task_fields | submit`."""
     for line in document.splitlines():
@@ -159,6 +161,6 @@ def _results(messages: Sequence[Message]) -> dict[str, list[dict[str, Any]]]:
         if message.tool_calls:
             names = {item.id: item.name for item in message.tool_calls}
         elif message.role == "tool" and message.tool_call_id in names:
-            result: object = orjson.loads(result_of(message))
+            result = parsed(result_of(message))
             found.setdefault(names[message.tool_call_id], []).append(dict(result) if is_object(result) else {})
     return found
