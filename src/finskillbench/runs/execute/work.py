@@ -48,6 +48,7 @@ _log = logger(__name__)
 RUN = "run"
 """The key of `stopped` for what stopped all models."""
 INTERRUPTED = "interrupted"
+_VERDICTS_KEPT = 256
 _LONG_ANSWER = 32 * 1024
 """Characters from which on an answer is judged in a thread; the longest that a task calls for is a tenth of it."""
 
@@ -113,6 +114,7 @@ class Work:
         self.limits, self.progress, self.sleep, self._where = limits, progress, sleep, where
         self.by_id = {episode.task_id: episode for episode in plan.episodes}
         self.labels = labels(models)
+        self._has_truth = edition.has_truth
         self.planned = frozenset(item for stream in streams for item in stream.items)
         self._history = read_history(out)
         # An item whose trajectory is gone counts as not run.
@@ -131,6 +133,7 @@ class Work:
         self.budget = None if limits.max_cost is None else Budget(limits.max_cost, self._spent())
         played = (row for item, row in found.items() if isinstance(models.get(item.entry), Agent))
         self._dearest = max((row.cost_usd or 0.0 for row in played), default=0.0)
+        self._verdicts: dict[tuple[str, str | None, str], Verdict] = {}
         self._in_flight = 0
         self._why_dropped = "stopped"
         self._tasks: list[asyncio.Task[None]] = []
@@ -280,14 +283,21 @@ class Work:
 
     async def _verdict(self, submission: Submission, episode: Episode, full_input: JsonObject) -> Verdict:
         """What the truth says of a submission; without a score where the edition was handed out without it."""
-        if not self.edition.has_truth:
+        if not self._has_truth:
             return unjudged(submission, episode.sub_task)
         return await self._judged(submission, self.edition.truth(submission.task_id), full_input)
 
     async def _judged(self, submission: Submission, truth: Truth, full_input: JsonObject) -> Verdict:
         """Judge, a long answer and a case with a budget in a thread: what is slow to judge must hold up no other."""
-        if len(submission.answer or "") < _LONG_ANSWER and budget_of(truth.sub_task) is None:
-            return judge(submission, truth, full_input)
+        short = len(submission.answer or "") < _LONG_ANSWER
+        if short and submission.record is None and budget_of(truth.sub_task) is None:
+            # Programs hand in the same answer under several conditions, one after another.
+            known = (submission.task_id, submission.answer, submission.ended)
+            if known not in self._verdicts:
+                self._verdicts[known] = judge(submission, truth, full_input)
+                if len(self._verdicts) > _VERDICTS_KEPT:
+                    del self._verdicts[next(iter(self._verdicts))]
+            return self._verdicts[known]
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._judging, judge, submission, truth, full_input)
 
