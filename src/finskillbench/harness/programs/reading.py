@@ -59,7 +59,7 @@ def turns_taken(messages: Sequence[Message]) -> int:
 
 
 def fields_read(results: Iterable[str]) -> dict[str, Any]:
-    """Values that `get_task_data` has returned, by field, out of all `results_of`; a field that it refused is absent."""
+    """Values that `get_task_data` has returned by field, out of all `results_of`; a field that it refused is absent."""
     values: dict[str, Any] = {}
     for text in results:
         result = parsed(text)
