@@ -86,7 +86,7 @@ def send_order(channel: socket.socket, order: Order, descriptors: Sequence[int])
         channel.sendall(data[sent:])
 
 
-def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result: int) -> NoReturn:
+def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result: int, *, warm: bool) -> NoReturn:
     """Confine this process, wait for an order on the socket `order`, carry it out, end; never returns."""
     status = 1
     limits = setting.limits
@@ -96,9 +96,11 @@ def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result:
         channel = socket.socket(fileno=_ORDER_FD)
         rules = _confine(setting, scratch)
         # Every page that is first written after a fork is copied then: some 800 of them, 4 ms, in the course of a
-        # small optimisation. Doing one while nobody waits takes that out of the call.
-        with contextlib.suppress(Exception):
-            setting.warm_up()
+        # small optimisation. Doing one while nobody waits takes that out of the call; else it is a quarter of what the
+        # call costs.
+        if warm:
+            with contextlib.suppress(Exception):
+                setting.warm_up()
         task, memory = _await_order(channel)
         script = task.script
         if rules is not None:

@@ -69,7 +69,7 @@ class ScriptRunner:
     workers : how many scripts run at once.
     preload : modules the warm process imports; none of them may start a thread.
     warm_up : "module:function" of each function that it calls once, and each child again while it waits for its
-        call, to touch the memory that a call needs. They return what the `main` of a script returns.
+        call, to touch the memory that a call needs; not where calls wait for a child. They return what the `main` of a script returns.
     trusted : folders whose scripts run even where a guard is missing; any other is refused there.
     python : the interpreter; another than this one needs no package of ours.
     threads : whether a script may start threads, as some libraries must; then a preloaded module may as well, one
@@ -277,7 +277,8 @@ class ScriptRunner:
         call.watchdog = loop.call_later(self.limits.wall_seconds + _HANG_SECONDS, self._hung, call)
         loop.add_reader(channel.printed_fd, self._printed, loop, channel)
         folders = [str(folder.absolute()) for folder in call.folders]
-        self._write({"call": call.number, "script": str(call.script), "folders": folders}, channel.descriptors)
+        header = {"call": call.number, "script": str(call.script), "folders": folders, "more": bool(self._pending)}
+        self._write(header, channel.descriptors)
         channel.handed_over()
 
     def _write(self, header: frames.Header, descriptors: Sequence[int] = ()) -> None:

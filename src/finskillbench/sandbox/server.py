@@ -65,6 +65,8 @@ class Server:
         # Scratch folders that their scripts have not touched: making one costs a third of a fork.
         self._folders: list[Path] = []
         self._bin = scratch.Bin()
+        # Whether calls wait at the runner: then the next order comes before a child could have warmed up.
+        self._more = False
         # Two for each order that has come and was not handled yet: they pass through, what they hold is not read here.
         self._received: list[int] = []
 
@@ -121,7 +123,7 @@ class Server:
             if worker is not None:
                 self._end(worker)
             return
-        call, script = header["call"], Path(header["script"])
+        call, script, self._more = header["call"], Path(header["script"]), header["more"]
         descriptors, self._received = self._received[:2], self._received[2:]
         try:
             source = _read_source(script)
@@ -141,7 +143,7 @@ class Server:
         """A new child, waiting for an order; OSError if the system refuses."""
         folder = self._folders.pop() if self._folders else Path(tempfile.mkdtemp(dir=self._scratch_root))
         try:
-            return Worker(self._setting, folder)
+            return Worker(self._setting, folder, warm=not self._more)
         except OSError:
             self._folders.append(folder)
             raise

@@ -25,8 +25,13 @@ class GarbageError(Exception):
 class Worker:
     """One child: forked and confined ahead of its only call, which `give` hands to it."""
 
-    def __init__(self, setting: child.Setting, scratch: Path) -> None:
-        """Fork a child that works in the empty folder `scratch`; OSError if the system refuses."""
+    def __init__(self, setting: child.Setting, scratch: Path, *, warm: bool) -> None:
+        """Fork a child that works in the empty folder `scratch`, after the warm-up if `warm`.
+
+        Raises
+        ------
+        OSError : the system refuses.
+        """
         self.call = 0
         self.order: child.Order | None = None
         self.started = self.deadline = 0.0
@@ -41,7 +46,7 @@ class Worker:
             try:
                 self.pid = os.fork()
                 if self.pid == 0:
-                    child.run_child(setting, self._token, scratch, there.fileno(), result_out)
+                    child.run_child(setting, self._token, scratch, there.fileno(), result_out, warm=warm)
             except OSError:
                 channel.close()
                 os.close(result_in)
