@@ -34,7 +34,7 @@ from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.events import Finished
 from finskillbench.runs.store.journal import Journal
 from finskillbench.runs.store.rows import make_row
-from finskillbench.runs.store.trajectories import encoded, write_trajectory
+from finskillbench.runs.store.trajectories import encoded, packed, write_trajectory
 
 REQUIRED_MILLISECONDS = 3.0
 TURNS = 6
@@ -96,7 +96,7 @@ def measure(episodes: int, folder: Path) -> float:
             )
             if (trace.ended, trace.turns) != ("submitted", TURNS):
                 raise SystemExit(f"the episode went wrong: {trace.ended} after {trace.turns} turns")
-            write_trajectory(folder, item, encoded(item, episode, trace, edition_digest=""))
+            write_trajectory(folder, item, packed(encoded(item, episode, trace, edition_digest="")))
             journal.append(Finished(make_row(item, episode, trace, verdict, method="", edition_digest="")))
 
     async def main() -> None:

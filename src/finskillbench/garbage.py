@@ -19,3 +19,13 @@ def seldom_sought() -> Generator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def frozen() -> Generator[None]:
+    """Leave what the process holds out of the search for cyclic garbage: an edition is large and lives on."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -197,7 +197,7 @@ class _Desk:
         try:
             sitting = self._sit(order)
             played = await sitting.play(order.memory)
-            self.say(m.Done(number, played.trajectory, m.packed(played.trace), sitting.lost_usd))
+            self.say(m.Done(number, played.trajectory(), m.packed(played.trace), sitting.lost_usd))
         except RunStoppedError as stop:
             self.say(m.Stopped(number, str(stop)))
         except FinSkillBenchError as error:

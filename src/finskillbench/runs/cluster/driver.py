@@ -124,7 +124,7 @@ class Driver:
 
     def played(self, item: Item, done: m.Done) -> Played:
         """What came back of an episode, with what it is judged by."""
-        return Played(m.unpacked(done.trace), done.trajectory, self._full_input(item.task_id))
+        return Played(m.unpacked(done.trace), lambda: done.trajectory, self._full_input(item.task_id))
 
     async def choose(self, item: Item) -> Desk:
         """The desk for an episode: where others of the same are, else where the fewest are.

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,7 +34,7 @@ from finskillbench.runs.execute.metered import Metered
 from finskillbench.runs.execute.tab import Tab
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.events import Expense
-from finskillbench.runs.store.trajectories import encoded
+from finskillbench.runs.store.trajectories import encoded, packed
 
 CACHED_EPISODES = 512
 """Episodes whose prompt and full input are kept: a covariance of 30 names takes some 30 KB."""
@@ -56,13 +56,14 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """An episode that is over: its trace, its trajectory as it is written, and its input at full precision.
+    """An episode that is over: its trace, its trajectory, and its input at full precision.
 
-    The trace of one that was played elsewhere comes without its messages, which stand in the trajectory.
+    `trajectory` gives it as it is written; called in a thread, it leaves the loop free while it packs. The trace of one
+    that was played elsewhere comes without its messages, which stand in the trajectory.
     """
 
     trace: Trace
-    trajectory: bytes
+    trajectory: Callable[[], bytes]
     full_input: Mapping[str, Any]
 
 
@@ -137,7 +138,7 @@ class Here:
     def played(self, item: Item, material: Material, trace: Trace) -> Played:
         """What is handed back of an episode."""
         data = encoded(item, material.episode, trace, edition_digest=self.edition.digest)
-        return Played(trace, data, material.full_input)
+        return Played(trace, partial(packed, data), material.full_input)
 
     def _material(self, task_id: str) -> Material:
         return prepare(self.edition, self.by_id[task_id])

@@ -18,6 +18,7 @@ from finskillbench.domains import by_name
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, JsonObject, Status, Submission, Truth, Verdict
 from finskillbench.errors import Cause, InputError, RunStoppedError
+from finskillbench.garbage import frozen
 from finskillbench.harness.agents import Agent
 from finskillbench.harness.entries import Entry, labels
 from finskillbench.harness.failures import PROVIDER
@@ -30,7 +31,7 @@ from finskillbench.harness.tools.contracts import budget_of
 from finskillbench.redaction import logger
 from finskillbench.runs.execute.board import Progress, make_board
 from finskillbench.runs.execute.budget import Budget
-from finskillbench.runs.execute.here import Place, Sitting, Terms
+from finskillbench.runs.execute.here import Place, Played, Sitting, Terms
 from finskillbench.runs.execute.interrupts import interrupts
 from finskillbench.runs.execute.limiter import Limiter
 from finskillbench.runs.execute.metered import price_of
@@ -49,6 +50,8 @@ RUN = "run"
 """The key of `stopped` for what stopped all models."""
 INTERRUPTED = "interrupted"
 _VERDICTS_KEPT = 256
+_WRITERS = 2
+"""Threads that pack and write trajectories."""
 _LONG_ANSWER = 32 * 1024
 """Characters from which on an answer is judged in a thread; the longest that a task calls for is a tenth of it."""
 
@@ -175,12 +178,14 @@ class Work:
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
             for arm in {item.arm for item in self._pending}:
                 make_folder(self.out / "trajectories" / arm)
+            self._writing = stack.enter_context(ThreadPoolExecutor(_WRITERS, "writing"))
             self._judging = stack.enter_context(ThreadPoolExecutor(1, "judging"))
             self._journal = stack.enter_context(Journal(self.out))
             for event in self._history.killed():
                 self._journal.append(event)
             job = Job({item.condition for item in self._pending}, scratch, self._journal.append, self._notify)
             self._place = await stack.enter_async_context(self._where(job))
+            stack.enter_context(frozen())
             stack.enter_context(interrupts(self._ask_to_stop, self._drop_all))
             await self._work_off()
 
@@ -268,7 +273,7 @@ class Work:
         # The loop is over: only now does the truth come in.
         verdict = await self._verdict(trace.submission, episode, played.full_input)
         digest = self.edition.digest
-        write_trajectory(self.out, item, played.trajectory)
+        await asyncio.get_running_loop().run_in_executor(self._writing, self._write, item, played)
         method = by_name(verdict.sub_task).method
         row = make_row(item, episode, trace, verdict, method=method, edition_digest=digest)
         self._journal.append(Finished(row, sitting.lost_usd))
@@ -280,6 +285,10 @@ class Work:
         if trace.error_cause is not None and PROVIDER[Cause(trace.error_cause)].stops == "model":
             self._stop(self.labels[item.entry], f"{trace.error_cause}: {trace.error}")
         return row, trace.saved_skills
+
+    def _write(self, item: Item, played: Played) -> None:
+        """Write a trajectory; in a thread, since packing and the disk take a quarter of an episode of a program."""
+        write_trajectory(self.out, item, played.trajectory())
 
     async def _verdict(self, submission: Submission, episode: Episode, full_input: JsonObject) -> Verdict:
         """What the truth says of a submission; without a score where the edition was handed out without it."""

@@ -46,7 +46,7 @@ class Trajectory:
 
 
 def encoded(item: Item, episode: Episode, trace: Trace, *, edition_digest: str) -> bytes:
-    """The trajectory of `item` as its file holds it."""
+    """The trajectory of `item` as JSON."""
     content = Trajectory(
         edition=edition_digest,
         domain=episode.skill,
@@ -58,11 +58,16 @@ def encoded(item: Item, episode: Episode, trace: Trace, *, edition_digest: str) 
         trace=trace,
     )
     # orjson leaves out names with a _: what a model's adapter wants back is no part of a trajectory.
-    return gzip.compress(orjson.dumps(content), _LEVEL, mtime=0)
+    return orjson.dumps(content)
+
+
+def packed(data: bytes) -> bytes:
+    """An encoded trajectory as its file holds it; other threads run meanwhile."""
+    return gzip.compress(data, _LEVEL, mtime=0)
 
 
 def write_trajectory(folder: Path, item: Item, data: bytes) -> None:
-    """Write an encoded trajectory of `item` into the run folder; its own folder must exist.
+    """Write a packed trajectory of `item` into the run folder; its own folder must exist.
 
     The file is complete under its name or not there; the journal line comes after it.
     """
