@@ -112,11 +112,12 @@ class Paid(Oracle):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to the next timer as soon as nothing else is left to do."""
+    """An event loop whose clock jumps to the next timer as soon as nothing else is left to do, in threads as well."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        self.threads: set[asyncio.Future[Any]] = set()
 
     def time(self) -> float:
         return self.now
@@ -124,9 +125,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _run_once(self) -> None:
         while self._scheduled and self._scheduled[0]._cancelled:
             heapq.heappop(self._scheduled)._scheduled = False
-        if not self._ready and self._scheduled:
+        if not self._ready and self._scheduled and not self.threads:
             self.now = max(self.now, self._scheduled[0]._when)
         super()._run_once()
+
+    def run_in_executor(self, *call: Any) -> asyncio.Future[Any]:
+        done = super().run_in_executor(*call)
+        self.threads.add(done)
+        done.add_done_callback(self.threads.discard)
+        return done
 
 
 def run_virtual(coroutine: Coroutine[Any, Any, Any]) -> Any:
