@@ -69,7 +69,8 @@ class ScriptRunner:
     workers : how many scripts run at once.
     preload : modules the warm process imports; none of them may start a thread.
     warm_up : "module:function" of each function that it calls once, and each child again while it waits for its
-        call, to touch the memory that a call needs; not where calls wait for a child. They return what the `main` of a script returns.
+        call, to touch the memory that a call needs; not where calls wait for a child. They return what the `main` of a
+        script returns.
     trusted : folders whose scripts run even where a guard is missing; any other is refused there.
     python : the interpreter; another than this one needs no package of ours.
     threads : whether a script may start threads, as some libraries must; then a preloaded module may as well, one
