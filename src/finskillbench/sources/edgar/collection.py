@@ -39,6 +39,9 @@ class CompanyFiles(Mapping[str, CompanyFacts]):
     def __getitem__(self, symbol: str) -> CompanyFacts:
         return parse_companyfacts(self.filers[symbol].file)
 
+    def __contains__(self, symbol: object) -> bool:
+        return symbol in self.filers
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.filers)
 
@@ -69,6 +72,9 @@ class InstanceFiles(Mapping[str, tuple[Instance, ...]]):
                     remedy="download it again",
                 )
         return found
+
+    def __contains__(self, symbol: object) -> bool:
+        return symbol in self.files
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)
