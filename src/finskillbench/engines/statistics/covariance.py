@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -109,13 +109,8 @@ def ledoit_wolf(returns: Floats, symbols: Sequence[str], *, periods_per_year: in
     DimensionError : if the shapes disagree. InputError : if a return is not finite or there is one period only.
 
     Source: Ledoit & Wolf (2004), A well-conditioned estimator for large-dimensional covariance matrices,
-    Journal of Multivariate Analysis 88. scikit-learn gives the intensity in blocks; the factor form keeps its estimate
-    exactly, without an n x n array.
+    Journal of Multivariate Analysis 88. The factor form keeps the estimate exactly, without an n x n array.
     """
-    # Half a second of imports that only the building of panels needs.
-    from sklearn import covariance as _covariance
-
-    estimators: Any = _covariance  # scikit-learn comes without types
     returns = np.asarray(returns, dtype=np.float64)
     if returns.ndim != 2 or returns.shape[1] != len(symbols) or not len(symbols):
         raise DimensionError(f"ledoit_wolf: returns {returns.shape} must be (T, {len(symbols)}), n >= 1")
@@ -127,8 +122,30 @@ def ledoit_wolf(returns: Floats, symbols: Sequence[str], *, periods_per_year: in
     periods, n = returns.shape
     centred = returns - returns.mean(axis=0)
     mean_variance = float(np.einsum("tn,tn->", centred, centred)) / periods / n
-    # Rounding can leave the intensity of constant returns a hair below zero.
-    intensity = max(0.0, float(estimators.ledoit_wolf_shrinkage(centred, assume_centered=True)))
+    intensity = _intensity(centred)
     loadings = np.sqrt((1.0 - intensity) * periods_per_year / periods) * centred
     specific = np.full(n, intensity * mean_variance * periods_per_year)
     return LedoitWolf(intensity, Covariance(tuple(symbols), loadings, specific))
+
+
+def _intensity(centred: Floats) -> float:
+    """The share of the target, in the operations of scikit-learn, whose import takes longer than a build's estimates.
+
+    With x_t the centred returns and S = Σ x_t x_t' / T it is the sum over all entries of the variance of S over that of
+    the squared distance of S from the target. Both sums take an n x n product, or that of T x T where it is smaller.
+    """
+    periods, n = centred.shape
+    if n == 1:
+        return 0.0
+    squares = centred**2
+    variances = squares.sum(axis=0) / periods
+    mean = variances.sum() / n
+    if n <= periods:
+        fourth, second = np.sum(squares.T @ squares), np.sum((centred.T @ centred) ** 2)
+    else:
+        fourth, second = np.sum(squares.sum(axis=1) ** 2), np.sum((centred @ centred.T) ** 2)
+    second /= periods**2
+    noise = 1.0 / (n * periods) * (fourth / periods - second)
+    distance = (second - 2.0 * mean * variances.sum() + n * mean**2) / n
+    # Rounding can leave either of constant returns a hair below zero.
+    return max(0.0, float(min(noise, distance) / distance)) if noise and distance > 0.0 else 0.0
