@@ -10,15 +10,48 @@ FIRST_SESSION = date(2016, 1, 4)
 LAST_SESSION = date(2025, 12, 31)
 
 
+_CLOSED = frozenset({date(2018, 12, 5), date(2025, 1, 9)})
+"""Days of mourning for Presidents Bush and Carter."""
+_JUNETEENTH_SINCE = 2022
+
+
 @cache
 def sessions() -> tuple[date, ...]:
-    """NYSE trading days from 2016-01-04 to 2025-12-31 (2,514)."""
-    # Imported here: the calendar library costs half a second that reading a collection need not pay.
-    import exchange_calendars
+    """NYSE trading days from 2016-01-04 to 2025-12-31 (2,514), by the exchange's rule 7.2."""
+    closed = _CLOSED.union(*(_holidays(year) for year in range(FIRST_SESSION.year, LAST_SESSION.year + 1)))
+    days = (FIRST_SESSION + timedelta(days=number) for number in range((LAST_SESSION - FIRST_SESSION).days + 1))
+    return tuple(day for day in days if day.weekday() < 5 and day not in closed)
 
-    calendar = exchange_calendars.get_calendar("XNYS", start="2015-12-01", end=LAST_SESSION.isoformat())
-    days = calendar.sessions_in_range(FIRST_SESSION.isoformat(), LAST_SESSION.isoformat())
-    return tuple(date(day.year, day.month, day.day) for day in days)
+
+def _holidays(year: int) -> set[date]:
+    """Days on which the exchange is closed: a Saturday is kept on the Friday before, a Sunday on the Monday after.
+
+    New Year's Day on a Saturday is not kept: the Friday before ends a year of accounts.
+    """
+    fixed = [date(year, 7, 4), date(year, 12, 25)]
+    if date(year, 1, 1).weekday() != 5:
+        fixed.append(date(year, 1, 1))
+    if year >= _JUNETEENTH_SINCE:
+        fixed.append(date(year, 6, 19))
+    kept = {day + timedelta(days={5: -1, 6: 1}.get(day.weekday(), 0)) for day in fixed}
+    mondays = _weekday(year, 1, 0, 3), _weekday(year, 2, 0, 3), _weekday(year, 6, 0, 1) - timedelta(7)
+    return kept | {*mondays, _good_friday(year), _weekday(year, 9, 0, 1), _weekday(year, 11, 3, 4)}
+
+
+def _weekday(year: int, month: int, weekday: int, number: int) -> date:
+    """The first, second, ... Monday (0) to Sunday (6) of a month."""
+    first = date(year, month, 1)
+    return first + timedelta(days=(weekday - first.weekday()) % 7 + 7 * (number - 1))
+
+
+def _good_friday(year: int) -> date:
+    """Two days before Easter, by the anonymous Gregorian computus (Meeus, Astronomical Algorithms, ch. 8)."""
+    century, rest = divmod(year, 100)
+    golden = year % 19
+    epact = (19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15) % 30
+    weekday = (32 + 2 * (century % 4) + 2 * (rest // 4) - epact - rest % 4) % 7
+    month, day = divmod(epact + weekday - 7 * ((golden + 11 * epact + 22 * weekday) // 451) + 114, 31)
+    return date(year, month, day + 1) - timedelta(days=2)
 
 
 @cache
@@ -54,10 +87,7 @@ def month_end(year: int, month: int) -> date:
 
 def new_york_offset(day: date) -> str:
     """UTC offset at midnight of a weekday in New York: second Sunday of March to first Sunday of November."""
-    march, november = date(day.year, 3, 8), date(day.year, 11, 1)
-    begins = march + timedelta(days=(6 - march.weekday()) % 7)
-    ends = november + timedelta(days=(6 - november.weekday()) % 7)
-    return "-04:00" if begins <= day < ends else "-05:00"
+    return "-04:00" if _weekday(day.year, 3, 6, 2) <= day < _weekday(day.year, 11, 6, 1) else "-05:00"
 
 
 def business_day(day: date) -> date:
