@@ -108,8 +108,9 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     tasks: list[Task] = []
     kept: list[Mapping[str, float]] = []
     for case in pool(context, objects):
-        task = _task(case)
-        if task is not None and is_different(weights := task.truth.expected_output["weights"], kept):
+        # Asked first: whether a case discriminates takes four more programs.
+        weights = case.month.by_ticker(clean(case.best.weights))
+        if is_different(weights, kept) and (task := _task(case, weights)) is not None:
             kept.append(weights)
             tasks.append(task)
     count, rng = objects.settings["episodes_per_subtask"], context.generator(NAME, "draw")
@@ -167,7 +168,7 @@ def _case(
     )
 
 
-def _task(case: Case) -> Task | None:
+def _task(case: Case, weights: Mapping[str, float]) -> Task | None:
     best = case.best
     if not best.uniqueness.outcome.proved:
         return None
@@ -179,8 +180,7 @@ def _task(case: Case) -> Task | None:
         return None
     month, tier, objective = case.month, case.tier, case.problem.objective
     task_id = f"{SUBTASK.prefix}_{case.name}"
-    weights = clean(best.weights)
-    flags = {name: True for name in check_limits(case.problem, weights) if name != "fully_invested"}
+    flags = {name: True for name in check_limits(case.problem, clean(best.weights)) if name != "fully_invested"}
     prompt = Prompt(
         f"Build the fully invested portfolio of {OBJECTIVE_NAME[objective]} as of {month.as_of} that keeps every limit "
         f"in constraints ({_summary(tier.constraints)}). Benchmark weights, the current portfolio, sectors and factor "
@@ -196,7 +196,7 @@ def _task(case: Case) -> Task | None:
         Truth(
             task_id,
             NAME,
-            {"weights": month.by_ticker(weights), "constraint_satisfaction": flags},
+            {"weights": weights, "constraint_satisfaction": flags},
             {"optimal_value": best.value, "trivial_value": trivial},
             proof_of(best),
         ),

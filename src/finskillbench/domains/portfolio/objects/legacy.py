@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio.inputs import Constraints
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
-from finskillbench.domains.portfolio.objects.tiers import Tier, mandate_fields, month_problem
+from finskillbench.domains.portfolio.objects.tiers import Tier, mandate_problem
 from finskillbench.engines.optimisation.certified import Certified, UndecidedError
 from finskillbench.engines.portfolio.mandates.feasibility import least_turnover
 from finskillbench.engines.portfolio.measures import clean
@@ -39,22 +41,22 @@ def legacy_portfolio(
     def blend(share: float) -> Floats:
         return clean(month.drifted((1 - share) * tier.closest + share * concentrated))
 
-    def tried(share: float) -> tuple[Floats, Certified]:
-        weights = blend(share)
-        task_input = mandate_fields(month, tier.constraints, weights)
-        problem = month_problem(month, {**task_input, "covariance_matrix": month.covariance_table})
-        return weights, least_turnover(problem)
-
     if tier.max_turnover is None:
         return blend(target), None
 
+    problem = mandate_problem(month, tier.constraints)
+
+    def least_of(weights: Floats, at_least: float = 0.0) -> Certified:
+        return least_turnover(replace(problem, current=weights), at_least=at_least)
+
     # The least turnover grows almost linearly with the share of the concentrated portfolio.
-    low, high = (0.0, 0.0), (1.0, tried(1.0)[1].value)
+    low, high = (0.0, 0.0), (1.0, least_of(blend(1.0), target).value)
     if high[1] < target:
         raise UndecidedError("the concentrated portfolio drawn lies too near to the tier's limits")
     for _ in range(_STEPS):
         share = low[0] + (high[0] - low[0]) * (target - low[1]) / (high[1] - low[1])
-        weights, least = tried(share)
+        weights = blend(share)
+        least = least_of(weights)
         if abs(least.value - target) < tolerance:
             return weights, least
         low, high = ((share, least.value), high) if least.value < target else (low, (share, least.value))

@@ -22,7 +22,7 @@ def shifted(limits: Limits, by: float) -> Limits:
     )
 
 
-def least_turnover(problem: PortfolioProblem) -> Certified:
+def least_turnover(problem: PortfolioProblem, *, at_least: float = 0.0) -> Certified:
     """Certified least one-way turnover from the current portfolio into every other limit.
 
     The mandate can be kept exactly when this is at most its turnover limit.
@@ -30,6 +30,7 @@ def least_turnover(problem: PortfolioProblem) -> Certified:
     Raises
     ------
     InfeasibleError : when the other limits contradict each other whatever the turnover.
+    UndecidedError : when nothing can be proved, or the solver finds clearly less than `at_least`.
     """
     free = replace(problem, limits=replace(problem.limits, max_turnover=None))
-    return optimise(free, Goal.TURNOVER, unique=False)
+    return optimise(free, Goal.TURNOVER, unique=False, at_least=at_least)
