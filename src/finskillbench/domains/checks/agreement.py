@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from finskillbench.episode import JsonObject
 from finskillbench.findings import Findings
@@ -20,8 +19,7 @@ _PLAIN = re.compile(r'[^.\[\]"]+')
 """A key that a path can hold as it is; any other is quoted, so that different places never have one path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """One leaf of two answers.
 
     difference : of two numbers, relative to the larger of the first and 1; otherwise 0 where the two are equal and
@@ -52,7 +50,9 @@ def leaf_by_leaf(first: JsonObject, second: JsonObject) -> list[Leaf]:
 
 def leaves_of(answer: JsonObject) -> dict[str, object]:
     """Path to leaf of an answer, for one that is held against many."""
-    return dict(_leaves(answer))
+    found: dict[str, object] = {}
+    _collect(answer, "", found)
+    return found
 
 
 def differences(left: Mapping[str, object], right: Mapping[str, object]) -> list[Leaf]:
@@ -102,19 +102,19 @@ def _shown(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else repr(value)
 
 
-def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Path to leaf, `.key` into an object and `[name or place]` into a list; an empty one of either is a leaf."""
+def _collect(value: object, path: str, found: dict[str, object]) -> None:
+    """Add path to leaf, `.key` into an object and `[name or place]` into a list; an empty one of either is a leaf."""
     if is_object(value) and value:
         for key, item in value.items():
-            yield from _leaves(item, f"{path}.{_quoted(key)}" if path else _quoted(key))
+            _collect(item, f"{path}.{_quoted(key)}" if path else _quoted(key), found)
     elif isinstance(value, list | tuple) and value:
         entries = cast("Sequence[object]", value)
         names = _names(entries)
         for place, item in enumerate(entries):
             name = place if names is None else _quoted(names[place])
-            yield from _leaves(item, f"{path}[{name}]")
+            _collect(item, f"{path}[{name}]", found)
     else:
-        yield path, list(cast("tuple[object]", value)) if isinstance(value, tuple) else value
+        found[path] = list(cast("tuple[object]", value)) if isinstance(value, tuple) else value
 
 
 def _replaced(value: object, path: str, values: Mapping[str, object]) -> object:

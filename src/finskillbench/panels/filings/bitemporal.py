@@ -151,8 +151,8 @@ class PeriodTable:
             return self.texts[name].at(places)
         values = getattr(self, name)[places].tolist()
         if name == "value":
-            return [value if value == value else None for value in values]  # NaN
-        return values if name == "derived" else [ISO[day] for day in values]
+            return [None if value != value else value for value in values]  # NaN
+        return values if name == "derived" else list(map(ISO.__getitem__, values))
 
 
 def in_order(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

@@ -96,7 +96,8 @@ def opened(
     symbols = set(store.symbols) & set(filings.companies)
     for report in _reports(panels.filings, symbols, _broken_down(panels.segments), rng, history, within):
         symbol, end = report.symbol, report.period_end
-        visible = store.visible(symbol, report.filed, report.since)
+        # An answer compares with the same quarter a year earlier; what ends before that day is of no figure in it.
+        visible = store.visible(symbol, report.filed, max(report.since, end - timedelta(days=YEAR_APART[1])))
         figures = ledger(visible["facts"], symbol)
         ends = figures.ends(Duration.QUARTERLY)
         before = earlier(end, ends, QUARTER_APART)

@@ -84,6 +84,7 @@ def _alike(name: str, here: Mapping[str, str], there: Mapping[str, str]) -> bool
 
 
 @lru_cache(maxsize=2**14)  # of a company's facts some thousand share a few dozen periods
+@lru_cache(maxsize=2**14)  # a company's filings share a few hundred periods
 def kind_of(start: date | None, end: date) -> str:
     """Class of a period by its length; "instant" without a first day."""
     if start is None:

@@ -55,6 +55,8 @@ class RawFacts:
                 if start is not None:
                     starts.setdefault(end, set()).add(start)
                     ends.setdefault(start, set()).add(end)
+        self.flows = [metric for metric in self.versions if not concepts[metric].instant]
+        self.flow_ends = {end for metric in self.flows for end in self.starts[metric]}
 
     def on(self, day: date) -> RawDay:
         """The facts as they were public on a day; a day that is asked for again keeps what it has looked up."""
@@ -157,10 +159,8 @@ class RawDay:
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
         """The nearest of the days that end a quarter, so many days before, of which any flow is known."""
-        flows = [metric for metric in self.facts.versions if not self.facts.concepts[metric].instant]
-        ends = {other for metric in flows for other in self.facts.starts[metric]}
-        for other in nearest_first(end, ends, distance):
-            if any(self.figure(metric, other, "quarterly") is not None for metric in flows):
+        for other in nearest_first(end, self.facts.flow_ends, distance):
+            if any(self.figure(metric, other, "quarterly") is not None for metric in self.facts.flows):
                 return other
         return None
 

@@ -28,41 +28,42 @@ class VisibleFacts:
     """The facts that an episode may see, by kind of period and last day; a `Source`."""
 
     def __init__(self, rows: Sequence[FactRow]) -> None:
-        found: dict[tuple[str, date], dict[str, tuple[tuple[bool, str, str, str], float, str]]] = defaultdict(dict)
+        found: dict[tuple[str, date], dict[str, FactRow]] = defaultdict(dict)
         for row in rows:
-            figures = found[_period(row["start"], row["end"])]
-            # Reported before derived, then the last filed; the same period may be given two first days.
-            entry = (
-                (not row["derived"], row["filed"], row["accession"], str(row["start"])),
-                float(row["value"]),
-                row["tag"],
-            )
-            figures[row["metric"]] = max(figures.get(row["metric"], entry), entry)
-        self._figures = {
-            period: {metric: value for metric, (_, value, _) in figures.items()} for period, figures in found.items()
-        }
-        self._tags = {
-            period: {metric: tag for metric, (*_, tag) in figures.items()} for period, figures in found.items()
-        }
+            figures, metric = found[_period(row["start"], row["end"])], row["metric"]
+            if metric not in figures or _rank(row) > _rank(figures[metric]):
+                figures[metric] = row
+        self._found = dict(found)
 
     def figures(self, end: date, kind: Kind) -> Figures:
         """Flows of the period of a kind that ends on a day, and the balance sheet of that day."""
-        return {**self._figures.get((kind, end), {}), **self._figures.get(("instant", end), {})}
+        return {metric: float(row["value"]) for metric, row in self._rows(end, kind)}
 
     def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
         """The tag of each of those figures."""
-        return {**self._tags.get((kind, end), {}), **self._tags.get(("instant", end), {})}
+        return {metric: row["tag"] for metric, row in self._rows(end, kind)}
+
+    def _rows(self, end: date, kind: Kind) -> list[tuple[str, FactRow]]:
+        """Metric and row of the period of a kind that ends on a day, and of that day."""
+        return [one for period in (kind, "instant") for one in self._found.get((period, end), {}).items()]
 
     def quarters_before(self, metric: str, end: date) -> list[float]:
         """A flow in the quarters that end up to a year before a day."""
         least, most = LATELY
-        quarters = [day for kind, day in self._figures if kind == "quarterly" and least <= (end - day).days <= most]
-        return [figures[metric] for day in sorted(quarters) if metric in (figures := self._figures["quarterly", day])]
+        quarters = [day for kind, day in self._found if kind == "quarterly" and least <= (end - day).days <= most]
+        found = (self._found["quarterly", day].get(metric) for day in sorted(quarters))
+        return [float(row["value"]) for row in found if row is not None]
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
         """The nearest of the days, so many days before, with which a quarter ends of which anything is known."""
-        ends = [day for kind, day in self._figures if kind == "quarterly"]
+        ends = [day for kind, day in self._found if kind == "quarterly"]
         return next(iter(nearest_first(end, ends, distance)), None)
+
+
+def _rank(row: FactRow) -> tuple[bool, str, str, str, float, str]:
+    """Reported before derived, then the last filed; the same period may be given two first days."""
+    start, value = str(row["start"]), float(row["value"])
+    return not row["derived"], row["filed"], row["accession"], start, value, row["tag"]
 
 
 @lru_cache(maxsize=2**14)  # of a company's facts some thousand share a few dozen periods
