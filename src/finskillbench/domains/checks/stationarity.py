@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.optimize as _optimize
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-optimize: Any = _optimize  # SciPy comes without types
 _NEAR = 1e-4
 """A limit with more slack than this is taken to hold no multiplier."""
 
@@ -63,6 +61,10 @@ def possible_gain(gradient: Floats, limits: Limits, reach: float) -> float:
     system = np.vstack([columns, np.concatenate([slacks, np.zeros(2 * len(limits.equalities))])[None, :]])
     scale = np.linalg.norm(system, axis=0)
     scale[scale == 0] = 1.0
+    # Imported here: it takes 0.3 s, which a build need not pay.
+    import scipy.optimize as _optimize
+
+    optimize: Any = _optimize  # SciPy comes without types
     multipliers, _ = optimize.nnls(system / scale, np.concatenate([-gradient, [0.0]]), maxiter=50 * system.shape[1])
     multipliers = multipliers / scale
     residual = gradient + columns @ multipliers

@@ -11,14 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.optimize as _optimize
 from numpy.typing import NDArray
 
 from finskillbench.episode import JsonObject
 from finskillbench.scoring.values import mapping, number, objects
 
 Floats = NDArray[np.float64]
-optimize: Any = _optimize  # SciPy comes without types
 
 _COUNTED, _UNDER = 0.001, 1e-6
 """Least weight of a name that counts as a holding, and how far under it one stays that does not."""
@@ -106,6 +104,10 @@ class Cure:
             upper[4 * n + 2 : 5 * n + 2] = 0.0
         whole = np.zeros(width)
         whole[3 * n + 2 : 5 * n + 2] = float(self.named)
+        # Imported here: it takes 0.3 s, which a build need not pay.
+        import scipy.optimize as _optimize
+
+        optimize: Any = _optimize  # SciPy comes without types
         kept = optimize.LinearConstraint(
             np.array([row for row, _ in self._rows]), -np.inf, [end for _, end in self._rows]
         )
