@@ -156,7 +156,9 @@ class Universe:
         """(n,) one of `ATTRIBUTES`, NaN where absent."""
         key = ("attribute", name)
         if key not in self.memo:
-            self.memo[key] = np.array([each.attributes.get(name, np.nan) for each in self.instruments], dtype=np.float64)
+            self.memo[key] = np.array(
+                [each.attributes.get(name, np.nan) for each in self.instruments], dtype=np.float64
+            )
         return self.memo[key]
 
 
