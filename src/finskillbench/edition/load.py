@@ -265,7 +265,7 @@ class PublicFilings:
         ------
         EditionError : the panels cannot be read.
         """
-        return self.references.visible(reference, self.references.filed)
+        return self.references.as_filed(reference)
 
 
 def load_edition(path: Path | str, suite: str | None = None) -> Edition:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -61,15 +61,28 @@ class References:
             return Table(self._folder / value["table"]) if value["table"] in self._files else value
         if not is_object(value) or not isinstance(value.get("ref"), str) or value["ref"] not in self._files:
             return value
-        key = self._key(value)
+        return self._kept(self._key(value), lambda: self._read(value))
+
+    def as_filed(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        """The rows that filers stated, tag by tag, where a reference to facts stands in an input.
+
+        Raises
+        ------
+        EditionError : as `resolved`.
+        """
+        return self._kept(("as filed", self._key(value)), lambda: self._visible(value, self.filed))
+
+    def _read(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        if value["ref"] == FACTS:
+            return self._visible(value, self.facts)
+        return self._window(value) if "end" in value else self._covariance(value)
+
+    def _kept(self, key: object, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What was made for a key before, or is made now and kept until other keys need the room."""
         if key in self._resolved:
             self._resolved.move_to_end(key)
             return self._resolved[key]
-        if value["ref"] == FACTS:
-            found = self.visible(value, self.facts)
-        else:
-            found = self._window(value) if "end" in value else self._covariance(value)
-        self._resolved[key] = found
+        found = self._resolved[key] = make()
         self._numbers += _numbers(found)
         while self._numbers > _KEPT_NUMBERS and len(self._resolved) > 1:
             _, oldest = self._resolved.popitem(last=False)
@@ -100,7 +113,7 @@ class References:
                 raise EditionError(f"{path}: {column} is not always there; rebuild the edition")
         return table
 
-    def visible(self, value: Mapping[str, Any], store: FactStore) -> dict[str, Any]:
+    def _visible(self, value: Mapping[str, Any], store: FactStore) -> dict[str, Any]:
         """The rows of a store that a reference to facts names.
 
         Raises

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 import polars as pl
+from threadpoolctl import threadpool_limits
 
 from finskillbench import notebook
 from finskillbench.domains import by_name
@@ -255,7 +256,8 @@ run = _blocking(arun)
 async def _finish(work: Work, models: Iterable[Entrant]) -> None:
     """Do the work, then close connections, which die with the event loop."""
     try:
-        await work.finish()
+        with threadpool_limits(1):  # judging solves small systems: threads of BLAS would wait for each other
+            await work.finish()
     finally:
         for model in models:
             if isinstance(model, Hosted):
