@@ -42,6 +42,10 @@ class InstanceFact(NamedTuple):
 
 _XBRLI = "http://www.xbrl.org/2003/instance"
 _XBRLDI = "http://xbrl.org/2006/xbrldi"
+_IDENTIFIER = f"{_XBRLI} identifier"
+_TEXTS = ("measure", "identifier", "startDate", "endDate", "instant")
+"""Elements whose text counts."""
+_MIDNIGHT = re.compile(r"T00:00(:00)?")
 _INLINE = ("http://www.xbrl.org/2013/inlineXBRL", "http://www.xbrl.org/2008/inlineXBRL")
 _NIL = "http://www.w3.org/2001/XMLSchema-instance nil"
 _COVER = frozenset(
@@ -112,12 +116,13 @@ class InstanceReader:
             f"{_XBRLI} unitDenominator": self._start_denominator,
             f"{_XBRLDI} explicitMember": self._start_member,
             f"{_XBRLDI} typedMember": self._start_member,
+            **{f"{_XBRLI} {name}": self._start_text for name in _TEXTS},
         }
         self._ends: dict[str, Callable[[], None]] = {
             f"{_XBRLI} context": self._end_context,
             f"{_XBRLI} unit": self._end_unit,
             f"{_XBRLI} measure": self._end_measure,
-            f"{_XBRLI} identifier": self._end_identifier,
+            _IDENTIFIER: self._end_identifier,
             f"{_XBRLI} forever": lambda: self._period.update(start=None, end=None),
             f"{_XBRLI} startDate": lambda: self._end_date("start"),
             f"{_XBRLI} endDate": lambda: self._end_date("end"),
@@ -125,7 +130,6 @@ class InstanceReader:
             f"{_XBRLDI} explicitMember": self._end_member,
             f"{_XBRLDI} typedMember": self._end_typed,
         }
-        self._texts = self._ends.keys() - {f"{_XBRLI} {name}" for name in ("context", "unit", "forever")}
         self._figures = {f"{uri} {name}" for uri in _INLINE for name in ("nonFraction", "fraction")}
         self._marked = self._figures | {f"{uri} nonNumeric" for uri in _INLINE}
 
@@ -133,7 +137,7 @@ class InstanceReader:
         """Run expat over the document."""
         parser = self._parser
         parser.buffer_text = True
-        parser.StartElementHandler = self._start
+        parser.StartElementHandler = self._start_root
         parser.EndElementHandler = self._end
         parser.StartNamespaceDeclHandler = lambda prefix, uri: self._prefixes.setdefault(prefix or "", []).append(uri)
         parser.EndNamespaceDeclHandler = lambda prefix: self._prefixes[prefix or ""].pop()
@@ -222,27 +226,35 @@ class InstanceReader:
             raise ValueError(f"{text!r} is not finite")
         return value
 
+    def _start_root(self, name: str, attributes: dict[str, str]) -> None:
+        self._root = name
+        self._parser.StartElementHandler = self._start
+        self._start(name, attributes)
+
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if not self._root:
-            self._root = name
         handler = self._starts.get(name)
         if handler is not None:
             handler(attributes)
         elif "contextRef" in attributes or name in self._marked:
             self._start_fact(name, attributes)
-        if name in self._texts:
-            self._text = []
-            self._parser.CharacterDataHandler = self._characters
 
     def _end(self, name: str) -> None:
         handler = self._ends.get(name)
         if handler is not None:
             handler()
-            if name in self._texts:
-                self._text = None
-                self._parser.CharacterDataHandler = self._characters if self._wanted else None
         elif self._open and (name in self._marked or name == self._element):
             self._end_fact()
+
+    def _start_text(self, _: dict[str, str]) -> None:
+        self._text = []
+        self._parser.CharacterDataHandler = self._characters
+
+    def _end_text(self) -> str:
+        """The text of the element that ends."""
+        text = "".join(self._text or ()).strip()
+        self._text = None
+        self._parser.CharacterDataHandler = self._characters if self._wanted else None
+        return text
 
     def _characters(self, text: str) -> None:
         if self._text is not None:
@@ -263,7 +275,8 @@ class InstanceReader:
             qname = (self._taxonomy(uri), local)
             self._element = name
         line = self._parser.CurrentLineNumber
-        self._references.setdefault(attributes.setdefault("contextRef", ""), (":".join(qname), line))
+        if (reference := attributes.setdefault("contextRef", "")) not in self._references:
+            self._references[reference] = ":".join(qname), line
         numeric = name in self._figures or "unitRef" in attributes
         if numeric:
             # A fraction states two numbers and is used for no figure of a statement.
@@ -306,28 +319,31 @@ class InstanceReader:
         self._contexts[self._context] = Context(start, end, tuple(sorted(self._dimensions)))
 
     def _end_date(self, name: str) -> None:
-        text = "".join(self._text or ()).strip()
+        text = self._end_text()
         try:
             day = date.fromisoformat(text[:10])
         except ValueError:
             raise self._error(f"unreadable date {text!r}", self._parser.CurrentLineNumber) from None
         # XBRL 2.1, 4.7.2: an end without a time is the midnight after the day, so the midnight of a day ends the one
         # before.
-        if name == "end" and re.match(r"T00:00(:00)?", text[10:]):
+        if name == "end" and _MIDNIGHT.match(text, 10):
             day -= timedelta(days=1)
         self._period[name] = day
 
     def _end_identifier(self) -> None:
-        self.identifier = self.identifier or "".join(self._text or ()).strip()
+        self.identifier = self._end_text()
+        if self.identifier:  # every context repeats it
+            del self._starts[_IDENTIFIER], self._ends[_IDENTIFIER]
 
     def _start_member(self, attributes: dict[str, str]) -> None:
         self._axis = ":".join(self._qname(attributes.get("dimension", "")))
+        self._start_text(attributes)
 
     def _end_typed(self) -> None:
-        self._dimensions.append((self._axis, "".join(self._text or ()).strip()))
+        self._dimensions.append((self._axis, self._end_text()))
 
     def _end_member(self) -> None:
-        self._dimensions.append((self._axis, ":".join(self._qname("".join(self._text or ()).strip()))))
+        self._dimensions.append((self._axis, ":".join(self._qname(self._end_text()))))
 
     def _start_unit(self, attributes: dict[str, str]) -> None:
         self._unit = attributes.get("id", "")
@@ -338,7 +354,7 @@ class InstanceReader:
         self._divided = True
 
     def _end_measure(self) -> None:
-        self._measures[self._divided].append("".join(self._text or ()).strip().rpartition(":")[2])
+        self._measures[self._divided].append(self._end_text().rpartition(":")[2])
 
     def _end_unit(self) -> None:
         above, below = ("*".join(part) for part in self._measures)
