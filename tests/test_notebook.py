@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -15,7 +17,7 @@ from finskillbench.audit.report import AuditReport
 from finskillbench.edition import Edition
 from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.findings import Check, Finding, State
-from finskillbench.notebook import drawn_interval
+from finskillbench.notebook import Bar, drawn_interval
 from finskillbench.notebook import table as html_table
 from finskillbench.reports.formats.text import render_text
 from finskillbench.reports.report import report
@@ -98,3 +100,23 @@ def test_reports_list_their_findings(kind: type) -> None:
     assert first[0] == "units"
     assert report.to_polars()["episode"].to_list() == ["pc_1", "pc_2"]
     assert report.to_polars()["evidence"][0] == "weights <sum> to 2"
+
+
+def test_a_bar_shows_in_a_notebook_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    handle = SimpleNamespace(update=shown.append)
+
+    def display(content: str, *, display_id: bool) -> SimpleNamespace:
+        assert display_id
+        shown.append(content)
+        return handle
+
+    shell = type("ZMQInteractiveShell", (), {})()
+    bar = Bar()
+    bar.show("building panels")
+    assert shown == []
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=display))
+    bar.show("1 of 4 episodes", 1, 4)
+    bar.show("<all>")
+    assert shown == ['<progress value="1" max="4"></progress> 1 of 4 episodes', "<progress></progress> &lt;all&gt;"]

@@ -64,6 +64,14 @@ def test_a_run_that_has_not_finished_is_reported_from_its_journal(
     assert "mine: not finished, 1 of 3 episodes have no row yet" in capsys.readouterr().err
 
 
+def test_a_run_of_programs_ends_with_how_to_run_a_model(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "--edition", str(edition), *NOP, "--out", "mine"]) == 0
+    printed = capsys.readouterr().out
+    assert "1 baseline program answered 3 episodes under 1 condition; no language model took part" in printed
+    (command,) = (line.split() for line in printed.splitlines() if "finskillbench run --model" in line)
+    assert cli.main([*command[1:], "--edition", str(edition), "--help"]) == 0
+
+
 def test_its_page_is_written_on_request_and_told(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("font_lato")
     assert cli.main(["run", "--edition", str(edition), *NOP, "--out", "mine", "--page"]) == 0
