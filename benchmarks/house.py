@@ -156,11 +156,13 @@ def walks(seed: int, *, listed: bool) -> None:
         for domain in domains():
             objects = domain.prepare(context)
             for subtask in domain.subtasks:
-                if subtask.build is None or not subtask.build(context, objects):  # what is read lazily is read now
+                if subtask.build is None or not list(
+                    subtask.build(context, objects)
+                ):  # what is read lazily is read now
                     continue
                 walk = Walk(inspect.unwrap(scorer).__code__ for scorer in subtask.scorers.values())
                 sys.setprofile(walk)
-                subtask.build(context, objects)
+                list(subtask.build(context, objects))
                 sys.setprofile(None)
                 print(
                     f"{subtask.name:28} {len(walk.stops):3} stops in {len(walk.folders):2} folders, "

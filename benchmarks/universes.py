@@ -101,7 +101,7 @@ def thin(raw: Path, seed: int) -> dict[str, int]:
     context = BuildContext(build_panels(market), seed)
     portfolio = domain("portfolio_construction")
     objects = portfolio.prepare(context)
-    counts = {task.name: len(task.build(context, objects)) for task in portfolio.subtasks if task.build}
+    counts = {task.name: len(list(task.build(context, objects))) for task in portfolio.subtasks if task.build}
     drawn = construct(context, {**risk_settings(), "portfolios_per_type": _FEW})
     return {**counts, "risk portfolios": len(drawn.portfolios)}
 

@@ -59,7 +59,7 @@ def main() -> None:
         panels = _panels(seed)
         start = time.process_time()
         context = BuildContext(panels, seed, synthetic=True)
-        tasks = build.build(context, market(context))
+        tasks = list(build.build(context, market(context)))
         print(f"  {len(tasks)} cases built in {time.process_time() - start:.1f} s of one core; {context.notes}")
         sizes = [sum(len(frame.write_csv()) for frame in task.tables.values()) for task in tasks]
         lots = [task.tables["custodian"].height for task in tasks]

@@ -93,8 +93,11 @@ Scorer: TypeAlias = Callable[[JsonObject, Truth, I], Score]
 Second: TypeAlias = Callable[[I], JsonObject]
 """`task_input -> expected output`, from the input at full precision by code that shares nothing with `build`."""
 
-Build: TypeAlias = Callable[[BuildContext, O], list[Task]]
-"""`(context, objects) -> tasks`: draws the episodes of a subtask and proves their truth."""
+Build: TypeAlias = Callable[[BuildContext, O], Iterable[Task]]
+"""`(context, objects) -> tasks`: draws the episodes of a subtask and proves their truth.
+
+Of tasks with long tables a generator holds one at a time.
+"""
 
 
 class Answer(BaseModel):

@@ -173,18 +173,18 @@ def _made(order: Order, one: Domain, name: str) -> Made:
     before = deepcopy(one.parameters(objects))
     subtask = next(each for each in one.subtasks if each.name == name)
     assert subtask.build is not None
-    tasks = subtask.build(own, objects)
     with tempfile.TemporaryDirectory(prefix="finskillbench-labels-") as scratch:
         folder = Path(scratch)
         (folder / "panels").symlink_to(order.folder / "panels")
-        work = write_subtask(folder, subtask, tasks, References(folder, order.files)) if tasks else {}
+        references = References(folder, order.files)
+        count, work = write_subtask(folder, subtask, subtask.build(own, objects), references)
         files = {
             path.relative_to(folder).as_posix(): path.read_bytes()
             for path in sorted(folder.rglob("*"))
             if path.is_file() and "panels" not in path.relative_to(folder).parts[:1]
         }
     counted = merged(known.parameters, added(before, one.parameters(objects)))
-    return Made(files, len(tasks), work, known.notes, tuple(own.notes), counted)
+    return Made(files, count, work, known.notes, tuple(own.notes), counted)
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -26,7 +26,7 @@ from finskillbench.edition.processes import Processes
 from finskillbench.edition.references import References
 from finskillbench.edition.store import CANARY, STAGES, episode_row, write_lines
 from finskillbench.edition.work import Work, summary, work_of
-from finskillbench.episode import Episode, JsonObject, Truth
+from finskillbench.episode import Episode, JsonObject
 from finskillbench.panels import read_panels
 from finskillbench.sources.edgar.collection import load_filings
 
@@ -128,50 +128,53 @@ def _build(order: Order, unit: Unit, progress: Progress = lambda step: None) -> 
         if subtask.build is None or subtask.name not in unit.subtasks:
             continue
         progress(f"proving {subtask.name}")
-        tasks = subtask.build(context, prepared)
-        if tasks:  # none where the collection does not support the subtask; a note of the context says why
-            part.counts[subtask.name] = len(tasks)
-            part.work[subtask.name] = write_subtask(order.folder, subtask, tasks, references)
+        count, work = write_subtask(order.folder, subtask, subtask.build(context, prepared), references)
+        if count:  # none where the collection does not support the subtask; a note of the context says why
+            part.counts[subtask.name], part.work[subtask.name] = count, work
     part.parameters.update(one.parameters(prepared))
     return part
 
 
 def write_subtask(
-    folder: Path, subtask: Subtask, tasks: Sequence[Task], references: References
-) -> dict[str, dict[str, float]]:
-    """Write the tasks of one subtask, each label derived a second time where it can be; returns their work."""
-    references.add(_write_tables(folder, tasks))
-    truths: list[Truth] = []
+    folder: Path, subtask: Subtask, tasks: Iterable[Task], references: References
+) -> tuple[int, dict[str, dict[str, float]]]:
+    """Write the tasks of one subtask, each label derived a second time where it can be; return their count and work.
+
+    Tables are written and dropped as each task comes.
+    """
+    written: list[Task] = []
     works: list[tuple[str, Work]] = []
     for task in tasks:
+        references.add(_write_tables(folder, task))
         task_input = task.episode.input
         truth = replace(task.truth, verification=subtask.verification(task.truth.verification))
         if subtask.second is not None:
             task_input = _resolved(task, references)
             leaves = subtask.derived_again(_stored(truth.expected_output), task_input)
             truth = replace(truth, proof=rederived(truth.task_id, leaves))
-        truths.append(truth)
-        works.append((task.episode.difficulty, work_of(replace(task, truth=truth), task_input)))
+        written.append(replace(task, truth=truth, tables={}))
+        works.append((task.episode.difficulty, work_of(written[-1], task_input)))
+    if not written:
+        return 0, {}
     file = f"{subtask.name}.jsonl"
-    write_lines(folder / "episodes" / file, (episode_row(_marked(task.episode)) for task in tasks))
-    write_lines(folder / "truth" / file, truths)
-    certificates = ({"task_id": task.episode.task_id, "certificate": task.certificate} for task in tasks)
+    write_lines(folder / "episodes" / file, (episode_row(_marked(task.episode)) for task in written))
+    write_lines(folder / "truth" / file, [task.truth for task in written])
+    certificates = ({"task_id": task.episode.task_id, "certificate": task.certificate} for task in written)
     write_lines(folder / "certificates" / file, certificates)
-    hidden = [{"task_id": task.episode.task_id, "hidden": task.hidden} for task in tasks if task.hidden is not None]
+    hidden = [{"task_id": task.episode.task_id, "hidden": task.hidden} for task in written if task.hidden is not None]
     if hidden:
         write_lines(folder / STAGES / file, hidden)
-    return summary(works)
+    return len(written), summary(works)
 
 
-def _write_tables(folder: Path, tasks: Sequence[Task]) -> list[str]:
-    """Write the tables of some tasks; returns their names in the edition."""
+def _write_tables(folder: Path, task: Task) -> list[str]:
+    """Write the tables of a task; return their names in the edition."""
     written: list[str] = []
-    for task in tasks:
-        for name, frame in task.tables.items():
-            written.append(table_file(task.episode.task_id, name))
-            path = folder / written[-1]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            frame.write_parquet(path, compression="zstd", statistics=False)
+    for name, frame in task.tables.items():
+        written.append(table_file(task.episode.task_id, name))
+        path = folder / written[-1]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        frame.write_parquet(path, compression="zstd", statistics=False)
     return written
 
 

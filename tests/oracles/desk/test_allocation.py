@@ -29,7 +29,7 @@ def tasks() -> list[Task]:
     market = tuple(Listed(f"N{i:03}", "any", f"Industry {i % 12}", core=False) for i in range(120))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(allocate, "EPISODES", 3)
-        return allocate.build(cast(BuildContext, context), market)
+        return list(allocate.build(cast(BuildContext, context), market))
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ better of the current book and the optimum that ignores all sources: no luck is 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypedDict
 
 import numpy as np
@@ -69,13 +70,12 @@ class Allocation(Answer):
     )
 
 
-def build(context: BuildContext, objects: tuple[Listed, ...]) -> list[Task]:
+def build(context: BuildContext, objects: tuple[Listed, ...]) -> Iterator[Task]:
     """Forty cases, one world each, the tiers in turn."""
     if not context.synthetic or not objects:
-        return []
+        return
     names = [(listed.symbol, listed.industry) for listed in objects]
     dates = context.panels.month_ends
-    tasks: list[Task] = []
     for number in range(context.most(EPISODES)):
         tier = list(TIERS)[number % len(TIERS)]
         rng = context.generator("desk", NAME, number)
@@ -93,8 +93,7 @@ def build(context: BuildContext, objects: tuple[Listed, ...]) -> list[Task]:
             PROMPT,
         )
         certificate = {**certificate_of(case.best), "planted": planted(case)}
-        tasks.append(Task(episode, label_of(task_id, case), certificate, frames))
-    return tasks
+        yield Task(episode, label_of(task_id, case), certificate, frames)
 
 
 def input_of(task_id: str, case: Case, frames: dict[str, pl.DataFrame], log: str) -> AllocateInput:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -28,23 +29,21 @@ EPISODES = 40
 TIERS = ("easy", "medium", "hard")
 
 
-def build(context: BuildContext, objects: tuple[Member, ...]) -> list[Task]:
+def build(context: BuildContext, objects: tuple[Member, ...]) -> Iterator[Task]:
     """Forty cases over the month-ends of the edition, tiers in turn; `objects` are the names of the desk's market."""
     panels = context.panels
     market = {each.symbol for each in objects}
     dates = [day for day in panels.month_ends if len({*panels.symbols_at(day)} | market) >= LEAST_ISSUERS]
     if not dates:
         context.notes.append(f"{NAME}: no episodes: a case needs {LEAST_ISSUERS} issuers with prices on one month-end.")
-        return []
-    tasks: list[Task] = []
+        return
     for number in range(context.most(EPISODES)):
         rng = context.generator("desk", NAME, number)
         day, tier = dates[number % len(dates)], TIERS[number % len(TIERS)]
         try:
-            tasks.append(task_of(draw_case(panels, objects, day, tier, number, rng), number))
+            yield task_of(draw_case(panels, objects, day, tier, number, rng), number)
         except InputError as error:
             context.notes.append(str(error))
-    return tasks
 
 
 def task_of(case: Case, number: int) -> Task:

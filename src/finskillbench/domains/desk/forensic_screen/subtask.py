@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, Literal, TypedDict
 
@@ -98,17 +98,16 @@ def certified(answer: JsonObject, truth: Truth, task_input: ForensicInput) -> Sc
     return Score(value, {**found, "traps": traps})
 
 
-def build(context: BuildContext, objects_: object) -> list[Task]:
+def build(context: BuildContext, objects_: object) -> Iterator[Task]:
     """Forty worlds, one a case, in tiers that take turns; none where the market is not synthetic."""
     del objects_
     if not context.synthetic:
-        return []
+        return
     days = context.panels.month_ends
     tiers = list(TIERS)
-    return [
-        task_of(context.generator("desk", NAME, place), place, tiers[place % len(tiers)], days[place % len(days)])
-        for place in range(context.most(EPISODES))
-    ]
+    for place in range(context.most(EPISODES)):
+        rng = context.generator("desk", NAME, place)
+        yield task_of(rng, place, tiers[place % len(tiers)], days[place % len(days)])
 
 
 def task_of(rng: np.random.Generator, place: int, tier: str, day: date) -> Task:

@@ -7,7 +7,7 @@ could be expected at that time, in the book that the agent had; see `merit`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from typing import Any, TypedDict
 
@@ -101,15 +101,13 @@ class Trading(Answer):
     decisions: int = Field(description="How many decisions were taken: the calls of `advance` that were not refused.")
 
 
-def build(context: BuildContext, market: tuple[Listed, ...]) -> list[Task]:
+def build(context: BuildContext, market: tuple[Listed, ...]) -> Iterator[Task]:
     """40 worlds, the tiers in turns; none where the market is not synthetic."""
     if not context.synthetic:
-        return []
+        return
     days, tiers = context.panels.month_ends, list(TIERS)
-    return [
-        task_of(context.generator(SKILL, NAME, number), market, tiers[number % len(tiers)], number, days)
-        for number in range(context.most(EPISODES))
-    ]
+    for number in range(context.most(EPISODES)):
+        yield task_of(context.generator(SKILL, NAME, number), market, tiers[number % len(tiers)], number, days)
 
 
 def worth_asking(rng: np.random.Generator, market: Sequence[Listed], tier: str) -> tuple[World, Stretches]:
