@@ -38,7 +38,7 @@ install_packages() {
     [ "$which" = hermes ] || pip install --quiet --no-compile --no-deps --no-build-isolation -e . ||
         fail "pip could not install this checkout (see above); give the same command again"
     [ "$which" = hermes ] || [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] ||
-        "$venv/bin/python" -m compileall -qq -j 0 -x 'site-packages/.*/tests/' "$venv"/lib/python3*/site-packages || true
+        "$venv/bin/python" -W ignore -m compileall -qq -j 0 -x 'site-packages/.*/tests/' "$venv"/lib/python3*/site-packages || true
 }
 
 if [ -e "$unfinished" ] || ! pip --version >/dev/null 2>&1; then python=$(find_python); else python=$venv/bin/python; fi
