@@ -186,8 +186,8 @@ def test_a_seed_is_an_edition(
     assert places == sorted(places)
     assert places[0] >= 0
     again = editions.load_edition(Path(folder))
-    assert again.manifest["files"] == synthetic_edition.manifest["files"]
-    assert again.digest == synthetic_edition.digest
+    assert again.sub_tasks == synthetic_edition.part("paper").sub_tasks
+    assert again.manifest["files"].items() <= synthetic_edition.manifest["files"].items()
     model = ["--model", "baseline/reference", "--condition", "curated"]
     assert cli.main(["run", "--edition", folder, *model, "--limit", "1", "--out", out]) == 0
     assert "Mean score of baseline/reference" in capsys.readouterr().out
