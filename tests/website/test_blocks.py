@@ -57,12 +57,13 @@ def _commands(block: Block, variables: Mapping[str, str]) -> Iterator[list[str]]
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_of_a_page_is_one_with_such_options(page: str) -> None:
     """Read as the command line reads it: the command exists, it has these options, each with its value."""
+    program = get_command(app)
     blocks = [block for block in PAGES[page] if block.language == "bash"]
     told = [re.findall(r'^([A-Z]+)="?([^"\n]*(?:\n +[^"]*)?)"?$', block.text, re.MULTILINE) for block in blocks]
     variables = {name: " ".join(value.split()) for found in told for name, value in found}
     for block in blocks:
         for words in _commands(block, variables):
-            command: Any = get_command(app)
+            command: Any = program
             rest = list(words)
             while hasattr(command, "commands"):
                 assert rest[0] in command.commands, f"{block}: {' '.join(words)}"
