@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.sampling import THOROUGH
 
 from finskillbench.errors import InputError
 from finskillbench.runs.afterwards.merge import merge
@@ -32,7 +33,7 @@ def timeless(trajectory: Trajectory) -> Trajectory:
 
 
 @pytest.mark.slow
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12 if THOROUGH else 4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(of=st.integers(1, 9), count=st.integers(1, 4), epochs=st.integers(1, 2), models=st.integers(1, 2))
 def test_sharded_and_merged_equals_unsharded(
     memory_edition, episodes_of, learner, tmp_path_factory, of, count, epochs, models
