@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
-from tests.sampling import THOROUGH
 
 from finskillbench import cli
-from finskillbench.domains import domain, risk
+from finskillbench.domains import domain
 from finskillbench.edition import Edition, build_edition, load_edition
 from finskillbench.edition.build import refuse_small
 from finskillbench.edition.publish import export_public
@@ -24,6 +25,14 @@ from finskillbench.sources.synthetic import write_collection
 MARKET = ("prices", "famafrench", "fred", "statements_derived")
 OF_PRICES = ("portfolio_construction", "risk_management")
 FUNDAMENTAL = {"normalization", "earnings_quality", "driver_decomposition"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_process() -> Iterator[None]:
+    """Build in the process of the test: on the other core runs another test, and a new process imports for seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda process: {0})
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +50,7 @@ def filings_only(collection: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     raw = shutil.copytree(collection, tmp_path_factory.mktemp("filings") / "raw")
     for folder in MARKET:
         shutil.rmtree(raw / folder)
-    return build_edition(source="raw-dir", raw_dir=raw, seed=1, out=raw.parent / "edition")
+    return build_edition(source="raw-dir", raw_dir=raw, seed=1, episodes=10, out=raw.parent / "edition")
 
 
 @pytest.mark.slow
@@ -64,7 +73,7 @@ def test_they_are_validated_and_handed_out(filings_only: Edition, tmp_path: Path
     report = validate_edition(filings_only)
     assert report.passed
     skipped = {check.domain for check in report.checks if check.state == "SKIP"}
-    assert skipped == {"portfolio_construction", "risk_management", "desk"}
+    assert skipped == {"portfolio_construction", "risk_management"}
     assert not export_public(filings_only, tmp_path / "public").has_truth
 
 
@@ -75,7 +84,7 @@ def test_an_edition_may_be_about_the_reports_of_some_months(collection: Path, tm
     for folder in MARKET:
         shutil.rmtree(raw / folder)
     filed = (date(2023, 7, 1), date(2024, 6, 30))
-    edition = build_edition(source="raw-dir", raw_dir=raw, seed=1, filed=filed, out=tmp_path / "edition")
+    edition = build_edition(source="raw-dir", raw_dir=raw, seed=1, episodes=10, filed=filed, out=tmp_path / "edition")
     days = {episode.as_of_date for episode in edition.episodes()}
     assert min(days) >= filed[0]
     assert max(days) <= filed[1]
@@ -127,20 +136,11 @@ def test_a_universe_that_is_too_small_is_refused_with_its_size(collection: Path)
 
 
 @pytest.mark.slow
-def test_prices_alone_are_an_edition_of_the_market(
-    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With few cures and committee cases, unless the run is thorough: how many is nothing that filings decide."""
-    if not THOROUGH:
-        settings = {**risk.risk_settings(), "remediation_pairs": 4}
-        monkeypatch.setattr(risk, "risk_settings", lambda episodes: settings)
-        monkeypatch.setattr("finskillbench.domains.desk.committee_case.build.EPISODES", 4)
-        # On one core no process is started that would not know of it.
-        monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
+def test_prices_alone_are_an_edition_of_the_market(collection: Path, tmp_path: Path) -> None:
     raw = shutil.copytree(
         collection, tmp_path / "raw", ignore=shutil.ignore_patterns("companyfacts", "submissions", "xbrl")
     )
-    edition = build_edition(source="raw-dir", raw_dir=raw, seed=1, out=tmp_path / "edition")
+    edition = build_edition(suite="all", source="raw-dir", raw_dir=raw, seed=1, episodes=1, out=tmp_path / "edition")
     market = {subtask.name for name in OF_PRICES for subtask in domain(name).subtasks}
     assert set(edition.manifest["counts"]) == market | {"committee_case"}
     assert "Fundamental analysis is left out: the collection has no company facts." in edition.manifest["notes"]
