@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 from tests.domains.desk.allocate.cases import NAMES, played
+from tests.sampling import THOROUGH
 
 from finskillbench.domains.desk.allocate.case import Study, misread
 from finskillbench.domains.desk.allocate.dials import LEAST_COST, LEAST_GAIN, QUARTERS, SOURCES, TIERS
@@ -26,7 +27,7 @@ from finskillbench.engines.portfolio.trading.net_of_costs import optimum
 def test_the_posterior_is_calibrated_over_drawn_worlds() -> None:
     """Means of what is true less what is expected, in units of the doubt, and of squares: 0 and 1."""
     errors, doubts = [], []
-    for number in range(60):
+    for number in range(60 if THOROUGH else 20):
         rng = np.random.default_rng([9, number])
         world = draw_world(rng, NAMES, TIERS["medium"])
         belief = Study.of(world).belief()
@@ -119,7 +120,7 @@ def test_whoever_suspects_everything_earns_little() -> None:
 
 def test_what_is_planted_is_undone_by_the_right_reading() -> None:
     """Values in the wrong unit or sense are read as they were drawn; what is void does not count, whatever it is."""
-    for number in range(12):
+    for number in range(9):
         case = played(number).case
         for place in case.places:
             if place.kind in ("unit", "reversed") and not place.control:
