@@ -23,8 +23,8 @@ from finskillbench.scoring.values import is_array, is_object
 
 FACTS = "panels/facts.parquet"
 
-_KEPT_NUMBERS = 4_000_000
-"""Resolved numbers kept between episodes, some 130 MB as JSON values: every date of 30 names, a few of 3,000."""
+_KEPT_NUMBERS = 1_000_000
+"""Resolved numbers kept between episodes, some 40 MB as JSON values: all covariances of 30 names, a few of 3,000."""
 
 
 class References:
