@@ -1,4 +1,4 @@
-"""A real scheduler with four worker processes on loopback, and players that write down what they play."""
+"""A real scheduler with worker processes on loopback, and players that write down what they play."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from typing import Any
 import pytest
 import pytest_socket
 from distributed import Client, LocalCluster
+from tests.sampling import THOROUGH
 
 from finskillbench.edition import Edition
 from finskillbench.harness.agents import Agent
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.harness.providers.prices import Price
 
-WORKERS = 4
+WORKERS = 4 if THOROUGH else 3
 
 
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
-    """Address of a scheduler whose four workers are processes of their own; a nanny starts a killed one again."""
+    """Address of a scheduler whose workers are processes of their own; a nanny starts a killed one again."""
     pytest_socket.enable_socket()  # the mark enables it only for the tests themselves
     with LocalCluster(
         n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"

@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -73,7 +73,7 @@ for line in sys.stdin:
 """
 
 
-@contextmanager
+@pytest.fixture(scope="module")
 def parent() -> Iterator[subprocess.Popen[str]]:
     parts = Path(__file__).parents[2] / "conftest.py"
     command = [sys.executable, "-c", PROGRAM, str(parts), str(EPISODES)]
@@ -107,36 +107,35 @@ def finished(out: Path) -> dict:
 
 
 @pytest.mark.slow
-def test_kill_and_resume(tmp_path) -> None:
+def test_kill_and_resume(parent, tmp_path) -> None:
     out, log = tmp_path / "run", tmp_path / "log"
     rng = random.Random(SEED)
     kept: dict = {}
     cut = 0
-    with parent() as process:
-        for kill in range(KILLS):
-            pid = begin(process, out, log)
-            # After so many more episodes, then at a random moment within the next one; the first kill hits the start.
-            wanted = reported(log) + (0 if kill == 0 else rng.randint(1, MOST_BETWEEN))
-            limit = time.monotonic() + 20
-            while reported(log) < wanted and time.monotonic() < limit:
-                time.sleep(0.001)
-            time.sleep(rng.uniform(0.0, 0.01))
-            os.kill(pid, signal.SIGKILL)
-            assert end(process) == -signal.SIGKILL, "the kills must fall into the run: change MOST_BETWEEN"
-            now = finished(out)
-            # Every line that was there is still there, unchanged.
-            assert {key: now.get(key) for key in kept} == kept
-            kept = now
-            streams = Counter(key.task_id[:8] for key in kept if key.condition == CONDITIONS[2])
-            cut += any(0 < count < EPISODES // 2 for count in streams.values())
-        total = len(CONDITIONS) * EPISODES
-        assert 0 < len(kept) < total, "the kills must fall into the run: change MOST_BETWEEN"
-        assert cut >= KILLS // 5, "streams must be cut in their middle: change MOST_BETWEEN"
-        begin(process, out, log)
-        assert end(process) == 0
-        plain = tmp_path / "plain"
-        begin(process, plain, tmp_path / "log2")
-        assert end(process) == 0
+    for kill in range(KILLS):
+        pid = begin(parent, out, log)
+        # After so many more episodes, then at a random moment within the next one; the first kill hits the start.
+        wanted = reported(log) + (0 if kill == 0 else rng.randint(1, MOST_BETWEEN))
+        limit = time.monotonic() + 20
+        while reported(log) < wanted and time.monotonic() < limit:
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0.0, 0.01))
+        os.kill(pid, signal.SIGKILL)
+        assert end(parent) == -signal.SIGKILL, "the kills must fall into the run: change MOST_BETWEEN"
+        now = finished(out)
+        # Every line that was there is still there, unchanged.
+        assert {key: now.get(key) for key in kept} == kept
+        kept = now
+        streams = Counter(key.task_id[:8] for key in kept if key.condition == CONDITIONS[2])
+        cut += any(0 < count < EPISODES // 2 for count in streams.values())
+    total = len(CONDITIONS) * EPISODES
+    assert 0 < len(kept) < total, "the kills must fall into the run: change MOST_BETWEEN"
+    assert cut >= KILLS // 5, "streams must be cut in their middle: change MOST_BETWEEN"
+    begin(parent, out, log)
+    assert end(parent) == 0
+    plain = tmp_path / "plain"
+    begin(parent, plain, tmp_path / "log2")
+    assert end(parent) == 0
     done = finished(out)
     assert len(done) == total
     assert {key: done[key] for key in kept} == kept
@@ -165,27 +164,26 @@ def step(rng: random.Random) -> dict:
 
 
 @pytest.mark.slow
-def test_killed_while_it_grows(tmp_path) -> None:
+def test_killed_while_it_grows(parent, tmp_path) -> None:
     """Each step is killed within its first episodes, and the next asks for something else."""
     out, log, plain = tmp_path / "run", tmp_path / "log", tmp_path / "plain"
     rng = random.Random(SEED)
     killed = 0
-    with parent() as process:
-        for _ in range(STEPS * (3 if THOROUGH else 1)):
-            pid = begin(process, out, log, step(rng))
-            wanted = reported(log) + rng.randint(0, 5)
-            with suppress(ProcessLookupError):  # a step that had too little left to do has ended by itself
-                while reported(log) < wanted:
-                    os.kill(pid, 0)
-                    time.sleep(0.001)
-                time.sleep(rng.uniform(0.0, 0.01))
-                os.kill(pid, signal.SIGKILL)
-            killed += end(process) == -signal.SIGKILL
-        assert 0 < len(finished(out)) < 2 * len(CONDITIONS) * 2 * 8
-        assert killed >= STEPS // 2, "the kills must fall into the run"
-        for folder, logged in ((out, log), (plain, tmp_path / "log2")):
-            begin(process, folder, logged, GROWN)
-            assert end(process) == 0
+    for _ in range(STEPS * (3 if THOROUGH else 1)):
+        pid = begin(parent, out, log, step(rng))
+        wanted = reported(log) + rng.randint(0, 5)
+        with suppress(ProcessLookupError):  # a step that had too little left to do has ended by itself
+            while reported(log) < wanted:
+                os.kill(pid, 0)
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0.0, 0.01))
+            os.kill(pid, signal.SIGKILL)
+        killed += end(parent) == -signal.SIGKILL
+    assert 0 < len(finished(out)) < 2 * len(CONDITIONS) * 2 * 8
+    assert killed >= STEPS // 2, "the kills must fall into the run"
+    for folder, logged in ((out, log), (plain, tmp_path / "log2")):
+        begin(parent, folder, logged, GROWN)
+        assert end(parent) == 0
     assert max(Counter(log.read_text().splitlines()).values()) == 1, "a finished episode was run again"
     rows, expected = (pl.read_parquet(folder / "rows.parquet").drop(TIMINGS) for folder in (out, plain))
     assert rows.equals(expected)
