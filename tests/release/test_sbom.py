@@ -8,7 +8,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from release.sbom import bill, main
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -16,6 +15,8 @@ PINS = (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8")
 
 
 def test_every_pin_is_in_it_with_every_hash(tmp_path: Path) -> None:
+    from release.sbom import bill, main  # two seconds, which not every process of a test run should take
+
     main(tmp_path / "dist" / "sbom.cdx.json")
     text = (tmp_path / "dist" / "sbom.cdx.json").read_text(encoding="utf-8")
     made = json.loads(text)
@@ -35,5 +36,7 @@ def test_every_pin_is_in_it_with_every_hash(tmp_path: Path) -> None:
 
 
 def test_what_is_not_pinned_is_refused() -> None:
+    from release.sbom import bill
+
     with pytest.raises(ValueError, match=r"polars: in pyproject\.toml and not pinned with hashes; run make lock"):
         bill(PROJECT, re.sub(r"^polars==.*?(?=^\w)", "", PINS, flags=re.MULTILINE | re.DOTALL))
