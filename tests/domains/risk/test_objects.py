@@ -263,19 +263,19 @@ def test_objects_depend_on_the_seed_and_on_nothing_else(
     assert sum(a == b for a, b in zip(first, other, strict=True)) == 0
 
 
-def test_remediation_pairs_break_their_mandate_and_some_are_beyond_mending(
+def test_remediation_pairs_discriminate_and_some_are_beyond_mending(
     synthetic_risk_objects: RiskObjects, again: RiskObjects
 ) -> None:
     pairs, few = synthetic_risk_objects.remediation, again.remediation
-    assert (len(pairs), len(few)) == (400, FEW)
-    for found in (pairs, few):
+    for found, wanted in ((pairs, SETTINGS["remediation_pairs"]), (few, FEW)):
         groups = _groups(found)
         assert set(groups) == {(False, True), (True, True), (True, False)}
-        assert 0.2 <= groups[False, True] / len(found) <= 0.4
-    serving = [pair for pair in pairs if pair.discriminates]
-    assert len(serving) >= 100
-    assert sum(pair.modelled for pair in serving if pair.remedy.compliant) >= 50
+        assert groups[False, True] == round(SETTINGS["beyond_mending_share"] * wanted)
+        assert len(found) <= wanted
+    assert len(pairs) >= 100
+    assert sum(pair.modelled is True for pair in pairs if pair.remedy.compliant) >= 50
     for pair in [*pairs, *few]:
+        assert pair.discriminates
         assert pair.violations
         assert Kind.TURNOVER_MAX_MONTHLY not in pair.violations
         limit = pair.mandate.limit(Kind.TURNOVER_MAX_MONTHLY)

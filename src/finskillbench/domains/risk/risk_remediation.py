@@ -87,7 +87,6 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     broken = [pair.case for pair in objects.own.remediation]
     why = "the roundings of its cure add up to a breach"
     context.notes.extend(left_out(NAME, broken, [pair.case for _, pair in own], why))
-    pool = [pair for pair in objects.remediation if pair.discriminates]
     pairs: list[RemediationPair] = []
     tasks: list[Task] = []
     wanted = context.most(EPISODES)
@@ -101,7 +100,7 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
         return None
 
     def draw(name: str, count: int, fits: Callable[[RemediationPair], bool]) -> None:
-        side = [pair for pair in pool if fits(pair) and pair not in pairs]
+        side = [pair for pair in objects.remediation if fits(pair) and pair not in pairs]
         tasks.extend(drawn(side, _traits, count, context.generator(NAME, "draw", name), build_one))
 
     draw("beyond", beyond, lambda pair: not pair.remedy.compliant)

@@ -22,7 +22,7 @@ from finskillbench.engines.optimisation.certified import (
     certify,
     certify_tie,
 )
-from finskillbench.engines.optimisation.face import broken_cones
+from finskillbench.engines.optimisation.face import broken_cones, solve_by_cones
 from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, Kind, Mandate
@@ -225,6 +225,14 @@ def solve_stage(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim
     return Stage(aim, best, branching.decided)
 
 
+def estimate(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim) -> float | None:
+    """The goal's value without branching, as the solver leaves it and not proved; None where nothing is feasible."""
+    formulation = formulate(portfolio, mandate, market, aim)
+    cones = broken_cones(formulation.program, formulation.point(portfolio.weights))
+    found = solve_by_cones(formulation.program, cones)
+    return formulation.program.objective(found.x) if found.status in ("Solved", "AlmostSolved") else None
+
+
 class _Branching(BranchAndBound):
     """What each name is: not held, long or short.
 
@@ -232,7 +240,7 @@ class _Branching(BranchAndBound):
     """
 
     limits = "position_limit_min and name_count"
-    most_programs = 600
+    most_programs = 200
 
     def __init__(self, portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, rule: Semicontinuity) -> None:
         self.tie = aim.goal is Goal.TRADES

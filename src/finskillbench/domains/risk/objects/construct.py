@@ -63,8 +63,8 @@ class RiskObjects:
     monitoring : each portfolio with three mandates, its home first, one of each tier.
     monitored : the pairs of these that constraint monitoring asks about; no other subtask may tell their verdicts.
     stress : each portfolio with twelve scenarios, every replay that ended before its date among them.
-    remediation : pairs that break the mandate, of portfolios that monitoring does not ask about; a set share cannot be
-        mended within the month's turnover.
+    remediation : pairs that break the mandate and discriminate, of portfolios that monitoring does not ask about; some
+        cannot be mended within the month's turnover.
     """
 
     settings: RiskSettings
@@ -85,7 +85,6 @@ class RiskObjects:
         """What each subtask draws its episodes from."""
         listed = Counter(f"listing_{kind}" for one in self.identification for kind in {e.type for e in one.exposures})
         mended = sum(pair.remedy.compliant for pair in self.remediation)
-        serve = [pair for pair in self.remediation if pair.discriminates]
         return {
             "constraint_monitoring": {
                 "pairs": len(self.monitoring),
@@ -100,8 +99,7 @@ class RiskObjects:
                 "pairs": len(self.remediation),
                 "mended": mended,
                 "beyond_mending": len(self.remediation) - mended,
-                "discriminating": len(serve),
-                "needing_a_model": sum(pair.remedy.compliant and pair.modelled is True for pair in serve),
+                "needing_a_model": sum(pair.remedy.compliant and pair.modelled is True for pair in self.remediation),
             },
         }
 

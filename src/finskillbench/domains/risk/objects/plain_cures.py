@@ -16,7 +16,7 @@ from finskillbench.engines.risk.formulation import Aim, Goal
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.monitor import HARD_KINDS, limit_scales, measure, measure_all
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, required
-from finskillbench.engines.risk.remediation import Remedy, after, budget_left, solve_stage, total_excess
+from finskillbench.engines.risk.remediation import after, budget_left, solve_stage, total_excess
 
 MODELLED = frozenset({Kind.TRACKING_ERROR_MAX, Kind.BETA_RANGE, Kind.FACTOR_EXPOSURE_MAX, Kind.HHI_MAX})
 """Limits that no look at single weights and their sums shows: a risk model, betas, or all weights together."""
@@ -42,24 +42,29 @@ def needs_a_model(portfolio: Portfolio, mandate: Mandate, market: Market) -> boo
     return any(one.kind in MODELLED and one.excess >= BREACH for one in measure(done, mandate, market, ROUNDING))
 
 
-def merit_without_optimiser(portfolio: Portfolio, mandate: Mandate, market: Market, remedy: Remedy) -> float:
-    """What the best of the plain cures earns beside the certified trades; breaches of rounding size are overlooked."""
+def merit_without_optimiser(
+    portfolio: Portfolio, mandate: Mandate, market: Market, *, compliant: bool, value: float
+) -> float:
+    """What the best of the plain cures earns beside the least turnover, or the least excess where none complies.
+
+    A lower bound in place of that `value` gives no more than is earned. Breaches of rounding size are overlooked.
+    """
     trades = _plain_weights(portfolio, mandate, market) - portfolio.weights
     turnover = (np.abs(trades).sum(axis=1) + np.abs(trades.sum(axis=1))) / 2
     left = budget_left(portfolio, mandate)
-    if not remedy.compliant:  # as far on the way as the turnover left allows
+    if not compliant:  # as far on the way as the turnover left allows
         trades *= np.minimum(1.0, left / np.maximum(turnover, ZERO_WEIGHT))[:, None]
         turnover = np.minimum(turnover, left)
     cash = portfolio.cash - trades.sum(axis=1)
     weights = portfolio.weights + trades
     values, excess = measure_all(weights, cash, portfolio.traded + turnover, mandate, market, ROUNDING)
-    gating = [remedy.compliant or limit.kind in HARD_KINDS for limit in mandate.constraints]
+    gating = [compliant or limit.kind in HARD_KINDS for limit in mandate.constraints]
     kept = (excess[:, gating] < BREACH).all(axis=1) & (cash > -BREACH)
-    if remedy.compliant:
-        return merit_of_turnover(float(turnover[kept].min()), remedy.value) if kept.any() else 0.0
+    if compliant:
+        return merit_of_turnover(float(turnover[kept].min()), value) if kept.any() else 0.0
     before = total_excess(portfolio, mandate, market)
     reached = _relative_excess(values[kept], excess[kept], mandate)
-    return merit_of_excess(float(reached.min(initial=before)), remedy.value, before)
+    return merit_of_excess(float(reached.min(initial=before)), value, before)
 
 
 def _relative_excess(values: Floats, excess: Floats, mandate: Mandate) -> Floats:

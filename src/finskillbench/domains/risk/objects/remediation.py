@@ -19,7 +19,7 @@ from finskillbench.engines.risk.formulation import Aim, Goal
 from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Portfolio
-from finskillbench.engines.risk.remediation import Remedy, budget_left, remediate, solve_stage, total_excess
+from finskillbench.engines.risk.remediation import Remedy, budget_left, estimate, remediate, total_excess
 
 GREY_BAND = 2e-3
 """Least distance between the certified least turnover and what is left: four times what is a breach."""
@@ -29,8 +29,8 @@ LEAST_EXCESS, LEAST_SHED = 0.05, 0.2
 """Total relative excess that the best attainable portfolio keeps, and that it sheds, at least."""
 PLAIN = 0.25
 """Most that a cure without an optimiser may earn in an episode."""
-_TRIED = 2.5
-"""Pairs that are solved at most, for each one that is kept."""
+_TRIED = 5
+"""Pairs that are examined at most, for each one that is wanted."""
 _TRIED_OF_ONE = 8
 """Mandates that one portfolio is remedied under, at most, until one serves."""
 _BRANCHING = (Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT)
@@ -90,9 +90,10 @@ def remediation_pairs(
     """Pairs that break their mandate although the month's trades so far keep its turnover limit.
 
     They are taken in a random order in which types and mandates take turns, so many of them beyond mending within the
-    month's turnover, so many mended under a limit on it, and the others without one; those that discriminate, and
-    that take a model to be mended, before all others, which fill up what is left. A pair that cannot be decided, or
-    whose ties cannot, is passed over.
+    month's turnover, so many mended under a limit on it, and the others without one. All discriminate; those mended
+    take a model, and of those found on the way that take none some are kept beside them. What solver and rules of
+    thumb rule out is dropped before anything is proved of it. A pair that cannot be decided, or whose ties cannot, is
+    passed over.
 
     A universe of more than `large_universe` names gives fewer pairs, and none that need branching on names: each
     program has as many variables, and least squares spread over hundreds of names break every least position.
@@ -109,8 +110,7 @@ def remediation_pairs(
     beyond = round(count * settings["beyond_mending_share"])
     limited = round(count * settings["mended_within_limit_share"])
     wanted = {(False, True): beyond, (True, True): limited, (True, False): count - beyond - limited}
-    found, spare = _taken_in_turn(queues, wanted, settings["remediation_band"], most=round(_TRIED * count))
-    found += spare[: count - len(found)]
+    found = _taken_in_turn(queues, wanted, settings["remediation_band"], most=_TRIED * count)[:count]
     mandates = {case.portfolio_id: list(against[case.portfolio_id]) for case in cases}
     place = {case.portfolio_id: index for index, case in enumerate(cases)}
 
@@ -136,17 +136,17 @@ def _queues(
 
 def _taken_in_turn(
     queues: Sequence[list[MonitoringPair]], wanted: Mapping[_Group, int], band: float, most: int
-) -> tuple[list[RemediationPair], list[RemediationPair]]:
-    """Pairs from each queue in turn until every group is full; and those that were passed over, the best first.
+) -> list[RemediationPair]:
+    """Pairs from each queue in turn until every group is full; after them those that serve without filling one.
 
-    The search ends after `most` pairs in any case: what is wanted may not be there. Of two passed over that serve
-    equally the one that can be mended comes first: those beyond mending are not to outweigh their share.
+    The search ends after `most` pairs in any case: what is wanted may not be there.
     """
     chosen: dict[_Group, list[RemediationPair]] = {group: [] for group in wanted}
     spare: list[RemediationPair] = []
+    tried = 0
     while any(queues) and any(len(chosen[group]) < wanted[group] for group in wanted):
         for queue in filter(None, queues):
-            if len(spare) + sum(map(len, chosen.values())) >= most:
+            if tried >= most:
                 queue.clear()
                 continue
             pair = queue.pop()
@@ -154,18 +154,19 @@ def _taken_in_turn(
             open_to = [group for group in wanted if group[1] is limited and len(chosen[group]) < wanted[group]]
             if not open_to:
                 continue
-            if limited and (_mendable(pair, band), limited) not in open_to:
+            least = _least_without_branching(pair)
+            mendable = None if least is None else _mendable(pair, least, band)
+            if least is None or (mendable, limited) not in open_to:
                 continue
-            remedied = _remedied(pair)
-            if remedied is None:
+            tried += 1
+            remedied = _remedied(pair, least if mendable else None)
+            if remedied is None or not remedied.discriminates:
                 continue
-            fits = remedied.group in open_to and remedied.discriminates
-            if fits and (remedied.modelled or not remedied.remedy.compliant):
+            if remedied.group in open_to and (remedied.modelled or not remedied.remedy.compliant):
                 chosen[remedied.group].append(remedied)
             else:
                 spare.append(remedied)
-    spare.sort(key=lambda pair: (not pair.discriminates, not pair.remedy.compliant))
-    return [pair for pairs in chosen.values() for pair in pairs], spare
+    return [pair for pairs in (*chosen.values(), spare) for pair in pairs]
 
 
 def first_remedied(pairs: Sequence[MonitoringPair], band: float, *, branching: bool) -> RemediationPair | None:
@@ -186,34 +187,48 @@ def _limits_turnover(pair: MonitoringPair) -> bool:
     return pair.mandate.get(Kind.TURNOVER_MAX_MONTHLY) is not None
 
 
-def _remedied(pair: MonitoringPair) -> RemediationPair | None:
-    """The pair with its remedy; None where that cannot be decided to the end."""
+def _remedied(pair: MonitoringPair, least: float | None = None) -> RemediationPair | None:
+    """The pair with its remedy; None where that cannot be decided to the end.
+
+    Nothing is proved where `least`, a bound on the least turnover of a pair that can be mended, shows that it does not
+    discriminate.
+    """
     asked = pair.case.portfolio, pair.mandate, pair.case.market
+    if least is not None and (
+        least < LEAST_TURNOVER or merit_without_optimiser(*asked, compliant=True, value=least) > PLAIN
+    ):
+        return None
     try:
         remedy = remediate(*asked)
     except (InfeasibleError, UndecidedError):
         return None
     if not remedy.settled:
         return None
-    plain = merit_without_optimiser(*asked, remedy)
+    plain = merit_without_optimiser(*asked, compliant=remedy.compliant, value=remedy.value)
     kept = (pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, pair.beyond)
     return RemediationPair(*kept, remedy=remedy, plain=plain)
 
 
-def _mendable(pair: MonitoringPair, band: float) -> bool | None:
+def _least_without_branching(pair: MonitoringPair) -> float | None:
+    """A bound on the least turnover, to the solver's accuracy and not proved; None where nothing keeps the mandate.
+
+    The limits on small positions and on the number of names, which need branching, are left out: what they add to the
+    turnover is small.
+    """
+    smooth = tuple(one for one in pair.mandate.constraints if one.kind not in _BRANCHING)
+    return estimate(
+        pair.case.portfolio, replace(pair.mandate, constraints=smooth), pair.case.market, Aim(Goal.TURNOVER)
+    )
+
+
+def _mendable(pair: MonitoringPair, least: float, band: float) -> bool | None:
     """Whether the least turnover fits in what is left of the month; None in a grey band, or where nothing fits.
 
-    The limits on small positions and on the number of names, which need branching, are left out here: what they add
-    to the turnover is small, and the truth decides in any case. Where the mandate is beyond mending, what is left must
-    suffice for the limits that are kept even then.
+    The truth decides in any case. Where the mandate is beyond mending, what is left must suffice for the limits that
+    are kept even then.
     """
     portfolio, mandate = pair.case.portfolio, pair.mandate
-    smooth = replace(mandate, constraints=tuple(one for one in mandate.constraints if one.kind not in _BRANCHING))
     left = budget_left(portfolio, mandate)
-    try:
-        least = solve_stage(portfolio, smooth, pair.case.market, Aim(Goal.TURNOVER)).certified.value
-    except (InfeasibleError, UndecidedError):
-        return None
     if abs(least - left) < band:
         return None
     if least > left and _kept_turnover(portfolio, mandate) > left - band:
