@@ -19,7 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
-from tests.sampling import DESK_CASES, THOROUGH, examples
+from tests.sampling import DESK_CASES, REAL_EPISODES, THOROUGH, examples
 
 if TYPE_CHECKING:
     from finskillbench.domains.risk.objects.construct import RiskObjects
@@ -35,7 +35,7 @@ Alone: TypeAlias = Callable[[str], AbstractContextManager[Path]]
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 _SYNTHETIC: dict[str, Any] = {"seed": 1}
-_REAL: dict[str, Any] = {"source": "raw-dir", "raw_dir": SHARED / "realdata", "seed": 1}
+_REAL: dict[str, Any] = {"source": "raw-dir", "raw_dir": SHARED / "realdata", "seed": 1, "episodes": REAL_EPISODES}
 
 WHOLE_EDITIONS = frozenset({"synthetic_edition", "real_edition", "synthetic_raw"})
 """Fixtures that build a whole edition, or write what one is built from."""
@@ -149,6 +149,7 @@ def real_report(real_edition: Edition, tmp_path_factory: pytest.TempPathFactory)
 def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) -> Edition:
     """One edition for all processes of a test run; the risk objects of its build are kept beside it."""
     from tests.edition.examined import SOUND
+    from tests.editions import one_process
 
     from finskillbench.domains.risk.objects import construct  # not all tests should pay for the engines
     from finskillbench.edition import build_edition, load_edition
@@ -159,21 +160,20 @@ def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) ->
         if folder.exists():
             return load_edition(folder)
         made: list[RiskObjects] = []
-        with pytest.MonkeyPatch.context() as patch:
+        with one_process(), pytest.MonkeyPatch.context() as patch:
             patch.setattr(construct, "RiskObjects", _keeping(construct.RiskObjects, made))
             if not THOROUGH:
-                _with_fewer_cases(patch)
+                for module in (
+                    "allocate",
+                    "trade_over_time.subtask",
+                    "forensic_screen.subtask",
+                    "committee_case.build",
+                ):
+                    patch.setattr(f"finskillbench.domains.desk.{module}.EPISODES", DESK_CASES)
             edition = build_edition(suite="all", out=folder, **arguments)
         (objects,) = made
         (shared / f"{name}.objects").write_bytes(pickle.dumps(objects))
         return edition
-
-
-def _with_fewer_cases(patch: pytest.MonkeyPatch) -> None:
-    """Have a build make fewer cases of the desk, in this process: one that it starts beside would not know of that."""
-    for module in ("allocate", "trade_over_time.subtask", "forensic_screen.subtask", "committee_case.build"):
-        patch.setattr(f"finskillbench.domains.desk.{module}.EPISODES", DESK_CASES)
-    patch.setattr(os, "sched_getaffinity", lambda process: {0})
 
 
 def _is_being_built(factory: pytest.TempPathFactory, name: str) -> bool:

@@ -1,13 +1,16 @@
-"""A small edition written by hand, for tests that need one in milliseconds."""
+"""Small editions for tests that need one in milliseconds, and builds and audits in one process."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from finskillbench.edition.store import MANIFEST, episode_row, write_lines, write_manifest
 from finskillbench.episode import Episode, Truth
@@ -59,3 +62,11 @@ def first_episodes(edition: Path, folder: Path, count: int) -> Path:
     kept = {name: value for name, value in manifest.items() if name not in ("format", "digest", "files", "seal")}
     write_manifest(folder, kept | {"counts": counts})
     return folder
+
+
+@contextmanager
+def one_process() -> Iterator[None]:
+    """Keep builds and audits in this process: another test has the other core, and new processes import for seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda process: {0})
+        yield

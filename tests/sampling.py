@@ -10,8 +10,10 @@ import pytest
 
 T = TypeVar("T")
 THOROUGH = bool(os.environ.get("FINSKILLBENCH_THOROUGH"))
-DESK_CASES = 40 if THOROUGH else 16
-"""Cases of each subtask of the desk in an edition, half a second each: 16 have every tier and month-end."""
+DESK_CASES = 40 if THOROUGH else 6
+"""Cases of each subtask of the desk in an edition, half a second each: 6 have every tier twice."""
+REAL_EPISODES = None if THOROUGH else 40
+"""Most episodes of a subtask of the real edition: as many as the specification asks for, 40 of each fundamental one."""
 
 thorough = pytest.mark.skipif(
     not THOROUGH, reason="takes half a minute and more; continuous integration runs it, with FINSKILLBENCH_THOROUGH=1"

@@ -19,6 +19,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from tests.editions import one_process
 
 from finskillbench.audit import AuditReport, audit_edition
 from finskillbench.edition import load_edition
@@ -32,7 +33,8 @@ Found = dict[str, dict[str, set[str]]]
 def report(release_sample: Path, realdata: Path, tmp_path_factory: pytest.TempPathFactory) -> AuditReport:
     out = tmp_path_factory.mktemp("release") / "edition"
     import_release(release_sample, out)
-    return audit_edition(load_edition(out), raw_dir=realdata)
+    with one_process():
+        return audit_edition(load_edition(out), raw_dir=realdata)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from finskillbench import cli
 from finskillbench.domains import subtasks, suite_of
 from finskillbench.edition import load_edition
 from finskillbench.episode import PAPER_SUITE
+from finskillbench.reports.figures.base import Figure
 
 
 @pytest.mark.slow
@@ -18,6 +19,7 @@ def test_it_builds_the_small_edition_and_plays_each_subtask_with_and_without_ski
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(Figure, "png", lambda figure: b"")  # which takes most of the time of a page
     assert cli.main(["demo", "--out", str(tmp_path / "run")]) == 0
     names = {one.name for one in subtasks() if one.build is not None and suite_of(one.name) == PAPER_SUITE}
     (folder,) = (path for path in tmp_path.glob("cache/finskillbench/editions/small-*") if path.is_dir())

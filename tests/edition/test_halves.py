@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from tests.editions import one_process
 
 from finskillbench import cli
 from finskillbench.domains import domain
@@ -28,10 +28,8 @@ FUNDAMENTAL = {"normalization", "earnings_quality", "driver_decomposition"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_process() -> Iterator[None]:
-    """Build in the process of the test: on the other core runs another test, and a new process imports for seconds."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "sched_getaffinity", lambda process: {0})
+def alone_on_its_core() -> Iterator[None]:
+    with one_process():
         yield
 
 

@@ -1,12 +1,12 @@
-"""Cases of each tier on a small synthetic market, with their inputs as an agent reads them."""
+"""Cases of each tier on the market of the synthetic edition, with their inputs as an agent reads them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sampling import THOROUGH
 
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.desk.committee_case.build import TIERS, task_of
@@ -14,13 +14,12 @@ from finskillbench.domains.desk.committee_case.draw import draw_case
 from finskillbench.domains.desk.committee_case.judging.score import score
 from finskillbench.domains.desk.market import Listed, market
 from finskillbench.domains.tables import Table
+from finskillbench.edition import Edition
 from finskillbench.episode import Score
-from finskillbench.panels import Panels, build_panels
-from finskillbench.sources.edgar.collection import load_filings
-from finskillbench.sources.market.collection import load_market
-from finskillbench.sources.synthetic import write_collection
+from finskillbench.panels import Panels, read_panels
 
-CASES = 6
+CASES = 6 if THOROUGH else 3
+"""Cases, of each tier by turns."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,9 @@ class Played:
 
 
 @pytest.fixture(scope="session")
-def market_panels(tmp_path_factory: pytest.TempPathFactory) -> Panels:
-    folder: Path = tmp_path_factory.mktemp("committee") / "raw"
-    write_collection(folder, seed=1, names=30)
-    return build_panels(load_market(folder, names=30), load_filings(folder))
+def market_panels(synthetic_edition: Edition) -> Panels:
+    """The panels of the synthetic edition."""
+    return read_panels(synthetic_edition.path / "panels")
 
 
 @pytest.fixture(scope="session")
