@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.sampling import THOROUGH
 
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.desk.committee_case.build import TIERS, task_of
@@ -18,8 +17,7 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Score
 from finskillbench.panels import Panels, read_panels
 
-CASES = 6 if THOROUGH else 3
-"""Cases, of each tier by turns."""
+CASES = 6
 
 
 @dataclass(frozen=True)
