@@ -31,7 +31,7 @@ from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.rows import SCHEMA
 from finskillbench.runs.store.trajectories import read_trajectory
 
-MOST = 10_000 if THOROUGH else 10
+MOST = 10_000 if THOROUGH else 4
 """Episodes of each subtask that are read byte by byte."""
 APPOINTED = ("trade_date", "settle_date", "pay_date", "ex_date")
 """Days of a committee's tables that were appointed by its day; what is of a later one is to be left out."""
