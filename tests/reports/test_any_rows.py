@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles.report.rows import Shape, shapes, table
+from tests.sampling import THOROUGH
 
 from finskillbench.errors import InputError
 from finskillbench.reports.formats import Format, render
@@ -30,7 +31,7 @@ def ends(found: Table) -> list[float]:
     return [part for part in parts if isinstance(part, float)]
 
 
-@settings(max_examples=10)
+@settings(max_examples=10 if THOROUGH else 4)
 @given(shapes(("no_skill", "curated", "docs_only", "scripts_only")), st.sampled_from([60, 100, 200]))
 def test_every_table_of_any_rows(shape, width) -> None:
     """Some seconds: each example makes twenty tables and writes them in every format."""
