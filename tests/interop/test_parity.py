@@ -25,7 +25,7 @@ from finskillbench.interop.tasks import EVERYTHING, TASKS
 from finskillbench.runs.execute.run import RunResult, run
 
 MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop", Faulty.name)
-CONDITIONS = ("no_skill", "curated")
+CONDITIONS = ("no_skill", "curated") if THOROUGH else ("curated",)
 LIMIT = 2 if THOROUGH else 1
 
 
