@@ -31,6 +31,7 @@ def ends(found: Table) -> list[float]:
     return [part for part in parts if isinstance(part, float)]
 
 
+@pytest.mark.slow
 @settings(max_examples=10 if THOROUGH else 4)
 @given(shapes(("no_skill", "curated", "docs_only", "scripts_only")), st.sampled_from([60, 100, 200]))
 def test_every_table_of_any_rows(shape, width) -> None:
@@ -71,6 +72,7 @@ def test_mixed_rows_are_marked() -> None:
         assert told in notes
 
 
+@pytest.mark.slow
 def test_a_hundred_models_fit_any_width() -> None:
     found = report(rows(Shape(5, models=100, subtasks=2, tasks=2)))
     assert len(found.overview.rows) == 100

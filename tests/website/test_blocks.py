@@ -197,6 +197,7 @@ def test_what_a_page_shows_as_printed_is_printed(
         assert any(line.startswith(word) for line in printed), word
 
 
+@pytest.mark.slow
 def test_a_page_that_needs_no_edition_runs(tmp_path: Path) -> None:
     for page in CHEAP:
         ready = [scene.staged(block, {"OUT": "raw", "DIR": "raw"}, _given) for block in scene.runnable(PAGES[page])]

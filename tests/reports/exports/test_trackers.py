@@ -53,6 +53,7 @@ def test_without_the_library_the_remedy_is_said(small: RunRows, tmp_path: Path, 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_mlflow_reads_back_what_was_told(small: RunRows, tmp_path: Path) -> None:
     pytest.importorskip("mlflow", reason="the extra mlflow is not installed")
     pytest.importorskip("sqlalchemy", reason="the extra mlflow is not installed")
@@ -77,6 +78,7 @@ def test_mlflow_reads_back_what_was_told(small: RunRows, tmp_path: Path) -> None
     assert len(client.search_runs([experiment.experiment_id])) == 6
 
 
+@pytest.mark.slow
 def test_wandb_reads_back_what_was_told(small: RunRows, tmp_path: Path) -> None:
     pytest.importorskip("wandb", reason="the extra wandb is not installed")
     folders = export_wandb(small, tmp_path / "store")

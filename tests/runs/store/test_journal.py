@@ -152,6 +152,7 @@ def test_what_is_no_journal_line_is_not_taken_for_one(tmp_path, bad) -> None:
         read_events(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_second_process_is_kept_out(tmp_path) -> None:
     code = (
         "import sys, pathlib\n"

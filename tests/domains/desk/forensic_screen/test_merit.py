@@ -77,6 +77,7 @@ def test_the_truth_earns_everything_and_the_ladder_falls(tier: str, seed: int) -
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tier", "seed"), CASES)
 def test_proof_holds_and_sees_a_planted_error(tier: str, seed: int) -> None:
     made = task(tier, seed)
