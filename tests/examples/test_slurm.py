@@ -42,7 +42,7 @@ def test_the_parts_of_an_array_merge_into_the_run_of_one_process(edition: Editio
         assert done.returncode == 0, done.stderr
     done = submitted("merge.sh", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    alone = run(edition, ["baseline/nop"], ["no_skill"], limit=1, out=tmp_path / "alone")
+    alone = run(edition.part("paper"), ["baseline/nop"], ["no_skill"], limit=1, out=tmp_path / "alone")
     merged = pl.read_parquet(tmp_path / "whole" / ROWS)
     assert merged.drop(*TIMINGS).equals(alone.rows.drop(*TIMINGS))
     assert merged.height == alone.ran > PARTS
