@@ -25,7 +25,7 @@ PAGES = {path.relative_to(ROOT).as_posix(): path for path in sorted((*ROOT.glob(
 
 
 def test_its_python_runs(edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    """The agent of the README plays eight episodes, earns something, and the table is printed."""
+    """The agent of the README plays one subtask, earns something, and the table is printed."""
     code = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
     (tmp_path / "editions").mkdir()
     (tmp_path / "editions" / "seven").symlink_to(edition.path)
