@@ -26,7 +26,7 @@ ANSWER_SECONDS = 600.0
 """How long a worker may take to say what it has: it may have to import everything, or to finish a task of others."""
 GONE = (OSError, RuntimeError, KeyError, ValueError)
 """What Dask raises where a scheduler or a client is gone: lost connections, closed clients, unknown queues."""
-_LIBRARIES = ("numpy", "scipy", "polars", "clarabel", "scikit-learn", "pydantic", "msgspec", "orjson")
+_LIBRARIES = ("numpy", "scipy", "polars", "clarabel", "pydantic", "msgspec", "orjson")
 """What a truth, a row or a message can depend on."""
 
 

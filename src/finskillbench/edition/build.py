@@ -43,7 +43,7 @@ from finskillbench.sources.synthetic import write_collection
 
 DEFAULT_SEED = 1
 DEFAULT_NAMES = 30
-_LIBRARIES = ("numpy", "scipy", "polars", "clarabel", "scikit-learn")
+_LIBRARIES = ("numpy", "scipy", "polars", "clarabel")
 _RAW_FOLDERS = (
     "prices",
     "famafrench",

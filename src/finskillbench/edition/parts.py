@@ -99,7 +99,8 @@ def build_parts(order: Order, units: Sequence[Unit], processes: Processes, progr
         try:
             while (place := _taken(left.popleft)) is not None:
                 found[place] = _build(order, units[place], progress)
-                gc.collect()  # a build looks for cyclic garbage seldom; the next domain needs the memory of this one
+                if left:
+                    gc.collect()  # a build looks for cyclic garbage seldom; the next domain needs this memory
             progress("waiting for the other processes")
             for each in waiting:
                 each.result()
