@@ -25,11 +25,9 @@ def _generator(*labels: object) -> np.random.Generator:
 def tasks() -> list[Task]:
     """One of each tier."""
     panels = SimpleNamespace(month_ends=[date(2021, 6, 30)])
-    context: Any = SimpleNamespace(panels=panels, synthetic=True, generator=_generator, notes=[])
+    context: Any = SimpleNamespace(panels=panels, synthetic=True, generator=_generator, notes=[], most=lambda _: 3)
     market = tuple(Listed(f"N{i:03}", "any", f"Industry {i % 12}", core=False) for i in range(120))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(allocate, "EPISODES", 3)
-        return list(allocate.build(cast(BuildContext, context), market))
+    return list(allocate.build(cast(BuildContext, context), market))
 
 
 @pytest.mark.slow
