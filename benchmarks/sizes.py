@@ -2,14 +2,13 @@
 
     python benchmarks/sizes.py [NAMES ...] [--plot FILE.svg|FILE.png] [--rows FILE.jsonl]   default: 30 120 500 3000
 
-Each size is built from synthetic files in a process of its own. Processor seconds stand beside those of the clock: they
-are the same on a machine that others use too, and the growth is theirs. A domain's memory is the most that the building
-process holds while it works on it; the desk suite, which has no names, is built beside in a process whose memory stands
-in the last line. That of all is the most that both hold together at any moment, looked at every half second. With
-`--rows`, sizes that the file holds already are not built again, and new ones are added to it.
+Each size is built from synthetic files in a process of its own, with one core, so that no domain is built in another
+process. Processor seconds stand beside those of the clock: they are the same on a machine that others use too, and the
+growth is theirs. A domain's memory is the most that the process holds while it works on it. With `--rows`, sizes that
+the file holds already are not built again, and new ones are added to it.
 
 Required: growth of each domain between 30 and 3,000 names by no more than names to the power of 1.2 (least squares on
-logarithms, over all sizes built); 30 names in 60 s and 1 GB; 3,000 names in 30 minutes and 6 GB on two cores. Exit code
+logarithms, over all sizes built); 30 names in 60 s and 1 GB; 3,000 names in 30 minutes and 6 GB. Exit code
 1 if a domain grows faster, or 3,000 names take more memory.
 """
 
@@ -28,13 +27,12 @@ import numpy as np
 
 SIZES, EXPONENT = (30, 120, 500, 3000), 1.2
 REQUIRED = {30: (60.0, 1024.0), 3000: (1800.0, 6144.0)}
-"""Seconds of the clock and MB, the processes together."""
+"""Seconds of the clock and MB."""
 RAW = "raw files and panels"
 
 _CHILD = """
-import json, resource, sys, threading, time
+import json, os, sys, time
 from pathlib import Path
-import psutil
 from finskillbench.edition import build_edition
 
 def peak():
@@ -43,35 +41,13 @@ def peak():
     Path("/proc/self/clear_refs").write_text("5")
     return int(most.split()[1]) / 1024
 
-together = 0
-
-def watch():
-    # What this process and those that it started hold at once, in MB.
-    global together
-    own = psutil.Process()
-    while True:
-        held = 0
-        for one in (own, *own.children(recursive=True)):
-            try:
-                held += one.memory_info().rss
-            except psutil.NoSuchProcess:
-                pass
-        together = max(together, held / 2**20)
-        time.sleep(0.5)
-
-def main():
-    steps = []
-    threading.Thread(target=watch, daemon=True).start()
-    def progress(step):
-        steps.append((step, time.perf_counter(), time.process_time(), peak()))
-    build_edition(source="synthetic", seed=1, names=int(sys.argv[1]), out=Path(sys.argv[2]), progress=progress)
-    progress("")
-    beside = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = beside.ru_utime + beside.ru_stime
-    print(json.dumps({"steps": steps, "beside": [spent, beside.ru_maxrss / 1024], "together": together}))
-
-if __name__ == "__main__":
-    main()
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+steps = []
+def progress(step):
+    steps.append((step, time.perf_counter(), time.process_time(), peak()))
+build_edition(source="synthetic", seed=1, names=int(sys.argv[1]), out=Path(sys.argv[2]), progress=progress)
+progress("")
+print(json.dumps(steps))
 """
 
 
@@ -84,13 +60,13 @@ def measured(names: int) -> dict[str, Any]:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(f"{names} names: the build failed with code {done.returncode}, see above")
-    told = json.loads(done.stdout.splitlines()[-1])
-    begun, ended = told["steps"][:-1], told["steps"][1:]
+    measures = json.loads(done.stdout.splitlines()[-1])
+    begun, ended = measures[:-1], measures[1:]
     steps = [
         (step, stop - start, spent - before, most)
         for (step, start, before, _), (_, stop, spent, most) in zip(begun, ended, strict=True)
     ]
-    return {"names": names, "steps": steps, "beside": told["beside"], "together": told["together"]}
+    return {"names": names, "steps": steps}
 
 
 def by_domain(row: dict[str, Any]) -> dict[str, list[float]]:
@@ -98,8 +74,6 @@ def by_domain(row: dict[str, Any]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     domain = RAW
     for step, seconds, spent, most in row["steps"]:
-        if step.startswith("waiting"):
-            continue
         domain = step.removeprefix("preparing ") if step.startswith("preparing") else domain
         so_far = found.setdefault(domain, [0.0, 0.0, 0.0])
         found[domain] = [so_far[0] + seconds, so_far[1] + spent, max(so_far[2], most)]
@@ -119,16 +93,19 @@ def report(rows: list[dict[str, Any]]) -> bool:
     kept = True
     costs: dict[str, list[tuple[int, float]]] = {}
     for row in rows:
-        names, (beside, beside_most) = row["names"], row["beside"]
+        names = row["names"]
         print(f"{names} names{'':<30}{'seconds':>12}{'processor s':>12}{'peak MB':>10}")
         for domain, (seconds, spent, most) in by_domain(row).items():
             costs.setdefault(domain, []).append((names, spent))
             print(f"    {domain:<36}{seconds:12.1f}{spent:12.1f}{most:10.0f}")
-        total, spent, most = sum(s[1] for s in row["steps"]), sum(s[2] for s in row["steps"]), row["together"]
-        print(f"    {'all, the desk suite beside':<36}{total:12.1f}{spent + beside:12.1f}{most:10.0f}", end="")
+        total, spent, most = (
+            sum(s[1] for s in row["steps"]),
+            sum(s[2] for s in row["steps"]),
+            max(s[3] for s in row["steps"]),
+        )
+        print(f"    {'all':<36}{total:12.1f}{spent:12.1f}{most:10.0f}", end="")
         seconds, megabytes = REQUIRED.get(names, (math.inf, math.inf))
         print(f"   required: {seconds:.0f} s, {megabytes:.0f} MB" if names in REQUIRED else "")
-        print(f"    {'  of it the desk suite':<36}{'':12}{beside:12.1f}{beside_most:10.0f}", flush=True)
         kept &= names != max(REQUIRED) or most <= megabytes
     print(f"growth of processor seconds with names; required of each domain: at most {EXPONENT}")
     for domain, points in costs.items():
