@@ -117,7 +117,7 @@ def test_large_positions_cost_what_a_mixed_integer_program_says(seed: int) -> No
         Rule("2", "weight", fixed(60.0), "at_least", of=SHARES),
     ]
     held = book((100 * x).tolist())
-    cure = cheapest_cure(rules, held, Terms(rates))
+    cure = cheapest_cure(rules, held, Terms(rates), most_programs=1_000)
     rate = np.array(list(rates.values()))
     # Variables: bought, sold, large (binary), what counts, which is all of a large one.
     zero, eye = np.zeros((n, n)), np.eye(n)
