@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PINS = ROOT / "requirements" / "run.txt"
 VERSIONS = ("3.11", "3.12", "3.13")
 _EDITION = Path("editions", "small")
-_BUILD = ("data", "build", "--seed", "7", "--names", "15", "--out", str(_EDITION))
+_BUILD = ("data", "build", "--suite", "all", "--seed", "7", "--names", "15", "--out", str(_EDITION))
 _OUTSIDE = """
 import sys, finskillbench
 from importlib.metadata import entry_points
