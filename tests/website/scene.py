@@ -15,6 +15,7 @@ from website.blocks import Block
 
 from finskillbench import load_edition, run
 from finskillbench.cli import main
+from finskillbench.episode import PAPER_SUITE
 from finskillbench.runs.plan import defaults
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,7 +79,7 @@ def cache_with_default(cache: Path, edition: Path) -> Path:
     code = vars(defaults)["code_digest"](vars(defaults)["_BUILDERS"])
     folder = cache / "finskillbench" / "editions"
     folder.mkdir(parents=True)
-    (folder / f"synthetic-{code[:12]}").symlink_to(edition.absolute())
+    (folder / f"{PAPER_SUITE}-{code[:12]}").symlink_to(edition.absolute())
     return cache
 
 
