@@ -50,6 +50,8 @@ RUN = "run"
 """The key of `stopped` for what stopped all models."""
 INTERRUPTED = "interrupted"
 _VERDICTS_KEPT = 256
+_PROGRAMS_AT_ONCE = 8
+"""Episodes of programs in flight in a process, at most: enough for every core, few for the memory of their tables."""
 _WRITERS = 2
 """Threads that pack and write trajectories."""
 _LONG_ANSWER = 32 * 1024
@@ -205,7 +207,8 @@ class Work:
             limiter = None if name == PROGRAMS else Limiter(most, self.sleep)
             queue = iter(streams)
             # Programs wait for nothing but a processor, and each machine has its own.
-            for _ in range(min(most * (self._place.machines if name == PROGRAMS else 1), len(streams))):
+            at_once = min(most, _PROGRAMS_AT_ONCE) * self._place.machines if name == PROGRAMS else most
+            for _ in range(min(at_once, len(streams))):
                 self._tasks.append(asyncio.create_task(self._worker(queue, limiter)))
         try:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
