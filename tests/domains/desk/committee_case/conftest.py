@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.sampling import THOROUGH
 
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.desk.committee_case.build import TIERS, task_of
@@ -17,7 +18,8 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Score
 from finskillbench.panels import Panels, read_panels
 
-CASES = 6
+CASES = range(6) if THOROUGH else (3, 4, 2)
+"""Numbers of cases, two of each tier or one; the first two take longer to draw than all others."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def cases(market_panels: Panels, members: tuple[Listed, ...]) -> list[Played]:
                 number,
             )
         )
-        for number in range(CASES)
+        for number in CASES
     ]
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.domains.desk.committee_case.documents import WORDS, document
-from tests.sampling import sampled
+from tests.sampling import examples, sampled
 
 from finskillbench.domains.desk.committee_case.documents.guidelines import Trap
 from finskillbench.domains.desk.committee_case.judging import coding
@@ -27,7 +27,7 @@ from finskillbench.engines.guidelines.language import rule_json
 from finskillbench.engines.guidelines.parsing import parse_rules
 
 NUMBER = 3
-EDITION = sampled(range(40), 6)
+EDITION = sampled(range(40), 10)
 
 
 def hidden(number: int = NUMBER) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def without_exceptions(rule: dict[str, Any]) -> list[dict[str, Any]]:
     return [rule_json(atom) for atom in rules[0].atoms()]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.sampled_from(REWRITES), max_size=4), st.booleans(), st.randoms(use_true_random=False))
 def test_rules_of_the_same_meaning_earn_all(rewrites: list[Any], flat: bool, random: Any) -> None:
     case = hidden()

@@ -89,7 +89,7 @@ DEFECTS: dict[str, Defect] = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(DEFECTS, 3))
+@pytest.mark.parametrize("name", sampled(DEFECTS, 4))
 def test_a_defect_of_a_parameter_is_found(cases: list[Played], name: str) -> None:
     case = cases[len(name) % len(cases)]
     known = copy.deepcopy(dict(case.task.truth.verification))
@@ -109,7 +109,7 @@ ANSWERS: dict[str, tuple[Defect, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("name", sampled(ANSWERS, 2))
 def test_a_defect_of_the_book_is_found(cases: list[Played], name: str) -> None:
     case = next(case for case in cases if case.truth["book"]["replaced"])
     expected = copy.deepcopy(case.truth)
@@ -143,7 +143,7 @@ CODED: dict[str, Defect] = {
 }
 
 
-@pytest.mark.parametrize("name", CODED)
+@pytest.mark.parametrize("name", sampled(CODED, 2))
 def test_a_defect_of_what_rules_are_judged_by_is_found(cases: list[Played], name: str) -> None:
     case = cases[len(name) % len(cases)]
     known = copy.deepcopy(dict(case.task.truth.verification))
