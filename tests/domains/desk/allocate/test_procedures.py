@@ -14,7 +14,7 @@ from finskillbench.domains.desk.allocate.procedures import PROCEDURES, chances_o
 from finskillbench.episode import Score
 from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS
 
-COUNT = 9 if THOROUGH else 3
+COUNT = 9 if THOROUGH else 2
 
 
 @cache

@@ -27,7 +27,7 @@ from finskillbench.engines.portfolio.trading.net_of_costs import optimum
 def test_the_posterior_is_calibrated_over_drawn_worlds() -> None:
     """Means of what is true less what is expected, in units of the doubt, and of squares: 0 and 1."""
     errors, doubts = [], []
-    for number in range(60 if THOROUGH else 20):
+    for number in range(60 if THOROUGH else 12):
         rng = np.random.default_rng([9, number])
         world = draw_world(rng, NAMES, TIERS["medium"])
         belief = Study.of(world).belief()
@@ -103,7 +103,7 @@ def test_whoever_falls_for_every_trap_loses_much(number: int) -> None:
 def test_whoever_suspects_everything_earns_little() -> None:
     """All that is late, alike, named in the log or odd in its units is left out; the rest is weighed exactly."""
     earned = list[float]()
-    for number in range(9):
+    for number in range(9 if THOROUGH else 4):
         one = played(number)
         case, sources = one.case, one.case.world.sources
         log = one.data["documents"]["notes"]
@@ -120,7 +120,7 @@ def test_whoever_suspects_everything_earns_little() -> None:
 
 def test_what_is_planted_is_undone_by_the_right_reading() -> None:
     """Values in the wrong unit or sense are read as they were drawn; what is void does not count, whatever it is."""
-    for number in range(12 if THOROUGH else 9):
+    for number in range(12 if THOROUGH else 6):
         case = played(number).case
         for place in case.places:
             if place.kind in ("unit", "reversed") and not place.control:

@@ -68,8 +68,10 @@ def judged(task: Task, record: Mapping[str, Any]) -> Score:
     return certified({"decisions": 12, "record": through_json(record)}, task.truth, {})
 
 
-def play(task: Task, procedure: str) -> tuple[Score, int]:
-    """The score of a procedure of the subtask, and the turns that it took with the answer."""
+@cache
+def played(tier: str, seed: int, procedure: str) -> tuple[Score, int]:
+    """The score of a procedure of the subtask in a case, and the turns that it took with the answer."""
+    task = case(tier, seed)
     given = full_input(task)
     stage = open_stage(given, task.hidden or {})
     playing = SUBTASK.procedures[procedure]()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.domains.desk.trade_over_time.cases import case, judged, world_of
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, examples, sampled
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.desk.trade_over_time.dials import DECISIONS
@@ -75,7 +75,7 @@ def test_what_a_decision_lost_does_not_depend_on_what_came_later() -> None:
     books = [book + rng.normal(0, 20, len(book)) for book in optimal_path(desk, optimum.aims)]
     books = [desk.settled(place, book) for place, book in enumerate(books)]
     lost = losses(desk, optimum.aims, books)
-    for _ in range(200 if THOROUGH else 8):
+    for _ in range(200 if THOROUGH else 3):
         place = int(rng.integers(DECISIONS))
         other_world = _future(world, world.draws.weeks + place, rng)
         other = solved(other_world, history(other_world))
@@ -112,7 +112,7 @@ def test_a_finding_or_a_tariff_counts_from_its_day_on_and_not_before() -> None:
     assert found.worth[audit - 1, refuted].any()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.integers(0, 2**32 - 1), st.sampled_from(TIERS), st.floats(-3, 3))
 def test_no_record_scores_above_one_or_better_than_the_optimum(seed: int, tier: str, way: float) -> None:
     task = case(tier, 0)
@@ -149,7 +149,7 @@ def test_steering_the_book_far_away_gains_nothing() -> None:
 @pytest.mark.parametrize("tier", TIERS)
 def test_each_trap_costs_a_tenth_of_its_decision_and_is_told(tier: str) -> None:
     seen = set()
-    for seed in range(3):
+    for seed in sampled(range(3), 3):
         task = case(tier, seed)
         known = task.truth.verification
         desk, aims = from_json(known["desk"]), np.array(known["aims"])
