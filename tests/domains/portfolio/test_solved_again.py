@@ -89,7 +89,7 @@ def test_verdicts_and_least_turnovers_agree(edition: Edition, solved: Any) -> No
 
 
 def test_the_right_answer_scores_one_or_what_the_published_scorer_allows(edition: Edition) -> None:
-    for episode in edition.episodes():
+    for episode in sampled(edition.episodes(), 3):
         answer = dict(edition.truth(episode.task_id).expected_output)
         for profile in by_name(episode.sub_task).scorers:
             value = scored(edition, episode, answer, profile).value

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.sampling import examples
+from tests.sampling import THOROUGH
 from tests.scoring.examples import EXPECTED, judged, unproved
 from tests.scoring.strategies import ANY_VALUE, hostile_answers, wrong_types
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 NAMES = [subtask.name for subtask in subtasks() if subtask.budget is None]
 """Cases with a budget are judged against a world; their own tests attack their scorers with one."""
 HEAVY = settings(
-    max_examples=examples(80),
+    max_examples=80 if THOROUGH else 10,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 JUDGED = [(name, profile) for name in NAMES for profile in unproved(name)]
