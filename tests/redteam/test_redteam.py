@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from tests.redteam.attacks import ATTACKS, LIBRARY
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 pytestmark = pytest.mark.slow
 
@@ -122,6 +122,7 @@ def test_the_attempts_are_real(campaign: Callable[..., dict[str, Any]]) -> None:
     assert {name for name, reached in outcome["reached"].items() if not reached} <= STOPPED_ANYWAY
 
 
+@thorough
 def test_the_ways_to_the_library_are_real(campaign: Callable[..., dict[str, Any]]) -> None:
     reached = campaign("user", "code_curated")["reached"]
     assert reached.keys() == LIBRARY.keys()
