@@ -20,7 +20,7 @@ from finskillbench.runs.store.journal import JOURNAL, read_history
 from finskillbench.runs.store.rows import TIMINGS
 from finskillbench.runs.store.trajectories import read_trajectory
 
-EPISODES, KILLS, STEPS = (60, 20, 30) if THOROUGH else (30, 4, 5)
+EPISODES, KILLS, STEPS = (60, 20, 30) if THOROUGH else (30, 5, 5)
 MOST_BETWEEN, SEED = 7, 20250131
 CONDITIONS = ["no_skill", "self_generated", "self_generated_persistent"]
 AT_ONCE = {"seeds": [1], "conditions": CONDITIONS}
@@ -180,7 +180,7 @@ def test_killed_while_it_grows(parent, tmp_path) -> None:
             os.kill(pid, signal.SIGKILL)
         killed += end(parent) == -signal.SIGKILL
     assert 0 < len(finished(out)) < 2 * len(CONDITIONS) * 2 * 8
-    assert killed >= STEPS // 6, "the kills must fall into the run"
+    assert killed >= min(STEPS // 2, 5), "the kills must fall into the run"
     for folder, logged in ((out, log), (plain, tmp_path / "log2")):
         begin(parent, folder, logged, GROWN)
         assert end(parent) == 0
