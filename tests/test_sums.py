@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import subprocess
@@ -40,14 +41,11 @@ def test_what_has_no_finite_sum_is_infinite_or_no_number(values: list[float], to
     assert summed(iter(values)) == pytest.approx(total, rel=0, abs=0, nan_ok=True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("values", "refused"), [("[0.5, 0.25]", True), ("(float(n) for n in (1, 2))", True), ("[1, 2, True]", False)]
-)
-def test_the_check_of_types_refuses_the_builtin_of_floats(values: str, refused: bool, tmp_path: Path) -> None:
+def test_the_check_of_types_refuses_the_builtin_of_floats(tmp_path: Path) -> None:
     shutil.copy(ROOT / "__builtins__.pyi", tmp_path)
     (tmp_path / "pyproject.toml").write_text('[tool.basedpyright]\ntypeCheckingMode = "strict"\n')
-    (tmp_path / "adds.py").write_text(f"total = sum({values})\n")
+    values = ("[0.5, 0.25]", "(float(n) for n in (1, 2))", "[1, 2, True]")
+    (tmp_path / "adds.py").write_text("".join(f"total{n} = sum({each})\n" for n, each in enumerate(values)))
     checked = subprocess.run(
         [sys.executable, "-m", "basedpyright", "--outputjson"],
         cwd=tmp_path,
@@ -55,5 +53,6 @@ def test_the_check_of_types_refuses_the_builtin_of_floats(values: str, refused: 
         text=True,
         check=False,
     )
-    assert (checked.returncode == 1) == refused
-    assert ('"reportArgumentType"' in checked.stdout) == refused
+    found = json.loads(checked.stdout)["generalDiagnostics"]
+    refused = {each["range"]["start"]["line"] for each in found if each.get("rule") == "reportArgumentType"}
+    assert (checked.returncode, refused) == (1, {0, 1})

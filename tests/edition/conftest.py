@@ -65,7 +65,7 @@ def slim(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Edition:
     counts = {name: 5 if by_name(name).budget is None else 1 for name in edition.sub_tasks}
     for name, count in counts.items():
         rows = [row for row in read_lines(folder / "episodes" / f"{name}.jsonl") if _of(row, few)]
-        chosen = {row["task_id"] for row in rows[:: len(rows) // 5][:count]}
+        chosen = {row["task_id"] for row in rows[:: len(rows) // count][:count]}
         kept |= chosen
         for file in folder.glob(f"*/{name}.jsonl"):
             write_lines(file, [row for row in read_lines(file) if row["task_id"] in chosen])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sampling import DESK_CASES, REAL_EPISODES, thorough
+from tests.sampling import DESK_CASES, REAL_EPISODES, THOROUGH, thorough
 
 from finskillbench.domains import domain, subtasks
 from finskillbench.domains.desk import allocate
@@ -22,6 +22,7 @@ from finskillbench.edition.validation import State, ValidationReport
 from finskillbench.errors import InputError
 
 FUNDAMENTAL = {"normalization": 244, "earnings_quality": 1002, "driver_decomposition": 997}
+LATE_STEPS = ["proving unconstrained_optimization"] if THOROUGH else []
 
 
 def test_every_subtask_has_the_episodes_of_the_specification(edition: Edition) -> None:
@@ -35,7 +36,7 @@ def test_every_subtask_has_the_episodes_of_the_specification(edition: Edition) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["writing synthetic raw files", "proving unconstrained_optimization"])
+@pytest.mark.parametrize("step", ["writing synthetic raw files", "building panels", *LATE_STEPS])
 def test_an_interrupted_build_leaves_nothing(step: str, tmp_path: Path) -> None:
     def interrupt(current: str) -> None:
         if current == step:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.sampling import sampled
+from tests.sampling import thorough
 
 from finskillbench.edition.diagnosis import diagnose
 from finskillbench.findings import State
@@ -13,16 +13,9 @@ from finskillbench.findings import State
 pytestmark = pytest.mark.slow
 
 
-def test_the_real_collection_is_sound_and_carries_every_domain(realdata: Path, tmp_path: Path) -> None:
-    """With the filings of some companies, of all in a thorough run."""
-    for part in realdata.iterdir():
-        if part.name != "companyfacts":
-            (tmp_path / part.name).symlink_to(part)
-    for path in sampled(sorted(realdata.glob("companyfacts/*/*.json*")), 6):
-        link = tmp_path / path.relative_to(realdata)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(path)
-    report = diagnose(tmp_path)
+@thorough
+def test_the_real_collection_is_sound_and_carries_every_domain(realdata: Path) -> None:
+    report = diagnose(realdata)
     assert report.clean
     assert {one.domain: len(one.subtasks) for one in report.prospects} == {
         "portfolio_construction": 6,
@@ -36,10 +29,10 @@ def test_the_real_collection_is_sound_and_carries_every_domain(realdata: Path, t
     assert "CTRA (Energy) has no statements; CVX takes its place." in report.diagnosis.notes
 
 
-def test_rates_that_end_too_early_are_a_finding_of_the_panels(realdata: Path, tmp_path: Path) -> None:
+def test_rates_that_end_too_early_are_a_finding_of_the_panels(synthetic_raw: Path, tmp_path: Path) -> None:
     """Every file is sound; only all of them together tell that the last year has no rate."""
-    for part in realdata.iterdir():
-        if part.is_dir() and part.name not in ("fred", "companyfacts", "submissions", "xbrl"):
+    for part in synthetic_raw.iterdir():
+        if part.name not in ("fred", "companyfacts", "submissions", "xbrl"):
             (tmp_path / part.name).symlink_to(part)
     (tmp_path / "fred").mkdir()
     (tmp_path / "fred" / "DGS3MO.csv").write_text(

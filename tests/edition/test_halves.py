@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +21,6 @@ from finskillbench.edition.validation import validate_edition
 from finskillbench.errors import InputError, SourceError
 from finskillbench.panels import read_panels
 from finskillbench.sources.market.collection import load_market
-from finskillbench.sources.synthetic import write_collection
 
 MARKET = ("prices", "famafrench", "fred", "statements_derived")
 OF_PRICES = ("portfolio_construction", "risk_management")
@@ -34,10 +34,9 @@ def alone_on_its_core() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def collection(synthetic_raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A written collection whose filings are those of three companies."""
-    raw = tmp_path_factory.mktemp("halves") / "raw"
-    write_collection(raw, seed=3)
+    raw = shutil.copytree(synthetic_raw, tmp_path_factory.mktemp("halves") / "raw", copy_function=os.link)
     for path in sorted((raw / "companyfacts").iterdir())[3:]:
         path.unlink()
     return raw
@@ -45,10 +44,10 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def filings_only(collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Edition:
-    raw = shutil.copytree(collection, tmp_path_factory.mktemp("filings") / "raw")
+    raw = shutil.copytree(collection, tmp_path_factory.mktemp("filings") / "raw", copy_function=os.link)
     for folder in MARKET:
         shutil.rmtree(raw / folder)
-    return build_edition(source="raw-dir", raw_dir=raw, seed=1, episodes=10, out=raw.parent / "edition")
+    return build_edition(source="raw-dir", raw_dir=raw, seed=1, episodes=5, out=raw.parent / "edition")
 
 
 @pytest.mark.slow
@@ -78,11 +77,11 @@ def test_they_are_validated_and_handed_out(filings_only: Edition, tmp_path: Path
 @pytest.mark.slow
 def test_an_edition_may_be_about_the_reports_of_some_months(collection: Path, tmp_path: Path) -> None:
     """Every episode is as of a filing day within them, compares with what was filed before, and stands validation."""
-    raw = shutil.copytree(collection, tmp_path / "raw")
+    raw = shutil.copytree(collection, tmp_path / "raw", copy_function=os.link)
     for folder in MARKET:
         shutil.rmtree(raw / folder)
     filed = (date(2023, 7, 1), date(2024, 6, 30))
-    edition = build_edition(source="raw-dir", raw_dir=raw, seed=1, episodes=10, filed=filed, out=tmp_path / "edition")
+    edition = build_edition(source="raw-dir", raw_dir=raw, seed=1, episodes=5, filed=filed, out=tmp_path / "edition")
     days = {episode.as_of_date for episode in edition.episodes()}
     assert min(days) >= filed[0]
     assert max(days) <= filed[1]

@@ -229,12 +229,12 @@ def test_a_manifest_that_lists_a_file_elsewhere_is_refused(name: str, workshop: 
 
 
 def test_without_truth_an_edition_loads_and_refuses_truth(workshop: Any) -> None:
-    digest = load_edition(workshop.folder).digest
+    whole = load_edition(workshop.folder)
     for part in ("truth", "certificates"):
         shutil.rmtree(workshop.folder / part)
     handed_out = load_edition(workshop.folder)
-    assert handed_out.digest == digest
-    assert len(handed_out.episodes()) == sum(handed_out.manifest["counts"].values())
+    assert handed_out.digest == whole.digest
+    assert len(handed_out.episodes()) == sum(whole.manifest["counts"].values())
     assert not handed_out.has_truth
     with pytest.raises(EditionError, match="without truth"):
         handed_out.truth(handed_out.episodes()[0].task_id)

@@ -65,8 +65,8 @@ def test_a_parameter_that_was_altered_is_found(sub_task: str, slim: Edition) -> 
     truth = _verification(slim, sub_task)
     stated = truth.verification
     changed = [(key, {**stated, key: other}) for key, value in stated.items() for other in sampled(_others(value), 3)]
-    if by_name(sub_task).budget is not None and not THOROUGH:  # to look at one takes a second: one for each key
-        changed = list({key: (key, altered) for key, altered in changed}.values())
+    if by_name(sub_task).budget is not None and not THOROUGH:  # to look at one takes a second: one for each third key
+        changed = list({key: (key, altered) for key, altered in changed}.values())[::3]
     else:
         changed += [(key, {name: value for name, value in stated.items() if name != key}) for key in stated]
     missed = [

@@ -9,7 +9,7 @@ import orjson
 from tests.edition.examined import validated
 
 from finskillbench.domains import domains, subtasks
-from finskillbench.edition import Edition, load_edition
+from finskillbench.edition import load_edition
 from finskillbench.edition.validation import State, ValidationReport, checks_of, validate_edition
 
 PORTFOLIO = "portfolio_construction"
@@ -40,17 +40,14 @@ def test_without_truth_its_checks_are_skipped(workshop: Any) -> None:
 
 
 def test_a_malformed_label_is_a_finding(workshop: Any) -> None:
+    """It ends no check: the progress names each of them."""
     workshop.edit("truth", "unconstrained_optimization", lambda row: row["expected_output"].clear())
-    report = workshop.validated()
+    steps: list[str] = []
+    report = validated(workshop.reload(), progress=steps.append)
     assert failed(report) == {(PORTFOLIO, "unconstrained_optimization")}
     finding = next(f for check in report.checks for f in check.findings if f.state is State.FAIL)
     assert finding.where == workshop.rows("truth", "unconstrained_optimization")[0]["task_id"]
     assert finding.message == "malformed: KeyError: 'weights'"
-
-
-def test_progress_names_each_check(slim: Edition) -> None:
-    steps: list[str] = []
-    validated(slim, progress=steps.append)
     assert steps == [
         f"checking {domain.replace('_', ' ')}: {name}" for domain, checks in CHECKS.items() for name in checks
     ]

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.editions import first_episodes
+from tests.sampling import THOROUGH
 
 from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
@@ -42,12 +44,11 @@ async def _play(cells: list[str]) -> list[str | None]:
 
 @pytest.fixture
 def play(synthetic_edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Play a notebook where its edition is, and nothing else."""
-    (tmp_path / "editions").mkdir()
-    (tmp_path / "editions" / "seven").symlink_to(synthetic_edition.path.absolute())
+    """Play a notebook where its edition is, or so many episodes of each subtask of it, and nothing else."""
     monkeypatch.chdir(tmp_path)
 
-    def played(name: str) -> list[str | None]:
+    def played(name: str, count: int) -> list[str | None]:
+        first_episodes(synthetic_edition.path, tmp_path / "editions" / "seven", count)
         notebook = json.loads((FOLDER / f"{name}.ipynb").read_bytes())
         cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
         return asyncio.run(_play(cells))
@@ -68,7 +69,7 @@ def test_a_notebook_is_kept_without_what_a_machine_added(path: Path) -> None:
 
 
 def test_rows_become_figures(play: Any) -> None:
-    shown = play("rows-to-figures")
+    shown = play("rows-to-figures", 4 if THOROUGH else 1)
     assert all(shown)
     assert f"episodes of {len(subtasks())} subtasks" in shown[0]
     assert shown[3].count("<svg") > 10
@@ -77,7 +78,7 @@ def test_rows_become_figures(play: Any) -> None:
 
 
 def test_a_skill_of_mine_is_held_against_none(play: Any) -> None:
-    shown = play("my-skill-against-none")
+    shown = play("my-skill-against-none", 40 if THOROUGH else 31)
     assert shown[1] == "[]"
     assert "skill:mine - no_skill" in shown[2]
     assert "skill:mine - curated" in shown[2]

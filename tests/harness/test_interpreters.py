@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.sampling import sampled
+from tests.sampling import THOROUGH, sampled
 from tests.sandbox.conftest import SMALL
 from tests.sandbox.test_hostile_scripts import HOSTILE, planted
 
@@ -35,9 +35,9 @@ def interpreters() -> Iterator[Interpreters]:
         yield both
 
 
-@pytest.fixture(params=CODE)
+@pytest.fixture(params=sampled(CODE, 2))
 def run(request, interpreters: Interpreters) -> Callable[..., Ran]:
-    """Run one piece of code under either arm."""
+    """Run one piece of code under either arm, under the first where the run is not thorough."""
     interpreter = interpreters.of(ARMS[request.param])
     assert interpreter is not None
     return lambda code, files=None, **names: asyncio.run(interpreter.run(code, names, files or {}))
@@ -214,13 +214,13 @@ def test_episodes_at_once_see_only_their_own_files(toolbox, condition: Condition
 
     async def episode(number: int) -> None:
         box = toolbox(condition)
-        for turn in range(4):
+        for turn in range(4 if THOROUGH else 2):
             await serve(box, "run_python", code=f"open('mine-{turn}', 'w').write('{number}')")
             assert (await serve(box, "run_python", code=look))["value"] == [str(number)] * (turn + 1)
         assert (await serve(box, "run_python", code=walk))["value"] == []
 
     async def all_at_once() -> None:
-        await asyncio.gather(*map(episode, range(6)))
+        await asyncio.gather(*map(episode, range(6 if THOROUGH else 3)))
 
     asyncio.run(all_at_once())
 
@@ -267,7 +267,7 @@ def small() -> Iterator[Callable[[str], Ran]]:
         yield lambda code: asyncio.run(Interpreter(runner).run(code, {}, {}))
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", sampled(HOSTILE, 2))
 def test_misbehaviour_is_told_and_the_next_call_works(name: str, small: Callable[[str], Ran]) -> None:
     """What is planted in the scripts of packages, as code: what ends a process is told in the same words."""
     body, error = HOSTILE[name]
@@ -324,7 +324,7 @@ TOKENS = (
 
 @pytest.mark.slow
 def test_random_pieces_of_code_leave_the_interpreter_as_it_was(interpreters: Interpreters) -> None:
-    """Fifty of them, a thousand in a thorough run."""
+    """Twenty of them, a thousand in a thorough run."""
     interpreter = interpreters.of(ARMS[Condition.CODE])
     assert isinstance(interpreter, Interpreter)
     before, chosen = interpreter._runner.server_pid, random.Random(20250131)
@@ -335,7 +335,7 @@ def test_random_pieces_of_code_leave_the_interpreter_as_it_was(interpreters: Int
             ran = await interpreter.run(code, {"task": {}}, {"a": ""})
             orjson.dumps(dataclasses.asdict(ran))
 
-        for _ in sampled(range(100), 20):
+        for _ in sampled(range(100), 50):
             await asyncio.gather(*(one() for _ in range(10)))
         assert (await interpreter.run("task['x'] + 1", {"task": {"x": 20}}, {})).value == 21
 

@@ -3,10 +3,12 @@
 import dataclasses
 from collections.abc import Callable
 from hashlib import sha256
+from itertools import product
 from typing import Any
 
 import orjson
 import pytest
+from tests.sampling import sampled
 
 from finskillbench.domains import domain as registered
 from finskillbench.domains import domains
@@ -27,6 +29,7 @@ MOUNTING = [condition for condition, arm in ARMS.items() if arm.mounts_packages]
 BARE = [condition for condition in Condition if condition not in MOUNTING]
 NOTHING = sha256(b"").hexdigest()
 REAL = curated()
+SWITCHES = ("documents", "scripts", "inline", "placebo", "given", "own", "kept", "code")
 
 
 @pytest.fixture(autouse=True)
@@ -92,8 +95,7 @@ def test_a_package_smuggled_into_a_bare_arm_is_refused(mounts, package, conditio
     refused(mounts, condition, "mounted packages: portfolio-construction")
 
 
-@pytest.mark.parametrize("switch", ["documents", "scripts", "inline", "placebo", "given", "own", "kept", "code"])
-@pytest.mark.parametrize("condition", list(Condition))
+@pytest.mark.parametrize(("condition", "switch"), sampled(product(Condition, SWITCHES), 3))
 def test_an_arm_with_another_switch_is_refused(mounts, condition: Condition, switch: str) -> None:
     arm = dataclasses.replace(ARMS[condition], **{switch: not getattr(ARMS[condition], switch)})
     mounts[condition] = dataclasses.replace(mounts[condition], arm=arm)
@@ -157,10 +159,9 @@ LEAKS: dict[str, Leak] = {
 }
 
 
-@pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS)
-@pytest.mark.parametrize("condition", list(Condition))
-def test_words_of_a_skill_in_a_tools_description_are_refused(shipped, monkeypatch, condition, leak: Leak) -> None:
-    description = f"Load the reference documents of a skill, {leak(REAL['portfolio-construction'])}"
+@pytest.mark.parametrize(("condition", "leak"), sampled(product(Condition, LEAKS), 5))
+def test_words_of_a_skill_in_a_tools_description_are_refused(shipped, monkeypatch, condition, leak: str) -> None:
+    description = f"Load the reference documents of a skill, {LEAKS[leak](REAL['portfolio-construction'])}"
     monkeypatch.setitem(
         tools._FIXED, "load_references", dataclasses.replace(tools.LOAD_REFERENCES, description=description)
     )

@@ -12,7 +12,7 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog, read_eval_log
 from tests.harness.programs.faulty import Faulty
 from tests.interop.reading import members, numbers, written_numbers
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, sampled
 
 from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
@@ -24,7 +24,7 @@ from finskillbench.interop.export import export_run
 from finskillbench.interop.tasks import EVERYTHING, TASKS
 from finskillbench.runs.execute.run import RunResult, run
 
-MODELS = ("baseline/reference", "baseline/trivial", "baseline/nop", Faulty.name)
+MODELS = sampled(("baseline/reference", "baseline/trivial", "baseline/nop", Faulty.name), 3)
 CONDITIONS = ("no_skill", "curated") if THOROUGH else ("curated",)
 LIMIT = 2 if THOROUGH else 1
 

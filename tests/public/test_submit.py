@@ -43,12 +43,15 @@ SECRETS = {
 
 
 class Talker(Player):
-    """Says a text with every answer."""
+    """Says a text with every answer, one after another."""
 
-    said = ""
+    said: Sequence[str] = ()
+    calls = 0
 
     async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
-        return replace(await super().generate(messages, tools, tool_choice), text=self.said)
+        text = self.said[self.calls % len(self.said)]
+        self.calls += 1
+        return replace(await super().generate(messages, tools, tool_choice), text=text)
 
 
 def everything(bundle: Path) -> str:
@@ -72,21 +75,20 @@ def small_run(edition: Edition, out: Path, model: Player, **more) -> Path:
     return out
 
 
-@pytest.mark.parametrize("whose", SECRETS)
 def test_a_key_that_a_model_says_does_not_leave(
-    whose: str, small: Edition, keys: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Edition, keys: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secret = SECRETS[whose]
+    """In every episode one of another kind."""
     model = Talker("lab/talker", 1)
-    model.said = f"My key is {secret}, keep it."
+    model.said = [f"My key is {secret}, keep it." for secret in SECRETS.values()]
     folder = small_run(small, tmp_path / "run", model)
-    if whose == "of this process":  # known to the process that submits, not to the one that ran
-        monkeypatch.setenv("EXAMPLE_API_KEY", secret)
+    # Known to the process that submits, not to the one that ran.
+    monkeypatch.setenv("EXAMPLE_API_KEY", SECRETS["of this process"])
     submit(folder, small, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"], trajectories=True)
     said = everything(tmp_path / "b.zip")
-    part = secret.removeprefix("Authorization: Bearer ").splitlines()[-1 if "\n" not in secret else 1]
-    assert part not in said
-    assert "[redacted]" in said
+    for secret in SECRETS.values():
+        assert secret.removeprefix("Authorization: Bearer ").splitlines()[-1 if "\n" not in secret else 1] not in said
+    assert said.count("My key is ") == said.count("[redacted]") == 36
     assert read_bundle(tmp_path / "b.zip").trajectories == 36
 
 

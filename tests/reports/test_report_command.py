@@ -12,6 +12,7 @@ import pytest
 from tests.oracles.report.rows import Shape, table
 
 from finskillbench import cli
+from finskillbench.reports.figures.base import Figure
 from finskillbench.reports.formats.latex import render_latex
 from finskillbench.reports.read import RunRows, joined
 from finskillbench.reports.tables.base import Column, Kind, Table
@@ -196,7 +197,8 @@ def test_a_side_without_an_episode_is_left_out(file: Path, capsys) -> None:
     assert "subtask, before the cut-off" not in text
 
 
-def test_a_cutoff_makes_two_pages(file: Path, tmp_path: Path, capsys) -> None:
+def test_a_cutoff_makes_two_pages(file: Path, tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(Figure, "png", lambda figure: b"")  # which takes most of the time of a page
     out = tmp_path / "pages"
     lines = printed(capsys, file, "--format", "html", "--cutoff", "2025-02-15", "--out", out).split()
     assert lines == [str(out / side / "index.html") for side in ("before", "after")]

@@ -19,7 +19,7 @@ SUITE = "risk_management"
 @pytest.fixture
 def rows() -> pl.DataFrame:
     """Of each subtask of one domain two episodes fell into a trap, and every other case is signed."""
-    made = synthetic_rows().filter(pl.col("run_idx") == 0)
+    made = synthetic_rows(3, episodes=6)
     number = pl.int_range(pl.len()).over("model", "condition", "sub_task")
     risk = pl.col("domain") == SUITE
     fallen = pl.when(number < 2).then(pl.lit("fallen")).otherwise(pl.lit("avoided"))
@@ -54,7 +54,7 @@ def test_shares_are_those_of_the_rows(rows: pl.DataFrame) -> None:
 
 
 def test_rows_without_traps_have_no_such_table() -> None:
-    names = {table.name for table in report(synthetic_rows()).tables()}
+    names = {table.name for table in report(synthetic_rows(3, episodes=6)).tables()}
     assert not {"traps", "signed"} & names
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from finskillbench.sources.market.collection import MarketData, load_market
 from finskillbench.sources.synthetic import SyntheticMarket, simulate, write_collection
 
 SEED = 7
@@ -22,6 +23,12 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("synthetic") / "raw"
     write_collection(folder, seed=SEED)
     return folder
+
+
+@pytest.fixture(scope="session")
+def real(realdata: Path) -> MarketData:
+    """The market of the real collection."""
+    return load_market(realdata)
 
 
 @pytest.fixture(scope="session")

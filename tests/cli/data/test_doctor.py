@@ -7,6 +7,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from tests.editions import one_process
 
 from finskillbench import cli
 
@@ -42,11 +43,13 @@ def test_a_build_of_the_template_says_in_a_line_what_is_too_little(
     raw: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     build = ["data", "build", "--source", "raw-dir", "--raw-dir", str(raw), "--out", str(raw.parent / "edition")]
-    assert cli.main(build) == 2
+    with one_process():
+        assert cli.main(build) == 2
     assert "universe.json: Technology supplies 0 of 1 names (BELZO has 5 sessions" in capsys.readouterr().err
     for folder in MARKET:
         shutil.rmtree(raw / folder)
-    assert cli.main(build) == 2
+    with one_process():
+        assert cli.main(build) == 2
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith(f"error: {raw}: not one episode can be built; Portfolio construction is left out")
     assert "normalization: 0 episodes instead of 244" in told

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from tests.oracles.desk.inputs import as_seen
 from tests.oracles.desk.trading import Desk
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, sampled
 
 from finskillbench.domains import by_name
 from finskillbench.domains.building import Task
@@ -18,7 +18,7 @@ from finskillbench.domains.desk.market import Listed
 from finskillbench.domains.desk.trade_over_time.dials import DECISIONS
 from finskillbench.domains.desk.trade_over_time.subtask import task_of
 
-TIERS = ["easy", "medium", "hard"]
+TIERS = sampled(["medium", "easy", "hard"], 3)
 
 
 @pytest.fixture(scope="module", params=TIERS)

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from tests.editions import write_edition
 from tests.rows import synthetic_rows
+from tests.sampling import THOROUGH
 from tests.scoring.examples import truth
 
 from finskillbench import load_edition, run
@@ -64,9 +65,18 @@ def hostile_page(hostile_run: RunRows, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture(scope="session")
-def whole_page(tmp_path_factory: pytest.TempPathFactory) -> WrittenPage:
-    """The page of 17,820 rows of nine models under three conditions."""
-    return write_page(collect(synthetic_rows()), tmp_path_factory.mktemp("page") / "whole")
+def whole_rows() -> pl.DataFrame:
+    """Rows of nine models under three conditions: 17,820 in a thorough run, of eight episodes of each subtask else."""
+    return synthetic_rows(episodes=None if THOROUGH else 8)
+
+
+@pytest.fixture(scope="session")
+def whole_page(whole_rows: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> WrittenPage:
+    """The page of these rows; to draw its figures as PNG takes most of the time, so an ordinary run has stand-ins."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not THOROUGH:
+            patch.setattr(Figure, "png", lambda _: b"\x89PNG")
+        return write_page(collect(whole_rows), tmp_path_factory.mktemp("page") / "whole")
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from tests.reports.compare.cases import row, run
 from tests.rows import synthetic_rows
+from tests.sampling import sampled
 
 from finskillbench import cli
 from finskillbench.errors import InputError
@@ -196,7 +197,7 @@ def edition_run(tmp_path: Path, capsys) -> Path:
 
 @pytest.mark.slow  # a browser starts
 @pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium, or name one by CHROMIUM")
-@pytest.mark.parametrize("paper", ["A4", "Letter"])
+@pytest.mark.parametrize("paper", sampled(["A4", "Letter"], 2))
 def test_nothing_is_wider_than_its_paper_and_axe_finds_nothing_serious(tmp_path: Path, paper: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
     from playwright.sync_api import sync_playwright

@@ -2,13 +2,15 @@
 
 import polars as pl
 import pytest
+from tests.sampling import THOROUGH
 
 from finskillbench.errors import InputError
 from finskillbench.harness.tools import interpreters
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.store.trajectories import read_trajectory
 
-CODE = ["code", "code_curated"]
+CODE = {"code_curated": "curated", "code": "no_skill"} if THOROUGH else {"code_curated": "curated"}
+"""Arms whose agents write code, and the same without; of an arm an interpreter takes a second to start."""
 BEST = """
 import json, numpy as np
 returns = task["expected_returns"]
@@ -30,15 +32,15 @@ def test_an_agent_programs_where_its_arm_lets_it(edition, tmp_path) -> None:
     result = run(edition, conditions=["no_skill", *CODE], agents=[programmer], limit=3, out=tmp_path / "run")
     right = pl.col("scores").struct.field("paper").mean()
     means = dict(result.rows.group_by("condition").agg(right).rows())
-    assert means == {"no_skill": 0.0, "code": 1.0, "code_curated": 1.0}
-    trace = read_trajectory(next((tmp_path / "run" / "trajectories").rglob("*__code__*/*.json.gz"))).trace
+    assert means == {"no_skill": 0.0, **dict.fromkeys(CODE, 1.0)}
+    trace = read_trajectory(next((tmp_path / "run" / "trajectories").rglob("*__code*/*.json.gz"))).trace
     assert [(record.name, record.fate) for record in trace.tool_calls][:2] == [("run_python", "ok")] * 2
 
 
 @pytest.mark.slow
 def test_programs_fare_under_code_as_without_it(edition, tmp_path) -> None:
-    models, plain = ["baseline/reference", "baseline/nop"], ["no_skill", "curated"]
-    rows = run(edition, models, [*plain, *CODE], limit=3, out=tmp_path / "run").rows
+    models = ["baseline/reference", "baseline/nop"]
+    rows = run(edition, models, [*CODE, *CODE.values()], limit=3, out=tmp_path / "run").rows
     same = [
         "model",
         "task_id",
@@ -50,7 +52,7 @@ def test_programs_fare_under_code_as_without_it(edition, tmp_path) -> None:
         "scripts_run",
         "tool_calls",
     ]
-    for arm, other in zip(CODE, plain, strict=True):
+    for arm, other in CODE.items():
         ours, theirs = (rows.filter(pl.col("condition") == name).select(same) for name in (arm, other))
         assert ours.height == 12
         assert ours.equals(theirs)

@@ -216,12 +216,12 @@ def test_domains_may_come_one_after_another(memory_edition, episodes_of, oracle,
         ]
     )
     for sub_task in ("normalization", "unconstrained_optimization"):
-        run(edition, [oracle()], ["curated"], [sub_task], out=tmp_path / "grown")
-    whole = run(edition, [oracle()], ["curated"], out=tmp_path / "whole").rows
+        run(edition, [oracle()], ["docs_only"], [sub_task], out=tmp_path / "grown")
+    whole = run(edition, [oracle()], ["docs_only"], out=tmp_path / "whole").rows
     assert comparable(pl.read_parquet(tmp_path / "grown" / "rows.parquet")).equals(comparable(whole))
     grown, at_once = (read_record(tmp_path / name) for name in ("grown", "whole"))
     assert grown.mounts == at_once.mounts
-    assert set(grown.mounts["curated"]["tools"]) == {"portfolio_construction", "fundamental_analysis"}
+    assert set(grown.mounts["docs_only"]["tools"]) == {"portfolio_construction", "fundamental_analysis"}
 
 
 def test_errors_of_other_parts_are_left_alone(edition, oracle, tmp_path) -> None:

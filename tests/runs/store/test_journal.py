@@ -158,15 +158,20 @@ def test_a_second_process_is_kept_out(tmp_path) -> None:
         "import sys, pathlib\n"
         "from finskillbench.runs.store.journal import exclusive\n"
         "from finskillbench.errors import InputError\n"
-        "try:\n"
-        "    with exclusive(pathlib.Path(sys.argv[1])): print('in')\n"
-        "except InputError as error: print(error)\n"
+        "for _ in sys.stdin:\n"
+        "    try:\n"
+        "        with exclusive(pathlib.Path(sys.argv[1])): print('in', flush=True)\n"
+        "    except InputError as error: print(error, flush=True)\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
-    with exclusive(tmp_path):
-        refused = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "another process is writing this run" in refused
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "in\n"
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with exclusive(tmp_path):
+            process.stdin.write("try\n")
+            assert "another process is writing this run" in process.stdout.readline()
+        process.stdin.write("try again\n")
+        assert process.stdout.readline() == "in\n"
 
 
 def test_of_two_rows_of_an_item_the_last_counts_and_both_were_paid() -> None:

@@ -10,11 +10,16 @@ import pytest
 
 from finskillbench.panels import build_panels
 from finskillbench.sources.companies.share_counts import cover_counts, on_own_basis
-from finskillbench.sources.market.collection import load_market
+from finskillbench.sources.market.collection import MarketData
 from finskillbench.sources.market.prices import parse_prices
 from finskillbench.sources.market.splice import splice
 
 START = date(2024, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def real_caps(real: MarketData) -> pl.DataFrame:
+    return build_panels(real).benchmark_weights
 
 
 def _write(path: Path, traded: list[float], dividends: dict[int, float], splits: dict[int, float]) -> Path:
@@ -118,19 +123,10 @@ def test_cover_pages_say_what_was_outstanding_and_when_that_was_filed(tmp_path: 
     ],
 )
 def test_real_closes_and_caps_are_those_of_the_day(
-    realdata: Path, symbol: str, day: date, close: float, billions: float
+    realdata: Path, real_caps: pl.DataFrame, symbol: str, day: date, close: float, billions: float
 ) -> None:
     files = [parse_prices(path) for path in sorted((realdata / "prices").glob(f"*/{symbol}.csv.gz"))]
     frame = splice([file for file in files if file.has_ohlcv]).frame
     assert frame.filter(pl.col("date") == day)["close"].item() == pytest.approx(close, abs=0.006)
-    caps = _real_caps(realdata).filter((pl.col("symbol") == symbol) & (pl.col("date").dt.year() == 2021))
+    caps = real_caps.filter((pl.col("symbol") == symbol) & (pl.col("date").dt.year() == 2021))
     assert caps["market_cap_usd"].to_numpy().max() == pytest.approx(billions * 1e9, rel=0.35)
-
-
-_CAPS: list[pl.DataFrame] = []
-
-
-def _real_caps(realdata: Path) -> pl.DataFrame:
-    if not _CAPS:
-        _CAPS.append(build_panels(load_market(realdata)).benchmark_weights)
-    return _CAPS[0]

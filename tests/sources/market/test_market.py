@@ -18,11 +18,6 @@ from finskillbench.sources.synthetic import SyntheticMarket
 COUNTS: dict[str, int] = dict(zip(SECTORS, (5, 4, 4, 3, 3, 2, 2, 2, 2, 2, 1), strict=True))
 
 
-@pytest.fixture(scope="module")
-def real(realdata: Path) -> MarketData:
-    return load_market(realdata)
-
-
 @pytest.fixture
 def spoiled(few: Path, tmp_path: Path) -> Path:
     """The market's part of some names' files, free to be altered."""
@@ -74,7 +69,7 @@ def test_an_error_of_the_published_universe_asks_for_a_file_of_ones_own(spoiled:
 def test_more_names_come_from_alternates_fewer_in_proportion(realdata: Path, collection: Path) -> None:
     assert len(load_market(realdata, names=34).securities) == 34
     with pytest.raises(SourceError, match=r"supplies \d+ of \d+ names"):
-        load_market(realdata, names=300)
+        load_market(collection, names=300)
     assert _by_sector(load_market(collection, names=12)) == sector_counts(COUNTS, 12)
 
 

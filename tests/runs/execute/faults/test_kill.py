@@ -20,10 +20,10 @@ from finskillbench.runs.store.journal import JOURNAL, read_history
 from finskillbench.runs.store.rows import TIMINGS
 from finskillbench.runs.store.trajectories import read_trajectory
 
-EPISODES, KILLS, MOST_BETWEEN, SEED = 60, 20 if THOROUGH else 6, 7, 20250131
+EPISODES, KILLS, STEPS = (60, 20, 30) if THOROUGH else (30, 5, 5)
+MOST_BETWEEN, SEED = 7, 20250131
 CONDITIONS = ["no_skill", "self_generated", "self_generated_persistent"]
 AT_ONCE = {"seeds": [1], "conditions": CONDITIONS}
-STEPS = 10
 GROWN = {"seeds": [1, 2], "conditions": CONDITIONS, "epochs": 2, "limit": 4}
 
 # A parent that has imported everything forks a child for each run: imports take longer than the run.
@@ -169,7 +169,7 @@ def test_killed_while_it_grows(parent, tmp_path) -> None:
     out, log, plain = tmp_path / "run", tmp_path / "log", tmp_path / "plain"
     rng = random.Random(SEED)
     killed = 0
-    for _ in range(STEPS * (3 if THOROUGH else 1)):
+    for _ in range(STEPS):
         pid = begin(parent, out, log, step(rng))
         wanted = reported(log) + rng.randint(0, 5)
         with suppress(ProcessLookupError):  # a step that had too little left to do has ended by itself
@@ -180,7 +180,7 @@ def test_killed_while_it_grows(parent, tmp_path) -> None:
             os.kill(pid, signal.SIGKILL)
         killed += end(parent) == -signal.SIGKILL
     assert 0 < len(finished(out)) < 2 * len(CONDITIONS) * 2 * 8
-    assert killed >= STEPS // 2, "the kills must fall into the run"
+    assert killed >= min(STEPS // 2, 5), "the kills must fall into the run"
     for folder, logged in ((out, log), (plain, tmp_path / "log2")):
         begin(parent, folder, logged, GROWN)
         assert end(parent) == 0
