@@ -34,8 +34,14 @@ T = TypeVar("T")
 Alone: TypeAlias = Callable[[str], AbstractContextManager[Path]]
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
-_SYNTHETIC: dict[str, Any] = {"seed": 1}
-_REAL: dict[str, Any] = {"source": "raw-dir", "raw_dir": SHARED / "realdata", "seed": 1, "episodes": REAL_EPISODES}
+_SYNTHETIC: dict[str, Any] = {"seed": 1, "suite": "all"}
+_REAL: dict[str, Any] = {
+    "source": "raw-dir",
+    "raw_dir": SHARED / "realdata",
+    "seed": 1,
+    "episodes": REAL_EPISODES,
+    "suite": "all" if THOROUGH else "paper",  # the desk takes nothing from real files
+}
 
 WHOLE_EDITIONS = frozenset({"synthetic_edition", "real_edition", "synthetic_raw"})
 """Fixtures that build a whole edition, or write what one is built from."""
@@ -162,15 +168,9 @@ def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) ->
         made: list[RiskObjects] = []
         with one_process(), pytest.MonkeyPatch.context() as patch:
             patch.setattr(construct, "RiskObjects", _keeping(construct.RiskObjects, made))
-            if not THOROUGH:
-                for module in (
-                    "allocate",
-                    "trade_over_time.subtask",
-                    "forensic_screen.subtask",
-                    "committee_case.build",
-                ):
-                    patch.setattr(f"finskillbench.domains.desk.{module}.EPISODES", DESK_CASES)
-            edition = build_edition(suite="all", out=folder, **arguments)
+            for module in ("allocate", "trade_over_time.subtask", "forensic_screen.subtask", "committee_case.build"):
+                patch.setattr(f"finskillbench.domains.desk.{module}.EPISODES", DESK_CASES[name])
+            edition = build_edition(out=folder, **arguments)
         (objects,) = made
         (shared / f"{name}.objects").write_bytes(pickle.dumps(objects))
         return edition
