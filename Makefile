@@ -43,11 +43,11 @@ check: ## What continuous integration runs: tests, format and style, types, laye
 	@.ci/run
 
 # Work stealing gives each process a half in the order of the files, so that what a file sets up is set up once.
-test: $(DEV_STAMP) ## Run all tests on two processes (ARGS="tests/cli" for some of them)
-	@$(PY) -m pytest -n 2 --dist worksteal $(ARGS)
+test: $(DEV_STAMP) ## Run all tests in three processes (ARGS="tests/cli" for some of them)
+	@$(PY) -m pytest -n 3 --dist worksteal $(ARGS)
 
 test-fast: $(DEV_STAMP) ## The tests to run while you work: none that are slow or need a whole edition (about a minute)
-	@$(PY) -m pytest -n 2 --dist worksteal -q -m "not slow and not edition" $(ARGS)
+	@$(PY) -m pytest -n 3 --dist worksteal -q -m "not slow and not edition" $(ARGS)
 
 lint: $(DEV_STAMP) ## Check format and style
 	@$(PY) -m ruff format --check

@@ -19,12 +19,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
-from tests.sampling import DESK_CASES, REAL_EPISODES, THOROUGH, examples
+from tests.sampling import DESK_CASES, THOROUGH, WHERE_THOROUGH, examples
 
 if TYPE_CHECKING:
     from finskillbench.domains.risk.objects.construct import RiskObjects
     from finskillbench.edition import Edition
     from finskillbench.edition.validation import ValidationReport
+
+# Nothing that is made while tests are collected is garbage.
+gc.disable()
 
 # A busy machine is no fault: no deadline.
 settings.register_profile("ours", deadline=None, max_examples=examples(settings.default.max_examples))
@@ -34,14 +37,8 @@ T = TypeVar("T")
 Alone: TypeAlias = Callable[[str], AbstractContextManager[Path]]
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
-_SYNTHETIC: dict[str, Any] = {"seed": 1, "suite": "all"}
-_REAL: dict[str, Any] = {
-    "source": "raw-dir",
-    "raw_dir": SHARED / "realdata",
-    "seed": 1,
-    "episodes": REAL_EPISODES,
-    "suite": "all" if THOROUGH else "paper",  # the desk takes nothing from real files
-}
+_SYNTHETIC: dict[str, Any] = {"seed": 1}
+_REAL: dict[str, Any] = {"source": "raw-dir", "raw_dir": SHARED / "realdata", "seed": 1}
 
 WHOLE_EDITIONS = frozenset({"synthetic_edition", "real_edition", "synthetic_raw"})
 """Fixtures that build a whole edition, or write what one is built from."""
@@ -67,6 +64,7 @@ def pytest_collection_finish() -> None:
     """Modules and collected tests are no garbage: looking through them again and again took a tenth of a test run."""
     gc.freeze()
     gc.set_threshold(50_000)
+    gc.enable()
 
 
 def _folder(name: str) -> Path:
@@ -97,7 +95,7 @@ def release_sample() -> Path:
 @pytest.fixture(scope="session")
 def synthetic_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
     """The synthetic edition of seed 1, built once; copy its folder before altering anything."""
-    if _is_being_built(tmp_path_factory, "synthetic") and (SHARED / "realdata").is_dir():
+    if THOROUGH and _is_being_built(tmp_path_factory, "synthetic") and (SHARED / "realdata").is_dir():
         _built_once(tmp_path_factory, "real", **_REAL)  # somebody will want it, and there is nothing else to do
     return _built_once(tmp_path_factory, "synthetic", **_SYNTHETIC)
 
@@ -116,7 +114,12 @@ def synthetic_raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def real_edition(tmp_path_factory: pytest.TempPathFactory, realdata: Path) -> Edition:
-    """The edition of the real collection, built once; copy its folder before altering anything."""
+    """The edition of the real collection, built once; copy its folder before altering anything.
+
+    In a thorough run alone: a build and a validation of some forty seconds each.
+    """
+    if not THOROUGH:
+        pytest.skip(WHERE_THOROUGH)
     if _is_being_built(tmp_path_factory, "real"):
         _built_once(tmp_path_factory, "synthetic", **_SYNTHETIC)
     return _built_once(tmp_path_factory, "real", **_REAL)
@@ -170,7 +173,7 @@ def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) ->
             patch.setattr(construct, "RiskObjects", _keeping(construct.RiskObjects, made))
             for module in ("allocate", "trade_over_time.subtask", "forensic_screen.subtask", "committee_case.build"):
                 patch.setattr(f"finskillbench.domains.desk.{module}.EPISODES", DESK_CASES[name])
-            edition = build_edition(out=folder, **arguments)
+            edition = build_edition(suite="all", out=folder, **arguments)
         (objects,) = made
         (shared / f"{name}.objects").write_bytes(pickle.dumps(objects))
         return edition

@@ -11,6 +11,7 @@ from finskillbench.audit.checks.solvable import solvable
 from finskillbench.audit.seen import Bench, Beside, Seen
 from finskillbench.domains import domain
 from finskillbench.edition import Edition
+from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 
 
@@ -22,12 +23,13 @@ def bench(edition: Edition) -> Iterator[Bench]:
 
 
 def _seen(bench: Bench, name: str) -> Seen:
-    """The first case of a subtask; of a screening one in which a probability is 1 in five digits."""
-    for episode in bench.edition.episodes([name]):
+    """A case of a subtask; of a screening that whose largest probability below 1 is the largest."""
+
+    def largest(episode: Episode) -> float:
         assessments = bench.edition.truth(episode.task_id).expected_output.get("assessments", [])
-        if name != "forensic_screen" or any(0.999995 < each["probability"] < 1 for each in assessments):
-            return Seen(bench, episode, {})
-    raise AssertionError(f"no such case of {name}")
+        return max((each["probability"] for each in assessments if each["probability"] < 1), default=0.0)
+
+    return Seen(bench, max(bench.edition.episodes([name]), key=largest), {})
 
 
 @pytest.mark.parametrize("check", [solvable, leak], ids=["solvable", "leak"])

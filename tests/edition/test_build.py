@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sampling import DESK_CASES, REAL_EPISODES, THOROUGH, thorough
+from tests.sampling import DESK_CASES, THOROUGH, thorough
 
 from finskillbench.domains import domain, subtasks
 from finskillbench.domains.desk import allocate
@@ -137,7 +137,7 @@ def test_the_real_collection_gives_a_valid_edition(real_edition: Edition, real_r
     desk = [subtask.name for subtask in domain("desk").subtasks]
     few = dict.fromkeys(desk, DESK_CASES["real"])
     # Half of the labels of earnings quality are whole, and the real filings have 262 that are.
-    many = {} if REAL_EPISODES else FUNDAMENTAL | {"earnings_quality": 2 * 262}
+    many = FUNDAMENTAL | {"earnings_quality": 2 * 262}
     counts = dict.fromkeys(real_edition.sub_tasks, 40) | many | few
     assert real_edition.manifest["counts"] == {name: counts[name] for name in real_edition.sub_tasks}
     assert [check.name for check in real_report.checks if check.state is State.FAIL] == []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.editions import one_process
+from tests.sampling import thorough
 
 from finskillbench import cli
 from finskillbench.domains import domain
@@ -74,6 +75,7 @@ def test_they_are_validated_and_handed_out(filings_only: Edition, tmp_path: Path
     assert not export_public(filings_only, tmp_path / "public").has_truth
 
 
+@thorough
 @pytest.mark.slow
 def test_an_edition_may_be_about_the_reports_of_some_months(collection: Path, tmp_path: Path) -> None:
     """Every episode is as of a filing day within them, compares with what was filed before, and stands validation."""
@@ -132,6 +134,7 @@ def test_a_universe_that_is_too_small_is_refused_with_its_size(collection: Path)
         refuse_small(narrow, collection)
 
 
+@thorough
 @pytest.mark.slow
 def test_prices_alone_are_an_edition_of_the_market(collection: Path, tmp_path: Path) -> None:
     raw = shutil.copytree(

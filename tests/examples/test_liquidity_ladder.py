@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 import polars as pl
 import pytest
+from tests.sampling import thorough
 
 from finskillbench.edition.store import read_lines, write_lines, write_manifest
 
@@ -63,6 +64,7 @@ def _checks(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, objec
     return {check["check"]: check for check in orjson.loads(done.stdout)["checks"]}
 
 
+@thorough
 def test_its_labels_are_built_and_derived_again(command: Command, built: Path) -> None:
     assert len(list(read_lines(built / "episodes" / f"{NAME}.jsonl"))) == 40
     checks = _checks(command("data", "validate", built, "--json"))
@@ -70,6 +72,7 @@ def test_its_labels_are_built_and_derived_again(command: Command, built: Path) -
     assert checks[NAME]["figures"]["labels"] == 40  # type: ignore[index]
 
 
+@thorough
 def test_labels_that_are_all_999_days_fail_the_edition(command: Command, built: Path, tmp_path: Path) -> None:
     altered = tmp_path / "altered"
     shutil.copytree(built, altered)
@@ -86,6 +89,7 @@ def test_labels_that_are_all_999_days_fail_the_edition(command: Command, built: 
     assert {finding["where"] for finding in checks[NAME]["findings"]} == {row["task_id"] for row in rows}  # type: ignore[index, attr-defined]
 
 
+@thorough
 def test_a_run_judges_it_and_the_tables_know_it(command: Command, built: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     table = command("run", "--edition", built, "--subtask", NAME, "--limit", 4, "--out", out).stdout
@@ -105,6 +109,7 @@ def _pair(row: tuple[str, str, float]) -> tuple[str, float]:
     return f"{row[0]} {row[1]}", row[2]
 
 
+@thorough
 def test_answers_from_elsewhere_are_scored(command: Command, built: Path, tmp_path: Path) -> None:
     labels = list(read_lines(built / "truth" / f"{NAME}.jsonl"))[:3]
     answers = [{"task_id": row["task_id"], "answer": orjson.dumps(row["expected_output"]).decode()} for row in labels]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.editions import first_episodes
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
@@ -68,6 +68,7 @@ def test_a_notebook_is_kept_without_what_a_machine_added(path: Path) -> None:
             assert (cell["outputs"], cell["execution_count"]) == ([], None)
 
 
+@thorough
 def test_rows_become_figures(play: Any) -> None:
     shown = play("rows-to-figures", 4 if THOROUGH else 1)
     assert all(shown)
@@ -77,6 +78,7 @@ def test_rows_become_figures(play: Any) -> None:
     assert shown[6].count("<circle") == shown[6].count("<tr>") - 1 > 3
 
 
+@thorough
 def test_a_skill_of_mine_is_held_against_none(play: Any) -> None:
     shown = play("my-skill-against-none", 40 if THOROUGH else 31)
     assert shown[1] == "[]"

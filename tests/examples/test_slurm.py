@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.sampling import thorough
 
 from finskillbench.edition import Edition
 from finskillbench.runs.execute.run import run
@@ -33,6 +34,7 @@ def test_a_script_is_sound_and_says_how_it_is_used(script: str) -> None:
     assert f"usage: sbatch {script}" in done.stderr
 
 
+@thorough
 @pytest.mark.slow
 def test_the_parts_of_an_array_merge_into_the_run_of_one_process(edition: Edition, tmp_path: Path) -> None:
     options = ("--model", "baseline/nop", "--condition", "no_skill", "--limit", "1")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.faults.hosted import SERVED, served
 from tests.faults.server import SUBMIT
+from tests.sampling import thorough
 
 from finskillbench.errors import InputError
 from finskillbench.harness.models import PROVIDERS, ModelOptions, check_model, entry_called, entry_of, get_model
@@ -123,6 +124,7 @@ def test_checking_a_name_imports_no_provider(tmp_path: Path):
     assert _alone(code, tmp_path) == "[]"
 
 
+@thorough
 @pytest.mark.slow
 def test_making_a_model_touches_neither_logging_nor_environment_nor_disk_nor_network(tmp_path: Path):
     (tmp_path / ".env").write_text("OPENAI_API_KEY=from-dotenv\nINSPECT_LOG_DIR=elsewhere\n")

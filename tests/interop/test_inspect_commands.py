@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from inspect_ai import eval as inspect_eval
 from inspect_ai.log import read_eval_log
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.edition import Edition
 from finskillbench.interop.export import export_run
@@ -54,6 +54,7 @@ def test_inspect_eval_finds_the_tasks_and_the_baselines(small_edition: Edition, 
     assert sample.scores["verdict"].metadata == {"status": "scored"}
 
 
+@thorough
 def test_inspect_view_bundles_an_exported_run(small_edition: Edition, tmp_path: Path) -> None:
     models = ["baseline/nop", "baseline/trivial"]
     run(small_edition, models, ["no_skill"], limit=1, out=tmp_path / "run")

@@ -12,7 +12,7 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog, read_eval_log
 from tests.harness.programs.faulty import Faulty
 from tests.interop.reading import members, numbers, written_numbers
-from tests.sampling import THOROUGH, sampled
+from tests.sampling import THOROUGH, sampled, thorough
 
 from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
@@ -73,6 +73,7 @@ def _judged(outcomes: dict[Any, Any]) -> dict[Any, Any]:
     }
 
 
+@thorough
 def test_statuses_and_scores_are_the_same(ours: RunResult, theirs: list[EvalLog]) -> None:
     expected = {
         (row["model"], row["condition"], row["task_id"], row["run_idx"]): (row["status"], row["scores"])
@@ -91,6 +92,7 @@ def _told(sub_task: str) -> str:
     return "" if words is None else f"\n\n{words}"
 
 
+@thorough
 def test_so_are_the_conversations(ours: RunResult, theirs: list[EvalLog], tmp_path: Path) -> None:
     """What `inspect view` shows of an exported run is what it shows of the same episodes under `inspect eval`."""
     exported = [read_eval_log(str(path)) for path in export_run(ours.folder, tmp_path / "logs")]
@@ -128,6 +130,7 @@ def _said(logs: list[EvalLog], task_id: str) -> set[str]:
     return set().union(*(written_numbers(str(call.arguments)) for call in calls), set())
 
 
+@thorough
 def test_no_log_holds_the_truth(
     ours: RunResult, theirs: list[EvalLog], synthetic_edition: Edition, tmp_path: Path
 ) -> None:

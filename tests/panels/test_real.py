@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tests.sampling import thorough
 
 from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.market.regimes import NORMAL, REGIMES
@@ -23,6 +24,7 @@ def panels(real_market: MarketData) -> Panels:
     return build_panels(real_market)
 
 
+@thorough
 def test_month_ends_are_spread_over_the_years(panels: Panels) -> None:
     assert len(panels.month_ends) == 12
     assert {day.year for day in panels.month_ends} == set(range(2017, 2026))

@@ -115,6 +115,7 @@ def test_nothing_is_reached(way: str, name: str, mode: str, campaign: Callable[.
     assert outcome["reached"][name] == ""
 
 
+@thorough
 def test_the_attempts_are_real(campaign: Callable[..., dict[str, Any]]) -> None:
     """As an ordinary user: without the guards the superuser's would harm the machine that the tests run on."""
     outcome = campaign("user", "script", "open")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.sources.raw.doctor import examine
 from finskillbench.sources.raw.template import write_template
@@ -54,6 +54,7 @@ def _bytes(text: str, rng: random.Random) -> bytes:
     return bytes(data)
 
 
+@thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("damaged", [_json, _csv, _bytes], ids=["json", "csv", "bytes"])
 def test_no_damage_ends_it(damaged: Callable[[str, random.Random], bytes], tmp_path: Path) -> None:

@@ -39,8 +39,6 @@ PYTHON = {"README.md": (), "docs/reports.md": ("rows",), "docs/running.md": ("ed
 """Pages whose Python is run by another test, or uses names that its reader has."""
 CHEAP = {"docs/raw-data.md"}
 """Pages that need no edition."""
-TUTORIAL = "bring-an-agent"
-"""The tutorial that every test run plays; a thorough one plays all."""
 
 
 def _commands(block: Block, variables: Mapping[str, str]) -> Iterator[list[str]]:
@@ -108,7 +106,7 @@ def _fate(page: str, block: Block) -> str:
         return "read, not run"
     if block.language == "text":
         return "shown"
-    ordinary = page in CHEAP or Path(page).stem == TUTORIAL or (page == "README.md" and block.language == "python")
+    ordinary = page in CHEAP or (page == "README.md" and block.language == "python")
     return "run" if THOROUGH or ordinary or block.language in ("json", "toml") else "run where thorough"
 
 
@@ -197,6 +195,7 @@ def test_what_a_page_shows_as_printed_is_printed(
         assert any(line.startswith(word) for line in printed), word
 
 
+@thorough
 @pytest.mark.slow
 def test_a_page_that_needs_no_edition_runs(tmp_path: Path) -> None:
     for page in CHEAP:
@@ -206,10 +205,9 @@ def test_a_page_that_needs_no_edition_runs(tmp_path: Path) -> None:
     assert (tmp_path / "raw" / "README.md").read_text(encoding="utf-8").startswith("# ")
 
 
+@thorough
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=() if page.stem == TUTORIAL else thorough, id=page.stem) for page in tutorials()]
-)
+@pytest.mark.parametrize("page", tutorials(), ids=lambda page: page.stem)
 def test_a_tutorial_ends_in_its_figure(page: Path, synthetic_edition: Edition, tmp_path: Path) -> None:
     """As it stands, on an edition that is built already: every episode is scored, skills help, the figure says so."""
     figure = play(page, tmp_path, synthetic_edition.path).read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 from tests.editions import one_process
+from tests.sampling import thorough
 
 from finskillbench import cli
 
@@ -38,6 +39,7 @@ def test_the_template_is_sound_and_too_small(raw: Path, capsys: pytest.CaptureFi
     assert "fundamental analysis: normalization, earnings_quality, driver_decomposition (of 4 reports)" in shown
 
 
+@thorough
 @pytest.mark.slow
 def test_a_build_of_the_template_says_in_a_line_what_is_too_little(
     raw: Path, capsys: pytest.CaptureFixture[str]

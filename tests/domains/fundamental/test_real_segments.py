@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.sampling import thorough
 
 from finskillbench.domains.fundamental import driver_decomposition
 from finskillbench.domains.fundamental.objects.pools import Candidate, Pool
@@ -52,6 +53,7 @@ def labelled(case: Case) -> Candidate | None:
     return driver_decomposition._candidate(case, {"ratios": 3})  # pyright: ignore[reportPrivateUsage]
 
 
+@thorough
 def test_every_pair_of_quarters_that_the_documents_break_down_is_an_episode(
     cases: dict[tuple[str, str], Case],
 ) -> None:

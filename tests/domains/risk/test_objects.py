@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings
@@ -247,6 +247,7 @@ def test_twelve_scenarios_each_and_replays_only_later(objects: RiskObjects) -> N
         assert {one["scenario_id"] for one in objects.scenarios.at(case.as_of, case.market)} <= set(names)
 
 
+@thorough
 def test_objects_depend_on_the_seed_and_on_nothing_else(
     synthetic_risk_objects: RiskObjects, again: RiskObjects, synthetic_panels: Panels, monkeypatch: pytest.MonkeyPatch
 ) -> None:

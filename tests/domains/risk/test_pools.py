@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.domains.risk import oracle
 from tests.domains.shared.attacks import scored
-from tests.sampling import sampled
+from tests.sampling import sampled, thorough
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.checks.agreement import leaf_by_leaf
@@ -123,6 +123,7 @@ def _counted(weights: dict[str, float]) -> set[str]:
     return {s for s, w in weights.items() if abs(w) > oracle.COUNTED + 1e-5}
 
 
+@thorough
 @pytest.mark.slow
 def test_remedies_of_the_edition_are_those_of_the_oracle(edition: Edition) -> None:
     rows = _rows(edition, "risk_remediation")

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 from tests.interop.mcp.small import AGENT, NAME
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.interop.mcp.drive import drive
 from finskillbench.runs.store.journal import JOURNAL, read_history
@@ -52,6 +52,7 @@ def _until(what: object) -> None:
         time.sleep(0.02)
 
 
+@thorough
 def test_killed_and_run_again(small_edition, tmp_path, monkeypatch) -> None:
     out, tickets, places = tmp_path / "run", tmp_path / "tickets", tmp_path / "places"
     tickets.mkdir()

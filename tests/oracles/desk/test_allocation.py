@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.oracles.desk.allocation import Desk
 from tests.oracles.desk.inputs import as_seen
-from tests.sampling import sampled
+from tests.sampling import sampled, thorough
 
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.desk import allocate
@@ -31,6 +31,7 @@ def tasks() -> list[Task]:
     return list(allocate.build(cast(BuildContext, context), market))
 
 
+@thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("number", sampled(range(3), 3))
 def test_posterior_and_best_book_are_the_stored_ones(tasks: list[Task], number: int) -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from tests.oracles.desk.forensic import Case
 from tests.oracles.desk.inputs import as_seen
-from tests.sampling import sampled
+from tests.sampling import sampled, thorough
 
 from finskillbench.domains.desk.forensic_screen.subtask import task_of
 
 
+@thorough
 @pytest.mark.parametrize("tier", sampled(["medium", "easy", "hard"], 3))
 def test_every_company_and_kind_has_the_stored_probability(tier: str) -> None:
     task = task_of(np.random.default_rng(20261), 1, tier, date(2021, 6, 30))

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from tests.oracles.desk.inputs import as_seen
 from tests.oracles.desk.trading import Desk
-from tests.sampling import THOROUGH, sampled
+from tests.sampling import THOROUGH, sampled, thorough
 
 from finskillbench.domains import by_name
 from finskillbench.domains.building import Task
@@ -41,6 +41,7 @@ def played(task: Task) -> Iterator[tuple[Mapping[str, float], Desk]]:
         stage.call("advance", {"trades": stored["trades"]})
 
 
+@thorough
 @pytest.mark.slow
 def test_the_stored_trades_are_those_of_the_dense_system(task: Task) -> None:
     """At four decisions, and at all twelve in a thorough run."""

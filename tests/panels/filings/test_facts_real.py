@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.panels.filings.test_facts import versions
+from tests.sampling import thorough
 
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.panels.filings.facts import PANEL_SCHEMA, PERIODIC_FORMS, FactsPanel, build_facts
@@ -23,6 +24,7 @@ def real(realdata: Path) -> FactsPanel:
 APPLE = "CIK0000320193"
 
 
+@thorough
 @pytest.mark.parametrize(
     ("symbol", "accessions"),
     [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.reports.compare.cases import drawn, row, two
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
@@ -130,6 +130,7 @@ def test_planted_regressions_are_found_and_named() -> None:
     assert (first.hypothesis.part, first.asked) == ("stress_testing", 6)
 
 
+@thorough
 @pytest.mark.slow
 def test_chance_alone_is_found_in_at_most_5_of_100_draws() -> None:
     """Of forty where the run is not thorough."""

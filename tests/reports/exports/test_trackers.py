@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.reports.compare.cases import row, run
+from tests.sampling import thorough
 
 from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
@@ -53,6 +54,7 @@ def test_without_the_library_the_remedy_is_said(small: RunRows, tmp_path: Path, 
     assert not (tmp_path / "out").exists()
 
 
+@thorough
 @pytest.mark.slow
 def test_mlflow_reads_back_what_was_told(small: RunRows, tmp_path: Path) -> None:
     pytest.importorskip("mlflow", reason="the extra mlflow is not installed")
@@ -78,6 +80,7 @@ def test_mlflow_reads_back_what_was_told(small: RunRows, tmp_path: Path) -> None
     assert len(client.search_runs([experiment.experiment_id])) == 6
 
 
+@thorough
 @pytest.mark.slow
 def test_wandb_reads_back_what_was_told(small: RunRows, tmp_path: Path) -> None:
     pytest.importorskip("wandb", reason="the extra wandb is not installed")

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from tests.reports.page.conftest import EVIL, SECRET
 from tests.rows import synthetic_rows
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
@@ -178,6 +178,7 @@ def test_a_page_of_what_is_odd_says_nothing_false(case: str, tmp_path: Path) -> 
     assert case != "all errors" or "0.000" not in shown
 
 
+@thorough
 @pytest.mark.usefixtures("no_pictures")
 def test_a_hundred_models_fit(tmp_path: Path) -> None:
     page = write_page(collect(synthetic_rows(100, episodes=1)), tmp_path / "page")

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from tests.reports.compare.cases import row, run
 from tests.rows import synthetic_rows
-from tests.sampling import sampled
+from tests.sampling import sampled, thorough
 
 from finskillbench import cli
 from finskillbench.errors import InputError
@@ -195,6 +195,7 @@ def edition_run(tmp_path: Path, capsys) -> Path:
     return tmp_path / "run"
 
 
+@thorough
 @pytest.mark.slow  # a browser starts
 @pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium, or name one by CHROMIUM")
 @pytest.mark.parametrize("paper", sampled(["A4", "Letter"], 2))

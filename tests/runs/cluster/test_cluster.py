@@ -66,6 +66,7 @@ def killing(pids: Callable[[], list[int]]) -> Callable[[], None]:
     return kill
 
 
+@thorough
 def test_a_limit_of_calls_and_a_budget_hold_across_workers(
     edition: Edition, scheduler: str, paid: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_limit_of_calls_and_a_budget_hold_across_workers(
     assert "--max-cost" in limited.stopped["run"]
 
 
+@thorough
 def test_an_interruption_is_clean_and_another_call_finishes_without_the_cluster(
     edition: Edition, scheduler: str, writer: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -113,6 +115,7 @@ def test_an_interruption_is_clean_and_another_call_finishes_without_the_cluster(
     assert set(Counter((tmp_path / "played").read_text().split()).values()) == {1}
 
 
+@thorough
 def test_what_cannot_be_done_on_a_cluster_is_told_in_a_line(
     edition: Edition, scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +150,7 @@ def test_what_cannot_be_done_on_a_cluster_is_told_in_a_line(
     assert "put the edition at /nowhere/edition on every worker" in told
 
 
+@thorough
 def test_what_was_lost_with_two_workers_is_played_once_more_and_the_rows_are_those_of_one_process(
     edition: Edition,
     scheduler: str,
@@ -259,6 +263,7 @@ def test_workers_play_from_a_copy_without_truth(
     assert timeless(result).equals(timeless(alone))
 
 
+@thorough
 def test_a_worker_needs_no_truth_and_reads_none(
     edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

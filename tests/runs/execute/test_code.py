@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.errors import InputError
 from finskillbench.harness.tools import interpreters
@@ -37,6 +37,7 @@ def test_an_agent_programs_where_its_arm_lets_it(edition, tmp_path) -> None:
     assert [(record.name, record.fate) for record in trace.tool_calls][:2] == [("run_python", "ok")] * 2
 
 
+@thorough
 @pytest.mark.slow
 def test_programs_fare_under_code_as_without_it(edition, tmp_path) -> None:
     models = ["baseline/reference", "baseline/nop"]

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
@@ -85,6 +85,7 @@ def at_once(tmp_path_factory):
     return whole
 
 
+@thorough
 @pytest.mark.slow
 @settings(
     max_examples=40 if THOROUGH else 3,

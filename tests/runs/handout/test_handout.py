@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import polars as pl
 import pytest
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench import cli
 from finskillbench.domains import by_name
@@ -82,6 +82,7 @@ def _but_appointed(path: Path) -> bytes:
     return table.drop(APPOINTED, strict=False).write_csv().encode()
 
 
+@thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(("which", "layout"), [("synthetic", Layout.HARBOR), ("real", Layout.FOLDERS)])
 def test_nothing_in_it_is_later_than_its_day(

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 from tests.harness.programs.cheat import Cheat
 from tests.harness.programs.faulty import Faulty
-from tests.sampling import THOROUGH, sampled
+from tests.sampling import THOROUGH, sampled, thorough
 
 from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
@@ -65,6 +65,7 @@ def played(each: Estimate) -> int:
     return int(re.search(r"as (\d+) episodes played", each.forecast.basis)[1])
 
 
+@thorough
 @pytest.mark.slow
 def test_baselines_use_what_the_plan_said(synthetic_edition: Edition, tmp_path: Path) -> None:
     """Every baseline that ends by itself, under all conditions in a thorough run: within 15 %.

@@ -8,6 +8,7 @@ import numpy as np
 import orjson
 import polars as pl
 import pytest
+from tests.sampling import thorough
 
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import SourceError
@@ -65,6 +66,7 @@ def test_an_error_of_the_published_universe_asks_for_a_file_of_ones_own(spoiled:
     assert str(caught.value).startswith(f"{spoiled / 'universe.json'}: Technology supplies 0 of 5 names")
 
 
+@thorough
 @pytest.mark.slow
 def test_more_names_come_from_alternates_fewer_in_proportion(realdata: Path, collection: Path) -> None:
     assert len(load_market(realdata, names=34).securities) == 34

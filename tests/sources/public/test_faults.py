@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 import pytest_socket
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 from tests.sources.public.trials import KINDS, Course
 from tests.sources.public.world import World
 
@@ -23,6 +23,7 @@ def course(world: World, tmp_path_factory: pytest.TempPathFactory) -> Course:
     return Course(world, folder / "trials", sorted(world.ciks)[:1], Window(date(2025, 12, 1), date(2025, 12, 31)))
 
 
+@thorough
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_fetch_survives(number: int, course: Course) -> None:
     trial = course.run(number, seed=17)

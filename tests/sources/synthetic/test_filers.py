@@ -10,7 +10,7 @@ import orjson
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from tests.sampling import THOROUGH, sampled
+from tests.sampling import THOROUGH, sampled, thorough
 from tests.sources.synthetic.truth import filed_facts, filers_of, true_value
 
 from finskillbench.domains.fundamental.objects import raw_companies
@@ -235,6 +235,7 @@ def test_nothing_is_known_before_it_is_filed(truth: SyntheticMarket) -> None:
                 assert true_value(filer, metric, start, filer.ends[quarter], eve) is None
 
 
+@thorough
 @pytest.mark.slow
 def test_companies_together_or_apart_make_the_same_panels(
     collection: Path, filers: list[Filer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -272,6 +273,7 @@ def test_a_company_that_is_read_again_says_the_same(
         assert few.segments[symbol].__dict__ == kept.segments[symbol].__dict__
 
 
+@thorough
 @pytest.mark.slow
 def test_the_facts_panel_of_the_files_says_what_the_truth_says(
     collection: Path, truth: SyntheticMarket, filers: list[Filer]

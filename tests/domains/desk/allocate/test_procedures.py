@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 from tests.domains.desk.allocate.cases import played, script
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.domains.desk.allocate import SUBTASK
 from finskillbench.domains.desk.allocate.procedures import PROCEDURES, chances_of_starts
@@ -23,6 +23,7 @@ def earned(number: int, name: str) -> Score:
     return played(number).baseline(name)
 
 
+@thorough
 @pytest.mark.slow
 def test_care_is_worth_more_than_a_textbook_or_credulity() -> None:
     means = {name: fmean(earned(number, name).value for number in range(COUNT)) for name in PROCEDURES}

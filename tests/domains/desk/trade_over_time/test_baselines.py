@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.domains.desk.trade_over_time.cases import MARKET, played
 from tests.domains.desk.trade_over_time.ladder import RUNGS, agents, score
-from tests.sampling import sampled
+from tests.sampling import sampled, thorough
 
 from finskillbench.domains.desk.trade_over_time.optimum import Desk, solved
 from finskillbench.domains.desk.trade_over_time.subtask import SUBTASK, worth_asking
@@ -37,6 +37,7 @@ def test_the_ladder_is_in_order(tier: str) -> None:
         assert means[ignored] < ladder[4]
 
 
+@thorough
 def test_the_reference_plays_within_its_budget() -> None:
     assert SUBTASK.budget is not None
     for tier in ("easy", "hard"):
@@ -47,6 +48,7 @@ def test_the_reference_plays_within_its_budget() -> None:
         assert "fallen" not in [verdict for key, verdict in score.details["traps"].items() if "stale" in key]
 
 
+@thorough
 @pytest.mark.slow
 def test_baselines_keep_their_bounds() -> None:
     means = {

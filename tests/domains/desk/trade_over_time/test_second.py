@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.domains.desk.trade_over_time.cases import case, full_input, world_of
-from tests.sampling import THOROUGH, sampled
+from tests.sampling import THOROUGH, sampled, thorough
 
 from finskillbench.domains.base import Label
 from finskillbench.domains.building import Task
@@ -38,6 +38,7 @@ def test_both_derivations_agree(tier: str) -> None:
     assert findings.figures["book_difference"] < 1e-10
 
 
+@thorough
 def test_a_wrong_aim_or_coefficient_is_seen() -> None:
     task = case("easy", 1)
     aims = np.array(task.truth.verification["aims"])

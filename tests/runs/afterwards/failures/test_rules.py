@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.runs.afterwards.failures.table import Confusion, confusion
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.edition import Edition
 from finskillbench.runs.afterwards.failures import FailureCause
@@ -20,11 +20,13 @@ def found(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) 
     )
 
 
+@thorough
 def test_hundreds_of_episodes_fail_in_every_way(found: Confusion) -> None:
     assert found.failed >= (500 if THOROUGH else 150)
     assert {*FailureCause} - found.hits.keys() == {FailureCause.UNEXPLAINED}
 
 
+@thorough
 @pytest.mark.parametrize("cause", [cause for cause in FailureCause if cause is not FailureCause.UNEXPLAINED])
 def test_each_rule_is_right_and_misses_little(found: Confusion, cause: FailureCause) -> None:
     cases = [case for case in found.cases if f" {cause}:" in case]
@@ -34,5 +36,6 @@ def test_each_rule_is_right_and_misses_little(found: Confusion, cause: FailureCa
     assert found.missed[cause] <= (1 if few else (1 / GOOD_ENOUGH - 1) * found.hits[cause]), cases
 
 
+@thorough
 def test_what_is_right_has_no_line(found: Confusion) -> None:
     assert {"scripted/right", "scripted/after-all"} <= set(found.all_right)

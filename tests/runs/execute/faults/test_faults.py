@@ -26,7 +26,7 @@ from tests.faults.server import (
     Reply,
     Request,
 )
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.loop import MAX_RETRIES
@@ -122,6 +122,7 @@ async def no_wait(_: float) -> None:
     await asyncio.sleep(0)
 
 
+@thorough
 def test_many_episodes_with_a_fifth_of_the_answers_faulty(memory_edition, episodes_of, tmp_path: Path):
     edition = memory_edition(episodes_of("unconstrained_optimization", "pc_uncon", EPISODES))
     fates = {number: fate(number) for number in range(EPISODES)}

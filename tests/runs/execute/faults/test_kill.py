@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.sampling import THOROUGH
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.runs.store.journal import JOURNAL, read_history
 from finskillbench.runs.store.rows import TIMINGS
@@ -163,6 +163,7 @@ def step(rng: random.Random) -> dict:
     }
 
 
+@thorough
 @pytest.mark.slow
 def test_killed_while_it_grows(parent, tmp_path) -> None:
     """Each step is killed within its first episodes, and the next asks for something else."""
