@@ -47,7 +47,7 @@ test: $(DEV_STAMP) ## Run all tests in three processes (ARGS="tests/cli" for som
 	@$(PY) -m pytest -n 3 --dist worksteal $(ARGS)
 
 test-fast: $(DEV_STAMP) ## The tests to run while you work: none that are slow or need a whole edition (about a minute)
-	@$(PY) -m pytest -n 3 --dist worksteal -q -m "not slow and not edition" $(ARGS)
+	@$(PY) -m pytest -n 2 --dist worksteal -q -m "not slow and not edition" $(ARGS)
 
 lint: $(DEV_STAMP) ## Check format and style
 	@$(PY) -m ruff format --check

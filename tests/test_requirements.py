@@ -71,6 +71,7 @@ def _unpinned(roots: Iterable[str], lock: str, installed: dict[str, Distribution
     return problems
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_a_lock_file_pins_what_its_set_needs(name: str) -> None:
     assert not _unpinned(SETS[name], _lock(name), _installed())

@@ -41,6 +41,7 @@ def test_what_has_no_finite_sum_is_infinite_or_no_number(values: list[float], to
     assert summed(iter(values)) == pytest.approx(total, rel=0, abs=0, nan_ok=True)
 
 
+@pytest.mark.slow
 def test_the_check_of_types_refuses_the_builtin_of_floats(tmp_path: Path) -> None:
     shutil.copy(ROOT / "__builtins__.pyi", tmp_path)
     (tmp_path / "pyproject.toml").write_text('[tool.basedpyright]\ntypeCheckingMode = "strict"\n')

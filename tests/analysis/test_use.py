@@ -102,6 +102,7 @@ def test_where_everybody_uses_them_the_offer_and_the_use_are_the_same() -> None:
     assert found.row(0) == pytest.approx(found.row(2))
 
 
+@pytest.mark.slow
 def test_the_interval_of_use_covers_its_worth() -> None:
     held = 0
     for seed in range(50):

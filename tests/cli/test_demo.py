@@ -18,6 +18,7 @@ from finskillbench.episode import PAPER_SUITE
 from finskillbench.reports.figures.base import Figure
 
 
+@pytest.mark.slow
 def test_it_plays_the_small_edition_with_and_without_skills_and_writes_the_page(
     edition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,6 +61,7 @@ def evaluate(*words: object) -> int:
     return cli.main(["skills", "eval", *map(str, words)])
 
 
+@pytest.mark.slow
 def test_a_skill_against_none(skill: Path, edition: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "figures.json", tmp_path / "run"
     words = (skill, "--edition", edition, "--out", out, "--json", file, "--model", f"{__name__}:Careful")
@@ -104,6 +105,7 @@ def test_one_folder_against_another(skill: Path, edition: Path, tmp_path: Path, 
     assert "Meant for:     portfolio_construction (as --domain says)" in shown
 
 
+@pytest.mark.slow
 def test_a_new_package_can_be_evaluated_at_once(edition: Path, tmp_path: Path, capsys) -> None:
     folder = tmp_path / "my-notes"
     assert cli.main(["skills", "new", str(folder)]) == 0

@@ -17,6 +17,7 @@ def task_id(edition: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.split()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", ["no_skill", "curated", "self_generated", "inline"])
 def test_it_is_what_a_run_shows(edition, condition, tmp_path, capsys) -> None:
     out = tmp_path / "run"

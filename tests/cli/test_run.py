@@ -47,6 +47,7 @@ def test_a_table_its_files_and_the_same_command_again(edition: Path, capsys: pyt
     assert second.split("Episodes:")[0] == first.split("Episodes:")[0]
 
 
+@pytest.mark.slow
 def test_a_run_that_has_not_finished_is_reported_from_its_journal(
     edition: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_run_of_programs_ends_with_how_to_run_a_model(edition: Path, capsys: p
     assert cli.main([*command[1:], "--edition", str(edition), "--help"]) == 0
 
 
+@pytest.mark.slow
 def test_its_page_is_written_on_request_and_told(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("font_lato")
     assert cli.main(["run", "--edition", str(edition), *NOP, "--out", "mine", "--page"]) == 0
@@ -109,6 +111,7 @@ def test_other_arguments_get_a_folder_of_their_own(edition: Path) -> None:
     assert len(list(Path("runs").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_a_named_folder_grows(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few_of_it = ["run", "--edition", str(edition), *NOP, "--out", "mine"]
     arguments = [*few_of_it, "--epochs", "2"]
@@ -136,6 +139,7 @@ def test_a_folder_judged_by_other_scorers_names_the_command_that_mends_it(
     assert "judge it again with finskillbench rescore" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @needs_llm
 def test_a_missing_key_or_price_is_told_before_an_edition_is_built(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -172,6 +176,7 @@ def test_a_folder_that_cannot_be_made(edition: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.splitlines()[-1].startswith("error: file/run: cannot be made")
 
 
+@pytest.mark.slow
 def test_the_default_edition_is_built_once_into_the_cache(edition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Path] = []
 

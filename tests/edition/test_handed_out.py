@@ -70,6 +70,7 @@ def test_what_several_workers_counted_stands_side_by_side() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.enable_socket
 def test_a_cluster_that_does_not_answer_is_told_before_anything_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -113,6 +113,7 @@ def _alone(code: str, folder: Path) -> str:
     return subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_checking_a_name_imports_no_provider(tmp_path: Path):
     code = """
         import sys

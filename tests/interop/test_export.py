@@ -52,6 +52,7 @@ def finished(small_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -
     return run(small_edition, [Busy(), "baseline/nop"], ["no_skill", "curated"], epochs=2, out=out)
 
 
+@pytest.mark.slow
 def test_a_log_for_each_model_and_condition(finished: RunResult, tmp_path: Path) -> None:
     steps: list[tuple[str, int, int]] = []
     out = tmp_path / "new" / "logs"
@@ -188,6 +189,7 @@ def test_the_header_says_what_was_run(finished: RunResult, small_edition: Editio
     assert log.stats.model_usage["test/busy"].output_tokens == 6 * 10
 
 
+@pytest.mark.slow
 def test_a_log_is_the_same_every_time(finished: RunResult, tmp_path: Path) -> None:
     def content(path: Path) -> dict[str, bytes]:
         with zipfile.ZipFile(path) as archive:

@@ -48,6 +48,7 @@ def finished(small_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -
     return run(small_edition, [Varied()], ["no_skill", "curated"], epochs=3, out=out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [Profile.PAPER, Profile.STRICT])
 def test_every_mean_is_the_same(finished: RunResult, tmp_path: Path, profile: Profile) -> None:
     table = report(finished.rows, profile).overview

@@ -114,6 +114,7 @@ def test_a_model_that_is_no_baseline_is_refused() -> None:
         get_model("finskillbench/openai-x")
 
 
+@pytest.mark.slow
 def test_nothing_planted_in_the_truth_is_logged(small_edition: Edition, tmp_path: Path) -> None:
     log = _play(TASKS[EVERYTHING](edition=str(small_edition.path)), tmp_path / "logs")
     assert [sample.scores is not None for sample in _samples(log)] == [True] * 2 * len(SUBTASKS)
@@ -184,6 +185,7 @@ def test_a_limit_of_inspect_leaves_an_incomplete_submission(
     assert [message.role for message in sample.messages if message.role == "assistant"] == ["assistant"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("completion", "explanation", "score"),
     [

@@ -31,6 +31,7 @@ def argued(forger: Forger, arguments: str) -> Path:
     return forger.manifest(entrants=[{**each, "arguments": arguments} for each in entrants])
 
 
+@pytest.mark.slow
 def test_what_is_not_whole_is_not_ranked_with_what_is(
     bundled: Bundled, keys: dict[str, Path], small: Edition, tmp_path: Path
 ) -> None:
@@ -59,6 +60,7 @@ def test_conditions_of_one_entry_may_come_apart(
     assert together["ranking_curated"].column("gain_pairs") == (36,)
 
 
+@pytest.mark.slow
 def test_a_name_is_nobody_elses_line(bundled: Bundled, keys: dict[str, Path], small: Edition) -> None:
     paths = [bundled("middle"), bundled("middle", "Bob", "bob")]
     eve = model_name(Forger(bundled("weak", "Bob", "bob"), keys["bob"]), "other/middle (Bob)")
@@ -75,6 +77,7 @@ def test_arguments_of_one_change_no_label_of_another(bundled: Bundled, keys: dic
     assert [each.label for each in board.entries] == ["other/middle (Ann)", "other/middle (Bob)"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -110,6 +113,7 @@ def of_own_skills(forger: Forger, condition: str, digest: str) -> Path:
     return forger.manifest(mounts=mounts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second"), [(("skill:mine", "a"), ("skill:mine", "b")), (("skill:a-b", "a"), ("skill:a.b", "a"))]
 )

@@ -129,6 +129,7 @@ def build(edition: Edition, site: Path, *bundles: Path, more: tuple[str, ...] = 
     return main(["leaderboard", "build", *map(str, bundles), "--edition", str(edition.path), "--out", str(site), *more])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("what", sampled(PLANTED, 2))
 def test_each_planted_thing_is_refused_by_its_name(
@@ -156,6 +157,7 @@ def test_texts_are_counted_in_every_row_before_they_are_spelled_out(bundled: Bun
         read_bundle(hostile.wide_rows(Forger(bundled(), keys["ann"])))
 
 
+@pytest.mark.slow
 def test_the_forger_alone_is_not_refused(bundled: Bundled, keys: dict[str, Path], small: Edition, tmp_path) -> None:
     """A bundle that is taken apart and put together again fits, so that what is refused above is what was planted."""
     forger = Forger(bundled(), keys["ann"])

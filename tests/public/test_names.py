@@ -46,6 +46,7 @@ def test_words_of_one_alphabet_each_are_taken() -> None:
         refuse_words("name", name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("signers", "taken"),
     [

@@ -75,6 +75,7 @@ def test_the_programs_stand_beside(bundled: Bundled, small: Edition) -> None:
     assert found["ranking_curated"].column("model") == ("lab/strong",)
 
 
+@pytest.mark.slow
 def test_a_run_without_the_truth_is_judged_where_it_is(
     public: Edition, small: Edition, keys: dict[str, Path], tmp_path: Path, runs: dict[str, Path], bundled: Bundled
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_page_is_written_whole_or_not_at_all(
     assert not (tmp_path / "site").exists()
 
 
+@pytest.mark.slow
 def test_what_a_report_of_rows_without_scores_says(public: Edition, tmp_path: Path, capsys) -> None:
     assert main(["run", "--edition", str(public.path), "--model", "baseline/nop", "--out", str(tmp_path / "r")]) == 0
     assert "No scores" in capsys.readouterr().out

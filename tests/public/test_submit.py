@@ -92,6 +92,7 @@ def test_a_key_that_a_model_says_does_not_leave(
     assert read_bundle(tmp_path / "b.zip").trajectories == 36
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whose", SECRETS)
 def test_a_key_in_an_answer_is_refused(whose: str, small: Edition, tmp_path: Path, monkeypatch) -> None:
     secret = SECRETS[whose]

@@ -14,6 +14,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 PINS = (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_every_pin_is_in_it_with_every_hash(tmp_path: Path) -> None:
     from release.sbom import bill, main  # two seconds, which not every process of a test run should take
 

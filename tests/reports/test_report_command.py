@@ -50,6 +50,7 @@ def test_tables_are_printed(file: Path, capsys) -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("by", "title"),
     [
@@ -155,6 +156,7 @@ def test_what_is_none_is_refused(file: Path, capsys, arguments, told) -> None:
     assert told in refused(capsys, file, *arguments)
 
 
+@pytest.mark.slow
 def test_a_page_is_written(file: Path, capsys, tmp_path: Path) -> None:
     pytest.importorskip("font_lato")
     out = tmp_path / "page"

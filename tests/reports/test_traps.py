@@ -37,6 +37,7 @@ def a_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "domains", lambda: made)
 
 
+@pytest.mark.slow
 def test_shares_are_those_of_the_rows(rows: pl.DataFrame) -> None:
     found = report(rows)
     table = found["traps"]

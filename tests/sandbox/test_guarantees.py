@@ -58,6 +58,7 @@ def test_the_guards_are_those_that_the_sandbox_tries() -> None:
         assert list(bare.guards) == list(GUARDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.where.split(" (")[0])
 def test_a_place_lacks_what_is_said_of_it(place: Place) -> None:
     """Each guard is tried in a process from which is taken away what the place does not have."""

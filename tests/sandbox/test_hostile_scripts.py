@@ -90,6 +90,7 @@ def good(write: Write) -> Path:
     return write("def main(payload):\n    return {'y': payload['x'] + 1}\n", "good.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_misbehaviour_is_reported_and_the_next_call_works(
     name: str, runner: ScriptRunner, write: Write, good: Path
@@ -201,6 +202,7 @@ def test_a_script_reads_the_libraries_and_little_else(runner: ScriptRunner, writ
     assert result.output == {"seen": [], "library": True}, result.error
 
 
+@pytest.mark.slow
 def test_cpu_time_is_limited_apart_from_wall_time(write: Write, good: Path) -> None:
     limits = Limits(wall_seconds=20.0, cpu_seconds=1.0)
     with ScriptRunner(limits, workers=1) as own:

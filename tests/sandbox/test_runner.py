@@ -47,6 +47,7 @@ async def server_of(runner: ScriptRunner, who: Path) -> int:
     return output["server"]
 
 
+@pytest.mark.slow
 def test_two_hundred_calls_at_once_keep_their_results_apart(runner: ScriptRunner, write: Write) -> None:
     half_bad = write(
         """
@@ -153,6 +154,7 @@ def test_calls_beside_a_dying_server_are_run_again_alone(write: Write) -> None:
         assert [result.output for result in asyncio.run(story(runner))] == [{"n": 0}, {"n": 1}, {"n": 2}]
 
 
+@pytest.mark.slow
 def test_a_stopped_server_is_replaced(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner_module, "_HANG_SECONDS", 0.2)
     who = write(WHO, "who.py")
@@ -272,6 +274,7 @@ def test_limits_that_limit_nothing_are_refused(value: float) -> None:
         Limits(wall_seconds=value)
 
 
+@pytest.mark.slow
 def test_an_owner_killed_while_its_server_starts_leaves_nothing(tmp_path: Path) -> None:
     owner = """if True:
         import os, signal

@@ -52,6 +52,7 @@ def _commands(block: Block, variables: Mapping[str, str]) -> Iterator[list[str]]
             yield words[1:end]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_of_a_page_is_one_with_such_options(page: str) -> None:
     """Read as the command line reads it: the command exists, it has these options, each with its value."""

@@ -32,6 +32,7 @@ def test_every_command_has_its_page() -> None:
     assert set(MADE) == {"commands/index.md", *(f"commands/{'-'.join(path)}.md" for path in listed)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_a_page_has_every_option_with_its_words_and_bounds(path: tuple[str, ...]) -> None:
     """What the help page prints, apart from line breaks and what Markdown needs escaped."""

@@ -65,6 +65,7 @@ def test_gates_that_hold_exit_with_0(run: Path, capsys) -> None:
     assert told.splitlines()[-1] == "passed: nothing fell by more than 1 beyond chance"
 
 
+@pytest.mark.slow
 def test_a_run_that_stopped_half_way_passes_no_gate(run: Path, capsys) -> None:
     half = run.with_name("half")
     shutil.copytree(run, half)

@@ -21,6 +21,7 @@ def run(edition: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_causes_by_condition_and_examples(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "failures.json"
     assert cli.main(["failures", str(run), "--json", str(file)]) == 0
@@ -37,6 +38,7 @@ def test_causes_by_condition_and_examples(run: Path, tmp_path: Path, capsys: pyt
     assert {each["cause"] for each in written if each["model"] == "baseline/nop"} == {"empty_answer"}
 
 
+@pytest.mark.slow
 def test_what_is_chosen_and_what_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         cli.main(["failures", str(run), "--condition", "no_skill", "--model", "baseline/nop", "--examples", "0"]) == 0
@@ -49,6 +51,7 @@ def test_what_is_chosen_and_what_is_not_there(run: Path, capsys: pytest.CaptureF
     assert cli.main(["failures", str(run.parent)]) == 2
 
 
+@pytest.mark.slow
 def test_without_the_edition(run: Path, edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edition.rename(edition.with_name("moved"))
     assert cli.main(["failures", str(run)]) == 0
@@ -57,6 +60,7 @@ def test_without_the_edition(run: Path, edition: Path, capsys: pytest.CaptureFix
     assert "Not tried" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_report_tells_what_became_of_outputs(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(edition.with_name("run"))
     options = ["--model", "baseline/reference", "--condition", "curated", "--out", out]

@@ -30,6 +30,7 @@ def _doctor(raw: Path) -> list[dict[str, object]]:
     return [one for kind in orjson.loads(report.read_bytes())["files"] for one in kind["findings"]]
 
 
+@pytest.mark.slow
 def test_the_template_is_sound_and_too_small(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = _doctor(raw)
     assert [one["where"] for one in found] == ["universe.json"] * 2
@@ -91,6 +92,7 @@ def test_everything_is_told_at_once(raw: Path, capsys: pytest.CaptureFixture[str
     assert "      format: Date,Open,High,Low,Close,Volume\n" in shown
 
 
+@pytest.mark.slow
 def test_a_half_that_is_not_there_is_told_by_file(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder in MARKET:
         shutil.rmtree(raw / folder)
@@ -108,6 +110,7 @@ def test_a_half_that_is_not_there_is_told_by_file(raw: Path, capsys: pytest.Capt
     assert states == dict.fromkeys((*MARKET, "companyfacts"), "WARN")
 
 
+@pytest.mark.slow
 def test_a_part_of_a_half_is_a_finding(raw: Path) -> None:
     shutil.rmtree(raw / "fred")
     shutil.rmtree(raw / "famafrench")

@@ -123,6 +123,7 @@ def _without(metric: str, tag: str) -> Metric:
     return Metric(entry.kind, entry.unit, kept, entry.summed, entry.part, entry.fallback)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metric", "changed"),
     [

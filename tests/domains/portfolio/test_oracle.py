@@ -39,6 +39,7 @@ def test_long_short_minimum_variance_is_the_closed_form(task_input: dict) -> Non
     assert found["objective"] == pytest.approx(1 / inverse.sum(), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["max_sharpe", "min_variance", "max_return", "risk_parity"])
 @pytest.mark.parametrize(("fewest", "most"), [(5, 5), (4, 5), (1, 2), (1, 1), (3, 3)])
 def test_name_counts_equal_enumeration(task_input: dict, objective: str, fewest: int, most: int) -> None:

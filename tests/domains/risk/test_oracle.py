@@ -104,6 +104,7 @@ def test_branch_and_bound_finds_what_highs_finds(seed: int) -> None:
     assert high == pytest.approx(oracle._milp(program), abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_conic_limits_bind_and_a_budget_makes_it_impossible(seed: int) -> None:
     episode = _random(seed)

@@ -258,6 +258,7 @@ def test_a_script_runs_from_the_command_line(task: JsonObject, tmp_path: Path) -
     assert json.loads(done.stdout) == run("stress_testing", task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sub_task", SUB_TASKS)
 def test_the_runner_returns_what_the_script_returns(sub_task: str, task: JsonObject, warm: ScriptRunner) -> None:
     payload = json.dumps(PACKAGE.payload_of(sub_task, task)).encode()

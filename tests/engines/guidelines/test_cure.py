@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, milp
 
 from finskillbench.engines.guidelines.book import Book, Instrument, Position, Trading
-from finskillbench.engines.guidelines.cure import Terms, after, cheapest_cure
+from finskillbench.engines.guidelines.cure import ACCEPTED_GAP, Terms, after, cheapest_cure
 from finskillbench.engines.guidelines.evaluation import evaluate
 from finskillbench.engines.guidelines.language import Among, Rule, fixed
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
@@ -105,6 +105,7 @@ def test_linear_rules_cost_what_scipy_says(seed: int) -> None:
     assert all(outcome.state == "ok" for outcome in evaluate(rules, after(held, cure.trades)))
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000))
 def test_large_positions_cost_what_a_mixed_integer_program_says(seed: int) -> None:
     """Positions above 8 % add up to at most 40 %, and at least 60 % stay invested."""
@@ -138,7 +139,8 @@ def test_large_positions_cost_what_a_mixed_integer_program_says(seed: int) -> No
         bounds=(np.zeros(4 * n), np.concatenate([np.ones(n), x, np.ones(2 * n)])),
         options={"mip_rel_gap": 0.0},
     )
-    assert 1e4 * cure.cost == pytest.approx(found.fun, abs=1e-5)  # HiGHS stops at 1e-6
+    # HiGHS stops at 1e-6; a cure may cost so much more as its gap says, which seed 506 nearly does.
+    assert -1e-5 < 1e4 * cure.cost - found.fun < 1e4 * ACCEPTED_GAP + 1e-5
     assert all(outcome.state == "ok" for outcome in evaluate(rules, after(held, cure.trades)))
 
 

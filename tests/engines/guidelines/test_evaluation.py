@@ -183,6 +183,7 @@ def test_books_that_cannot_be_are_refused() -> None:
         _ = Book((Position(FUND, 1.0),)).universe
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", sampled(range(0, 40, 4), 2))
 def test_a_second_implementation_agrees(number: int) -> None:
     """Every rule of some documents, at random limits, on random books of their probe instruments."""

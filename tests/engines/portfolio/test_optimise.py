@@ -68,6 +68,7 @@ def test_least_names_do_not_forbid_short_sales() -> None:
     assert result.value == pytest.approx(best, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", list(TIERS))
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("seed", [1, 2])

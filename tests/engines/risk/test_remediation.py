@@ -217,6 +217,7 @@ SEMICONTINUOUS = mandate_of(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mandate", [LINEAR, SEMICONTINUOUS, mandate_of(*CONIC.constraints[:-1])])
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=8)

@@ -21,6 +21,7 @@ def _names(n: int) -> tuple[str, ...]:
     return tuple(f"S{i:04d}" for i in range(n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("periods", "n"), [(252, 30), (252, 2), (252, 1), (60, 200), (2, 5), (252, 1100)])
 def test_equals_scikit_learn(periods: int, n: int) -> None:
     returns = _returns(n, periods, n)

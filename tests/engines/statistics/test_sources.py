@@ -20,6 +20,7 @@ def test_sums_are_those_of_the_definition() -> None:
         assert found.products[t, group, candidate] == pytest.approx(products)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mean", "deviation"), [(0.0, 0.02), (0.01, 0.02), (-0.03, 0.005)])
 def test_evidence_is_the_integral_over_the_coefficient(mean: float, deviation: float) -> None:
     rng = np.random.default_rng(2)

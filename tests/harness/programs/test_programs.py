@@ -62,6 +62,7 @@ def test_an_unknown_model_is_named_with_the_known_ones() -> None:
     assert all(name in str(caught.value) for name in BASELINES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sub_task", "condition"), sampled(product(NAMES, Condition), 3))
 def test_nop_submits_every_key_null(solve, sub_task: str, condition: Condition) -> None:
     trace = solve(Nop(), sub_task, condition)
@@ -111,6 +112,7 @@ def test_a_program_answers_alike_in_every_arm(solve, program) -> None:
         assert len(answers) == 1
 
 
+@pytest.mark.slow
 def test_faulty_never_submits_and_always_ends(solve) -> None:
     seen = set()
     for salt in range(16):

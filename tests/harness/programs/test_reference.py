@@ -120,6 +120,7 @@ class TestWithRealScripts:
     def runner(self, real_runner: ScriptRunner) -> ScriptRunner:
         return real_runner
 
+    @pytest.mark.slow
     def test_curated_and_inline_agree_and_beat_arithmetic(self, solve, full_input) -> None:
         answers = {condition: orjson.loads(solve(condition).answer)["weights"] for condition in SCRIPTED}
         curated_weights = answers[Condition.CURATED]

@@ -60,6 +60,7 @@ def test_without_a_connection_nothing_is_known() -> None:
     assert answer_seconds(response) is None
 
 
+@pytest.mark.slow
 @pytest.mark.enable_socket
 @pytest.mark.skipif(find_spec("inspect_ai") is None, reason="needs the extra llm")
 @pytest.mark.parametrize("known", [0.125, None])

@@ -36,6 +36,7 @@ def _warm() -> None:
     warm(SERVED, "openai/gpt-4.1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [SERVED, "openai/gpt-4.1"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_has_its_cause_and_is_asked_for_once(fault: str, name: str):
@@ -97,6 +98,7 @@ def test_overflow_is_recognised_without_a_code(text: str):
     assert (turn.stop, turn.usage) == ("context_overflow", FREE)
 
 
+@pytest.mark.slow
 def test_stops_and_texts():
     stops = {}
     for fault, reply in {**MODEL_FAULTS, "overflow": OVERFLOW, "fine": SUBMIT}.items():
@@ -116,6 +118,7 @@ def test_stops_and_texts():
     }
 
 
+@pytest.mark.slow
 def test_no_limit_of_inspect_stands_before_ours():
     with served(PROVIDER_FAULTS["no answer"]) as server:
         model = server.model

@@ -31,6 +31,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_API_KEY", KEY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_answer_costs_at_most_its_episode(name: str) -> None:
     expected, waits = HOSTILE[name], []

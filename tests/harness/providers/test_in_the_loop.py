@@ -21,6 +21,7 @@ def _warm() -> None:
     warm(SERVED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", PROVIDER_FAULTS)
 def test_the_loop_retries_a_passing_fault_three_times(fault: str):
     sleeps: list[float] = []
@@ -40,6 +41,7 @@ def test_the_loop_does_not_retry_a_fault_that_stays(fault: str):
     assert len(server.requests) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", PROVIDER_FAULTS)
 def test_a_fault_that_passed_leaves_an_incident_and_a_submission(fault: str):
     replies = [PROVIDER_FAULTS[fault], READ, SUBMIT]

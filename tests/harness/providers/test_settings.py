@@ -34,6 +34,7 @@ def test_limit_and_seed_go_with_each_call_and_the_rest_with_all():
     assert {(body["temperature"], body["top_p"]) for body in bodies} == {(0.5, 0.9)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "limit", "thinking"),
     [

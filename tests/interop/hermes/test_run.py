@@ -67,6 +67,7 @@ def test_rows_are_those_of_our_own_loop(small_edition: Edition, stub: Callable[.
     assert sorted(both["arguments"].value_counts().rows()) == [('{"harness":"hermes"}', 6), ("{}", 6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
@@ -94,6 +95,7 @@ def test_a_hermes_that_is_not_what_it_was_told_to_be_has_no_row(
     assert row["score"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "cause", "named"),
     [

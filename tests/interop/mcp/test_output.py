@@ -44,6 +44,7 @@ def test_a_secret_that_the_bound_has_halved_is_not_kept(before: int, monkeypatch
     assert KEPT_CHARS - len(SECRET) <= len(said) <= KEPT_CHARS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [1, 150, 299])
 def test_nor_is_one_that_stands_where_the_front_is_cut_off(before: int, monkeypatch) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRET)

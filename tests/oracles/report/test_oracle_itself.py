@@ -91,6 +91,7 @@ def test_the_bootstrap_over_all_resamples_is_that_of_scipy() -> None:
             assert clustered.at_most(known, bound) == pytest.approx(level, abs=0.006), method
 
 
+@pytest.mark.slow
 def test_textbook_figures() -> None:
     for passed, trials in ((0, 5), (1, 3), (7, 12), (9, 9)):
         known = proportion_confint(passed, trials, method="wilson")

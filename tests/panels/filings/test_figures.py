@@ -262,6 +262,7 @@ SAID: dict[str, tuple[list[Fact], dict[tuple[str, tuple[str | None, str]], list[
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SAID)
 def test_what_the_panel_makes_of_filed_figures(case: str) -> None:
     facts, expected = SAID[case]

@@ -298,6 +298,7 @@ def test_names() -> None:
     }
 
 
+@pytest.mark.slow
 def test_fictional_filers_break_revenue_down_as_they_truly_did(tmp_path: Path) -> None:
     """Every quarter and year to date of eight filers, as of each of their filings of the next two years."""
     compared = 0

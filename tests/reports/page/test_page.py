@@ -54,6 +54,7 @@ def data_of(page: str) -> dict[str, Any]:
     return json.loads(found[1])
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_texts(hostile_page: WrittenPage) -> None:
     files = texts(hostile_page.index.parent)
     assert len(files) > 20
@@ -109,6 +110,7 @@ def test_what_was_expected_is_in_the_page_and_not_without_truth(
         assert "do not publish" not in text, name
 
 
+@pytest.mark.slow
 def test_every_row_of_a_whole_run_is_in_five_megabytes(whole_rows: pl.DataFrame, whole_page: WrittenPage) -> None:
     rows, page = whole_rows, whole_page.index.read_bytes()
     if THOROUGH:  # what is beside the rows weighs little on the page of a whole run
@@ -158,6 +160,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("case", ODD)
 def test_a_page_of_what_is_odd_says_nothing_false(case: str, tmp_path: Path) -> None:

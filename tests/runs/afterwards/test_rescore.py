@@ -105,6 +105,7 @@ def test_exactly_the_changed_scores_move(folder: Path, edition, oracle, request)
     assert again.rows.equals(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [b"0.25", b"99.0"])
 def test_a_score_that_somebody_edited_is_refused_and_judged_again(folder: Path, edition, oracle, share: bytes) -> None:
     written = pl.read_parquet(folder / "rows.parquet")
@@ -142,6 +143,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(folder: Path, edition, new_s
     assert rescore(folder, edition).changes == said.changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writes", [0, 5, 23, 24, 25])
 def test_cut_short_it_is_mended_by_the_next(folder: Path, edition, new_scorers, monkeypatch, writes: int) -> None:
     """24 lines of the journal, the rows and the record are written: killed in the middle of one of them."""
@@ -210,6 +212,7 @@ def _other_answer(path: Path) -> None:
     path.write_bytes(gzip.compress(orjson.dumps(changed)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("harm", "printed"),
     [

@@ -59,6 +59,7 @@ def test_programs_fare_under_code_as_without_it(edition, tmp_path) -> None:
         assert ours.equals(theirs)
 
 
+@pytest.mark.slow
 def test_a_run_does_not_start_where_code_could_find_the_library(edition, tmp_path, monkeypatch) -> None:
     honest = interpreters.code_runner
     monkeypatch.setattr(interpreters, "code_runner", lambda **how: honest(**{**how, "with_library": True}))

@@ -39,6 +39,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "my-notes"
 
 
+@pytest.mark.slow
 def test_skills_of_somebodys_own_are_an_arm_of_a_run(edition, folder: Path, tmp_path: Path) -> None:
     skills = {"mine": folder, "both": SkillFolder(folder, beside=True)}
     out = tmp_path / "run"

@@ -192,6 +192,7 @@ class Full:
         return self.write(handle, data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [0, 700, 4_000, 9_000])
 def test_a_full_disk_leaves_whole_lines_and_the_run_goes_on_later(edition, oracle, tmp_path, room: int) -> None:
     whole = run(edition, [oracle()], ["no_skill"], out=tmp_path / "whole").rows

@@ -49,6 +49,7 @@ class Spender:
         return answer(call, usage=usage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manner", ["told", "reasoning", "silent", "beyond"])
 def test_no_episode_goes_beyond_its_budget_by_more_than_a_call_may(edition, tmp_path: Path, manner: str) -> None:
     spender = Spender(manner)

@@ -66,6 +66,7 @@ class StopHereError(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [1, 2, 5, 9, 11])
 def test_a_stream_resumed_in_its_middle_equals_one_that_was_not_stopped(edition, learner, tmp_path, keep) -> None:
     whole = run(edition, [learner()], [KEPT], out=tmp_path / "whole").rows

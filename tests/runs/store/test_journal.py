@@ -224,6 +224,7 @@ run(parts.standard_edition(), [Endless(price=Price(2.0, 0.2, 2.5, 10.0))], ["no_
 """
 
 
+@pytest.mark.slow
 def test_kill_9_does_not_make_a_budget_forget(tmp_path: Path) -> None:
     parts, out = Path(__file__).parents[1] / "conftest.py", tmp_path / "run"
     command = [sys.executable, "-c", PROGRAM, str(parts), str(out)]

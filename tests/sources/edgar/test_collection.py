@@ -36,6 +36,7 @@ def _file(raw: Path, folder: str, truth: SyntheticMarket, symbol: str) -> Path:
     return raw / folder / f"CIK{cik}.json"
 
 
+@pytest.mark.slow
 def test_the_synthetic_collection_is_complete(collection: Path, truth: SyntheticMarket) -> None:
     data = load_filings(collection)
     symbols = [security.symbol for security in truth.securities]

@@ -171,6 +171,7 @@ def test_a_long_hole_names_file_and_dates(spoiled: Path) -> None:
         assert part in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_long_hole_is_told_of_the_download_it_is_in(spoiled: Path) -> None:
     """A close-only extract comes first by name; the rows used, and so the hole, are those of the later one."""
     path = spoiled / "prices" / f"{_symbol(spoiled)}.csv"

@@ -42,6 +42,7 @@ def _asker(net: Internet, folder: Path, fault: str) -> Client:
     return _client(net, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", PASSING)
 def test_a_fault_that_passes_is_asked_again(fault: str, tmp_path: Path) -> None:
     with (
@@ -54,6 +55,7 @@ def test_a_fault_that_passes_is_asked_again(fault: str, tmp_path: Path) -> None:
         assert len(net.asked) == 2 or fault in SLOW
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["403", "503", "page", "cut", "empty", "silent", "garbage", "other filer"])
 def test_a_fault_that_lasts_ends_in_one_line(fault: str, tmp_path: Path) -> None:
     with Internet(_record, lambda url, times: fault) as net, _asker(net, tmp_path, fault) as client:

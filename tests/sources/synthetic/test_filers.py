@@ -253,6 +253,7 @@ def test_companies_together_or_apart_make_the_same_panels(
     assert pq.ParquetFile(tmp_path / "facts.parquet").num_row_groups == 2
 
 
+@pytest.mark.slow
 def test_a_company_that_is_read_again_says_the_same(
     collection: Path, filers: list[Filer], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,6 +123,7 @@ def test_a_recast_year_cannot_be_split_by_difference(filers: list[Filer]) -> Non
     assert found >= 15
 
 
+@pytest.mark.slow
 def test_depreciation_is_split_redefined_and_tagged_twice(collection: Path, filers: list[Filer]) -> None:
     whole, line, intangibles = (
         "DepreciationDepletionAndAmortization",

@@ -22,6 +22,7 @@ def test_the_optimum_earns_one_and_the_textbook_answers_nothing() -> None:
     assert one.score(one.weights(one.case.ignoring)).value <= 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(3))
 def test_no_portfolio_at_hand_earns_more_than_the_optimum(number: int) -> None:
     one = played(number)
@@ -80,6 +81,7 @@ def test_what_is_charged_is_the_price_of_each_unit_broken() -> None:
     assert found.details["broken"]["fully_invested"] == pytest.approx(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(6))
 def test_each_mistake_is_told_from_the_weights(number: int) -> None:
     one = played(number)

@@ -20,6 +20,7 @@ def failures(**changed: Any) -> list[str]:
     return [failure.message for failure in found.found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(6))
 def test_the_posterior_is_found_again_from_what_an_agent_sees(number: int) -> None:
     one = played(number)
@@ -41,6 +42,7 @@ DEFECTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DEFECTS)
 def test_a_planted_defect_fails_the_proof(name: str) -> None:
     plant, told = DEFECTS[name]

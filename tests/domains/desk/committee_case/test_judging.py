@@ -90,6 +90,7 @@ def without_exceptions(rule: dict[str, Any]) -> list[dict[str, Any]]:
     return [rule_json(atom) for atom in rules[0].atoms()]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.sampled_from(REWRITES), max_size=4), st.booleans(), st.randoms(use_true_random=False))
 def test_rules_of_the_same_meaning_earn_all(rewrites: list[Any], flat: bool, random: Any) -> None:
@@ -155,6 +156,7 @@ def parts(number: int) -> tuple[dict[Trap, coding.Coding], coding.Coding]:
     return {trap: part(number, frozenset((trap,))) for trap in Trap}, part(number, frozenset(Trap))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 def test_each_trap_is_live_and_told(number: int) -> None:
     for trap, found in parts(number)[0].items():

@@ -60,6 +60,7 @@ def test_whole_documents_are_recovered(seed: int) -> None:
         assert theirs == {rule.clause: meaning(rule, universe) for rule in guidelines.rules()}, guidelines.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(KINDS))
 def test_every_phrasing_of_every_kind_is_recovered(name: str) -> None:
     """All frames and all words on timing, on both bases, with exceptions of every sort; if thorough, each with each."""

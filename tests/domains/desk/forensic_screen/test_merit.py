@@ -51,6 +51,7 @@ def test_a_number_that_is_no_probability_says_nothing(said: float) -> None:
     assert np.isnan(judged({"assessments": [{"company": "A", "probability": said}]}, ["A"]).probabilities[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tier", "seed"), CASES)
 def test_no_single_kind_for_all_earns_anything(tier: str, seed: int) -> None:
     _, posterior, rate = stored(tier, seed)

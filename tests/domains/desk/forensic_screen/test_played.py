@@ -17,6 +17,7 @@ CASES = [("easy", 60), ("medium", 1), ("medium", 4), ("hard", 62)]
 """The second has a planted acquisition, the third one that is too small to count."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tier", "seed"), sampled(CASES, 2))
 def test_programs_earn_what_they_should(tier: str, seed: int) -> None:
     made = task(tier, seed)

@@ -82,6 +82,7 @@ def test_archive_prediction_is_the_posterior_predictive_of_a_normal_mean() -> No
     np.testing.assert_allclose(prediction.covariance[kind] / scale, left, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_probabilities_are_calibrated() -> None:
     """Among paths that a world draws, those called 30 % are managed three times in ten, and kinds likewise."""
     made = world("hard", 2)

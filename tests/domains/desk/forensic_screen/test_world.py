@@ -76,6 +76,7 @@ def test_ratios_of_the_most_restless_companies_have_logarithms() -> None:
         assert all(statements[line].min() > 0 for line in used)  # pyright: ignore[reportOptionalOperand]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", list(TIERS))
 def test_planted_places_mislead_and_are_innocent(tier: str) -> None:
     live, planted = 0, 0

@@ -59,6 +59,7 @@ def test_decay_and_copies_are_measured_on_a_case() -> None:
             assert measured[name]["resembles"]["correlation"] == pytest.approx(COPY, abs=0.05)
 
 
+@pytest.mark.slow
 def test_the_worth_is_that_of_the_engine() -> None:
     task = case("easy", 0)
     given = full_input(task)

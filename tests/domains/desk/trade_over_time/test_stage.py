@@ -40,6 +40,7 @@ def test_the_optimal_orders_are_taken_and_recorded() -> None:
         stage.call("advance", {"trades": {}})
 
 
+@pytest.mark.slow
 def test_holdings_are_those_that_were_traded_to() -> None:
     task = case("medium", 0)
     known = task.truth.verification
@@ -108,6 +109,7 @@ def test_an_old_file_is_shown_until_all_comes_at_once() -> None:
             assert fields["news"]["next_return"] == returns[place - expected : place].ravel().tolist()
 
 
+@pytest.mark.slow
 def test_the_stage_shows_nothing_of_weeks_to_come() -> None:
     task = case("hard", 0)
     signals, _ = unpacked_future(task.certificate, 120)

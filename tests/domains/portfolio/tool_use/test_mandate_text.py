@@ -19,6 +19,7 @@ UNIVERSE = Universe(tuple(sorted(SECTORS)), 30)
 DRAWS = 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("difficulty", DEMANDS)
 @pytest.mark.parametrize("objective", Objective)
 def test_a_composed_text_reads_back_as_its_call(objective: Objective, difficulty: str) -> None:

@@ -34,6 +34,7 @@ def _alike(one: Counter[str], other: Counter[str]) -> float:
     return (one & other).total() / (one | other).total()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [40, 400])
 def test_the_call_of_the_most_similar_text_of_other_editions_is_little_worth(known: int) -> None:
     library = [(mandate, _tokens(mandate)) for mandate in _edition(1, known)]

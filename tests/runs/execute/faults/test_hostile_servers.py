@@ -45,6 +45,7 @@ async def no_wait(_: float) -> None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("keyed")
 def test_a_planted_key_is_found_nowhere(memory_edition, episodes_of, tmp_path: Path, capsys, caplog, recwarn) -> None:
     met: set[int] = set()
