@@ -8,6 +8,7 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import pytest_socket
@@ -84,11 +85,11 @@ def test_a_cluster_that_does_not_answer_is_told_before_anything_is_built(
 @thorough
 @pytest.mark.enable_socket
 @pytest.mark.slow
-def test_an_edition_is_that_of_one_process_also_where_a_worker_is_killed(
-    synthetic_edition: Edition, tmp_path: Path
-) -> None:
+def test_an_edition_is_that_of_one_process_also_where_a_worker_is_killed(tmp_path: Path) -> None:
     from distributed import Client, LocalCluster
 
+    small: dict[str, Any] = {"suite": "all", "seed": 7, "names": 15, "episodes": 3}
+    alone = build_edition(out=tmp_path / "alone", **small)
     pytest_socket.enable_socket()
     with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
         with Client(cluster.scheduler_address, set_as_default=False) as client:
@@ -99,8 +100,8 @@ def test_an_edition_is_that_of_one_process_also_where_a_worker_is_killed(
                 os.kill(doomed, signal.SIGKILL)
 
         address, out = cluster.scheduler_address, tmp_path / "edition"
-        built = build_edition(suite="all", seed=1, out=out, cluster=address, progress=progress)
-    assert built.digest == synthetic_edition.digest
-    for path in sorted(synthetic_edition.path.rglob("*")):
+        built = build_edition(out=out, cluster=address, progress=progress, **small)
+    assert built.digest == alone.digest
+    for path in sorted(alone.path.rglob("*")):
         if path.is_file():
-            assert (built.path / path.relative_to(synthetic_edition.path)).read_bytes() == path.read_bytes(), path
+            assert (built.path / path.relative_to(alone.path)).read_bytes() == path.read_bytes(), path

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import orjson
 import pytest
-from tests.sampling import thorough
 
 from finskillbench import cli
 from finskillbench import edition as editions
@@ -167,27 +163,3 @@ def test_mistakes_of_a_catalog_are_a_line_each_and_leave_nothing(
     assert not out.exists()
     assert cli.main(["data", "build", "--catalog", str(tmp_path / "none"), "--out", str(out)]) == 2
     assert capsys.readouterr().err.startswith("error: --catalog must name a folder of catalog files, not ")
-
-
-@thorough
-@pytest.mark.slow
-def test_a_seed_is_an_edition(
-    synthetic_edition: editions.Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Built again by another process, which hashes texts otherwise: the same bytes, to be run at once."""
-    folder, out = str(tmp_path / "edition"), str(tmp_path / "run")
-    start = "import sys; from finskillbench.cli import main; sys.exit(main(sys.argv[1:]))"
-    command = ["-c", start, "data", "build", "--seed", "1", "--out", folder]
-    environment = {**os.environ, "PYTHONHASHSEED": "7", "OPENBLAS_NUM_THREADS": "1"}
-    built = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=True)
-    assert "seed 1" in built.stdout
-    steps = ["writing synthetic raw files", "reading raw files", "building panels", "proving rebalancing"]
-    places = [built.stderr.find(step) for step in steps]
-    assert places == sorted(places)
-    assert places[0] >= 0
-    again = editions.load_edition(Path(folder))
-    assert again.sub_tasks == synthetic_edition.part("paper").sub_tasks
-    assert again.manifest["files"].items() <= synthetic_edition.manifest["files"].items()
-    model = ["--model", "baseline/reference", "--condition", "curated"]
-    assert cli.main(["run", "--edition", folder, *model, "--limit", "1", "--out", out]) == 0
-    assert "Mean score of baseline/reference" in capsys.readouterr().out
