@@ -42,7 +42,8 @@ hermes: $(HERMES_VENV)/.installed-hermes-$(KEY) ## Set up .venv-hermes for the s
 check: ## What continuous integration runs: tests, format and style, types, layers
 	@.ci/run
 
-# Work stealing gives each process a half in the order of the files, so that what a file sets up is set up once.
+# Work stealing gives each process a part in the order of the files, so that what a file sets up is set up once. Tests
+# wait for browsers, servers and processes: three keep two cores busy.
 test: $(DEV_STAMP) ## Run all tests in three processes (ARGS="tests/cli" for some of them)
 	@$(PY) -m pytest -n 3 --dist worksteal $(ARGS)
 

@@ -23,7 +23,7 @@ def bench(edition: Edition) -> Iterator[Bench]:
 
 
 def _seen(bench: Bench, name: str) -> Seen:
-    """A case of a subtask; of a screening that whose largest probability below 1 is the largest."""
+    """A case of a subtask: of a screening, the one with the largest probability below 1."""
 
     def largest(episode: Episode) -> float:
         assessments = bench.edition.truth(episode.task_id).expected_output.get("assessments", [])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import pytest_socket
+from tests.editions import one_process
 from tests.sampling import thorough
 
 from finskillbench.cluster.connection import facts
@@ -89,7 +90,9 @@ def test_an_edition_is_that_of_one_process_also_where_a_worker_is_killed(tmp_pat
     from distributed import Client, LocalCluster
 
     small: dict[str, Any] = {"suite": "all", "seed": 7, "names": 15, "episodes": 3}
-    alone = build_edition(out=tmp_path / "alone", **small)
+    with one_process():
+        alone = build_edition(out=tmp_path / "alone", **small)
+    assert build_edition(out=tmp_path / "beside", **small).digest == alone.digest, "on every core"
     pytest_socket.enable_socket()
     with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
         with Client(cluster.scheduler_address, set_as_default=False) as client:

@@ -10,6 +10,7 @@ import pytest
 from finskillbench.errors import Cause, EditionError, InputError, ProviderError
 from finskillbench.harness import conditions as conditions_module
 from finskillbench.harness.model import Turn
+from finskillbench.harness.programs.nop import Nop
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.store.journal import exclusive, read_history
 from finskillbench.runs.store.rows import SCHEMA, TIMINGS, to_frame
@@ -266,6 +267,29 @@ def test_a_thousand_episodes_in_flight(memory_edition, episodes_of, oracle, tmp_
     edition = memory_edition(episodes_of("unconstrained_optimization", "pc_uncon", 1_000))
     result = run(edition, [Waiting()], ["no_skill"], limit=1_000, max_concurrency=1_000, out=tmp_path)
     assert (result.ran, result.rows.n_unique("task_id"), Waiting.most) == (1_000, 1_000, 1_000)
+
+
+def test_eight_episodes_of_programs_are_in_flight_at_most(memory_edition, episodes_of, tmp_path) -> None:
+    """However many may be: their tables and payloads would be in memory at once."""
+    flying, most = 0, 0
+
+    class Slow(Nop):
+        async def generate(self, messages, tools, tool_choice: str) -> Turn:
+            nonlocal flying, most
+            flying += 1
+            most = max(most, flying)
+            await asyncio.sleep(0.01)
+            flying -= 1
+            return await super().generate(messages, tools, tool_choice)
+
+    run(
+        memory_edition(episodes_of("unconstrained_optimization", "pc_uncon", 20)),
+        [Slow()],
+        ["no_skill"],
+        max_concurrency=64,
+        out=tmp_path,
+    )
+    assert most == 8
 
 
 def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monkeypatch) -> None:

@@ -62,9 +62,9 @@ _LONG_ANSWER = 32 * 1024
 class Limits:
     """What decides how far and how fast a run goes, and what it may do on this machine, but no result.
 
-    `max_concurrency` counts episodes in flight for each model (programs together count as one); `max_cost` is in US
-    dollars, for the whole run folder, and `prices` are for what it holds of other models; `max_tokens` is the most that
-    one call may generate.
+    `max_concurrency` counts episodes in flight for each model (programs together count as one, with eight at most);
+    `max_cost` is in US dollars, for the whole run folder, and `prices` are for what it holds of other models;
+    `max_tokens` is the most that one call may generate.
     """
 
     max_concurrency: int
