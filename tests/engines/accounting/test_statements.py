@@ -68,7 +68,9 @@ def test_of_one_day_the_greater_accession_and_then_the_later_start_count() -> No
 def test_dates_may_be_dates_or_texts_and_rows_name_their_company_or_not() -> None:
     row = fact("revenue", 1000.0)
     typed = row | {key: date.fromisoformat(row[key]) for key in ("start", "end", "filed")} | {"symbol": SYMBOL}
-    assert ledger([row], SYMBOL) == ledger([typed], SYMBOL)
+    one, other = (ledger([each], SYMBOL).statement(QUARTER, Duration.QUARTERLY) for each in (row, typed))
+    assert one == other
+    assert one.values == {"revenue": 1000.0}
 
 
 def test_ends_are_those_of_the_class_ascending() -> None:

@@ -19,7 +19,13 @@ from tests.engines.accounting.cases import (
 
 from finskillbench.engines.accounting import quality
 from finskillbench.engines.accounting.drivers import drivers
-from finskillbench.engines.accounting.task import driver_decomposition, earnings_quality, normalization
+from finskillbench.engines.accounting.task import (
+    MOST_ROWS,
+    driver_decomposition,
+    earnings_quality,
+    metrics_on_file,
+    normalization,
+)
 from finskillbench.errors import InputError
 
 PRODUCTS = [segment("A", 700.0), segment("B", 300.0), segment("A", 500.0, BEFORE), segment("B", 300.0, BEFORE)]
@@ -107,3 +113,85 @@ def test_what_only_one_subtask_reads_is_refused_by_it(payload: dict[str, Any]) -
 def test_ends_are_those_of_the_cases() -> None:
     assert [(QUARTER - end).days for end in (YEAR_AGO, BEFORE)] == [364, 91]
     assert date(2024, 3, 30) == QUARTER
+
+
+@pytest.fixture
+def filed() -> dict[str, Any]:
+    """Facts of one company: a quarter restated, one derived, a year and two balance sheets."""
+    source = {"form": "10-Q", "tag": "Revenues", "unit": "USD"}
+    rows = [
+        fact("revenue", 1000.0, **source),
+        fact("revenue", 1010.0, filed="2024-08-02", accession="0000000001-24-000009", **source),
+        fact("revenue", 800.0, BEFORE, derived=True, **source),
+        fact("revenue", 3500.0, start="2023-04-02", duration="annual", **source),
+        fact("total_assets", 4000.0),
+        fact("total_assets", 3600.0, BEFORE),
+    ]
+    return {"symbol": SYMBOL, "filing_facts": {"facts": rows}}
+
+
+def test_metrics_on_file_are_the_rows_that_count_latest_period_first(filed: dict[str, Any]) -> None:
+    found = metrics_on_file(filed)
+    assert found["matching"] == len(found["metrics"]) == 5
+    told = [(row["metric"], row["end"], row["duration"], row["value"], row["derived"]) for row in found["metrics"]]
+    assert told == [
+        ("revenue", "2024-03-30", "annual", 3500.0, False),
+        ("revenue", "2024-03-30", "quarterly", 1010.0, False),
+        ("total_assets", "2024-03-30", "instant", 4000.0, False),
+        ("revenue", "2023-12-30", "quarterly", 800.0, True),
+        ("total_assets", "2023-12-30", "instant", 3600.0, False),
+    ]
+    assert found["metrics"][1] == {
+        "metric": "revenue",
+        "duration": "quarterly",
+        "start": "2023-12-31",
+        "end": "2024-03-30",
+        "value": 1010.0,
+        "unit": "USD",
+        "tag": "Revenues",
+        "derived": False,
+        "form": "10-Q",
+        "accession": "0000000001-24-000009",
+        "filed": "2024-08-02",
+    }
+
+
+@pytest.mark.parametrize(
+    ("filters", "values"),
+    [
+        ({"metrics": ["total_assets"]}, [4000.0, 3600.0]),
+        ({"metrics": []}, []),
+        ({"period_end": "2023-12-30"}, [800.0, 3600.0]),
+        ({"duration": "annual"}, [3500.0]),
+        ({"metrics": ["revenue"], "period_end": "2024-03-30", "duration": "quarterly"}, [1010.0]),
+        ({"metrics": ["revenue"], "duration": "half"}, []),
+        ({"metrics": None, "period_end": None, "duration": "instant"}, [4000.0, 3600.0]),
+    ],
+)
+def test_filters_choose_among_the_metrics_on_file(
+    filed: dict[str, Any], filters: dict[str, Any], values: list[float]
+) -> None:
+    assert [row["value"] for row in metrics_on_file(filed | filters)["metrics"]] == values
+
+
+def test_metrics_on_file_are_cut_and_counted(filed: dict[str, Any]) -> None:
+    rows = [fact(f"metric_{number:03d}", 1.0) for number in range(MOST_ROWS + 5)]
+    found = metrics_on_file(filed | {"filing_facts": {"facts": rows}})
+    assert (len(found["metrics"]), found["matching"]) == (MOST_ROWS, MOST_ROWS + 5)
+
+
+@pytest.mark.parametrize(
+    ("filters", "words"),
+    [
+        ({"metrics": ["revenues"]}, r"metrics: \w+ has no revenues; it has revenue, total_assets"),
+        ({"metrics": "revenue"}, "metrics must be a list of names"),
+        ({"metric": ["revenue"]}, "derive_metrics: unknown metric; known are symbol, filing_facts, metrics"),
+        ({"duration": "other"}, "duration must be one of instant, quarterly, half, nine_months, annual"),
+        ({"period_end": "2024"}, "period_end must be a date"),
+        ({"period_end": "2024-03-31"}, "no figures for 2024-03-31; the nearest ends are 2024-03-30, 2023-12-30"),
+        ({"symbol": "OTH", "filing_facts": {"facts": []}}, "no row of OTH"),
+    ],
+)
+def test_a_wrong_filter_is_named_with_what_there_is(filed: dict[str, Any], filters: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        metrics_on_file(filed | filters)

@@ -77,20 +77,18 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The rows of one company, read once: (duration, end) -> metric -> latest visible value, and its tag."""
+    """The rows of one company that count: (duration, end) -> metric -> row."""
 
     symbol: str
-    figures: Mapping[tuple[Duration, date], Mapping[str, float]]
-    tags: Mapping[tuple[Duration, date], Mapping[str, str]] = field(
-        default_factory=dict[tuple[Duration, date], Mapping[str, str]]
-    )
+    rows: Mapping[tuple[Duration, date], Mapping[str, Row]]
 
     def statement(self, end: date | None, duration: Duration) -> Statement:
         """Flows of `duration` ending at `end` with the instants of that day; empty where nothing is known."""
         if end is None:
             return Statement(self.symbol, None, duration)
-        values = {**self.figures.get((Duration.INSTANT, end), {}), **self.figures.get((duration, end), {})}
-        tags = {**self.tags.get((Duration.INSTANT, end), {}), **self.tags.get((duration, end), {})}
+        rows = {**self.rows.get((Duration.INSTANT, end), {}), **self.rows.get((duration, end), {})}
+        values = {metric: float(row["value"]) for metric, row in rows.items()}
+        tags = {metric: str(row.get("tag") or "") for metric, row in rows.items()}
         return Statement(self.symbol, end, duration, values, tags)
 
     def compared(self, end: date, prior_end: date | None) -> tuple[Statement, Statement]:
@@ -108,7 +106,7 @@ class Ledger:
 
     def ends(self, duration: Duration) -> tuple[date, ...]:
         """Days on which a period of this class ends, ascending."""
-        return tuple(sorted(end for kind, end in self.figures if kind is duration))
+        return tuple(sorted(end for kind, end in self.rows if kind is duration))
 
 
 def _with_shares(quarter: Statement, year: Statement) -> Statement:
@@ -119,7 +117,7 @@ def _with_shares(quarter: Statement, year: Statement) -> Statement:
 
 
 def ledger(rows: Iterable[Row], symbol: str) -> Ledger:
-    """Read the rows of one company, one figure per metric and period.
+    """Read the rows of one company, one row per metric and period.
 
     A reported figure goes before a derived one, then the one filed last, then the greater accession number, then the
     later start: two readings of a period's first day are one period.
@@ -128,16 +126,15 @@ def ledger(rows: Iterable[Row], symbol: str) -> Ledger:
     ------
     InputError : a row lacks a field or holds no finite number or date; the message names the row.
     """
-    latest: dict[tuple[Duration, date], dict[str, tuple[tuple[Any, ...], float, str]]] = {}
+    latest: dict[tuple[Duration, date], dict[str, tuple[tuple[Any, ...], Row]]] = {}
     for place, row in rows_of(rows, symbol, _TABLE):
-        start, end, rank, value = read_row(row, place, _TABLE)
+        start, end, rank, _ = read_row(row, place, _TABLE)
         found = latest.setdefault((classify(start, end), end), {})
         metric = text_in(row, "metric", place, _TABLE)
         if metric not in found or found[metric][0] < rank:
-            found[metric] = (rank, value, str(row.get("tag") or ""))
-    figures = {period: {metric: value for metric, (_, value, _) in found.items()} for period, found in latest.items()}
-    tags = {period: {metric: tag for metric, (*_, tag) in found.items()} for period, found in latest.items()}
-    return Ledger(symbol, MappingProxyType(figures), MappingProxyType(tags))
+            found[metric] = rank, row
+    counting = {period: {metric: row for metric, (_, row) in found.items()} for period, found in latest.items()}
+    return Ledger(symbol, MappingProxyType(counting))
 
 
 def rows_of(rows: Iterable[object], symbol: str, table: str) -> Iterator[tuple[int, Row]]:

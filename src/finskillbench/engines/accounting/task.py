@@ -10,8 +10,12 @@ from finskillbench.engines.accounting import drivers as decomposition
 from finskillbench.engines.accounting import quality
 from finskillbench.engines.accounting.periods import YEAR_APART, Duration, duration_of, earlier
 from finskillbench.engines.accounting.statements import NORMALISED, Ledger, Row, Statement, as_date, ledger, normalise
-from finskillbench.engines.fields import listed, mapping, shown
+from finskillbench.engines.fields import listed, mapping, refuse_unknown, shown, texts_of
 from finskillbench.errors import InputError
+
+MOST_ROWS = 200
+"""Rows of metrics in one result: at some 250 characters each a fifth of what a tool returns at most."""
+_DURATIONS = tuple(kind.value for kind in Duration if kind is not Duration.OTHER)
 
 
 def normalization(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,6 +70,56 @@ def driver_decomposition(payload: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def metrics_on_file(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """{"metrics": rows, "matching": their number} of symbol, filing_facts and optional filters, latest period first.
+
+    metrics : names; period_end : last day; duration : one of `_DURATIONS`. A row states the figure that counts of one
+    metric and period: value, unit, tag, whether it is derived, and the filing. Of more than `MOST_ROWS` the first are
+    returned.
+
+    Raises
+    ------
+    InputError : as `normalization`; an unknown field, metric or duration, or a period_end with which no period ends.
+    """
+    refuse_unknown(payload, ("symbol", "filing_facts", "metrics", "period_end", "duration"), "derive_metrics")
+    accounts = ledger_from(payload)
+    metrics, duration = payload.get("metrics"), payload.get("duration")
+    end = None if payload.get("period_end") is None else as_date(payload["period_end"], "period_end")
+    known = sorted({metric for found in accounts.rows.values() for metric in found})
+    wanted = known if metrics is None else texts_of(metrics)
+    if wanted is None:
+        raise InputError(f"metrics must be a list of names, not {shown(metrics)}")
+    if unknown := [name for name in wanted if name not in known]:
+        raise InputError(f"metrics: {accounts.symbol} has no {listed(unknown[:5])}; it has {', '.join(known)}")
+    if duration is not None and duration not in _DURATIONS:
+        raise InputError(f"duration must be one of {', '.join(_DURATIONS)}, not {shown(duration)}")
+    if end is not None and not any(end == day for _, day in accounts.rows):
+        near = sorted({day for _, day in accounts.rows}, key=lambda day: abs(day - end))[:8]
+        raise InputError(
+            f"{accounts.symbol} has no figures for {end}; the nearest ends are {', '.join(map(str, near))}"
+        )
+    found = [
+        (day, metric, kind, row)
+        for (kind, day), rows in accounts.rows.items()
+        if end in (None, day) and duration in (None, kind)
+        for metric, row in rows.items()
+        if metric in wanted
+    ]
+    found.sort(key=lambda one: (-one[0].toordinal(), one[1], str(one[3].get("start"))))
+    rows = [
+        {
+            "metric": metric,
+            "duration": str(kind),
+            "start": None if row.get("start") is None else str(row["start"]),
+            "end": str(day),
+            **{name: row.get(name) for name in ("value", "unit", "tag", "derived", "form", "accession")},
+            "filed": str(row["filed"]),
+        }
+        for day, metric, kind, row in found[:MOST_ROWS]
+    ]
+    return {"metrics": rows, "matching": len(found)}
+
+
 def _used(metrics: Iterable[str], **statements: Statement) -> dict[str, Any]:
     """What an answer was made of: by period its end, its duration and each known figure with its tag."""
     names = tuple(metrics)
@@ -86,7 +140,7 @@ def ledger_from(payload: Mapping[str, Any]) -> Ledger:
     symbol = _text(payload, "symbol")
     rows = _rows(payload, "facts")
     accounts = ledger(rows, symbol)
-    if not accounts.figures:
+    if not accounts.rows:
         others = sorted({str(row.get("symbol")) for row in rows})[:5]  # without a symbol a row would be the company's
         instead = f"rows of {listed(others)}" if others else "no rows"
         raise InputError(f"filing_facts.facts has no row of {symbol} ({instead}); inject filing_facts with symbol")
@@ -95,7 +149,7 @@ def ledger_from(payload: Mapping[str, Any]) -> Ledger:
 
 def _known(accounts: Ledger, end: date, duration: Duration) -> Statement:
     statement = accounts.statement(end, duration)
-    if (duration, end) not in accounts.figures:
+    if (duration, end) not in accounts.rows:
         ends = ", ".join(str(day) for day in accounts.ends(duration)[-8:]) or "none"
         raise InputError(f"{accounts.symbol} has no {duration} figures for {end}; such periods end on: {ends}")
     return statement
