@@ -13,24 +13,28 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.sampling import examples
 
+from finskillbench.edition import Edition
 from finskillbench.edition.load import PublicFilings
 from finskillbench.episode import Episode
-from finskillbench.harness.conditions import Condition
+from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import ToolCall
+from finskillbench.harness.skills.loader import curated, placebo
 from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS, tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.harness.words.compaction import compact_input
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
-from finskillbench.panels.filings.query import AXES, DURATIONS, LARGEST_LIMIT, FactStore, FiledStore
+from finskillbench.panels.filings.query import AXES, DURATIONS, LARGEST_LIMIT, FiledStore
 
 FUNDAMENTAL = "fundamental_analysis"
+DERIVATION = {"metric", "derived", "parents"}
+"""Fields of facts that were chosen or computed."""
 FIRST, LAST = date(2015, 3, 31), date(2024, 12, 31)
-METRICS = [f"metric_{i:02d}" for i in range(30)]
+TAGS = [f"Tag{i:02d}" for i in range(30)]
 
 
-def _stores() -> SimpleNamespace:
-    """Two companies whose every figure is filed 40 days after its quarter and restated a year later; both stores."""
+def _store() -> FiledStore:
+    """Two companies whose every figure is filed 40 days after its quarter and restated a year later."""
     empty = FundamentalPanels.empty().tables
     ends = [date(year, month, 28) for year in range(FIRST.year, LAST.year + 1) for month in (3, 6, 9, 12)]
     facts, filings, segments = [], [], []
@@ -41,11 +45,11 @@ def _stores() -> SimpleNamespace:
                 filings.append((symbol, accession, "10-Q", end, filed))
                 start = end - timedelta(days=90)
                 shared = (symbol, start, end, filed, accession)
-                facts += [(*shared, metric, float(filed.toordinal())) for metric in METRICS]
+                facts += [(*shared, tag, float(filed.toordinal())) for tag in TAGS]
                 segments += [(*shared, axis, part, 50.0) for axis in AXES for part in ("a", "b")]
     names = ["symbol", "start", "end", "filed", "accession"]
-    constant = {"unit": "USD", "tag": "Tag", "taxonomy": "us-gaap", "form": "10-Q", "fiscal_year": 2020}
-    constant |= {"fiscal_period": "Q1", "duration": "quarterly", "derived": False, "parents": ""}
+    constant = {"unit": "USD", "taxonomy": "us-gaap", "form": "10-Q", "fiscal_year": 2020}
+    constant |= {"fiscal_period": "Q1", "duration": "quarterly", "derived": False}
 
     def table(rows: list[tuple[Any, ...]], columns: list[str], like: pl.DataFrame) -> pl.DataFrame:
         frame = pl.DataFrame(rows, schema=columns, orient="row")
@@ -54,15 +58,12 @@ def _stores() -> SimpleNamespace:
 
     reports = table(filings, ["symbol", "accession", "form", "period_end", "filed"], empty["filings"])
     members = table(segments, [*names, "axis", "segment", "value"], empty["segments"])
-    return SimpleNamespace(
-        facts=FactStore(table(facts, [*names, "metric", "value"], empty["facts"]), reports, members),
-        filed=FiledStore(table(facts, [*names, "tag", "value"], empty["filed"]), reports, members),
-    )
+    return FiledStore(table(facts, [*names, "tag", "value"], empty["filed"]), reports, members)
 
 
 @pytest.fixture(scope="module")
 def filings() -> PublicFilings:
-    return PublicFilings(_stores())  # type: ignore[arg-type]  # only the stores are asked for
+    return PublicFilings(SimpleNamespace(filed=_store()))  # type: ignore[arg-type]  # only the store is asked for
 
 
 @pytest.fixture
@@ -84,11 +85,12 @@ def dumped(**arguments: Any) -> str:
 
 @pytest.mark.parametrize("condition", list(Condition))
 def test_every_arm_has_it_and_no_other_domain(ask, condition: Condition) -> None:
-    asked = dumped(ticker="acme", period="2020-03-28", metrics=["metric_01"], axis="product_segment", derive=True)
+    asked = dumped(ticker="acme", period="2020-03-28", metrics=["Tag01"], axis="product_segment")
     result, outcome = ask(asked, condition=condition)
     assert outcome == "ok"
     assert [(row["form"], row["filed"], row["duration"]) for row in result["facts"]] == [
-        ("10-Q", "2021-05-07", "quarterly")
+        ("10-Q", "2020-05-07", "quarterly"),
+        ("10-Q", "2021-05-07", "quarterly"),
     ]
     assert [row["segment"] for row in result["segments"]] == ["a", "b"]
     result, outcome = ask(asked, condition=condition, domain="portfolio_construction")
@@ -98,25 +100,25 @@ def test_every_arm_has_it_and_no_other_domain(ask, condition: Condition) -> None
 
 
 def test_the_episode_says_the_day_whatever_the_agent_asks(ask) -> None:
-    asked = {"ticker": "ACME", "period": "2020-03-28", "metrics": ["metric_01"], "derive": True}
-    assert ask(dumped(**asked), as_of=date(2020, 5, 6))[0]["facts"] == []
-    assert ask(dumped(**asked), as_of=date(2020, 5, 7))[0]["facts"][0]["filed"] == "2020-05-07"
-    assert ask(dumped(**asked), as_of=date(2021, 5, 6))[0]["facts"][0]["filed"] == "2020-05-07"
-    assert ask(dumped(**asked), as_of=date(2021, 5, 7))[0]["facts"][0]["filed"] == "2021-05-07"
+    asked = {"ticker": "ACME", "period": "2020-03-28", "metrics": ["Tag01"]}
+
+    def filed(as_of: date) -> list[str]:
+        return [row["filed"] for row in ask(dumped(**asked), as_of=as_of)[0]["facts"]]
+
+    assert filed(date(2020, 5, 6)) == []
+    assert filed(date(2020, 5, 7)) == filed(date(2021, 5, 6)) == ["2020-05-07"]
+    assert filed(date(2021, 5, 7)) == ["2020-05-07", "2021-05-07"]
     result, outcome = ask(dumped(**asked, as_of="2030-01-01"))
     assert outcome == "invalid_arguments"
     assert "has no parameter 'as_of'" in result["error"]
 
 
-def test_what_was_filed_is_given_in_every_version_and_derived_only_on_request(ask) -> None:
-    asked = {"ticker": "ACME", "period": "2020-03-28", "metrics": ["metric_01"]}
-    rows = ask(dumped(**asked))[0]["facts"]
-    assert [(row["tag"], row["filed"]) for row in rows] == [("metric_01", "2020-05-07"), ("metric_01", "2021-05-07")]
-    assert all(row.keys() & {"metric", "derived", "parents"} == set() for row in rows)
-    assert ask(dumped(**asked), as_of=date(2021, 5, 6))[0]["facts"] == rows[:1]
-    assert ask(dumped(**asked, derive=False))[0]["facts"] == rows
-    assert [row["metric"] for row in ask(dumped(**asked, derive=True))[0]["facts"]] == ["metric_01"]
-    assert ask(dumped(ticker="ACME", metrics=["no_tag"]))[0]["available"]["tags"] == METRICS
+def test_facts_are_given_as_filed_and_nothing_is_derived(ask) -> None:
+    asked = {"ticker": "ACME", "period": "2020-03-28", "metrics": ["Tag01"], "axis": "product_segment"}
+    found = ask(dumped(**asked))[0]
+    assert {row["tag"] for row in found["facts"]} == {"Tag01"}
+    assert all(row.keys() & DERIVATION == set() for row in (*found["facts"], *found["segments"]))
+    assert ask(dumped(ticker="ACME", metrics=["no_tag"]))[0]["available"]["tags"] == TAGS
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_what_was_filed_is_given_in_every_version_and_derived_only_on_request(as
         ({"ticker": "ACME", "axis": "region"}, "tool_failed", "choose one of: product_segment, geographic_segment"),
         ({"ticker": "ACME", "limit": 10**12}, "tool_failed", "limit must lie between 1 and 500"),
         ({"ticker": "ACME", "limit": 1.5}, "invalid_arguments", "'limit' of query_xbrl must be an integer"),
-        ({"ticker": "ACME", "derive": "yes"}, "invalid_arguments", "'derive' of query_xbrl must be true or false"),
+        ({"ticker": "ACME", "derive": True}, "invalid_arguments", "query_xbrl has no parameter 'derive'"),
         ({"ticker": "ACME", "segments": True}, "invalid_arguments", "has no parameter 'segments'"),
         ({"period": "2020"}, "invalid_arguments", "lacks the parameter 'ticker'"),
     ],
@@ -156,7 +158,7 @@ def test_the_largest_answer_fits_a_result(ask) -> None:
 
 
 _TEXTS = st.sampled_from(
-    ["ACME", "beta", "2020", "2020-03", "2020-03-28", "10-Q", "10-K", *METRICS[:3], *AXES, *DURATIONS]
+    ["ACME", "beta", "2020", "2020-03", "2020-03-28", "10-Q", "10-K", *TAGS[:3], *AXES, *DURATIONS]
 )
 
 
@@ -171,7 +173,6 @@ _TEXTS = st.sampled_from(
             "duration": st.sampled_from(DURATIONS) | st.text(max_size=5),
             "axis": st.sampled_from(AXES),
             "limit": st.integers(-5, 600),
-            "derive": st.booleans(),
         },
     ),
     as_of=st.dates(date(2014, 12, 1), date(2026, 1, 1)),
@@ -188,6 +189,19 @@ def test_nothing_that_comes_back_was_filed_after_the_episode(ask, arguments: dic
     assert all(row["filed"] <= day for row in rows)
     assert all(row["value"] == date.fromisoformat(row["filed"]).toordinal() for row in result.get("facts", ()))
     assert all(end < day for end in result.get("available", {}).get("periods", ()))
+
+
+@pytest.mark.parametrize("condition", list(Condition))
+@pytest.mark.parametrize("sub_task", ["normalization", "earnings_quality", "driver_decomposition"])
+def test_an_episode_shows_no_derived_fact(edition: Edition, sub_task: str, condition: Condition) -> None:
+    episode, mounted = edition.episodes([sub_task])[0], mount(condition, curated(), placebo())
+    box = Toolbox(episode, lambda: edition.full_input(episode), mounted, filings=edition.filings)
+    calls = [ToolCall("id", "get_task_data", dumped(field=field)) for field in episode.input]
+    calls += [ToolCall("id", "query_xbrl", dumped(ticker=episode.input["symbol"], axis=axis)) for axis in AXES]
+    shown = [asyncio.run(box.call(call, tool_specs(mounted, FUNDAMENTAL))) for call in calls]
+    assert {outcome for _, outcome in shown} == {"ok"}
+    assert sum('"accession":' in text and '"segment":' in text for text, _ in shown) >= 2
+    assert not [field for field in DERIVATION for text, _ in shown if f'"{field}":' in text]
 
 
 def test_a_prompt_says_where_the_facts_are() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from functools import cached_property, lru_cache
+from itertools import product
+from math import fsum, isclose
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -36,11 +38,12 @@ from finskillbench.harness.trace import Trace
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import INPUT_SECTION, SCHEMA_SECTION, SYSTEM_PROMPT, task_prompt
 from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT
-from finskillbench.panels.filings.rows import VISIBLE
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 from finskillbench.scoring.values import array, is_object, mapping, text
 
 T = TypeVar("T")
+_PERIOD = ("unit", "start", "end")
+"""What a figure shares with the facts as filed that state it, beside their tags."""
 REFERENCE, TRIVIAL, NOP = "baseline/reference", "baseline/trivial", "baseline/nop"
 
 
@@ -170,19 +173,23 @@ class Seen:
 
     @cached_property
     def fields(self) -> dict[str, Any]:
-        """Every field that the prompt names, at full precision as `get_task_data` returns it."""
+        """Every field that the prompt names, as `get_task_data` returns it; facts as of `_injected`."""
         return {name: self._read(name) for name in self.printed}
 
     def _read(self, field: str) -> Any:
-        """One field; where it is too long for one result, its parts one after the other; facts as they are derived."""
-        if refers_to_facts(self.episode.input.get(field)):
-            return self._derived(self.episode.input[field])
-        if isinstance(table := self.full_input.get(field), Table):
-            return self._table(field, table)
+        """One field as the answer is derived from it."""
+        reference, filings = self.episode.input.get(field), self.bench.edition.filings
+        if filings is not None and refers_to_facts(reference):
+            return self._injected(field, self._shown(field, filings.as_filed(reference)))
+        held = self.full_input.get(field)
+        return self._table(field, held) if isinstance(held, Table) else self._shown(field, held)
+
+    def _shown(self, field: str, held: object) -> Any:
+        """One field as `get_task_data` returns it; where it is too long for one result, its parts."""
         found = self.ask("get_task_data", field=field)
         if "value" in found:
             return found["value"]
-        whole = mapping(self.full_input.get(field))
+        whole = mapping(held)
         if not whole or "the limit is" not in str(found.get("error")):
             raise InputError(f"get_task_data refuses {field}: {found.get('error')}")
         return {key: self._read_part(f"{field}.{key}", part) for key, part in whole.items()}
@@ -200,18 +207,22 @@ class Seen:
                 raise InputError(f"read_table shows other rows of {field} than it holds")
         return table
 
-    def _derived(self, reference: Mapping[str, Any]) -> dict[str, Any]:
-        """What `query_xbrl` derives, on request, of the periods that a reference to facts names; year by year."""
-        first, last = (date.fromisoformat(reference[name]) for name in ("since", "as_of"))
-        found: dict[str, list[Any]] = {"facts": [], "segments": []}
-        for year in range(first.year, last.year + 1):
-            for place, axis in enumerate(AXES):
-                asked = {"ticker": reference["symbol"], "period": str(year), "axis": axis, "limit": LARGEST_LIMIT}
-                only = {"metrics": ["revenue"]} if place else {}  # all facts came with the first axis
-                answer = self.ask("query_xbrl", **asked, **only, derive=True)
-                found["facts"] += [] if place else [{key: row[key] for key in VISIBLE} for row in answer["facts"]]
-                found["segments"] += answer["segments"]
-        return {name: [row for row in rows if row["end"] >= reference["since"]] for name, rows in found.items()}
+    def _injected(self, field: str, filed: Mapping[str, Any]) -> Any:
+        """Facts by metric, as scripts of skills are given them, held to the facts as filed that an agent reads.
+
+        Raises
+        ------
+        InputError : a figure that counts as reported is not filed, nor the sum of facts as filed that its tag names.
+        """
+        stated: defaultdict[tuple[Any, ...], list[float]] = defaultdict(list)
+        for row in filed["facts"]:
+            stated[row["tag"], *(row[name] for name in _PERIOD)].append(row["value"])
+        given = self.full_input[field]
+        for row in given["facts"]:
+            terms = [stated[tag, *(row[name] for name in _PERIOD)] for tag in row["tag"].split("+")]
+            if not row["derived"] and not any(isclose(fsum(one), row["value"]) for one in product(*terms)):
+                raise InputError(f"{field}: no tool shows the {row['metric']} of {row['end']} that scripts are given")
+        return given
 
     def _read_part(self, path: str, part: object) -> Any:
         found = self.ask("get_task_data", field=path)

@@ -245,9 +245,7 @@ class PublicFilings:
     references: References
 
     def query(self, arguments: Mapping[str, Any], *, episode: Episode) -> dict[str, Any]:
-        """Facts of the company `ticker`; further arguments and the answer as of `FactStore.query`.
-
-        They are what was filed, tag by tag; with `derive` what follows from it for each metric.
+        """Facts of the company `ticker`, as filed; further arguments and the answer as of `FiledStore.query`.
 
         Raises
         ------
@@ -255,8 +253,7 @@ class PublicFilings:
         EditionError : the panels cannot be read.
         """
         asked = dict(arguments)
-        store = self.references.facts if asked.pop("derive", False) else self.references.filed
-        return store.query(asked.pop("ticker"), episode.as_of_date, **asked)
+        return self.references.filed.query(asked.pop("ticker"), episode.as_of_date, **asked)
 
     def as_filed(self, reference: Mapping[str, Any]) -> dict[str, Any]:
         """What filers had said, tag by tag, where a reference to facts stands in an input.

@@ -1,5 +1,6 @@
 """The fundamental-analysis package: its documents, and its scripts against the definitions in plain Python."""
 
+import asyncio
 import json
 import re
 import subprocess
@@ -11,10 +12,16 @@ import pytest
 from tests.domains.package import Mend, Package, set_at
 
 from finskillbench.domains import by_name
+from finskillbench.edition import Edition
 from finskillbench.engines.accounting.quality import BENEISH_COEFFICIENTS, COMPONENTS, FLAGS
 from finskillbench.episode import JsonObject
+from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.model import ToolCall
 from finskillbench.harness.skills.lint import lint
-from finskillbench.harness.skills.loader import load_package
+from finskillbench.harness.skills.loader import curated, load_package, placebo
+from finskillbench.harness.tools.contracts import tool_specs
+from finskillbench.harness.tools.toolbox import Toolbox
+from finskillbench.sandbox.runner import ScriptRunner
 from finskillbench.sources.edgar.metrics import CANONICAL, CANONICAL_TAGS
 
 PACKAGE = Package("fundamental-analysis")
@@ -303,3 +310,28 @@ def test_a_script_runs_from_the_command_line(task: JsonObject, tmp_path: Path) -
 def test_the_scripts_start_no_threads_of_tables() -> None:
     code = "import finskillbench.engines.accounting.task, sys; raise SystemExit('polars' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_script_lists_the_metrics_of_an_episode(edition: Edition, warm: ScriptRunner) -> None:
+    """Through the tool, which injects them: each is what the edition holds of it, and a wrong name is an error."""
+    episode = edition.episodes(["normalization"])[0]
+    held = edition.full_input(episode)
+    mounted = mount(Condition.CURATED, curated(), placebo())
+    box = Toolbox(episode, lambda: held, mounted, runner=warm, filings=edition.filings)
+
+    def call(tool: str, **arguments: Any) -> JsonObject:
+        offered = tool_specs(mounted, episode.skill)
+        answered, _ = asyncio.run(box.call(ToolCall("1", tool, json.dumps(arguments)), offered))
+        return json.loads(answered)
+
+    def derived(**filters: Any) -> JsonObject:
+        script = {"script_path": "scripts/derive_metrics.py", "inject_task_fields": ["symbol", "filing_facts"]}
+        return call("run_skill_script", **script, input_data=filters)
+
+    call("load_skill", skill_name=PACKAGE.name)
+    end = episode.input["period_end"]
+    rows = derived(metrics=["net_income", "total_assets"], period_end=end)["output"]["metrics"]
+    assert {row["metric"] for row in rows} == {"net_income", "total_assets"}
+    given = {(row["metric"], row["duration"], row["end"]): row for row in held["filing_facts"]["facts"]}
+    assert all(row == given[row["metric"], row["duration"], end] for row in rows)
+    assert "has no net_incme; it has " in derived(metrics=["net_incme"])["error"]

@@ -21,8 +21,9 @@ from finskillbench.domains.fundamental.second.definitions import LENGTHS
 from finskillbench.domains.fundamental.second.raw import RawFacts
 from finskillbench.domains.fundamental.second.visible import VisibleFacts
 from finskillbench.panels.filings.facts import build_facts
+from finskillbench.panels.filings.filed import build_filed
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
-from finskillbench.panels.filings.query import LARGEST_LIMIT, FactStore
+from finskillbench.panels.filings.query import LARGEST_LIMIT, FactStore, FiledStore
 from finskillbench.sources.edgar.companyfacts import CompanyFacts, parse_companyfacts
 
 FIRST, LAST = dt.date(2009, 6, 1), dt.date(2026, 8, 1)
@@ -75,14 +76,14 @@ def test_every_company_has_facts(files: Mapping[str, Path], frame: pl.DataFrame)
 
 
 @pytest.mark.slow
-def test_nothing_public_was_filed_after_the_day(store: FactStore) -> None:
+def test_nothing_public_was_filed_after_the_day(companies: Mapping[str, CompanyFacts], store: FactStore) -> None:
     """Every company on random days: all that a query and an episode's input show of them."""
+    filed = FiledStore(build_filed(companies), EMPTY["filings"], EMPTY["segments"])
     seen = 0
     for symbol in store.symbols:
         for day in _random_days(symbol, DAYS):
-            answer = store.query(symbol, day, metrics=["revenue", "total_assets", "no such"], limit=LARGEST_LIMIT)
-            since = day - dt.timedelta(days=800)
-            rows = [*answer["facts"], *store.visible(symbol, day, since)["facts"]]
+            answer = filed.query(symbol, day, metrics=["Revenues", "Assets", "no such"], limit=LARGEST_LIMIT)
+            rows = [*answer["facts"], *store.visible(symbol, day, day - dt.timedelta(days=800))["facts"]]
             assert not [row for row in rows if row["filed"] > day.isoformat()], (symbol, day)
             assert not [row for row in rows if row["end"] > day.isoformat()], (symbol, day)
             assert not [end for end in answer["available"]["periods"] if end > day.isoformat()], (symbol, day)
@@ -127,9 +128,9 @@ def test_restated_figures_are_old_before_and_new_after(frame: pl.DataFrame, stor
 
 
 def _shown(store: FactStore, row: Mapping[str, Any], day: dt.date) -> float | None:
-    end, start = row["end"].isoformat(), row["start"].isoformat()
-    answer = store.query(row["symbol"], day, period=end, metrics=[row["metric"]], limit=LARGEST_LIMIT)
-    values = [fact["value"] for fact in answer["facts"] if fact["start"] == start and fact["metric"] == row["metric"]]
+    subject = row["metric"], row["start"].isoformat(), row["end"].isoformat()
+    facts = store.visible(row["symbol"], day, row["end"])["facts"]
+    values = [fact["value"] for fact in facts if (fact["metric"], fact["start"], fact["end"]) == subject]
     assert len(values) == 1
     return values[0]
 

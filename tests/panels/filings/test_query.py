@@ -1,4 +1,4 @@
-"""What was public on a day: restatements, derived quarters, filters, and never anything filed later."""
+"""What was public on a day: every version as filed, what counts of each metric, and never anything filed later."""
 
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -13,8 +13,8 @@ from tests.sampling import examples
 
 from finskillbench.errors import InputError
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
-from finskillbench.panels.filings.query import LARGEST_LIMIT, QUERIED, FactStore
-from finskillbench.panels.filings.rows import MEMBERS, VISIBLE
+from finskillbench.panels.filings.query import LARGEST_LIMIT, QUERIED, FactStore, FiledStore
+from finskillbench.panels.filings.rows import MEMBERS, MEMBERS_AS_FILED, VISIBLE
 
 EMPTY = FundamentalPanels.empty().tables
 Q1, Q2 = (date(2023, 1, 1), date(2023, 3, 31)), (date(2023, 4, 1), date(2023, 6, 30))
@@ -100,108 +100,124 @@ FILINGS = [
 ]
 
 
-def store_of(
-    facts: list[dict[str, Any]], filings: list[dict[str, Any]] = FILINGS, segments: list[dict[str, Any]] = SEGMENTS
-) -> FactStore:
-    tables = (facts, EMPTY["facts"]), (filings, EMPTY["filings"]), (segments, EMPTY["segments"])
-    return FactStore(*(pl.DataFrame(rows, schema=empty.schema) for rows, empty in tables))
+Rows = list[dict[str, Any]]
+
+
+def store_of(facts: Rows, filings: Rows = FILINGS, segments: Rows = SEGMENTS) -> FactStore:
+    return FactStore(*_tables(facts=facts, filings=filings, segments=segments))
+
+
+def filed_of(facts: Rows, filings: Rows = FILINGS, segments: Rows = SEGMENTS) -> FiledStore:
+    """Of the rows that are not derived."""
+    filed = [row for row in facts if not row["derived"]]
+    return FiledStore(*_tables(filed=filed, filings=filings, segments=segments))
+
+
+def _tables(**rows: Rows) -> list[pl.DataFrame]:
+    return [
+        pl.DataFrame([{key: row[key] for key in EMPTY[name].columns} for row in each], schema=EMPTY[name].schema)
+        for name, each in rows.items()
+    ]
 
 
 @pytest.fixture(scope="module")
-def store() -> FactStore:
+def metrics() -> FactStore:
     return store_of(FACTS)
+
+
+@pytest.fixture(scope="module")
+def store() -> FiledStore:
+    return filed_of(FACTS)
 
 
 Values = Callable[..., list[float]]
 
 
 @pytest.fixture
-def values(store: FactStore) -> Values:
+def values(store: FiledStore) -> Values:
     def ask(as_of: date, **arguments: Any) -> list[float]:
         return [row["value"] for row in store.query("ACME", as_of, **arguments)["facts"]]
 
     return ask
 
 
-def test_a_restated_figure_shows_its_old_value_before_and_its_new_one_after(values: Values) -> None:
-    asked = {"period": "2023-03-31", "metrics": ["revenue"]}
+def test_a_restated_figure_is_shown_beside_the_one_it_replaces(values: Values) -> None:
+    asked = {"period": "2023-03-31", "metrics": ["Revenues"]}
     assert values(FILED_1 - timedelta(days=1), **asked) == []
     assert values(FILED_1, **asked) == [100.0]
     assert values(FILED_A - timedelta(days=1), **asked) == [100.0]
-    assert values(FILED_A, **asked) == [90.0]
+    assert values(FILED_A, **asked) == [100.0, 90.0]
 
 
-def test_a_quarter_is_derived_until_it_is_reported(values: Values) -> None:
+def test_a_quarter_that_no_filing_states_is_not_shown(values: Values) -> None:
     asked = {"period": "2023-06-30", "duration": "quarterly"}
-    assert values(FILED_2, **asked) == [120.0]
+    assert values(FILED_2, **asked) == []
     assert values(FILED_K, **asked) == [125.0]
 
 
-def test_a_row_says_where_it_comes_from_and_a_derived_one_names_its_parents(store: FactStore) -> None:
-    derived, half = store.query("ACME", FILED_2, period="2023-06")["facts"][::-1]
-    assert derived == {
-        "metric": "revenue",
-        "start": "2023-04-01",
-        "end": "2023-06-30",
-        "duration": "quarterly",
-        "value": 120.0,
+def test_a_row_says_where_it_comes_from(store: FiledStore) -> None:
+    (half,) = store.query("ACME", FILED_2, period="2023-06")["facts"]
+    assert half == {
+        "tag": "Revenues",
         "unit": "USD",
+        "start": "2023-01-01",
+        "end": "2023-06-30",
+        "duration": "half",
+        "value": 220.0,
         "form": "10-Q",
         "filed": "2023-08-01",
         "accession": "0000000001-23-000213",
-        "tag": "",
-        "derived": True,
         "taxonomy": "us-gaap",
         "fiscal_year": 2023,
         "fiscal_period": "Q1",
-        "parents": "revenue half - revenue quarterly",
     }
     assert tuple(half) == QUERIED
 
 
-def test_what_is_unknown_is_null_and_an_instant_has_no_start(store: FactStore) -> None:
+def test_what_is_unknown_is_null_and_an_instant_has_no_start(store: FiledStore) -> None:
     facts = store.query("ACME", FILED_1)["facts"]
-    assert {row["metric"]: (row["start"], row["value"]) for row in facts} == {
-        "net_income": ("2023-01-01", None),
-        "revenue": ("2023-01-01", 100.0),
-        "total_assets": (None, 1000.0),
+    assert {row["tag"]: (row["start"], row["value"]) for row in facts} == {
+        "NetIncomeLoss": ("2023-01-01", None),
+        "Revenues": ("2023-01-01", 100.0),
+        "Assets": (None, 1000.0),
     }
     assert orjson.loads(orjson.dumps(facts)) == facts
 
 
 def test_latest_period_first(values: Values) -> None:
-    assert values(FILED_K, metrics=["revenue"]) == [500.0, 220.0, 125.0, 90.0]
+    assert values(FILED_K, metrics=["Revenues"]) == [500.0, 220.0, 125.0, 100.0, 90.0]
 
 
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ({"form": "10-K"}, [500.0, 1200.0, 125.0]),
+        ({"form": "10-K"}, [1200.0, 500.0, 125.0]),
         ({"form": "10-q/a"}, [90.0]),
-        ({"form": "10-Q", "duration": "quarterly"}, [None, 90.0]),
+        ({"form": "10-Q", "duration": "quarterly"}, [None, 100.0, 90.0]),
         ({"duration": "half"}, [220.0]),
-        ({"period": "2023-12"}, [500.0, 1200.0]),
+        ({"period": "2023-12"}, [1200.0, 500.0]),
         ({"period": "2023", "duration": "instant"}, [1200.0, 1000.0]),
-        ({"metrics": ["Assets", "NET_INCOME"]}, [1200.0, None, 1000.0]),
+        ({"metrics": ["Assets", "NETINCOMELOSS"]}, [1200.0, 1000.0, None]),
+        ({"metrics": ["total_assets"]}, []),
         ({"metrics": []}, []),
-        ({"limit": 1}, [500.0]),
+        ({"limit": 1}, [1200.0]),
     ],
 )
 def test_filters(values: Values, asked: dict[str, Any], expected: list[float]) -> None:
     assert values(date(2024, 3, 1), **asked) == expected
 
 
-def test_a_cut_answer_says_how_much_there_is(store: FactStore) -> None:
+def test_a_cut_answer_says_how_much_there_is(store: FiledStore) -> None:
     answer = store.query("ACME", date(2024, 3, 1), limit=2)
-    assert (answer["matching"], len(answer["facts"])) == (7, 2)
-    assert answer["note"].startswith("the latest 2 of 7 rows; narrow by")
-    assert "note" not in store.query("ACME", date(2024, 3, 1), limit=7)
+    assert (answer["matching"], len(answer["facts"])) == (8, 2)
+    assert answer["note"].startswith("the latest 2 of 8 rows; narrow by")
+    assert "note" not in store.query("ACME", date(2024, 3, 1), limit=8)
 
 
-def test_segments_of_the_latest_filing_replace_those_of_an_earlier_one(store: FactStore) -> None:
+def test_segments_of_the_latest_filing_replace_those_of_an_earlier_one(store: FiledStore) -> None:
     def split(as_of: date, axis: str = "product_segment", **asked: Any) -> dict[str, float]:
         rows = store.query("ACME", as_of, axis=axis, **asked)["segments"]
-        assert all(tuple(row) == MEMBERS and row["axis"] == axis for row in rows)
+        assert all(tuple(row) == MEMBERS_AS_FILED and row["axis"] == axis for row in rows)
         return {row["segment"]: row["value"] for row in rows}
 
     assert split(FILED_A) == {"Toys": 60.0, "Books": 40.0}
@@ -212,15 +228,15 @@ def test_segments_of_the_latest_filing_replace_those_of_an_earlier_one(store: Fa
     assert split(FILED_K, duration="annual") == {}
 
 
-def test_what_is_not_there_is_named_with_what_is(store: FactStore) -> None:
-    answer = store.query("ACME", FILED_A, period="2023-09-30", metrics=["revenue", "ebitda"], axis="product_segment")
+def test_what_is_not_there_is_named_with_what_is(store: FiledStore) -> None:
+    answer = store.query("ACME", FILED_A, period="2023-09-30", metrics=["Revenues", "EBITDA"], axis="product_segment")
     assert answer["facts"] == answer["segments"] == []
     assert answer["missing"] == {
-        "revenue": "on file, but not for this period, form and duration",
-        "ebitda": "not on file",
+        "Revenues": "on file, but not for this period, form and duration",
+        "EBITDA": "not on file",
     }
     assert answer["available"] == {
-        "metrics": ["net_income", "revenue", "total_assets"],
+        "tags": ["Assets", "NetIncomeLoss", "Revenues"],
         "periods": ["2023-06-30", "2023-03-31"],
         "durations": ["instant", "quarterly", "half"],
         "forms": ["10-Q", "10-Q/A"],
@@ -239,11 +255,11 @@ def test_what_is_not_there_is_named_with_what_is(store: FactStore) -> None:
 def test_the_nearest_periods_are_named() -> None:
     ends = [date(2000 + year, 12, 31) for year in range(24)]
     rows = [fact("total_assets", (None, end), end + timedelta(days=50), 1.0, "instant") for end in ends]
-    answer = store_of(rows).query("ACME", date(2024, 6, 1), period="2010-06-30")
+    answer = filed_of(rows).query("ACME", date(2024, 6, 1), period="2010-06-30")
     assert answer["available"]["periods"] == [f"{year}-12-31" for year in range(2015, 2003, -1)]
 
 
-def test_tickers_are_found_in_any_case_and_with_a_point(store: FactStore) -> None:
+def test_tickers_are_found_in_any_case_and_with_a_point(store: FiledStore) -> None:
     assert store.query("bf.b", FILED_1)["ticker"] == "BF-B"
     assert store.query(" acme ", FILED_1)["ticker"] == "ACME"
     assert store.symbols == ("ACME", "BF-B")
@@ -266,7 +282,7 @@ def test_tickers_are_found_in_any_case_and_with_a_point(store: FactStore) -> Non
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(
-    store: FactStore, symbol: str, asked: dict[str, Any], words: str
+    store: FiledStore, symbol: str, asked: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InputError, match=words.replace("(", r"\(")) as caught:
         store.query(symbol, FILED_1, **asked)
@@ -277,22 +293,42 @@ def test_what_cannot_be_meant_is_refused_in_one_line(
 def test_many_tickers_are_not_all_named() -> None:
     rows = [fact("revenue", Q1, FILED_1, 1.0, symbol=f"{'AB'[i % 2]}{i:03d}") for i in range(100)]
     with pytest.raises(InputError, match=r"one of: B001, B003, .*, B023 and 88 more"):
-        store_of(rows).query("BBB", FILED_1)
+        filed_of(rows).query("BBB", FILED_1)
 
 
 def test_no_company_at_all() -> None:
     with pytest.raises(InputError, match="one of: no company"):
-        store_of([], [], []).query("ACME", FILED_1)
+        filed_of([], [], []).query("ACME", FILED_1)
 
 
-def test_the_facts_of_an_episode_are_all_that_was_current_since_a_day(store: FactStore) -> None:
-    held = store.visible("ACME", FILED_K, Q2[1])
+def test_a_quarter_is_derived_until_it_is_reported(metrics: FactStore) -> None:
+    def quarter(as_of: date) -> list[tuple[Any, ...]]:
+        rows = metrics.visible("ACME", as_of, Q2[1])["facts"]
+        return [(row["value"], row["derived"]) for row in rows if row["duration"] == "quarterly"]
+
+    assert quarter(FILED_2) == [(120.0, True)]
+    assert quarter(FILED_K) == [(125.0, False)]
+
+
+def test_of_a_metric_the_latest_version_by_the_day_counts(metrics: FactStore) -> None:
+    def revenue(as_of: date) -> list[float]:
+        rows = metrics.visible("ACME", as_of)["facts"]
+        return [row["value"] for row in rows if (row["metric"], row["end"]) == ("revenue", "2023-03-31")]
+
+    assert revenue(FILED_1 - timedelta(days=1)) == []
+    assert revenue(FILED_A - timedelta(days=1)) == [100.0]
+    assert revenue(FILED_A) == [90.0]
+
+
+def test_the_facts_of_an_episode_are_all_that_was_current_since_a_day(metrics: FactStore) -> None:
+    held = metrics.visible("ACME", FILED_K, Q2[1])
     assert [row["value"] for row in held["facts"]] == [500.0, 1200.0, 220.0, 125.0]
     assert all(tuple(row) == VISIBLE for row in held["facts"])
     assert held["segments"] == []
-    everything = store.visible("ACME", FILED_K)
+    everything = metrics.visible("ACME", FILED_K)
     assert len(everything["facts"]) == 7
     assert [row["segment"] for row in everything["segments"]] == ["Americas", "Toys & Games", "Books"]
+    assert all(tuple(row) == MEMBERS for row in everything["segments"])
 
 
 _DAYS = st.dates(date(2022, 12, 1), date(2024, 6, 1))
@@ -341,10 +377,15 @@ def test_against_a_plain_search_and_never_a_row_filed_later(
         assert sorted(str([row[name] for name in key]) for row in found["facts"]) == sorted(
             str([row[n].isoformat() if isinstance(row[n], date) else row[n] for n in key]) for row in current.values()
         )
-        asked = store.query(symbol, as_of, axis="product_segment", period="2020")
-        latest = [row["filed"] for row in (*found["segments"], *asked["available"]["latest_filings"])]
-        assert all(filed <= as_of.isoformat() for filed in latest)
-        shown = {
+        assert all(row["filed"] <= as_of.isoformat() for row in found["segments"])
+        latest = {
             row["filed"] for row in found["segments"] if row["axis"] == "product_segment" and row["end"] == "2023-03-31"
         }
-        assert len(shown) <= 1
+        assert len(latest) <= 1
+    filed = filed_of(facts, [], segments)
+    for symbol in filed.symbols:
+        stated = [row for row in facts if row["symbol"] == symbol and not row["derived"] and row["filed"] <= as_of]
+        shown = filed.query(symbol, as_of)["facts"]
+        assert sorted((row["tag"], row["end"], row["filed"], row["value"]) for row in shown) == sorted(
+            (row["tag"], str(row["end"]), str(row["filed"]), row["value"]) for row in stated
+        )

@@ -1,10 +1,10 @@
 """Truth that an agent can read instead of computing it.
 
 Two kinds of places are searched. In **words** (prompt text, answer schema, tool descriptions, skill documents,
-metadata) no number of the truth may stand that the input does not hold as data. In **data** (what the tools return) a
-number of the truth may stand where the answer is made from it: revenue is a fact as filed, a limit is the mandate's.
-So a place of the data that holds one is changed and the answer derived again: if nothing of it moves, the place is no
-input of the answer, and what it holds is the answer itself.
+metadata) no number of the truth may stand that the input does not hold as data. In **data** (what tools return or
+inject into scripts) a number of the truth may stand where the answer is made from it: revenue is a fact as filed, a
+limit is the mandate's. So a place of the data that holds one is changed and the answer derived again: if nothing of it
+moves, the place is no input of the answer, and what it holds is the answer itself.
 """
 
 from __future__ import annotations

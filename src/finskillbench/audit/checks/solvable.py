@@ -17,6 +17,7 @@ _RIGHT = 0.999
 def solvable(seen: Seen, findings: Findings) -> None:
     """The truth follows from the fields that the prompt names, as `get_task_data` returns them.
 
+    Facts of filings are those that scripts of skills are given; `Seen.fields` holds them to the facts as filed.
     Where the subtask has a second derivation, it is run on nothing but what the tools returned and must give every leaf
     of the truth. Where it has none, since an optimum is proved instead, the reference program must reach full marks
     with the scripts that the skill documents name, through the real loop; where nobody can be sure of full marks,
@@ -73,5 +74,5 @@ def _rederived(seen: Seen, findings: Findings) -> None:
     assert seen.subtask is not None
     for leaf in seen.subtask.derived_again(seen.label.truth.expected_output, seen.fields):
         if not leaf.agrees:
-            message = f"is {leaf.first!r} in the truth and {leaf.second!r} derived from what the tools return"
+            message = f"is {leaf.first!r} in the truth and {leaf.second!r} derived from what tools return or inject"
             findings.fail(seen.task_id, message, leaf.path)

@@ -16,8 +16,7 @@ CONVENTIONS = {
     "units": "USD as filed (unscaled), eps in USD per share, margins and ratios decimals (0.25 is 25 %), changes of "
     "margins in percentage points, contributions in percent",
     "public": "only what was filed by as_of_date counts; of a figure filed more than once the latest filing by then. "
-    "filing_facts and query_xbrl give what was filed, by XBRL tag, every version of it; query_xbrl with derive gives "
-    "the metrics that these conventions make of it, each with its tag",
+    "filing_facts and query_xbrl give what was filed, by XBRL tag, every version of it",
     "periods": "by their dates, first and last day counted: "
     + ", ".join(f"{name.value} {_days(span)}" for name, span in DAYS.items())
     + "; balance sheet figures are instants, taken at the end of the period",

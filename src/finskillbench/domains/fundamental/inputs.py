@@ -42,7 +42,8 @@ class SegmentRow(TypedDict):
 class FilingFacts(TypedDict, total=False):
     """What the company had filed by the task's date.
 
-    An edition holds it by reference: `ref` names the panel, the other three the rows; an agent gets the rows.
+    An edition holds it by reference: `ref` names the panel, the other three the rows. Scripts are given the rows,
+    agents the facts as filed that they come from.
     """
 
     facts: list[FactRow]

@@ -106,11 +106,6 @@ QUERY_XBRL = ToolSpec(
         form=_text("Form of the filing, such as 10-K (with its amendments) or 10-Q; left out: all."),
         duration=_text("instant, quarterly, half, nine_months or annual; left out: all."),
         axis=_text("product_segment or geographic_segment: adds revenue by member of that axis."),
-        derive={
-            "type": "boolean",
-            "description": "true: instead the metrics of the task's conventions (net_income), each as last filed or "
-            "computed by them, with what it was computed from; left out: as filed.",
-        },
         limit={"type": "integer", "description": "Most facts to return, 1 to 500; left out: 200."},
     ),
 )
@@ -263,9 +258,9 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
         return is_array(value) and all(isinstance(item, str) for item in value)
     if kind == "integer":
         return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, {"string": str, "object": dict, "boolean": bool}[kind])
+    return isinstance(value, {"string": str, "object": dict}[kind])
 
 
 def _wanted(schema: Mapping[str, Any]) -> str:
-    words = {"string": "a string", "object": "a JSON object", "integer": "an integer", "boolean": "true or false"}
+    words = {"string": "a string", "object": "a JSON object", "integer": "an integer"}
     return words.get(schema["type"], "a list of strings")

@@ -46,7 +46,7 @@ ISO = _Dates({_ALWAYS: None})
 
 
 class Texts:
-    """A column of strings or whole numbers: a code (N,) a row into `names`; null is the last of them, None."""
+    """A column of strings, whole numbers or booleans: codes (N,) into `names`; null is the last of them, None."""
 
     def __init__(self, column: pl.Series) -> None:
         arrow = cast("Any", column.to_arrow())  # pyarrow has no types
@@ -96,11 +96,8 @@ class PeriodTable:
             for name in ("start", "end", "filed")
         )
         self.value = frame["value"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-        self.derived = frame["derived"].fill_null(value=False).to_numpy()
-        plain = {"symbol", "start", "end", "filed", "value", "derived", "parents"}
+        plain = {"symbol", "start", "end", "filed", "value", "parents"}
         self.texts = {name: Texts(frame[name]) for name in frame.columns if name not in plain}
-        self._computed = np.flatnonzero(self.derived)
-        self._parents = frame["parents"].gather(self._computed) if "parents" in frame.columns else None
         self._subject = _runs(frame, subject)
         self._source = _runs(frame, (*subject, *later)) if together else None
 
@@ -138,21 +135,13 @@ class PeriodTable:
         """Rows as JSON objects, in the order given; what is not known is null."""
         return written(fields, [self._values(name, places) for name in fields])
 
-    def parents(self, places: Places) -> dict[int, str]:
-        """The parents of the derived rows among some, by their number in the list."""
-        derived = np.flatnonzero(self.derived[places])
-        if self._parents is None or not len(derived):
-            return {}
-        found = self._parents.gather(np.searchsorted(self._computed, places[derived])).to_list()
-        return dict(zip(derived.tolist(), found, strict=True))
-
     def _values(self, name: str, places: Places) -> list[Any]:
         if name in self.texts:
             return self.texts[name].at(places)
         values = getattr(self, name)[places].tolist()
         if name == "value":
             return [None if value != value else value for value in values]  # NaN
-        return values if name == "derived" else list(map(ISO.__getitem__, values))
+        return list(map(ISO.__getitem__, values))
 
 
 def in_order(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

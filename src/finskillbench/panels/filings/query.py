@@ -1,7 +1,7 @@
 """Facts as they were public on a day, by company: what `query_xbrl` serves and what episodes hold by reference.
 
-There are two stores. One serves what filers said, tag by tag, every version of it; the other what follows for each
-metric: a tag chosen, a quarter subtracted, a restatement taken up.
+`FiledStore` answers queries: every version of what filers stated, by XBRL tag. `FactStore` holds what scripts, builds
+and checks are given of each metric: a tag chosen, a quarter subtracted, the last restatement.
 
 A query takes NumPy operations on the rows of one company and no table operation. Rows that say the same thing (metric,
 start, end) stand together in order of filing; what was current on a day is the last of them filed by then. The members
@@ -21,7 +21,7 @@ from finskillbench.engines.accounting.periods import Duration
 from finskillbench.errors import InputError
 from finskillbench.panels.filings.bitemporal import ISO, PeriodTable, Places, Span, in_order, ordinal, runs_by_name
 from finskillbench.panels.filings.filed import FIGURE
-from finskillbench.panels.filings.rows import AS_FILED, MEMBERS, VISIBLE
+from finskillbench.panels.filings.rows import AS_FILED, MEMBERS, MEMBERS_AS_FILED, VISIBLE
 from finskillbench.panels.filings.segments.revenue import GEOGRAPHIC, PRODUCT
 from finskillbench.sources.files import symbol_of
 
@@ -31,8 +31,8 @@ DEFAULT_LIMIT = 200
 LARGEST_LIMIT = 500
 """Rows of one answer: at some 350 characters each the largest stays below the 262,144 of a tool's result."""
 
-QUERIED = (*VISIBLE, "taxonomy", "fiscal_year", "fiscal_period")
-"""What a fact of an answer to a query carries."""
+QUERIED = (*AS_FILED, "taxonomy", "fiscal_year", "fiscal_period")
+"""Fields of a fact in an answer to a query."""
 
 _NEAR = 12
 """Period ends, and tickers, that are named where what was asked for is not there."""
@@ -41,18 +41,17 @@ _PERIOD = re.compile(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?", re.ASCII)
 
 
 class FactStore:
-    """Facts, filings and segments of many companies, answering what was public on a day.
+    """Facts and segments of many companies by metric, as they were public on a day.
 
     Parameters
     ----------
     facts, filings, segments : the panels of these names (see `panels.filings.fundamentals`); any may be empty.
     """
 
-    _names: ClassVar[tuple[str, ...]] = ("metric", "tag")
     _subject: ClassVar[tuple[str, ...]] = ("symbol", "metric", "end", "start")
     _later: ClassVar[tuple[str, ...]] = ("filed",)
-    _queried: ClassVar[tuple[str, ...]] = QUERIED
-    _visible: ClassVar[tuple[str, ...]] = VISIBLE
+    _fields: ClassVar[tuple[str, ...]] = VISIBLE
+    _member_fields: ClassVar[tuple[str, ...]] = MEMBERS
 
     def __init__(self, facts: pl.DataFrame, filings: pl.DataFrame, segments: pl.DataFrame) -> None:
         forms = filings.select("accession", "form").unique("accession", keep="first", maintain_order=True)
@@ -63,12 +62,59 @@ class FactStore:
             ("filed", "accession"),
             together=True,
         )
-        self._filings = _Filings(filings)
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """Companies with at least one fact, sorted."""
         return tuple(self._facts.companies)
+
+    def visible(self, symbol: str, as_of: date, since: date | None = None) -> dict[str, list[dict[str, Any]]]:
+        """All current `facts` and `segments` of a company as of a day, of periods that end on or after `since`.
+
+        Rows have the fields `VISIBLE` and `MEMBERS` (of a `FiledStore` `AS_FILED` and `MEMBERS_AS_FILED`), the latest
+        period first.
+
+        Raises
+        ------
+        InputError : an unknown ticker.
+        """
+        company = self._known(symbol)
+        found: dict[str, list[dict[str, Any]]] = {}
+        tables = ("facts", self._facts, self._fields), ("segments", self._segments, self._member_fields)
+        for name, table, fields in tables:
+            places = table.current(company, as_of)
+            if since is not None:
+                places = places[table.end[places] >= ordinal(since)]
+            found[name] = table.rows(table.ordered(places), fields)
+        return found
+
+    def _known(self, symbol: str) -> str:
+        """The ticker as the panels write it."""
+        known = symbol_of(symbol.strip())
+        if known in self._facts.companies:
+            return known
+        near = sorted(self.symbols, key=lambda name: (name[:1] != known[:1], name))[:_NEAR]
+        others = len(self.symbols) - len(near)
+        listed = ", ".join(near) + (f" and {others} more" if others else "")
+        raise InputError(f"there are no facts of {_short(symbol)}; ask for one of: {listed or 'no company'}")
+
+
+class FiledStore(FactStore):
+    """What filers stated of each tag, every version of it that was public on a day; nothing is chosen or derived.
+
+    Parameters
+    ----------
+    filed, filings, segments : the panels of these names.
+    """
+
+    _subject = (*FIGURE, "filed")
+    _later = ("accession",)
+    _fields = AS_FILED
+    _member_fields = MEMBERS_AS_FILED
+
+    def __init__(self, filed: pl.DataFrame, filings: pl.DataFrame, segments: pl.DataFrame) -> None:
+        super().__init__(filed, filings, segments.filter(~pl.col("derived")))
+        self._filings = _Filings(filings)
 
     def query(
         self,
@@ -82,14 +128,14 @@ class FactStore:
         axis: str | None = None,
         limit: int = DEFAULT_LIMIT,
     ) -> dict[str, Any]:
-        """Current facts of a company as of a day, latest period first; JSON values only.
+        """Facts of a company that were filed by a day, latest period first; JSON values only.
 
         Parameters
         ----------
         symbol : ticker, in any case, `BF.B` or `BF-B`.
         as_of : the last day on which a filing counts.
         period : the end of a period, `YYYY-MM-DD`, or the month `YYYY-MM` or year `YYYY` that it lies in.
-        metrics : canonical names or XBRL tags, in any case; None takes all.
+        metrics : XBRL tags, in any case; None takes all.
         form : `10-K` takes its amendments too, `10-K/A` only those.
         duration : one of `DURATIONS`.
         axis : one of `AXES`; adds `segments`, revenue by member, under the same period, form and duration.
@@ -98,7 +144,7 @@ class FactStore:
         Returns
         -------
         `ticker`, `as_of`, `matching` (how many facts) and `facts` (ISO dates, each value in its unit); `segments` where
-        asked for; `missing` (metric to reason) and `available` where something asked for is not there; `note` where
+        asked for; `missing` (tag to reason) and `available` where something asked for is not there; `note` where
         rows were left out.
 
         Raises
@@ -129,21 +175,18 @@ class FactStore:
         chosen = facts.matching(visible, span, form, duration)
         missing: dict[str, str] = {}
         if metrics is not None:
-            chosen, missing = self._of_metrics(visible, chosen, metrics)
-        shown = facts.ordered(chosen)[:limit]
+            chosen, missing = self._of_tags(visible, chosen, metrics)
         answer: dict[str, Any] = {
             "ticker": company,
             "as_of": as_of.isoformat(),
             "matching": len(chosen),
-            "facts": facts.rows(shown, self._queried),
+            "facts": facts.rows(facts.ordered(chosen)[:limit], QUERIED),
         }
-        for number, parents in facts.parents(shown).items():
-            answer["facts"][number]["parents"] = parents
         most, lacking = len(chosen), not len(chosen) or bool(missing)
         if axis is not None:
             members = segments.matching(segments.current(company, as_of), span, form, duration)
             members = members[segments.texts["axis"].among(members, {axis})]
-            answer["segments"] = segments.rows(segments.ordered(members)[:limit], MEMBERS)
+            answer["segments"] = segments.rows(segments.ordered(members)[:limit], MEMBERS_AS_FILED)
             most, lacking = max(most, len(members)), lacking or not len(members)
         if missing:
             answer["missing"] = missing
@@ -156,49 +199,16 @@ class FactStore:
             )
         return answer
 
-    def visible(self, symbol: str, as_of: date, since: date | None = None) -> dict[str, list[dict[str, Any]]]:
-        """All current `facts` and `segments` of a company as of a day, of periods that end on or after `since`.
-
-        Rows have the fields `VISIBLE` (of a `FiledStore` `AS_FILED`) and `MEMBERS`, the latest period first.
-
-        Raises
-        ------
-        InputError : an unknown ticker.
-        """
-        company = self._known(symbol)
-        found: dict[str, list[dict[str, Any]]] = {}
-        for name, table, fields in (("facts", self._facts, self._visible), ("segments", self._segments, MEMBERS)):
-            places = table.current(company, as_of)
-            if since is not None:
-                places = places[table.end[places] >= ordinal(since)]
-            found[name] = table.rows(table.ordered(places), fields)
-        return found
-
-    def _known(self, symbol: str) -> str:
-        """The ticker as the panels write it."""
-        known = symbol_of(symbol.strip())
-        if known in self._facts.companies:
-            return known
-        near = sorted(self.symbols, key=lambda name: (name[:1] != known[:1], name))[:_NEAR]
-        others = len(self.symbols) - len(near)
-        listed = ", ".join(near) + (f" and {others} more" if others else "")
-        raise InputError(f"there are no facts of {_short(symbol)}; ask for one of: {listed or 'no company'}")
-
-    def _of_metrics(self, visible: Places, chosen: Places, wanted: Sequence[str]) -> tuple[Places, dict[str, str]]:
-        """Those of the chosen rows that have a wanted metric or tag, and why others of the wanted have none."""
-        asked = {name.strip().lower(): name for name in wanted}
-        keep = np.zeros(len(chosen), dtype=np.bool_)
-        there, known = set[str](), set[str]()
-        for texts in (self._facts.texts[name] for name in self._names):
-            keep |= texts.among(chosen, {name for name in texts.names if name and name.lower() in asked})
-            there |= {name.lower() for name in texts.present(chosen)}
-            known |= {name.lower() for name in texts.present(visible)}
+    def _of_tags(self, visible: Places, chosen: Places, wanted: Sequence[str]) -> tuple[Places, dict[str, str]]:
+        """Those of the chosen rows that have a wanted tag, and why others of the wanted have none."""
+        asked, tags = {name.strip().lower(): name for name in wanted}, self._facts.texts["tag"]
+        there, known = ({tag.lower() for tag in tags.present(places)} for places in (chosen, visible))
         missing = {
             _cut(text): "on file, but not for this period, form and duration" if key in known else "not on file"
             for key, text in asked.items()
             if key not in there
         }
-        return chosen[keep], missing
+        return chosen[tags.among(chosen, {tag for tag in tags.names if tag and tag.lower() in asked})], missing
 
     def _available(self, company: str, as_of: date, visible: Places, span: Span | None) -> dict[str, Any]:
         """What there is as of a day: names, the period ends nearest to the span asked for, the latest filings."""
@@ -209,31 +219,13 @@ class FactStore:
         texts, segments = self._facts.texts, self._segments
         durations = texts["duration"].present(visible)
         return {
-            f"{self._names[0]}s": sorted(texts[self._names[0]].present(visible)),
+            "tags": sorted(texts["tag"].present(visible)),
             "periods": [ISO[end] for end in ends[: -_NEAR - 1 : -1].tolist()],
             "durations": [name for name in DURATIONS if name in durations],
             "forms": sorted(texts["form"].present(visible)),
             "axes": sorted(segments.texts["axis"].present(segments.current(company, as_of))),
             "latest_filings": self._filings.latest(company, as_of),
         }
-
-
-class FiledStore(FactStore):
-    """What filers said of each tag, every version of it that was public on a day; nothing is chosen or derived.
-
-    Parameters
-    ----------
-    filed, filings, segments : the panels of these names.
-    """
-
-    _names = ("tag",)
-    _subject = (*FIGURE, "filed")
-    _later = ("accession",)
-    _queried = (*AS_FILED, "taxonomy", "fiscal_year", "fiscal_period")
-    _visible = AS_FILED
-
-    def __init__(self, filed: pl.DataFrame, filings: pl.DataFrame, segments: pl.DataFrame) -> None:
-        super().__init__(filed.with_columns(derived=pl.lit(False)), filings, segments.filter(~pl.col("derived")))
 
     def said(self, symbol: str, as_of: date, ends: Sequence[date]) -> dict[tuple[date, str], list[float]]:
         """(last day, tag) -> every figure that filings gave by a day of periods that end on some days."""

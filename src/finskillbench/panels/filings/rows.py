@@ -14,6 +14,8 @@ VISIBLE = ("metric", "start", "end", "duration", "value", "unit", "form", "filed
 """What an episode's facts carry."""
 MEMBERS = ("axis", "segment", "start", "end", "duration", "value", "form", "filed", "accession", "derived")
 """What revenue of a segment carries."""
+MEMBERS_AS_FILED = MEMBERS[:-1]
+"""The same as filed, where no row is derived."""
 
 Columns: TypeAlias = Iterable[Sequence[Any]]
 Row: TypeAlias = dict[str, Any]

@@ -54,10 +54,10 @@ def restatements(subject: Subject, findings: Findings) -> None:
 
 
 def _served(store: FactStore, symbol: str, row: Row, day: date) -> float | None:
-    """What the store that answers `query_xbrl` says of a period on a day."""
+    """The value of a metric and period that scripts are given on a day."""
     try:
-        answer = store.query(symbol, day, period=str(row.end), metrics=[row.metric])
+        facts = store.visible(symbol, day, row.end)["facts"]
     except InputError:
         return None
-    start = None if row.start is None else str(row.start)
-    return next((fact["value"] for fact in answer["facts"] if fact["start"] == start), None)
+    subject = row.metric, None if row.start is None else str(row.start), str(row.end)
+    return next((fact["value"] for fact in facts if (fact["metric"], fact["start"], fact["end"]) == subject), None)
