@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from finskillbench.errors import InternalError, SourceError
-from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, parse_companyfacts
+from finskillbench.panels.filings import facts
+from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, PERIODIC_FORMS, parse_companyfacts
 from finskillbench.sources.edgar.metrics import CANONICAL, CANONICAL_TAGS, METRICS, TABLE, load_metrics
 
 
@@ -66,6 +67,42 @@ def test_a_figure_of_the_future_is_left_out_and_noted(tmp_path: Path) -> None:
     company = parse_companyfacts(written(tmp_path, [row(), row(end="2023-12-31")]))
     assert company.facts.height == 1
     assert "Revenues of 0000000001-23-000001 ends 2023-12-31, after it was filed (2023-05-01)" in company.notes[0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"form": "DEF 14A", "fy": 0},
+        {"form": "8-K", "val": None},
+        {"form": "8-K", "filed": ""},
+        {"form": "S-4", "accn": "none", "start": "2024-01-01"},
+        {"form": "DEF 14A", "val": 101},
+    ],
+)
+def test_a_row_of_a_form_that_is_not_used_is_skipped_unchecked(tmp_path: Path, changes: dict[str, Any]) -> None:
+    company = parse_companyfacts(written(tmp_path, [row(**changes), row(), row(**changes)]))
+    assert company.facts["form"].to_list() == ["10-Q"]
+    assert company.notes == ()
+    assert PERIODIC_FORMS == facts.PERIODIC_FORMS
+
+
+def test_errors_number_rows_as_the_file_does(tmp_path: Path) -> None:
+    """Rows that are skipped count: the first of a used form that is wrong is the third of the file."""
+    skipped = row(form="8-K", val=None)
+    for wrong in (row(filed=""), row(val=None)):
+        with pytest.raises(SourceError, match=r"us-gaap:Revenues \[USD\] row 2 \(0000000001-23-000001\)"):
+            parse_companyfacts(written(tmp_path, [skipped, row(), wrong]))
+
+
+def test_units_are_known_whatever_their_case(tmp_path: Path) -> None:
+    """`usd` is USD; two figures for one period under two spellings are as wrong as under one."""
+    share = row(val=1.5, start=...)
+    units = {"usd": [row()], "USD/Shares": [share], "SHARES": [share], "EUR": [share]}
+    path = written(tmp_path, [], facts={"us-gaap": {"Revenues": {"units": units}}})
+    assert parse_companyfacts(path).facts["unit"].to_list() == ["USD", "USD/shares", "shares", "EUR"]
+    units = {"usd": [row()], "USD": [row(val=101)]}
+    with pytest.raises(SourceError, match=r"\[USD\] row 0 \(.*\): 100 and 101 for one period"):
+        parse_companyfacts(written(tmp_path, [], facts={"us-gaap": {"Revenues": {"units": units}}}))
 
 
 def test_a_repeated_row_counts_once(tmp_path: Path) -> None:

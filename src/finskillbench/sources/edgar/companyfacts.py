@@ -8,7 +8,6 @@ the row comes from, not the period of the figure. Wrapper keys (`ticker`, `fetch
 import re
 from collections.abc import Set
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +17,7 @@ import polars as pl
 from msgspec.structs import astuple
 
 from finskillbench.errors import SourceError
+from finskillbench.sources.edgar.metrics import METRICS
 from finskillbench.sources.edgar.taxonomy import STATEMENT_TAGS
 from finskillbench.sources.files import read_text, symbol_of
 from finskillbench.sources.records import (
@@ -46,6 +46,11 @@ FACTS_SCHEMA = {
     "frame": pl.String,
 }
 
+PERIODIC_FORMS = tuple(
+    form + suffix for form in ("10-Q", "10-K", "10-QT", "10-KT", "20-F", "40-F") for suffix in ("", "/A")
+)
+"""Reports whose rows are read: a proxy statement repeats net income, an 8-K recasts years."""
+
 
 @dataclass(frozen=True, slots=True)
 class Filer:
@@ -65,7 +70,8 @@ class Filer:
 class CompanyFacts(Filer):
     """One filer's facts as served.
 
-    facts : rows in the file's order (FACTS_SCHEMA); start is null for instants.
+    facts : rows of PERIODIC_FORMS in the file's order (FACTS_SCHEMA); start is null for instants. Units are spelt as in
+        the table of metrics, whatever their case in the file.
     notes : rows that were left out because they cannot be true, one sentence each.
     """
 
@@ -88,12 +94,14 @@ def parse_companyfacts(path: Path, *, tags: Set[str] | None = STATEMENT_TAGS) ->
 
     tags : names of the tags to keep, without taxonomy; by default those of the primary statements; None keeps all.
 
-    Real filers report figures of periods that end after the filing (a mistyped date): such rows are left out and noted.
+    Rows of other forms than PERIODIC_FORMS are skipped unchecked. Real filers report figures of periods that end after
+    the filing (a mistyped date): such rows are left out and noted.
 
     Raises
     ------
-    SourceError : truncated or malformed JSON, no `facts`, a row without a finite number, end, form, filing date or
-        well-formed accession, a period that starts after its end, two figures for one period in one accession.
+    SourceError : truncated or malformed JSON, no `facts`, a row without a form, or a row of a periodic report without a
+        finite number, end, filing date or well-formed accession, a period that starts after its end, two figures for
+        one period in one accession.
     """
     record = _read(path)
     filer = _filer(path, record)
@@ -102,8 +110,9 @@ def parse_companyfacts(path: Path, *, tags: Set[str] | None = STATEMENT_TAGS) ->
     for taxonomy, concepts in record.facts.items():
         for tag in concepts if tags is None else (tag for tag in concepts if tag in tags):
             for unit, found in _units(path, f"{taxonomy}:{tag}", concepts[tag]).items():
-                places.append(_Place(len(rows), taxonomy, tag, unit))
-                rows += found
+                used = [number for number, row in enumerate(found) if row.form in _FORMS]
+                places.append(_Place(len(rows), taxonomy, tag, _UNITS.get(unit.lower(), unit), used))
+                rows += [found[number] for number in used]
     facts, notes = _table(path, places, rows)
     return CompanyFacts(filer.cik, filer.entity, filer.ticker, path, facts, notes)
 
@@ -136,15 +145,19 @@ class _File(msgspec.Struct):
 
 
 class _Place(msgspec.Struct):
-    """The row at which a tag in a unit begins."""
+    """The row at which a tag in a unit begins, and the numbers of its rows in the file."""
 
     first: int
     taxonomy: str
     tag: str
     unit: str
+    numbers: list[int]
 
 
 _FILE, _CONCEPT = msgspec.json.Decoder(_File), msgspec.json.Decoder(_Concept)
+_FORMS = frozenset(PERIODIC_FORMS)
+_UNITS = {metric.unit.lower(): metric.unit for metric in METRICS.values()}
+"""Units of the table of metrics by their name in lower case: converters of the SEC's files write `usd` too."""
 _EXPECTED = {"val": ", not a finite number", "fy": ", not a year"}
 _PERIOD = ("taxonomy", "tag", "unit", "start", "end", "accession")
 
@@ -180,16 +193,24 @@ def _units(path: Path, concept: str, content: msgspec.Raw) -> dict[str, list[_Ro
         pass
     read_record(path)  # names the line where the file is no JSON, such as a number that no double holds
     units = as_object((as_object(orjson.loads(bytes(content))) or {}).get("units")) or {}
+    found: dict[str, list[_Row]] = {}
     for unit, rows in units.items():
         listed = as_list(rows)
         if listed is None or any(as_object(row) is None for row in listed):
             raise SourceError(path, f"{concept} [{unit}] is not a list of rows", remedy="download it again")
-        for i, row in enumerate(listed):
-            try:
-                msgspec.convert(row, _Row)
-            except msgspec.ValidationError as error:
-                raise _row_error(path, f"{concept} [{unit}] row {i}", as_object(row) or {}, str(error)) from None
-    return {}
+        found[unit] = [_row(path, f"{concept} [{unit}] row {i}", as_object(row) or {}) for i, row in enumerate(listed)]
+    return found
+
+
+def _row(path: Path, place: str, row: dict[str, object]) -> _Row:
+    """The row, of which only the form is taken where the form is not used."""
+    form = row.get("form")
+    if isinstance(form, str) and form and form not in _FORMS:
+        return _Row(val=0.0, accn="unused", form=form)
+    try:
+        return msgspec.convert(row, _Row)
+    except msgspec.ValidationError as error:
+        raise _row_error(path, place, row, str(error)) from None
 
 
 def _row_error(path: Path, place: str, row: dict[str, object], problem: str) -> SourceError:
@@ -208,12 +229,13 @@ def _table(path: Path, places: list[_Place], rows: list[_Row]) -> tuple[pl.DataF
 
     def refuse(row: int, problem: str) -> SourceError:
         place = next(place for place in reversed(places) if place.first <= row)
-        name = f"{place.taxonomy}:{place.tag} [{place.unit}] row {row - place.first} ({rows[row].accn})"
+        number = place.numbers[row - place.first]
+        name = f"{place.taxonomy}:{place.tag} [{place.unit}] row {number} ({rows[row].accn})"
         return SourceError(path, f"{name}: {problem}", remedy="remove the row")
 
     columns = zip(*map(astuple, rows), strict=True) if rows else [()] * len(_Row.__struct_fields__)
     value, accession, form, start, end, filed, fiscal_year, fiscal_period, frame = columns
-    counts = [after.first - before.first for before, after in pairwise([*places, _Place(len(rows), "", "", "")])]
+    counts = [len(place.numbers) for place in places]
     repeated = pl.DataFrame(
         [(place.taxonomy, place.tag, place.unit) for place in places],
         schema=dict.fromkeys(("taxonomy", "tag", "unit"), pl.String),
