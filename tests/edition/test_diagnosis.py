@@ -26,7 +26,9 @@ def test_the_real_collection_is_sound_and_carries_every_domain(realdata: Path) -
     market, _, filings, _ = report.prospects
     assert market.size.startswith("30 names, ")
     assert filings.size.endswith(" reports")
-    assert "CTRA (Energy) has no statements; CVX takes its place." in report.diagnosis.notes
+    assert report.companies["AAPL"]["10-K"] > 10
+    assert any(one.startswith("DELL.json.gz cannot be used: ") for one in report.unusable)
+    assert "CTRA (Energy) has no statements; CVX takes its place." in report.notes
 
 
 def test_rates_that_end_too_early_are_a_finding_of_the_panels(synthetic_raw: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import gc
 import importlib.metadata
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -116,12 +116,8 @@ def build_edition(
     if source == "raw-dir":
         if raw_dir is None or not raw_dir.is_dir():
             raise InputError(f"--raw-dir must name a folder of raw files, not {raw_dir}")
-        with new_folder(out) as folder:
-            progress("checking what was fetched")
-            fetched = _fetched(raw_dir)
-            window = filed or (fetched.window if fetched else None)
-            stated = {"kind": source, **(fetched.told if fetched else {})}
-            _write(folder, _Request(raw_dir, stated, seed, names, chosen, episodes, own, window, cluster), progress)
+        request = _Request(raw_dir, {"kind": source}, seed, names, chosen, episodes, own, filed, cluster)
+        _build_files(request, out, progress)
     else:
         with new_folder(out) as folder, _raw_beside(folder) as raw:
             size = names or DEFAULT_NAMES
@@ -130,6 +126,29 @@ def build_edition(
             stated = {"kind": source, "names": size}
             _write(folder, _Request(Path(raw), stated, seed, size, chosen, episodes, own, filed, cluster), progress)
     return load_edition(out)
+
+
+def build_sample(raw_dir: Path, chosen: Sequence[Domain], out: Path, progress: Progress) -> Edition:
+    """Build one episode of each subtask of some domains from raw files, as `build_edition` does.
+
+    Raises
+    ------
+    SourceError : as `build_edition` does of the files that these domains need.
+    """
+    request = _Request(raw_dir, {"kind": "raw-dir"}, DEFAULT_SEED, None, chosen, 1, Catalog(), None, None)
+    _build_files(request, out, progress)
+    return load_edition(out)
+
+
+def _build_files(request: _Request, out: Path, progress: Progress) -> None:
+    """Build from raw files, once every file that `data fetch` wrote is found as it was fetched."""
+    with new_folder(out) as folder:
+        progress("checking what was fetched")
+        fetched = _fetched(request.raw)
+        if fetched is not None:
+            source = {**request.source, **fetched.told}
+            request = replace(request, source=source, filed=request.filed or fetched.window)
+        _write(folder, request, progress)
 
 
 def _raw_beside(folder: Path) -> tempfile.TemporaryDirectory[str]:
@@ -193,7 +212,8 @@ def _write(folder: Path, request: _Request, progress: Progress) -> None:
             parts = hand_out(request.cluster, order, buildable, progress)
     notes += dict.fromkeys(note for part in parts for note in part.notes)
     if not any(part.counts for part in parts):
-        raise SourceError(request.raw, "not one episode can be built", remedy=" ".join(notes))
+        why = " ".join((*panels.report.unusable, *notes))
+        raise SourceError(request.raw, "not one episode can be built", remedy=why)
     names = [each.name for each in subtasks() if any(each in one.subtasks for one in request.chosen)]
     write_manifest(
         folder,
@@ -208,7 +228,7 @@ def _write(folder: Path, request: _Request, progress: Progress) -> None:
             "work": {name: part.work[name] for name in names for part in parts if name in part.work},
             "subtasks": names,
             "parameters": {name: value for part in parts for name, value in part.parameters.items()},
-            "notes": [*panels.report.notes, *notes],
+            "notes": [*panels.report.notes, *panels.report.unusable, *notes],
             "versions": versions(),
         },
     )
@@ -218,7 +238,7 @@ def _write_panels(folder: Path, request: _Request, processes: Processes, progres
     """Write the panels that the chosen domains need, those of the market and those of filings at the same time."""
     progress("reading raw files")
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        has_market = has_prices(request.raw, request.names)
+        has_market = has_prices(request.raw, request.names) and any("prices" in one.needs for one in request.chosen)
         filed = None
         if any("company facts" in one.needs for one in request.chosen):
             filed = processes.submit(_filed_panels, request.raw, Path(scratch))
@@ -290,7 +310,9 @@ def _buildable(chosen: Sequence[Domain], panels: Panels, notes: list[str]) -> li
     for one in chosen:
         absent = [half for half in one.needs if half not in panels.halves]
         if absent:
-            notes.append(f"{one.title.capitalize()} is left out: the collection has no {absent[0]}.")
+            unusable = absent[0] == "company facts" and panels.report.unusable
+            why = "none of the company facts can be used" if unusable else f"the collection has no {absent[0]}"
+            notes.append(f"{one.title.capitalize()} is left out: {why}.")
         else:
             found.append(one)
     return found

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from finskillbench.domains import domains
-from finskillbench.edition.build import Progress, refuse_small
+from finskillbench.domains.base import Domain
+from finskillbench.edition.build import Progress, build_sample
+from finskillbench.edition.load import Edition
 from finskillbench.errors import SourceError
-from finskillbench.findings import Finding, State
-from finskillbench.panels import Panels, build_panels
+from finskillbench.findings import State
+from finskillbench.panels import Panels, read_panels
+from finskillbench.panels.filings.periodic import reports_with_figures
 from finskillbench.panels.tables import Half
-from finskillbench.sources.edgar.collection import FilingsData
-from finskillbench.sources.market.collection import MarketData
 from finskillbench.sources.raw import formats
 from finskillbench.sources.raw.doctor import Diagnosis, examine
+
+_KINDS: Mapping[Half, tuple[formats.Format, ...]] = {"prices": formats.MARKET, "company facts": formats.FILINGS}
+_WHOLE: Mapping[Half, formats.Format] = {"prices": formats.PRICES, "company facts": formats.COMPANY_FACTS}
+"""The kind of file that an error of a whole half is listed under."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +35,20 @@ class Prospect:
     size: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Report:
-    """All that is wrong with a collection, and what can be built of it."""
+    """All that is wrong with a collection, and what can be built of it.
+
+    companies : symbol to form to the number of its reports that episodes can be about.
+    unusable : which companies' facts cannot be used, with the reason and the remedy, one sentence each.
+    notes : what a build notes of the files, such as a name that another stands in for.
+    """
 
     diagnosis: Diagnosis
-    prospects: tuple[Prospect, ...]
+    prospects: tuple[Prospect, ...] = ()
+    companies: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    unusable: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -56,74 +70,82 @@ class Report:
                 }
                 for one in self.diagnosis.examined
             ],
-            "notes": self.diagnosis.notes,
+            "notes": self.notes,
+            "companies": self.companies,
+            "unusable": self.unusable,
             "can_be_built": [asdict(one) for one in self.prospects],
         }
 
 
 def diagnose(raw_dir: Path, progress: Progress = lambda step: None) -> Report:
-    """Read a collection as far as it can be read and say what a build would make of it.
+    """Read a collection as far as it can be read, and build one episode of each subtask from each half.
 
     Raises
     ------
     SourceError : no such folder.
     """
-    diagnosis = examine(raw_dir, progress)
-    progress("building panels")
-    market = _panels(diagnosis, formats.PRICES, diagnosis.market, None)
-    filings = _panels(diagnosis, formats.COMPANY_FACTS, None, diagnosis.filings)
-    return Report(diagnosis, _prospects(diagnosis, market, filings))
+    report = Report(examine(raw_dir, progress))
+    by_needs: dict[tuple[Half, ...], list[Domain]] = {}
+    for one in domains():
+        by_needs.setdefault(one.needs, []).append(one)
+    found = [each for needs, chosen in by_needs.items() for each in _prospects(report, needs, chosen, progress)]
+    of_domain = {each.domain: each for each in found}
+    report.prospects = tuple(of_domain[one.name] for one in domains())
+    return report
 
 
-def _panels(
-    diagnosis: Diagnosis, kind: formats.Format, market: MarketData | None, filings: FilingsData | None
-) -> Panels | None:
-    """The panels of one half, None where it could not be read or carries none, which becomes a finding."""
-    if market is None and filings is None:
-        return None
-    try:
-        if market is not None:
-            refuse_small(market, diagnosis.raw_dir)
-        return build_panels(market, filings)
-    except SourceError as error:
-        where = str(error.file).removeprefix(f"{diagnosis.raw_dir}/")
-        diagnosis.of(kind).found.append(Finding(State.FAIL, where, error.told))
-        return None
+def _prospects(report: Report, needs: Collection[Half], chosen: Sequence[Domain], progress: Progress) -> list[Prospect]:
+    """What a build makes of domains that need the same halves; why it makes nothing becomes a finding."""
+    diagnosis = report.diagnosis
+    reason = next((why for half in needs if (why := _lacking(diagnosis, half))), "")
+    if not reason:
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                edition = build_sample(diagnosis.raw_dir, chosen, Path(scratch) / "edition", progress)
+            except SourceError as error:
+                found = diagnosis.add(error, _WHOLE[next(iter(needs))])
+                reason = f"{found.where}: {found.message}"
+            else:
+                return _built(report, needs, chosen, edition)
+    return [Prospect(one.name, (), reason, "") for one in chosen]
 
 
-def _prospects(diagnosis: Diagnosis, market: Panels | None, filings: Panels | None) -> tuple[Prospect, ...]:
-    reports = 0 if filings is None else filings.filings.height
-    lacking: Mapping[Half, str] = {
-        "prices": "" if market is not None else _why(diagnosis, formats.MARKET),
-        "company facts": "" if reports else _why(diagnosis, formats.FILINGS),
-    }
+def _built(report: Report, needs: Collection[Half], chosen: Sequence[Domain], edition: Edition) -> list[Prospect]:
+    """The domains of which there is an edition, whose notes and companies go into the report."""
+    panels = read_panels(edition.path / "panels")
+    unusable = panels.report.unusable
+    told = [note for note in edition.manifest["notes"] if note not in unusable]
+    report.notes = tuple(dict.fromkeys((*report.notes, *told)))
+    if "company facts" in needs:
+        report.companies, report.unusable = _reports(panels), unusable
     sizes: Mapping[Half, str] = {
-        "prices": "" if market is None else f"{len(market.symbols)} names, {len(market.covariance)} dates",
-        "company facts": f"{reports} reports",
+        "prices": f"{len(panels.symbols)} names, {len(panels.covariance)} dates",
+        "company facts": f"{sum(sum(of.values()) for of in report.companies.values())} reports",
     }
-    found: list[Prospect] = []
-    for domain in domains():
-        reason = next((lacking[half] for half in domain.needs if lacking[half]), "")
-        names = (
-            ()
-            if reason
-            else tuple(one.name for one in domain.subtasks if one.build is not None and not one.synthetic_only)
-        )
-        found.append(
-            Prospect(domain.name, names, reason, "" if reason else ", ".join(sizes[half] for half in domain.needs))
-        )
-    return tuple(found)
+    size = ", ".join(sizes[half] for half in needs)
+    built = edition.manifest["counts"]
+    return [
+        Prospect(one.name, tuple(each.name for each in one.subtasks if each.name in built), "", size) for one in chosen
+    ]
 
 
-def _why(diagnosis: Diagnosis, half: tuple[formats.Format, ...]) -> str:
-    """Why a half cannot be built from: files that are not there, else the first finding and how many there are."""
-    absent = [one.path for one in half if one.required and not diagnosis.of(one).files]
+def _reports(panels: Panels) -> dict[str, dict[str, int]]:
+    """Symbol to form to the number of reports that episodes can be about."""
+    counts = reports_with_figures(panels.filings, panels.facts).group_by("symbol", "form").len()
+    found: dict[str, dict[str, int]] = {}
+    for symbol, form, count in counts.sort("symbol", "form").iter_rows():
+        found.setdefault(symbol, {})[form] = count
+    return found
+
+
+def _lacking(diagnosis: Diagnosis, half: Half) -> str:
+    """Why a half cannot be read at all: a file that is not there, or the first finding of the market."""
+    kinds = _KINDS[half]
+    absent = [one.path for one in kinds if one.required and not diagnosis.of(one).files]
     if absent:
         return f"there is no {absent[0]}"
-    of_it = [diagnosis.of(one) for one in (formats.UNIVERSE, formats.CONSTITUENTS, *half)]
-    found = [finding for one in of_it for finding in one.found if finding.state is State.FAIL]
-    if not found:
-        return "no list of the collection names the ticker of a company whose facts there are, or they are of no report"
-    first = found[0]
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{first.where}: {first.message}{more}"
+    if half == "company facts" or diagnosis.market is not None:
+        return ""
+    of_it = [diagnosis.of(one) for one in (formats.UNIVERSE, formats.CONSTITUENTS, *kinds)]
+    first, *others = [finding for one in of_it for finding in one.found if finding.state is State.FAIL]
+    return f"{first.where}: {first.message}" + (f" (and {len(others)} more)" if others else "")

@@ -58,7 +58,8 @@ def build_panels(
 
 def with_filings(panels: Panels, fundamentals: FundamentalPanels) -> Panels:
     """Panels of a market with those of companies' filings beside them."""
-    report = replace(panels.report, notes=(*panels.report.notes, *fundamentals.notes))
+    notes = (*panels.report.notes, *fundamentals.notes)
+    report = replace(panels.report, notes=notes, unusable=fundamentals.unusable)
     return replace(panels, tables=fundamentals.tables.over(panels.tables), report=report)
 
 

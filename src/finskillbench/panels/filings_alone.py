@@ -44,5 +44,6 @@ def of_filings_alone(fundamentals: FundamentalPanels) -> Panels:
             shrinkage={},
             ridged=(),
             notes=fundamentals.notes,
+            unusable=fundamentals.unusable,
         ),
     )

@@ -45,6 +45,7 @@ class PanelReport:
     shrinkage : Ledoit-Wolf intensity per month-end and risk date (ISO date).
     ridged : month-ends and risk dates (ISO dates) whose covariance needed a ridge.
     notes : sentences for the reader, those of the sources first.
+    unusable : which companies' facts cannot be used, with the reason and the remedy, one sentence each.
     """
 
     first_session: date | None
@@ -60,3 +61,4 @@ class PanelReport:
     shrinkage: Mapping[str, float]
     ridged: tuple[str, ...]
     notes: tuple[str, ...]
+    unusable: tuple[str, ...] = ()

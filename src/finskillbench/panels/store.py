@@ -214,17 +214,18 @@ def write_filings(filings: FilingsData, folder: Path) -> FundamentalPanels:
     SourceError : naming company, tag and accession, where the files cannot carry a panel.
     """
     files = {name: folder / f"{name}.parquet" for name in SCHEMAS}
-    notes = list(filings.notes)
+    notes, unusable = list(filings.notes), list(filings.unusable)
     with ExitStack() as stack:
         writers: dict[str, Any] = {}
         for part in fundamentals_in_parts(filings) if filings.companies else (FundamentalPanels.empty(),):
             notes += part.notes
+            unusable += part.unusable
             for name, path in files.items():
                 table = _described(part.tables[name], TABLES[name])
                 if name not in writers:
                     writers[name] = stack.enter_context(_writer(path, table.schema))
                 writers[name].write_table(table)
-    return FundamentalPanels(Tables({}, files), tuple(notes))
+    return FundamentalPanels(Tables({}, files), tuple(notes), tuple(unusable))
 
 
 def _write_table(frame: pl.DataFrame, columns: Mapping[str, Column], path: Path) -> None:

@@ -110,7 +110,15 @@ def test_a_ticker_comes_from_submissions_the_file_name_or_the_wrapper(
     wrapped.write_bytes(orjson.dumps({"ticker": two[1], "fetched": "2026-01-01", **record}))
     data = load_filings(spoiled)
     assert tuple(data.companies) == two
-    assert any(note.startswith("Nothing names the ticker of CIK99") for note in data.notes)
+    (unusable,) = data.unusable
+    assert unusable.startswith("CIK99")
+    assert "in companyfacts cannot be used: nothing names the ticker; list it with its CIK in universe.json" in unusable
+    others = [f"{one.symbol},{one.symbol},Energy,,,{one.cik}" for one in truth.securities if one.symbol not in two]
+    columns = "Symbol,Security,GICS Sector,GICS Sub-Industry,Date added,CIK"
+    (spoiled / "constituents.csv").write_text("\n".join([columns, *others]))
+    data = load_filings(spoiled)
+    assert data.unusable == ()
+    assert len(data.companies) == 9
 
 
 def test_of_two_files_the_fuller_is_taken(spoiled: Path, truth: SyntheticMarket, two: tuple[str, str]) -> None:
@@ -136,7 +144,9 @@ def test_facts_under_the_name_of_another_company_are_refused(
     data = load_filings(spoiled)
     assert two[0] not in data.companies
     assert len(data.companies) == 8
-    assert any(re.search(told, note) and note.endswith("left out.") for note in data.notes)
+    (unusable,) = data.unusable
+    assert re.search(told, unusable)
+    assert unusable.endswith(f"; put the facts of {two[0]} in its place.")
 
 
 def test_two_filers_under_one_ticker_that_nobody_lists_are_refused(
@@ -197,4 +207,5 @@ def test_the_real_collection(realdata: Path) -> None:
     assert any(note.startswith("AAPL: of 2 company facts") for note in data.notes)
     # A file named DELL that a collector filled with the facts of Intercontinental Exchange.
     assert "DELL" not in data.companies
-    assert any(note.startswith("DELL.json.gz: it holds the facts of INTERCONTINENTAL EXCHANGE") for note in data.notes)
+    dell = "DELL.json.gz cannot be used: it holds the facts of INTERCONTINENTAL EXCHANGE"
+    assert any(one.startswith(dell) for one in data.unusable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,11 +36,8 @@ def doctor(
         report = diagnose(raw_dir, progress)
     for one in report.diagnosis.examined:
         _show_files(one)
-    notes = report.diagnosis.notes
-    for note in notes[:_SHOWN]:
-        typer.echo(f"note: {note}")
-    if (hidden := len(notes) - _SHOWN) > 0:
-        typer.echo(f"note: and {hidden} more; --json FILE has all")
+    _show_notes("company facts", report.unusable)
+    _show_notes("note", report.notes)
     typer.echo("")
     for prospect in report.prospects:
         _show_prospect(prospect)
@@ -63,6 +61,14 @@ def _show_files(one: Examined) -> None:
         typer.echo(f"      and {hidden} more; --json FILE has all")
     if one.found:
         typer.echo(f"      format: {one.format.header}")
+
+
+def _show_notes(title: str, notes: Sequence[str]) -> None:
+    """The first of some sentences, a line each."""
+    for note in notes[:_SHOWN]:
+        typer.echo(f"{title}: {note}")
+    if (hidden := len(notes) - _SHOWN) > 0:
+        typer.echo(f"{title}: and {hidden} more; --json FILE has all")
 
 
 def _show_prospect(prospect: Prospect) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,10 +11,11 @@ import polars as pl
 
 from finskillbench.panels.filings.facts import PANEL_SCHEMA, build_facts
 from finskillbench.panels.filings.filed import FILED_SCHEMA, build_filed
-from finskillbench.panels.filings.periodic import FILINGS_SCHEMA, build_filings
+from finskillbench.panels.filings.periodic import FILINGS_SCHEMA, REPORT_FORMS, build_filings, reports_with_figures
 from finskillbench.panels.filings.segments.revenue import SEGMENTS_SCHEMA, build_segments
 from finskillbench.panels.tables import Tables
 from finskillbench.sources.edgar.collection import FilingsData
+from finskillbench.sources.edgar.companyfacts import CompanyFacts
 
 SCHEMAS = {"facts": PANEL_SCHEMA, "filings": FILINGS_SCHEMA, "segments": SEGMENTS_SCHEMA, "filed": FILED_SCHEMA}
 """The tables of filings, see `COLUMNS` where each is built."""
@@ -25,15 +26,19 @@ several times the memory of what comes of them."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FundamentalPanels:
-    """Long tables by symbol, those of `SCHEMAS`; all empty where a collection has no company facts."""
+    """Long tables by symbol, those of `SCHEMAS`; all empty where a collection has no company facts.
+
+    notes : one sentence each. unusable : which companies' facts cannot be used, with the reason and the remedy.
+    """
 
     tables: Tables
     notes: tuple[str, ...] = ()
+    unusable: tuple[str, ...] = ()
 
     @classmethod
-    def empty(cls, notes: tuple[str, ...] = ()) -> Self:
+    def empty(cls, notes: tuple[str, ...] = (), unusable: tuple[str, ...] = ()) -> Self:
         """Tables without rows."""
-        return cls(Tables({name: pl.DataFrame(schema=schema) for name, schema in SCHEMAS.items()}), notes)
+        return cls(Tables({name: pl.DataFrame(schema=schema) for name, schema in SCHEMAS.items()}), notes, unusable)
 
 
 def build_fundamentals(data: FilingsData) -> FundamentalPanels:
@@ -44,10 +49,13 @@ def build_fundamentals(data: FilingsData) -> FundamentalPanels:
     SourceError : naming company, tag and accession, where the files cannot carry a panel.
     """
     if not data.companies:
-        return FundamentalPanels.empty(data.notes)
+        return FundamentalPanels.empty(data.notes, data.unusable)
     parts = list(fundamentals_in_parts(data))
     whole = {name: pl.concat([part.tables[name] for part in parts]) for name in SCHEMAS}
-    return FundamentalPanels(Tables(whole), (*data.notes, *(note for part in parts for note in part.notes)))
+    notes = (*data.notes, *(note for part in parts for note in part.notes))
+    return FundamentalPanels(
+        Tables(whole), notes, (*data.unusable, *(reason for part in parts for reason in part.unusable))
+    )
 
 
 def fundamentals_in_parts(data: FilingsData) -> Iterator[FundamentalPanels]:
@@ -64,4 +72,21 @@ def _of_some(data: FilingsData) -> FundamentalPanels:
     filings = build_filings(data.submissions, facts.frame)
     segments = build_segments(data.instances, facts.frame, filings)
     made = {"facts": facts.frame, "filings": filings, "segments": segments.frame, "filed": build_filed(companies)}
-    return FundamentalPanels(Tables(made), (*facts.notes, *segments.notes))
+    usable = set(reports_with_figures(filings, facts.frame)["symbol"])
+    return FundamentalPanels(Tables(made), (*facts.notes, *segments.notes), tuple(_unusable(companies, usable)))
+
+
+def _unusable(companies: Mapping[str, CompanyFacts], usable: set[str]) -> Iterator[str]:
+    """Why none of the reports of the other companies can be used."""
+    forms = f"{', '.join(REPORT_FORMS[:-1])} or {REPORT_FORMS[-1]}"
+    for symbol, one in companies.items():
+        if symbol in usable:
+            continue
+        units = one.facts["unit"].unique().sort().to_list()
+        if not units:
+            lacks = f"no figure of a primary statement from a {forms}; add the facts of its periodic reports"
+        elif "USD" not in units:
+            lacks = f"figures in {', '.join(units)} where USD is needed; convert them"
+        else:
+            lacks = f"no figure of a metric in USD for the period of a {forms}; add the facts of its periodic reports"
+        yield f"{symbol} cannot be used: {one.file.name} has {lacks}, or remove the file."

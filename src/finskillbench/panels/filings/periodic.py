@@ -16,6 +16,8 @@ COLUMNS: Mapping[str, Column] = {
     "filed": FILED,
 }
 FILINGS_SCHEMA = schema_of(COLUMNS)
+REPORT_FORMS = ("10-Q", "10-K", "20-F", "40-F")
+"""Forms of the reports that episodes can be about: an amendment only adds to what is known of one."""
 
 
 def build_filings(submissions: Mapping[str, Submissions], facts: pl.DataFrame) -> pl.DataFrame:
@@ -42,3 +44,10 @@ def build_filings(submissions: Mapping[str, Submissions], facts: pl.DataFrame) -
     )
     unlisted = reported.join(reports, on=["symbol", "accession"], how="anti")
     return pl.concat([reports, unlisted]).sort("symbol", "filed", "accession")
+
+
+def reports_with_figures(filings: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    """The reports of REPORT_FORMS for whose period the facts panel has a figure in USD."""
+    known = facts.filter(pl.col("unit") == "USD").select("symbol", period_end="end").unique()
+    reports = filings.filter(pl.col("form").is_in(REPORT_FORMS))
+    return reports.join(known, on=["symbol", "period_end"], how="semi")

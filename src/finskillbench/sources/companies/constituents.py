@@ -27,6 +27,12 @@ GICS_SECTORS: Mapping[str, str] = {
 _NEEDED = ("Symbol", "Security", "GICS Sector", "GICS Sub-Industry", "Date added", "CIK")
 
 
+def constituents_file(raw_dir: Path) -> Path | None:
+    """The list of constituents of a raw collection, where there is one."""
+    paths = (raw_dir / "constituents" / "constituents.csv", raw_dir / "constituents.csv")
+    return next((path for path in paths if path.is_file()), None)
+
+
 def parse_constituents(path: Path, problems: Problems = None) -> dict[str, Security]:
     """Constituents by symbol (share classes with a dash: `BF-B`), their sectors in the project's vocabulary.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.companies.constituents import parse_constituents
+from finskillbench.sources.companies.constituents import constituents_file, parse_constituents
 from finskillbench.sources.companies.universe import load_universe
 from finskillbench.sources.edgar.companyfacts import CompanyFacts, Filer, parse_companyfacts, parse_filer
 from finskillbench.sources.edgar.instance import Instance, filer_of, instance_files, parse_instance
@@ -23,6 +23,8 @@ Filed = TypeVar("Filed", Filer, Submissions)
 
 _SUFFIXES = (".json", ".json.gz")
 _CIK = re.compile(r"CIK(\d{10})", re.I)
+_NAMED = 10
+"""Files that a sentence names before the rest are only counted."""
 
 
 class CompanyFiles(Mapping[str, CompanyFacts]):
@@ -92,6 +94,7 @@ class FilingsData:
     submissions : symbol -> its list of filings, where there is one.
     instances : symbol -> its parsed XBRL instances, read on access; a company without any is absent.
     notes : what is absent, left out or chosen between, one sentence each.
+    unusable : which files of company facts cannot be used, with the reason and the remedy, one sentence each.
     listed : symbol -> its CIKs by the collection's lists of tickers, where it is in any.
     """
 
@@ -100,6 +103,7 @@ class FilingsData:
     submissions: Mapping[str, Submissions]
     instances: InstanceFiles
     notes: tuple[str, ...]
+    unusable: tuple[str, ...] = ()
     listed: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
     def of(self, symbols: Collection[str]) -> FilingsData:
@@ -152,7 +156,8 @@ def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> Filin
     for cik, names in tickers.items():
         for symbol in dict.fromkeys(names):
             listed[symbol] = (*listed.get(symbol, ()), cik)
-    filers = _filers(raw_dir / "companyfacts", wanted, tickers, listed, notes)
+    unusable: list[str] = []
+    filers = _filers(raw_dir / "companyfacts", wanted, tickers, listed, notes, unusable)
     if wanted is not None and filers and (missing := sorted(wanted - set(filers))):
         notes.append(f"Company facts are not there for {len(missing)} of {len(wanted)} names: {', '.join(missing)}.")
     submissions = {symbol: filed for symbol, filed in submissions.items() if symbol in filers}
@@ -165,6 +170,7 @@ def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> Filin
         submissions=submissions,
         instances=InstanceFiles(_instances(raw_dir, wanted, ciks, notes), ciks),
         notes=tuple(notes),
+        unusable=tuple(unusable),
         listed={symbol: listed[symbol] for symbol in filers if symbol in listed},
     )
 
@@ -176,8 +182,8 @@ def _known_tickers(raw_dir: Path) -> dict[int, list[str]]:
     for security in universe.securities.values():
         if security.cik:
             known.setdefault(int(security.cik), []).append(security.symbol)
-    constituents = raw_dir / "constituents" / "constituents.csv"
-    if constituents.is_file():
+    constituents = constituents_file(raw_dir)
+    if constituents is not None:
         for one in parse_constituents(constituents).values():
             if one.cik:
                 known.setdefault(int(one.cik), []).append(one.symbol)
@@ -228,6 +234,7 @@ def _filers(
     tickers: Mapping[int, list[str]],
     listed: Mapping[str, tuple[int, ...]],
     notes: list[str],
+    unusable: list[str],
 ) -> dict[str, Filer]:
     """Whose facts there are by symbol, without files that hold another company than they are named after."""
     found: dict[str, list[Filer]] = {}
@@ -245,7 +252,7 @@ def _filers(
         if symbol is not None and (mixed_up := _of_another(one, symbol, tickers, listed)):
             if wanted is not None:
                 raise SourceError(path, mixed_up, remedy=f"put the facts of {symbol} in its place")
-            notes.append(f"{path.name}: {mixed_up}: left out.")
+            unusable.append(f"{path.name} cannot be used: {mixed_up}; put the facts of {symbol} in its place.")
             continue
         known.setdefault(one.cik, []).extend([symbol] if symbol is not None else [])
         if symbol is None:
@@ -253,7 +260,11 @@ def _filers(
         elif wanted is None or symbol in wanted:
             found.setdefault(symbol, []).append(one)
     if nameless:
-        notes.append(f"Nothing names the ticker of {', '.join(nameless)} in {folder.name}: left out.")
+        more = f" and {len(nameless) - _NAMED} more" if len(nameless) > _NAMED else ""
+        unusable.append(
+            f"{', '.join(nameless[:_NAMED])}{more} in {folder.name} cannot be used: nothing names the ticker; list it "
+            "with its CIK in universe.json or constituents.csv, add the submissions, or name the file after its ticker."
+        )
     return _best(found, lambda one: parse_companyfacts(one.file).facts.height, "company facts {} has most", notes)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from finskillbench.errors import InternalError, SourceError
-from finskillbench.sources.companies.constituents import parse_constituents
+from finskillbench.sources.companies.constituents import constituents_file, parse_constituents
 from finskillbench.sources.companies.statements import Statements
 from finskillbench.sources.companies.universe import Security, Universe, load_universe, universe_of
 from finskillbench.sources.files import (
@@ -209,10 +209,8 @@ def _refuse_unknown(collection: Files, known: set[str] | frozenset[str], problem
 
 
 def _constituents(raw_dir: Path) -> Mapping[str, Security]:
-    for path in (raw_dir / "constituents" / "constituents.csv", raw_dir / "constituents.csv"):
-        if path.is_file():
-            return parse_constituents(path)
-    return {}
+    path = constituents_file(raw_dir)
+    return {} if path is None else parse_constituents(path)
 
 
 def _last_sessions(universe: Universe, collection: Files) -> date:

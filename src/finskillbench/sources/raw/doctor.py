@@ -1,7 +1,8 @@
 """What is missing or wrong in a raw collection: every file read by its own reader, each as far as it can be read.
 
 A build stops at the first thing that it cannot trust. Here the same readers gather what they would have raised, file by
-file, and what only several files together tell (names without prices, factors that end too early) is added.
+file; of the market they go on to what only several files together tell (names without prices, factors that end too
+early).
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ from pathlib import Path
 
 from finskillbench.errors import SourceError
 from finskillbench.findings import Finding, State
-from finskillbench.sources.companies.constituents import parse_constituents
+from finskillbench.sources.companies.constituents import constituents_file, parse_constituents
 from finskillbench.sources.companies.statements import parse_statements
 from finskillbench.sources.companies.universe import load_universe
-from finskillbench.sources.edgar.collection import FilingsData, load_filings
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.edgar.instance import filer_of, instance_files, parse_instance
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
@@ -47,19 +47,12 @@ class Diagnosis:
     """What there is of a collection and what is wrong with it.
 
     examined : by kind of file, in the order of the documentation.
-    market, filings : the two halves where they could be read whole, else None.
+    market : the market half where it could be read whole, else None.
     """
 
     raw_dir: Path
     examined: list[Examined] = field(default_factory=list[Examined])
     market: MarketData | None = None
-    filings: FilingsData | None = None
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a build would note of the files, such as a name that another stands in for."""
-        halves = (self.market, self.filings)
-        return tuple(note for half in halves if half is not None for note in half.notes)
 
     @property
     def findings(self) -> list[Finding]:
@@ -69,6 +62,13 @@ class Diagnosis:
     def of(self, which: Format) -> Examined:
         """What was found of one kind of file."""
         return next(one for one in self.examined if one.format is which)
+
+    def add(self, error: SourceError, whole: Format) -> Finding:
+        """Add an error of several files together once; `whole` is the kind of file where it names none."""
+        finding = _finding(self.raw_dir, error)
+        if finding not in self.findings:
+            self.of(_kind(self.raw_dir, finding.where, whole)).found.append(finding)
+        return finding
 
 
 def examine(raw_dir: Path, progress: Progress = lambda step: None) -> Diagnosis:
@@ -99,10 +99,8 @@ def _readers(raw_dir: Path, which: Format) -> Iterator[tuple[Path, Reader]]:
         if (raw_dir / "universe.json").is_file():
             yield raw_dir / "universe.json", lambda _, problems: load_universe(raw_dir, problems)
     elif which is formats.CONSTITUENTS:
-        for path in (raw_dir / "constituents" / "constituents.csv", raw_dir / "constituents.csv"):
-            if path.is_file():
-                yield path, parse_constituents
-                return
+        if (path := constituents_file(raw_dir)) is not None:
+            yield path, parse_constituents
     elif which is formats.INSTANCES:
         for path in instance_files(raw_dir):
             yield path, _instance
@@ -171,16 +169,16 @@ def _problems(raw_dir: Path, path: Path, read: Reader) -> list[Finding]:
     return found
 
 
-def _finding(raw_dir: Path, error: SourceError, state: State = State.FAIL) -> Finding:
+def _finding(raw_dir: Path, error: SourceError) -> Finding:
     """An error of a reader, its file named as it lies in the collection."""
     path = Path(str(error.file))
     where = str(path.relative_to(raw_dir)) if path.is_relative_to(raw_dir) and path != raw_dir else str(error.file)
     line = f", line {error.line}" if error.line is not None and where.endswith((".csv", ".csv.gz")) else ""
-    return Finding(state, where + line, error.told)
+    return Finding(State.FAIL, where + line, error.told)
 
 
 def _halves(diagnosis: Diagnosis, progress: Progress) -> None:
-    """Read both halves as a build would, and add what only several files together tell."""
+    """Add what a half lacks, and what only several files of the market together tell."""
     raw_dir = diagnosis.raw_dir
     halves = [[diagnosis.of(which) for which in half] for half in (formats.MARKET, formats.FILINGS)]
     empty = [not any(one.files for one in half) for half in halves]
@@ -193,19 +191,8 @@ def _halves(diagnosis: Diagnosis, progress: Progress) -> None:
         progress("reading the market as a whole")
         told: list[SourceError] = []
         diagnosis.market = read_market(raw_dir, problems=told)
-        known = {(finding.where, finding.message) for finding in diagnosis.findings}
         for error in told:
-            finding = _finding(raw_dir, error)
-            if (finding.where, finding.message) not in known:
-                diagnosis.of(_kind(raw_dir, finding.where, formats.PRICES)).found.append(finding)
-    if diagnosis.of(formats.COMPANY_FACTS).files:
-        progress("reading the filings as a whole")
-        try:
-            diagnosis.filings = load_filings(raw_dir)
-        except SourceError as error:
-            finding = _finding(raw_dir, error)
-            if finding not in diagnosis.findings:
-                diagnosis.of(_kind(raw_dir, finding.where, formats.COMPANY_FACTS)).found.append(finding)
+            diagnosis.add(error, formats.PRICES)
 
 
 def _kind(raw_dir: Path, where: str, whole: Format) -> Format:
