@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,23 @@ def with_row(**changes: object) -> Callable[[Record], None]:
     return change
 
 
+def in_millions(record: Record) -> None:
+    """A quarterly report with dollars and shares in millions, which its amendment two weeks later mends."""
+    rows = record["facts"]["us-gaap"]["Assets"]["units"]["USD"]
+    reports = sorted({(row["filed"], row["accn"]) for row in rows if row["form"] == "10-Q"})
+    filed, accession = reports[len(reports) // 2]
+    amended = {
+        "accn": f"{accession[:-6]}999999",
+        "form": "10-Q/A",
+        "filed": str(date.fromisoformat(filed) + timedelta(days=14)),
+    }
+    for _, unit, rows in _units(record):
+        mine = [row for row in rows if row["accn"] == accession]
+        rows += [row | amended for row in mine]
+        for row in mine if unit in ("USD", "shares") else ():
+            row["val"] /= 1e6
+
+
 def _prospect(report: Record) -> Record:
     return next(one for one in report["can_be_built"] if one["domain"] == "fundamental_analysis")
 
@@ -187,6 +205,19 @@ def test_a_company_that_cannot_be_used_beside_one_that_can_is_named_by_both(
     assert f"company facts: {unusable}\n" in capsys.readouterr().out
     assert collection.build() == 0
     assert f"note: {unusable}\n" in capsys.readouterr().out
+
+
+def test_a_report_in_millions_that_its_amendment_mends_is_a_warning(
+    collection: Collection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every check of an edition of untouched files passes or warns: its user cannot mend a filing."""
+    collection.add(in_millions)
+    assert collection.build() == 0
+    capsys.readouterr()
+    assert cli.main(["data", "validate", str(collection.out)]) == 0
+    shown = capsys.readouterr().out
+    assert "WARN  units " in shown
+    assert "power of ten of another's, as its filer tagged it; no episode is about the period" in shown
 
 
 def test_a_bad_row_of_a_report_is_named_by_both(collection: Collection, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,16 @@ def test_filings_come_out_sorted(tmp_path: Path) -> None:
     ]
 
 
+def test_a_report_for_a_period_to_come_is_left_out_and_noted(tmp_path: Path) -> None:
+    """Of other forms the report date may be of an event to come, such as a meeting."""
+    filer = parse_submissions(written(tmp_path, RECENT | {"reportDate": ["2023-06-30", "2023-06-30"]}))
+    assert filer.filings["form"].to_list() == ["4"]
+    assert filer.notes == (
+        "CIK0000000001.json: 0000000001-23-000001 is listed for a period that ends 2023-06-30, after it was filed "
+        "(2023-05-01): left out.",
+    )
+
+
 def test_further_files_are_noted(tmp_path: Path) -> None:
     path = written(tmp_path, RECENT, filings={"recent": RECENT, "files": [{"name": "x"}]})
     assert parse_submissions(path).notes == ("CIK0000000001.json: 1 further files hold older filings.",)

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from finskillbench.errors import SourceError
+from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS
 from finskillbench.sources.files import symbol_of
 from finskillbench.sources.records import (
     ACCESSION,
@@ -63,7 +64,8 @@ def parse_submissions(path: Path) -> Submissions:
     """Read one filer's submissions, plain or gzipped.
 
     The SEC serves about the latest thousand filings here and names further files for the rest: those that lie beside
-    it are read too, the others are counted by a note.
+    it are read too, the others are counted by a note. A periodic report of a period that ends after it was filed
+    (a mistyped date) is left out and noted.
 
     Raises
     ------
@@ -86,14 +88,22 @@ def parse_submissions(path: Path) -> Submissions:
             frame = pl.concat([frame, _filings(beside, read_record(beside), "the page")])
     # A filing may have moved to a page after the list was served.
     frame = frame.unique("accession", keep="first", maintain_order=True)
+    early = pl.col("form").is_in(PERIODIC_FORMS) & (pl.col("filed") < pl.col("period_end")).fill_null(value=False)
+    notes = [
+        f"{path.name}: {row['accession']} is listed for a period that ends {row['period_end']}, after it was filed "
+        f"({row['filed']}): left out."
+        for row in frame.filter(early).iter_rows(named=True)
+    ]
+    if older:
+        notes.append(f"{path.name}: {older} further files hold older filings.")
     tickers = [one for one in as_list(record.get("tickers")) or () if isinstance(one, str) and one]
     return Submissions(
         cik=cik,
         name=one_line(record.get("name")),
         tickers=tuple(dict.fromkeys(map(symbol_of, tickers))),
         sic=str(sic) if (sic := record.get("sic")) else None,
-        filings=frame.sort("filed", "accession"),
-        notes=(f"{path.name}: {older} further files hold older filings.",) if older else (),
+        filings=frame.filter(~early).sort("filed", "accession"),
+        notes=tuple(notes),
         file=path,
     )
 

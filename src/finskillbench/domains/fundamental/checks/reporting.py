@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 
 import polars as pl
@@ -21,9 +22,14 @@ def period_end(episode: Episode) -> date:
 
 
 def fail_rows(frame: pl.DataFrame, message: str, findings: Findings) -> None:
-    """Add a defect for each row, by company, subject and period; of many the first few and their number."""
+    """Add a defect for each row, as `add_rows` does."""
+    add_rows(frame, message, findings.fail)
+
+
+def add_rows(frame: pl.DataFrame, message: str, add: Callable[[object, str], None]) -> None:
+    """Add a finding for each row, by company, subject and period; of many the first few and their number."""
     names = [name for name in _NAMED_BY if name in frame.columns]
     for row in frame.head(_SHOWN).select(names).iter_rows():
-        findings.fail(" ".join(str(value) for value in row if value is not None), message)
+        add(" ".join(str(value) for value in row if value is not None), message)
     if frame.height > _SHOWN:
-        findings.fail(message.split(":")[0], f"{frame.height} rows in all: {message}")
+        add(message.split(":")[0], f"{frame.height} rows in all: {message}")

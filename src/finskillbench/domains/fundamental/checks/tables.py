@@ -10,6 +10,7 @@ import polars as pl
 
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.reporting import fail_rows, period_end
+from finskillbench.domains.fundamental.checks.scale import check_scale
 from finskillbench.domains.fundamental.second.definitions import FORMS, LENGTHS, QUARTER_APART, kind_of, period_of
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
@@ -60,14 +61,6 @@ UNITS = dict.fromkeys((*FLOWS, *INSTANTS), "USD") | {
 PERIODIC = frozenset(form + suffix for form in (*FORMS, "10-QT", "10-KT") for suffix in ("", "/A"))
 """Reports whose figures may enter a label; a proxy statement or an 8-K repeats some."""
 
-_SCALES = (1e3, 1e6)
-_SAME_FIGURE = 0.005
-_SAME_PRODUCT = 0.2
-"""Earnings per share have few digits, and preferred dividends come off net income."""
-_LEAST_EPS = 0.05
-_FEWER = ((300.0, 3e3), (3e5, 3e6))
-"""How many times fewer shares than before speak of thousands or millions: no split is so large."""
-_FILINGS_BEFORE = 8
 _LATE_DAYS = 5
 
 
@@ -195,63 +188,5 @@ def units(subject: Subject, findings: Findings) -> None:
         fail_rows(frame.filter(~number), f"{name}: its value is no number", findings)
     shares = (pl.col("unit") == "shares") & (pl.col("value") <= 0)
     fail_rows(facts.filter(shares), "facts: a count of shares that is not positive", findings)
-    size = pl.col("value").abs()
-    key = ["symbol", "metric", "start", "end"]
-    spread = (
-        facts.filter((size > 0) & pl.col("value").is_finite())
-        .group_by(key)
-        .agg(ratio=size.max() / size.min(), filed=pl.col("filed").max())
-    )
-    fail_rows(
-        spread.filter(_scaled(_SAME_FIGURE)), "facts: one filing's figure is a power of ten of another's", findings
-    )
-    parts = [
-        facts.filter((pl.col("metric") == name) & pl.col("value").is_finite()).select(
-            "symbol", "accession", "start", "end", pl.col("value").alias(name)
-        )
-        for name in ("net_income", "eps_diluted", "diluted_shares")
-    ]
-    on = ["symbol", "accession", "start", "end"]
-    product = parts[0].join(parts[1].filter(pl.col("eps_diluted").abs() >= _LEAST_EPS), on=on).join(parts[2], on=on)
-    earned = product.group_by("symbol", "accession").agg(
-        ratio=(pl.col("net_income") / (pl.col("eps_diluted") * pl.col("diluted_shares"))).abs().median()
-    )
-    fail_rows(
-        earned.filter(_scaled(_SAME_PRODUCT)),
-        "facts: net income is not earnings per share times shares, by thousands",
-        findings,
-    )
-    fail_rows(
-        _of_fewer_shares(facts, earned.filter((pl.col("ratio") - 1).abs() < _SAME_PRODUCT)),
-        "facts: its shares are fewer by thousands than in the filings before",
-        findings,
-    )
+    check_scale(panels, subject.episodes, findings)
     findings.figures |= {"metrics": facts["metric"].n_unique(), "units": dict(sorted(Counter(facts["unit"]).items()))}
-    findings.figures["products_examined"] = earned.height
-
-
-def _of_fewer_shares(facts: pl.DataFrame, borne_out: pl.DataFrame) -> pl.DataFrame:
-    """symbol, metric, filed, accession whose least number of shares is out of scale with the filings before.
-
-    borne_out : symbol, accession of filings whose earnings per share agree with their diluted shares.
-    """
-    key = ["symbol", "metric", "filed", "accession"]
-    filings = (
-        facts.filter((pl.col("unit") == "shares") & (pl.col("value") > 0))
-        .group_by(key)
-        .agg(least=pl.col("value").min(), usual=pl.col("value").median())
-        .sort(key)
-        .with_columns(
-            times=pl.col("usual").shift(1).rolling_median(_FILINGS_BEFORE, min_samples=1).over("symbol", "metric")
-            / pl.col("least")
-        )
-    )
-    fewer = filings.filter(pl.any_horizontal([pl.col("times").is_between(*span) for span in _FEWER]))
-    agrees = borne_out.select("symbol", "accession", metric=pl.lit("diluted_shares"))
-    return fewer.join(agrees, on=["symbol", "metric", "accession"], how="anti")
-
-
-def _scaled(within: float) -> pl.Expr:
-    """Whether `ratio` is a power of a thousand, or its inverse."""
-    scales = [scale for size in _SCALES for scale in (size, 1 / size)]
-    return pl.any_horizontal([(pl.col("ratio") / scale - 1).abs() < within for scale in scales])
