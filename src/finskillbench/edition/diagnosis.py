@@ -13,7 +13,6 @@ from finskillbench.domains.base import Domain
 from finskillbench.edition.build import Progress, build_sample
 from finskillbench.edition.load import Edition
 from finskillbench.errors import SourceError
-from finskillbench.findings import State
 from finskillbench.panels import Panels, read_panels
 from finskillbench.panels.filings.periodic import reports_with_figures
 from finskillbench.panels.tables import Half
@@ -97,8 +96,9 @@ def diagnose(raw_dir: Path, progress: Progress = lambda step: None) -> Report:
 def _prospects(report: Report, needs: Collection[Half], chosen: Sequence[Domain], progress: Progress) -> list[Prospect]:
     """What a build makes of domains that need the same halves; why it makes nothing becomes a finding."""
     diagnosis = report.diagnosis
-    reason = next((why for half in needs if (why := _lacking(diagnosis, half))), "")
-    if not reason:
+    absent = next((kind for half in needs if (kind := _absent(diagnosis, half))), "")
+    reason = f"there is no {absent}"
+    if not absent:
         with tempfile.TemporaryDirectory() as scratch:
             try:
                 edition = build_sample(diagnosis.raw_dir, chosen, Path(scratch) / "edition", progress)
@@ -138,14 +138,6 @@ def _reports(panels: Panels) -> dict[str, dict[str, int]]:
     return found
 
 
-def _lacking(diagnosis: Diagnosis, half: Half) -> str:
-    """Why a half cannot be read at all: a file that is not there, or the first finding of the market."""
-    kinds = _KINDS[half]
-    absent = [one.path for one in kinds if one.required and not diagnosis.of(one).files]
-    if absent:
-        return f"there is no {absent[0]}"
-    if half == "company facts" or diagnosis.market is not None:
-        return ""
-    of_it = [diagnosis.of(one) for one in (formats.UNIVERSE, formats.CONSTITUENTS, *kinds)]
-    first, *others = [finding for one in of_it for finding in one.found if finding.state is State.FAIL]
-    return f"{first.where}: {first.message}" + (f" (and {len(others)} more)" if others else "")
+def _absent(diagnosis: Diagnosis, half: Half) -> str:
+    """The first kind of file that a half needs and of which there is none."""
+    return next((one.path for one in _KINDS[half] if one.required and not diagnosis.of(one).files), "")

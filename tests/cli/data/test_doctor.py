@@ -126,6 +126,15 @@ def test_a_part_of_a_half_is_a_finding(raw: Path) -> None:
     assert any(one.startswith("famafrench/*momentum*daily*.csv[.gz]: is not there") for one in told)
 
 
+def test_company_facts_that_are_no_json_are_one_finding(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file, both halves and the build say the same of it."""
+    facts = sorted((raw / "companyfacts").iterdir())[0]
+    facts.write_text(facts.read_text()[:-40])
+    found = [f"{one['where']}: {one['message']}" for one in _doctor(raw)]
+    (told,) = [one for one in found if one.startswith(f"companyfacts/{facts.name}: not valid JSON")]
+    assert f"fundamental analysis: not built: {told}\n" in capsys.readouterr().out
+
+
 def test_a_file_that_cannot_be_read_is_a_finding_and_no_end(raw: Path) -> None:
     listed = raw / "constituents" / "constituents.csv"
     listed.write_text('"' + listed.read_text())

@@ -21,7 +21,7 @@ from finskillbench.sources.edgar.instance import filer_of, instance_files, parse
 from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
 from finskillbench.sources.edgar.submissions import is_page, parse_submissions
 from finskillbench.sources.files import Problems, files_below
-from finskillbench.sources.market.collection import MarketData, read_market
+from finskillbench.sources.market.collection import read_market
 from finskillbench.sources.market.fred import SERIES, parse_fred
 from finskillbench.sources.market.french import parse_french
 from finskillbench.sources.market.prices import SUFFIXES, parse_prices
@@ -47,12 +47,10 @@ class Diagnosis:
     """What there is of a collection and what is wrong with it.
 
     examined : by kind of file, in the order of the documentation.
-    market : the market half where it could be read whole, else None.
     """
 
     raw_dir: Path
     examined: list[Examined] = field(default_factory=list[Examined])
-    market: MarketData | None = None
 
     @property
     def findings(self) -> list[Finding]:
@@ -190,7 +188,7 @@ def _halves(diagnosis: Diagnosis, progress: Progress) -> None:
     if diagnosis.of(formats.PRICES).files:
         progress("reading the market as a whole")
         told: list[SourceError] = []
-        diagnosis.market = read_market(raw_dir, problems=told)
+        read_market(raw_dir, problems=told)
         for error in told:
             diagnosis.add(error, formats.PRICES)
 
