@@ -47,7 +47,7 @@ def build_at_once(files: Mapping[str, Path], table: Json) -> pd.DataFrame:
     for name in ("start", "end", "filed"):
         frame[name] = pd.to_datetime(frame[name])
     frame = frame[(frame["end"] <= frame["filed"]) & ~(frame["start"] > frame["end"])]
-    frame = pd.concat([frame, *(_sums(frame, metric, entry) for metric, entry in table.items() if "fallback" in entry)])
+    frame = pd.concat([frame, *(_sums(frame, metric, entry) for metric, entry in table.items() if "fallbacks" in entry)])
     versions = _versions(frame[~frame["metric"].map(lambda name: table[name].get("part", False))])
     additive = [name for name, entry in table.items() if entry["kind"] == "flow" and entry.get("additive", True)]
     derived = _differences(versions[versions["metric"].isin(additive)])
@@ -95,15 +95,15 @@ def _parts(facts: Json, taxonomy: str, tag: str, alias: Json) -> set[str]:
 
 
 def _sums(frame: pd.DataFrame, metric: str, entry: Json) -> pd.DataFrame:
-    """Rows of a metric from its terms in one filing."""
+    """Rows of a metric from its terms in one filing, by the first of its sums."""
     same = ["symbol", "accession", "start", "end"]
     total = None
-    for term, sign in entry["fallback"]["terms"].items():
+    for term, sign in entry["fallbacks"][0]["terms"].items():
         part = frame[frame["metric"] == term].sort_values("rank").drop_duplicates(same)
         part = part.assign(signed=sign * part["value"]).set_index(same)
         if total is None:
             total = part
-        elif term in entry["fallback"].get("optional", ()):
+        elif term in entry["fallbacks"][0].get("optional", ()):
             total = total.assign(signed=total["signed"].add(part["signed"].reindex(total.index).fillna(0.0)))
         else:
             total = total.loc[total.index.intersection(part.index)]

@@ -1,27 +1,16 @@
-"""The identities of a statement, and that the two derivations of a label can disagree about it."""
+"""The identities of a statement."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import date
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import polars as pl
 import pytest
-from tests.domains.fundamental.test_second import filed
 
-from finskillbench.domains.fundamental.second import concepts
 from finskillbench.domains.fundamental.second.answers import Figures
-from finskillbench.domains.fundamental.second.concepts import CONCEPTS
-from finskillbench.domains.fundamental.second.identities import IDENTITIES, broken, out_of_pattern
-from finskillbench.domains.fundamental.second.raw import RawFacts
-from finskillbench.panels.filings import concepts as tags
-from finskillbench.panels.filings import facts as panel
-from finskillbench.panels.filings.facts import build_facts
-from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, CompanyFacts, parse_companyfacts
-from finskillbench.sources.edgar.metrics import CANONICAL, METRICS, Metric
-from finskillbench.sources.edgar.taxonomy import STATEMENT_TAGS
+from finskillbench.domains.fundamental.second.identities import IDENTITIES, broken, faults
 
 WHOLE: Figures = {
     "revenue": 100e9,
@@ -64,98 +53,23 @@ def test_a_statement_that_does_not_add_up_is_named(case: str) -> None:
     assert identity in IDENTITIES
 
 
-def test_ten_times_the_quarters_before_is_out_of_pattern() -> None:
-    assert out_of_pattern(101.0, [10.0] * 4)
-    assert out_of_pattern(0.9, [10.0] * 4)
-    assert not out_of_pattern(99.0, [10.0] * 4)
-    assert not out_of_pattern(1000.0, [10.0] * 3)
+def _of_quarters(now: Figures, before: Mapping[str, float]) -> Any:
+    """A source of one quarter and, four times, of the quarters before it."""
+    return SimpleNamespace(figures=lambda end, kind: now, quarters_before=lambda metric, end: [before[metric]] * 4)
 
 
-def test_a_quarter_is_what_the_year_to_date_of_its_filing_leaves() -> None:
-    rows = [
-        filed("Revenues", "2023-01-01", "2023-03-31", 100e6, "2023-05-01", "1"),
-        filed("Revenues", "2023-01-01", "2023-06-30", 210e6, "2023-08-01", "2"),
-        filed("Revenues", "2023-04-01", "2023-06-30", 110e6, "2023-08-01", "2"),
-    ]
-    end, day = date(2023, 6, 30), date(2023, 8, 1)
-    assert list(RawFacts(rows).on(day).faults([(end, "quarterly")])) == []
-    rows[2]["value"] = 150e6
-    assert [one.identity for one in RawFacts(rows).on(day).faults([(end, "quarterly")])] == ["quarters"]
-
-
-# --- two derivations ---------------------------------------------------------------------------------------------
-
-
-def test_the_second_derivation_chooses_for_itself() -> None:
-    assert {name for name, concept in CONCEPTS.items() if not concept.helper} == set(CANONICAL)
-    chosen = {tag.partition(":")[2] for concept in CONCEPTS.values() for tag in concept.tags}
-    assert chosen <= STATEMENT_TAGS
-    assert "metrics" not in Path(concepts.__file__).read_text()
-
-
-FILING = [
-    filed("Revenues", "2023-01-01", "2023-03-31", 120e6, "2023-05-01", "0000000001-23-000001"),
-    filed("SalesRevenueNet", "2023-01-01", "2023-03-31", 100e6, "2023-05-01", "0000000001-23-000001"),
-    filed("CostOfRevenue", "2023-01-01", "2023-03-31", 60e6, "2023-05-01", "0000000001-23-000001"),
-    filed("GrossProfit", "2023-01-01", "2023-03-31", 40e6, "2023-05-01", "0000000001-23-000001"),
-    filed(
-        "DepreciationDepletionAndAmortization", "2023-01-01", "2023-03-31", 9e6, "2023-05-01", "0000000001-23-000001"
-    ),
-    filed("DepreciationAndAmortization", "2023-01-01", "2023-03-31", 7e6, "2023-05-01", "0000000001-23-000001"),
-]
-
-
-def _both(rows: list[dict[str, Any]]) -> tuple[dict[str, float], dict[str, float]]:
-    """The quarter of a filing by the panel and by the second derivation."""
-    frame = pl.DataFrame(
-        [{"fiscal_year": 2023, "fiscal_period": "Q1", "frame": None, **row} for row in rows], schema=FACTS_SCHEMA
-    )
-    first = build_facts({"ONE": CompanyFacts(1, "One", None, Path("ONE.json"), frame, ())}).frame
-    second = RawFacts(rows).on(date(2023, 5, 1)).figures(date(2023, 3, 31), "quarterly")
-    known = {name: value for name, value in second.items() if value is not None}
-    return dict(first.select("metric", "value").iter_rows()), known
-
-
-def _without(metric: str, tag: str) -> Metric:
-    """A metric of the catalog that lost a tag."""
-    entry = METRICS[metric]
-    kept = tuple(alias for alias in entry.aliases if alias.tag != tag)
-    return Metric(entry.kind, entry.unit, kept, entry.summed, entry.part, entry.fallback)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("metric", "changed"),
+    ("changes", "out"),
     [
-        ("revenue", lambda: _without("revenue", "SalesRevenueNet")),
-        (
-            "depreciation_amortization",
-            lambda: _without("depreciation_amortization", "DepreciationDepletionAndAmortization"),
-        ),
-        ("gross_profit", lambda: METRICS["operating_income"]),
+        ({"revenue": 101e9}, {"revenue"}),
+        ({"sga": 0.09e9}, {"sga"}),
+        ({"revenue": 99e9}, set()),
+        ({"revenue": 110e9, "cost_of_revenue": 66e9}, set()),  # a business bought
+        ({"revenue": 10e6, "cost_of_revenue": 6e6, "sga": 1e6}, {"revenue", "cost_of_revenue", "sga"}),  # in thousands
+        ({"revenue": 110e9, "cost_of_revenue": 0.3e9, "sga": 0.3e9}, {"revenue"}),
     ],
 )
-def test_a_defect_of_the_catalog_is_a_disagreement(
-    metric: str, changed: Callable[[], Metric], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A tag dropped, or a wrong one taken: one derivation says another figure, or none, and the other does not."""
-    first, second = _both(FILING)
-    assert first == second
-    assert first["revenue"] == 100e6
-    assert first["depreciation_amortization"] == 9e6
-    table = {**METRICS, metric: changed()}
-    monkeypatch.setattr(panel, "METRICS", table)
-    monkeypatch.setattr(tags, "METRICS", table)
-    first, again = _both(FILING)
-    assert again == second
-    assert first.get(metric) != second[metric]
-
-
-def test_the_real_total_of_blackrock_and_the_missing_one_of_tesla(realdata: Path) -> None:
-    """The second derivation alone: revenue of 2024 is 20,407 M, and no part of Tesla's depreciation is the whole."""
-    folder = realdata / "companyfacts"
-    black_rock = RawFacts(parse_companyfacts(folder / "filtered_tags_2026-07/BLK.json.gz").facts.iter_rows(named=True))
-    year = black_rock.on(date(2025, 2, 25)).figures(date(2024, 12, 31), "annual")
-    assert year["revenue"] == 20_407e6
-    tesla = RawFacts(parse_companyfacts(folder / "full_other/CIK0001318605.json.gz").facts.iter_rows(named=True))
-    assert tesla.on(date(2022, 2, 7)).figures(date(2021, 12, 31), "annual")["depreciation_amortization"] is None
+def test_ten_times_the_quarters_before_is_out_of_pattern(changes: dict[str, float], out: set[str]) -> None:
+    usual = {"revenue": 10e9, "cost_of_revenue": 6e9, "sga": 1e9}
+    found = list(faults(_of_quarters(usual | changes, usual), [(date(2023, 6, 30), "quarterly")]))
+    assert {fault.message.split()[3] for fault in found if fault.identity == "pattern"} == out

@@ -1,16 +1,15 @@
-"""The second derivation against hand arithmetic, the definitions of the two scores, and Apple's filings."""
+"""The independent derivation against hand arithmetic, the definitions of the two scores, and Apple's filings."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from finskillbench.domains.fundamental.inputs import FactRow
 from finskillbench.domains.fundamental.second.answers import Figures, SegmentChange, decomposed, normalised, quality
-from finskillbench.domains.fundamental.second.concepts import Concept
 from finskillbench.domains.fundamental.second.definitions import (
     QUARTER_APART,
     YEAR_APART,
@@ -19,35 +18,14 @@ from finskillbench.domains.fundamental.second.definitions import (
     nearest_first,
     period_of,
 )
-from finskillbench.domains.fundamental.second.raw import RawFacts
 from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
+from finskillbench.panels.filings.facts import build_facts
+from finskillbench.panels.filings.fundamentals import FundamentalPanels
+from finskillbench.panels.filings.query import FactStore
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 
 Json = dict[str, Any]
 END = date(2024, 3, 30)
-
-
-def filed(tag: str, start: str | None, end: str, value: float, filed: str, accession: str, form: str = "10-Q") -> Json:
-    """One row of company facts."""
-    return {
-        "taxonomy": "us-gaap",
-        "tag": tag,
-        "unit": "USD",
-        "start": None if start is None else date.fromisoformat(start),
-        "end": date.fromisoformat(end),
-        "value": value,
-        "filed": date.fromisoformat(filed),
-        "accession": accession,
-        "form": form,
-    }
-
-
-FLOW = Concept(("us-gaap:New", "us-gaap:Old"), frozenset({"us-gaap:Old"}))
-
-
-def quarter(rows: list[Json], day: date, end: date = END, metric: Concept = FLOW) -> float | None:
-    """The quarter's figure of the one metric of some rows, as public on a day."""
-    return RawFacts(rows, {"m": metric}).on(day).figures(end, "quarterly")["m"]
 
 
 # --- periods -----------------------------------------------------------------------------------------------------
@@ -77,67 +55,6 @@ def test_the_nearest_day_counts_and_of_two_the_later() -> None:
     assert nearest_first(END, days, QUARTER_APART) == [date(2023, 12, 30)]
     with pytest.raises(ValueError, match="8-K"):
         period_of("8-K")
-
-
-# --- what filings state ------------------------------------------------------------------------------------------
-
-
-def test_a_quarter_is_what_the_year_to_date_leaves_as_far_as_it_is_filed() -> None:
-    rows = [
-        filed("New", "2023-10-01", "2023-12-30", 39_895.0, "2024-02-01", "1"),
-        filed("New", "2023-10-01", "2024-03-30", 62_585.0, "2024-05-03", "2"),
-        filed("New", "2023-10-01", "2024-03-30", 62_600.0, "2024-08-01", "3", "10-Q/A"),
-        filed("New", "2023-10-01", "2024-03-30", 9.0, "2024-05-04", "4", "DEF 14A"),
-    ]
-    assert quarter(rows, date(2024, 5, 2)) is None
-    assert quarter(rows, date(2024, 5, 3)) == 22_690.0
-    # One restated parent of two: the difference stands until the other is restated too.
-    assert quarter(rows, date(2024, 8, 1)) == 22_690.0
-    public = RawFacts(rows, {"m": FLOW}).on(date(2024, 8, 1))
-    assert public.preceding(END, QUARTER_APART) == date(2023, 12, 30)
-    assert public.preceding(END, YEAR_APART) is None
-    rows.append(filed("New", "2023-10-01", "2023-12-30", 39_900.0, "2025-01-31", "5"))
-    assert quarter(rows, date(2025, 1, 31)) == 22_700.0
-
-
-def test_a_reported_quarter_beats_the_difference_and_averages_have_none() -> None:
-    rows = [
-        filed("New", "2023-01-01", "2023-09-30", 60.0, "2023-11-01", "1"),
-        filed("New", "2023-01-01", "2023-12-31", 100.0, "2024-02-01", "2", "10-K"),
-    ]
-    end, day = date(2023, 12, 31), date(2024, 2, 1)
-    assert quarter(rows, day, end) == 40.0
-    assert quarter(rows, day, end, replace(FLOW, summed=False)) is None
-    rows.append(filed("New", "2023-10-01", "2023-12-31", 41.0, "2024-02-01", "2", "10-K"))
-    assert quarter(rows, day, end) == 41.0
-
-
-def test_a_weak_tag_fills_a_gap_and_restates_nothing() -> None:
-    rows = [
-        filed("New", "2023-10-01", "2023-12-30", 5.0, "2024-02-01", "1"),
-        filed("Old", "2023-10-01", "2023-12-30", 7.0, "2025-02-01", "2"),
-    ]
-    assert quarter(rows, date(2026, 1, 1), date(2023, 12, 30)) == 5.0
-    assert quarter(rows[1:], date(2026, 1, 1), date(2023, 12, 30)) == 7.0
-
-
-def test_what_a_filing_does_not_state_is_computed_from_its_parts() -> None:
-    terms = {"assets": 1, "equity": -1, "minority": -1}
-    metrics = {
-        "assets": Concept(("us-gaap:Assets",), instant=True),
-        "equity": Concept(("us-gaap:Equity",), instant=True),
-        "minority": Concept(("us-gaap:Minority",), instant=True),
-        "liabilities": Concept(("us-gaap:Liabilities",), instant=True, terms=terms, optional=frozenset({"minority"})),
-    }
-    rows = [
-        filed("Assets", None, "2024-03-30", 100.0, "2024-05-01", "1"),
-        filed("Equity", None, "2024-03-30", 60.0, "2024-05-01", "1"),
-        filed("Minority", None, "2024-03-30", 5.0, "2024-06-01", "2"),
-    ]
-    assert RawFacts(rows, metrics).on(date(2024, 7, 1)).figures(END, "quarterly")["liabilities"] == 40.0
-    stated = RawFacts([*rows, filed("Liabilities", None, "2024-03-30", 33.0, "2024-07-01", "3")], metrics)
-    assert stated.on(date(2024, 6, 30)).figures(END, "quarterly")["liabilities"] == 40.0
-    assert stated.on(date(2024, 7, 1)).figures(END, "quarterly")["liabilities"] == 33.0
 
 
 # --- what an episode sees ----------------------------------------------------------------------------------------
@@ -282,8 +199,12 @@ def test_drivers_by_hand() -> None:
 def test_apple_quarter_to_march_2024(realdata: Path) -> None:
     """The episode that the published release labels with six months of cash flow and depreciation."""
     served = parse_companyfacts(realdata / "companyfacts/full_2026-07/CIK0000320193.json.gz")
-    facts = RawFacts(served.facts.iter_rows(named=True))
-    found = normalised(facts.on(date(2024, 5, 3)).figures(END, "quarterly"))
+    nothing = FundamentalPanels.empty().tables
+    store = FactStore(build_facts({"AAPL": served}).frame, nothing["filings"], nothing["segments"])
+    facts, before_it = (
+        VisibleFacts(cast("list[FactRow]", store.visible("AAPL", date(2024, 5, day))["facts"])) for day in (3, 2)
+    )
+    found = normalised(facts.figures(END, "quarterly"))
     assert found == {
         "revenue": 90_753e6,
         "operating_income": 27_900e6,
@@ -296,11 +217,11 @@ def test_apple_quarter_to_march_2024(realdata: Path) -> None:
         "operating_margin": pytest.approx(27_900 / 90_753),
         "ebitda": 27_900e6 + 5_684e6 - 2_848e6,
     }
-    now, before, prior_end = a_year_apart(facts.on(date(2024, 5, 3)), END)
+    now, before, prior_end = a_year_apart(facts, END)
     assert prior_end == date(2023, 4, 1)
     answer = quality(now, before).answer
     assert answer["accruals_ratio"] == pytest.approx((23_636 - 22_690) / 337_411)
     assert answer["income_quality_ratio"] == pytest.approx(22_690 / 23_636)
     assert answer["beneish_m_score"] == pytest.approx(-2.31635, abs=1e-5)
     assert answer["piotroski_score"] == 6
-    assert facts.on(date(2024, 5, 2)).figures(END, "quarterly")["revenue"] is None
+    assert "revenue" not in before_it.figures(END, "quarterly")

@@ -209,7 +209,7 @@ SAID: dict[str, tuple[list[Fact], dict[tuple[str, tuple[str | None, str]], list[
             ("NetIncomeLossAvailableToCommonStockholdersBasic", NINE, 44, "2024-11-01"),
         ],
         {
-            ("net_income", NINE): [(45, "2023-11-01", False), (45, "2024-11-01", False)],
+            ("net_income", NINE): [(45, "2023-11-01", True), (45, "2024-11-01", False)],
             ("net_income", FOURTH): [(25, "2024-11-01", True)],
         },
     ),
@@ -220,7 +220,11 @@ SAID: dict[str, tuple[list[Fact], dict[tuple[str, tuple[str | None, str]], list[
             ("NetIncomeLoss", NINE, 45, "2024-11-01"),
             ("NetIncomeLoss", YEAR, 62, "2025-02-20"),
         ],
-        {("net_income", FOURTH): [(25, "2024-02-20", True)]},
+        {
+            ("net_income", NINE): [(45, "2023-11-01", True), (45, "2024-11-01", False)],
+            ("net_income", YEAR): [(70, "2024-02-20", True), (62, "2025-02-20", False)],
+            ("net_income", FOURTH): [(25, "2024-02-20", True)],
+        },
     ),
     # LMT gives its quarters once by the calendar and once by its weeks.
     "no difference is made of a quarter that is reported from another day": (
@@ -251,13 +255,16 @@ SAID: dict[str, tuple[list[Fact], dict[tuple[str, tuple[str | None, str]], list[
             ("total_liabilities", AT): [(280, "2023-05-01", True), (280, "2024-05-01", False)],
         },
     ),
-    "equity with minority interest leaves none to subtract": (
+    "equity with minority interest leaves that of the parent": (
         [
             ("Assets", AT, 500, "2023-05-01"),
             ("StockholdersEquityIncludingPortionAttributableToNoncontrollingInterest", AT, 220, "2023-05-01"),
             ("MinorityInterest", AT, 20, "2023-05-01"),
         ],
-        {("total_liabilities", AT): [(280, "2023-05-01", True)]},
+        {
+            ("total_liabilities", AT): [(280, "2023-05-01", True)],
+            ("stockholders_equity", AT): [(200, "2023-05-01", True)],
+        },
     ),
 }
 
@@ -282,7 +289,8 @@ def test_a_derived_row_names_its_parents_and_the_later_filing() -> None:
     )
     assert (fourth["duration"], fourth["tag"], fourth["accession"]) == ("quarterly", CASH, "0000000001-24-022000")
     facts, _ = SAID["a figure repeated under a better tag counts under it from then on"]
-    assert panel(rows(facts)).frame.filter("derived")["parents"].item() == (
+    quarter = panel(rows(facts)).frame.row(by_predicate=pl.col("start") == date(2023, 10, 1), named=True)
+    assert quarter["parents"] == (
         "0000000001-24-022000 net_income 2023-01-01..2023-12-31 - "
         "0000000001-24-110100 net_income 2023-01-01..2023-09-30"
     )

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -180,10 +182,43 @@ def test_the_table_of_metrics_agrees_with_itself(tmp_path: Path) -> None:
     with pytest.raises(InternalError, match="us-gaap:Revenues stands for two metrics"):
         load_metrics(path)
     table["metrics"]["gross_profit"]["aliases"].pop()
-    table["metrics"]["gross_profit"]["fallback"]["terms"] = {"total_assets": 1}
+    table["metrics"]["gross_profit"]["fallbacks"][0]["terms"] = {"total_assets": 1}
     path.write_text(json.dumps(table))
     with pytest.raises(InternalError, match="a term of another kind: total_assets"):
         load_metrics(path)
+
+
+def _unlisted(tags: Iterable[tuple[str, str, bool]]) -> set[tuple[str, str]]:
+    """Metrics and us-gaap tags that match a pattern of the table and are neither a candidate nor excluded.
+
+    tags : name, unit and whether the figures are of one day.
+    """
+    listed = {alias.tag for metric in METRICS.values() for alias in metric.aliases}
+    return {
+        (name, tag)
+        for name, metric in METRICS.items()
+        if metric.pattern
+        for tag, unit, instant in tags
+        if (unit, "instant" if instant else "flow") == (metric.unit, metric.kind) and re.search(metric.pattern, tag)
+        if tag not in listed and not any(tag in some.tags for some in metric.excluded)
+    }
+
+
+def test_every_concept_that_may_stand_for_a_metric_is_judged(realdata: Path) -> None:
+    """All us-gaap concepts of periodic reports in any file: each match of a pattern has a rank or a reason."""
+    seen = set[tuple[str, str, bool]]()
+    for path in sorted(realdata.glob("companyfacts/*/*.gz")):
+        concepts = json.loads(gzip.decompress(path.read_bytes()))["facts"].get("us-gaap", {})
+        for tag, concept in concepts.items():
+            for unit, rows in concept.get("units", {}).items():
+                used = [row for row in rows if row.get("form") in PERIODIC_FORMS]
+                seen |= {(tag, unit, "start" not in row) for row in used}
+    assert len(seen) > 2_000
+    assert not _unlisted(seen)
+    assert _unlisted([("DepreciationOfRailcars", "USD", False), ("DepreciationOfRailcars", "USD", True)]) == {
+        ("depreciation_amortization", "DepreciationOfRailcars")
+    }
+    assert all(metric.pattern for metric in METRICS.values() if not metric.part and metric.unit == "USD/shares")
 
 
 def test_real_files_are_read_whole(realdata: Path) -> None:

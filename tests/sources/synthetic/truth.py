@@ -89,7 +89,8 @@ def published(filer: Filer, metric: str, start: date | None, end: date, as_of: d
 def _left_over(filer: Filer, metric: str, opening: int, last: int, known: Sequence[Filing]) -> Public | None:
     """A quarter as the year to date less the one before, made when both are public on one basis and under one tag.
 
-    It is made again once both tell other figures than it was made of. `known` is in order of filing.
+    It is made again once both tell other figures than it was made of, and counts under another tag once both are filed
+    again, unchanged, under that. `known` is in order of filing.
     """
     made: tuple[float, float, Public] | None = None
     for place in range(len(known)):
@@ -103,6 +104,8 @@ def _left_over(filer: Filer, metric: str, opening: int, last: int, known: Sequen
         if one_basis and (made is None or (made[0] != told[0] and made[1] != told[1])):
             value = filer.value(longer.vintage, metric, last, last)
             made = told[0], told[1], Public(value, _tag(filer, metric, longer))
+        elif made is not None and [*made[:2]] == told:
+            made = told[0], told[1], Public(made[2].value, _tag(filer, metric, longer))
     return None if made is None else made[2]
 
 

@@ -280,8 +280,8 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     supported = axis is not None or len(answer["margin_drivers"]) >= least["ratios"]
     if prior_end is None or not supported or not answer["revenue_delta"]:
         return None
-    raw_prior_end = case.raw.preceding(report.period_end, QUARTER_APART)
-    now, before = compared(case.raw, report.period_end, raw_prior_end)
+    raw_prior_end = case.source.preceding(report.period_end, QUARTER_APART)
+    now, before = compared(case.source, report.period_end, raw_prior_end)
     shown = case.segments.get(axis or "", {})
     changes = case.raw_segments.explaining(axis, shown, report.period_end, prior_end, report.filed)
     return Candidate(

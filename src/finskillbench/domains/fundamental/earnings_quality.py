@@ -45,7 +45,10 @@ QUALITY = {
     "operating_cash_flow > net_income; delta_leverage_negative: long_term_debt / total_assets fell; "
     "delta_current_ratio_positive: current_assets / current_liabilities rose; no_dilution: diluted_shares are not "
     "above those of the year before, both of the quarter or, where one of these is not filed (fourth quarters), both "
-    "of the fiscal year that ends with it; delta_gross_margin_positive: gross_profit / revenue rose; "
+    "of the fiscal year that ends with it (where one count is a whole multiple of the other, from 2 on and within "
+    f"{engine.WHOLE:.0%}, and stockholders_equity is above 0 and rose by less than {engine.ISSUE - 1:.0%}, shares were "
+    "split or consolidated, and the earlier count is taken times that multiple or over it); "
+    "delta_gross_margin_positive: gross_profit / revenue rose; "
     "delta_asset_turnover_positive: revenue / total_assets rose",
     "piotroski_score": "the sum of the nine components; null if one of them is null",
     "beneish_m_score": f"M = {engine.BENEISH_CONSTANT:g} {_MODEL}; now over a year before: DSRI receivables / revenue, "
@@ -275,7 +278,7 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     known = [signal for signal in signals.values() if signal is not None]
     if len(known) < least["signals"] or len(set(known)) < 2 or any(answer[name] is None for name in _EVIDENCE):
         return None
-    now, before, prior_end = a_year_apart(case.raw, report.period_end)
+    now, before, prior_end = a_year_apart(case.source, report.period_end)
     again = quality(now, before)
     outcome = (round(4 * sum(known) / len(known)), answer["beneish_flag"], tuple(answer["flags"]))
     return Candidate(

@@ -138,7 +138,7 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     return Candidate(
         report,
         {"metrics": metrics},
-        {"metrics": normalised(case.raw.figures(report.period_end, period_of(report.form)))},
+        {"metrics": normalised(case.source.figures(report.period_end, period_of(report.form)))},
         (report.symbol, report.form, report.filed.year),
         count,
         known == len(metrics) and count > 0,

@@ -61,8 +61,13 @@ METRICS = (
     "ppe_net",
     "sga",
     "depreciation_amortization",
+    "stockholders_equity",
 )
 """What the signals and the M-score are made of."""
+WHOLE = 0.05
+"""Share by which a count of shares may miss a whole multiple of another, and be a split of it."""
+ISSUE = 1.25
+"""Equity that grew by as much was paid in for new shares."""
 FLAGS = ("low_piotroski", "beneish_manipulation_flag", "high_accruals", "negative_income_quality")
 
 
@@ -93,7 +98,7 @@ def piotroski(current: Statement, prior: Statement) -> Piotroski:
         return less(current.over(numerator, denominator), prior.over(numerator, denominator))
 
     income, cash = current.get("net_income"), current.get("operating_cash_flow")
-    dilution = less(current.get("diluted_shares"), prior.get("diluted_shares"))
+    dilution = less(current.get("diluted_shares"), _split_adjusted(current, prior))
     components = {
         "roa_positive": _positive(current.over("net_income", "total_assets")),
         "cfo_positive": _positive(cash),
@@ -107,6 +112,22 @@ def piotroski(current: Statement, prior: Statement) -> Piotroski:
     }
     known = [signal for signal in components.values() if signal is not None]
     return Piotroski(MappingProxyType(components), sum(known) if len(known) == len(COMPONENTS) else None)
+
+
+def _split_adjusted(current: Statement, prior: Statement) -> float | None:
+    """Diluted shares of the prior year, in today's shares where they were split or consolidated since.
+
+    A split shows where one count is a whole multiple of the other and equity did not rise as by an issue of shares.
+    """
+    now, before = current.get("diluted_shares"), prior.get("diluted_shares")
+    equity, earlier = current.get("stockholders_equity"), prior.get("stockholders_equity")
+    if not now or not before or not equity or not earlier or not 0 < equity < ISSUE * earlier:
+        return before
+    multiple = max(now, before) / min(now, before)
+    factor = round(multiple)
+    if factor < 2 or abs(multiple / factor - 1) > WHOLE:
+        return before
+    return before * factor if now > before else before / factor
 
 
 def _positive(value: float | None) -> int | None:

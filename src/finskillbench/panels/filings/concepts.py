@@ -22,14 +22,19 @@ _ANCHOR = "total_assets"
 """Its last day is the day that a report is about."""
 _CASH = "operating_cash_flow"
 _DEPRECIATION = "depreciation_amortization"
-_WHOLE, _PART, _AMORTIZATION = "DepreciationDepletionAndAmortization", "Depreciation", "AmortizationOfIntangibleAssets"
+_ADJUSTMENT = "AdjustmentForAmortization"
+"""A line of the cash flow statement by its definition."""
+_OUTSIDE = "DepreciationNonproduction"
+_PARTS = ("depreciation", "depreciation_elsewhere")
+_SMALL = 0.02
+"""Share of depreciation and amortisation below which an amortisation says nothing of what the total holds."""
 _FILING = ("symbol", "accession")
 _SPAN = (*_FILING, "start", "end")
 
 
-def rounding(value: pl.Expr, units: float = 2.5) -> pl.Expr:
-    """By how much sums of rounded figures may miss: some units of the last place, at most 0.2 % of the figure."""
-    return pl.max_horizontal(1.0, pl.min_horizontal(units * _last_place(value), 0.002 * value.abs()))
+def rounding(*terms: pl.Expr) -> pl.Expr:
+    """By how much a sum of rounded figures may miss: 2.5 units of the last place to which all of them are rounded."""
+    return 2.5 * pl.min_horizontal(_last_place(term) for term in terms)
 
 
 def restated(value: pl.Expr, before: pl.Expr) -> pl.Expr:
@@ -51,8 +56,21 @@ def one_tag_per_filing(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
 
     raw : figures by metric, tag and filing, with `rank`, `weak` and `duration`.
     """
-    raw = _without_negative(raw, notes)
-    raw = _whole_again(raw)
+    raw, judged = judge(raw, notes)
+    by_tag = [*_FILING, "metric", "tag"]
+    return raw.join(judged.filter("chosen").select(by_tag), on=by_tag, how="semi", maintain_order="left")
+
+
+def judge(raw: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The figures that can count, and of each metric in each filing every tag with what is known of it.
+
+    Returns
+    -------
+    The second has symbol, accession, metric, tag, rank and, true or false: `covers` the day that the report is about;
+    `ties` with the statement; `rounded`, another figure is this one unrounded; `below` a greater total; `apart` from
+    the other part of the total; `chosen`, the first by these in that order, and then by rank.
+    """
+    raw = _with_amortization(_without_components(_without_negative(raw, notes)))
     raw = _only_lines(raw.join(_exceeded(raw), on=[*_FILING, "tag"], how="anti", maintain_order="left"))
     by_tag = [*_FILING, "metric", "tag"]
     anchor = raw.filter(pl.col("metric") == _ANCHOR).group_by(_FILING).agg(report=pl.col("end").max())
@@ -63,18 +81,20 @@ def one_tag_per_filing(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
     tags = rows.group_by(by_tag).agg(pl.col("rank").first(), covers=(pl.col("end") == pl.col("about")).any())
     of_two = tags.filter(pl.len().over(*_FILING, "metric") > 1)
     # Most metrics have one tag in a filing: only of those that have more is anything to choose.
-    judged = (
-        tags.join(_ties(raw).with_columns(ties=pl.lit(True)), on=by_tag, how="left")
-        .join(_parts(raw, of_two, "below").with_columns(below=pl.lit(True)), on=by_tag, how="left")
-        .join(_parts(raw, of_two, "unless").with_columns(apart=pl.lit(True)), on=by_tag, how="left")
-        .with_columns(pl.col("ties", "below", "apart").fill_null(False))
+    found = {
+        "ties": _ties(raw),
+        "rounded": _rounded(raw, of_two),
+        "below": _parts(raw, of_two, "below"),
+        "apart": _parts(raw, of_two, "unless"),
+    }
+    judged = tags
+    for name, some in found.items():
+        judged = judged.join(some.with_columns(pl.lit(True).alias(name)), on=by_tag, how="left")
+    judged = judged.with_columns(pl.col(*found).fill_null(False)).sort(
+        "covers", "rounded", "ties", "below", "rank", descending=[True, False, True, False, False]
     )
-    chosen = (
-        judged.sort("covers", "ties", "below", "rank", descending=[True, True, False, False])
-        .unique([*_FILING, "metric"], keep="first", maintain_order=True)
-        .filter(~pl.col("apart") | pl.col("ties"))
-    )
-    return raw.join(chosen.select(by_tag), on=by_tag, how="semi", maintain_order="left")
+    first = pl.struct(*_FILING, "metric").is_first_distinct()
+    return raw, judged.with_columns(chosen=first & (~pl.col("apart") | pl.col("ties")))
 
 
 def _without_negative(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
@@ -86,6 +106,15 @@ def _without_negative(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
     return raw.filter(~wrong)
 
 
+def _without_components(raw: pl.DataFrame) -> pl.DataFrame:
+    """The figures without those of all equity that are a component of it: less than the parent's share."""
+    key = [*_FILING, "end"]
+    own = raw.filter(pl.col("metric") == "stockholders_equity").group_by(key).agg(own=pl.col("value").max())
+    whole = raw.filter(pl.col("metric") == "all_equity").join(own, on=key)
+    parts = whole.filter((pl.col("own") > 0) & (pl.col("value") < 0.9 * pl.col("own"))).select(*key, "tag")
+    return raw.join(parts, on=[*key, "tag"], how="anti", maintain_order="left")
+
+
 def _ties(raw: pl.DataFrame) -> pl.DataFrame:
     """symbol, accession, metric, tag of the revenues and costs with which a statement of the filing adds up."""
 
@@ -93,20 +122,27 @@ def _ties(raw: pl.DataFrame) -> pl.DataFrame:
         found = raw.filter(pl.col("metric").is_in(names))
         return found.select(*_SPAN, pl.col("tag").alias(f"{names[0]}_tag"), pl.col("value").alias(names[0]))
 
+    def adding_up(statement: pl.DataFrame, *less: str) -> pl.DataFrame:
+        terms = [pl.col(name).fill_null(0.0) for name in less]
+        left = pl.col("revenue") - pl.sum_horizontal(terms)
+        return statement.filter(left.abs() <= rounding(pl.col("revenue"), *(pl.col(name) for name in less)))
+
     span = list(_SPAN)
-    revenue, cost = of("revenue"), of("cost_of_revenue")
+    revenue, cost, income = of("revenue"), of("cost_of_revenue"), of("operating_income")
     margin = revenue.join(cost, on=span)
-    gross = margin.join(of("gross_profit"), on=span)
-    gross = gross.with_columns(left=pl.col("revenue") - pl.col("cost_of_revenue") - pl.col("gross_profit"))
-    operating = margin.join(of("operating_expenses"), on=span).join(of("operating_income"), on=span)
-    operating = operating.with_columns(
-        left=pl.col("revenue") - pl.col("cost_of_revenue") - pl.col("operating_expenses") - pl.col("operating_income")
-    )
+    itemised = margin.join(income, on=span).join(of("sga"), on=span).join(of("rnd"), on=span, how="left")
     # Without a gross profit some file all costs as operating expenses.
     everything = of("costs_and_expenses", "operating_expenses")
     total = revenue.join(everything, on=span).join(of("operating_income", "pretax_income"), on=span)
-    total = total.with_columns(left=pl.col("revenue") - pl.col("costs_and_expenses") - pl.col("operating_income"))
-    tied = [one.filter(pl.col("left").abs() <= rounding(pl.col("revenue"))) for one in (gross, operating, total)]
+    tied = [
+        adding_up(margin.join(of("gross_profit"), on=span), "cost_of_revenue", "gross_profit"),
+        adding_up(
+            margin.join(of("operating_expenses"), on=span).join(income, on=span),
+            *("cost_of_revenue", "operating_expenses", "operating_income"),
+        ),
+        adding_up(itemised, "cost_of_revenue", "sga", "rnd", "operating_income"),
+        adding_up(total, "costs_and_expenses", "operating_income"),
+    ]
     names = [
         (one, metric) for one in tied for metric in ("revenue", "cost_of_revenue") if f"{metric}_tag" in one.columns
     ]
@@ -114,6 +150,21 @@ def _ties(raw: pl.DataFrame) -> pl.DataFrame:
         one.select(*_FILING, pl.lit(metric).alias("metric"), pl.col(f"{metric}_tag").alias("tag"))
         for one, metric in names
     ).unique()
+
+
+def _rounded(raw: pl.DataFrame, of_two: pl.DataFrame) -> pl.DataFrame:
+    """symbol, accession, metric, tag of figures that are another one of the metric, rounded to a greater unit."""
+    by_tag = [*_FILING, "metric", "tag"]
+    rows = raw.join(of_two, on=by_tag, how="semi").select(*by_tag, "start", "end", "value")
+    others = raw.filter(~pl.col("weak")).select(*_FILING, "metric", "start", "end", finer="value")
+    pairs = rows.join(others, on=[*_FILING, "metric", "start", "end"], nulls_equal=True)
+    is_rounding = pl.any_horizontal(
+        (pl.col("value") % unit == 0)
+        & (pl.col("finer") % unit != 0)
+        & ((pl.col("value") - pl.col("finer")).abs() <= pl.min_horizontal(unit / 2, 0.01 * pl.col("value").abs()))
+        for unit in (1e6, 1e7, 1e8, 1e9)
+    )
+    return pairs.filter(is_rounding).select(by_tag).unique()
 
 
 def _parts(raw: pl.DataFrame, of_two: pl.DataFrame, relation: str) -> pl.DataFrame:
@@ -135,72 +186,100 @@ def _parts(raw: pl.DataFrame, of_two: pl.DataFrame, relation: str) -> pl.DataFra
 
 
 def _only_lines(raw: pl.DataFrame) -> pl.DataFrame:
-    """The figures without those of tags that count as lines of the cash flow statement but stand elsewhere too.
+    """The figures of depreciation and amortisation as the cash flow statement has them.
 
-    An inner quarter filed with the year to date that ends with it shows that, unless the cash flow statement has the
-    quarter too: once filed so, a tag is not trusted again. A term of a sum must have been filed for a part of a year;
-    of an annual report alone nobody can tell.
+    A note gives its quarter with the year to date, the cash flow statement the year to date alone, unless it has the
+    quarter too. A tag is a line of it in a filing where most interim reports until then, this one included, show so. A
+    term of a sum counts only where it is a line, or where interim reports give it at all if that is enough; of annual
+    reports alone nobody can tell. Of a total that is a line the quarter in a note may be a part: it does not count.
     """
-    lines = [alias.tag for metric in METRICS.values() for alias in metric.aliases if alias.line]
-    terms = [alias.tag for metric in METRICS.values() for alias in metric.aliases if alias.line and metric.part]
-    rows = raw.filter(pl.col("tag").is_in(lines))
-    ending = [*_FILING, "tag", "end"]
-    longer = pl.col("duration").is_in(["half", "nine_months", "annual"])
-    quarter = pl.col("duration") == "quarterly"
-    whole = raw.filter(quarter & (pl.col("metric") == _CASH)).select(_SPAN)
-    inner = (
-        rows.filter(longer)
-        .select(ending)
-        .unique()
-        .join(rows.filter(quarter).join(whole, on=list(_SPAN), how="anti").select(*ending, "filed"), on=ending)
-        .group_by("symbol", "tag")
-        .agg(inner=pl.col("filed").min())
-    )
-    interim = rows.filter(longer & (pl.col("duration") != "annual")).group_by("symbol", "tag")
-    seen = inner.join(interim.agg(interim=pl.col("filed").min()), on=["symbol", "tag"], how="full", coalesce=True)
-    judged = raw.join(seen, on=["symbol", "tag"], how="left", maintain_order="left")
-    never = pl.col("inner").is_null() | (pl.col("filed") < pl.col("inner"))
-    shown = ~pl.col("tag").is_in(terms) | (pl.col("interim") <= pl.col("filed")).fill_null(False)
-    return judged.filter(~pl.col("tag").is_in(lines) | (never & shown)).drop("inner", "interim")
+    aliases = [alias for metric in METRICS.values() for alias in metric.aliases]
+    terms = [alias.tag for alias in aliases if alias.line or alias.interim]
+    enough = pl.col("tag").is_in([alias.tag for alias in aliases if alias.interim])
+    total = pl.col("metric") == _DEPRECIATION
+    rows = raw.filter(pl.col("tag").is_in(terms) | total)
+    longer = rows.filter(pl.col("duration").is_in(["half", "nine_months", "annual"]))
+    whole = raw.filter((pl.col("duration") == "quarterly") & (pl.col("metric") == _CASH)).select(_SPAN)
+    key = [*_FILING, "tag"]
+    ending = longer.select(*key, "end").unique()
+    quarter = rows.filter(pl.col("duration") == "quarterly").join(whole, on=list(_SPAN), how="anti")
+    inner = quarter.select(*key, "end", inner=pl.lit(True)).unique()
+    interim = longer.filter(pl.col("duration") != "annual")
+    shown = interim.join(inner, on=[*key, "end"], how="left").group_by(*key, "filed")
+    shown = shown.agg(line=pl.col("inner").is_null().all()).sort("filed", "accession")
+    score = pl.when("line").then(1).otherwise(-1).cum_sum().over("symbol", "tag")
+    known = shown.with_columns(score=score).select("symbol", "tag", "filed", "score").sort("filed")
+    filings = rows.select(*key, "filed").unique().sort("filed")
+    judged = filings.join_asof(known, on="filed", by=["symbol", "tag"], check_sortedness=False)
+    lines = judged.filter((pl.col("score") > 0) | (enough & pl.col("score").is_not_null())).select(key)
+    noted = quarter.filter(total).join(ending, on=[*key, "end"], how="semi").join(lines, on=key, how="semi")
+    left = raw.join(noted.select(*key, "start", "end"), on=[*key, "start", "end"], how="anti", maintain_order="left")
+    return left.filter(~pl.col("tag").is_in(terms) | _among(left, lines, key))
+
+
+def _among(raw: pl.DataFrame, some: pl.DataFrame, key: list[str]) -> pl.Series:
+    """Whether each row has its key among some."""
+    marked = raw.select(key).join(some.with_columns(there=pl.lit(True)), on=key, how="left", maintain_order="left")
+    return marked["there"].fill_null(value=False)
 
 
 def _exceeded(raw: pl.DataFrame) -> pl.DataFrame:
-    """symbol, accession, tag of totals of depreciation and amortisation that another one, or depreciation, exceeds."""
-    totals = raw.filter(pl.col("metric") == _DEPRECIATION)
-    others = raw.filter((pl.col("metric") == _DEPRECIATION) | (pl.col("tag") == _PART))
-    pairs = totals.join(others.select(*_SPAN, other="tag", greater="value"), on=list(_SPAN))
-    slack = pl.when(pl.col("other") == _PART).then(1.001).otherwise(1.0)
-    return pairs.filter(pl.col("greater") > slack * pl.col("value")).select(*_FILING, "tag").unique()
+    """symbol, accession, tag of totals of depreciation and amortisation that another one, or depreciation, exceeds.
 
-
-def _whole_again(raw: pl.DataFrame) -> pl.DataFrame:
-    """Depreciation and amortisation of filers that took the amortisation of intangibles out of its tag.
-
-    A filing that lowers the figure of a period by just its amortisation shows that (Home Depot and AMD in 2024). From
-    its day on the two are added, under both tags' names; where a period has no amortisation nothing is known.
+    A total that is just the depreciation outside production is no total either.
     """
-    key = ["symbol", "start", "end"]
-    whole = raw.filter(pl.col("tag") == _WHOLE)
-    part = raw.filter(pl.col("tag") == _AMORTIZATION).select(*_SPAN, amortization="value")
-    both = whole.join(part, on=list(_SPAN))
-    earlier = whole.select(*key, before="filed", earlier="value")
-    lowered = both.join(earlier, on=key).filter(pl.col("before") < pl.col("filed"))
-    missing = pl.col("earlier") - pl.col("value")
-    lowered = lowered.filter(
-        (missing > 0.02 * pl.col("earlier")) & ((missing - pl.col("amortization")).abs() <= rounding(pl.col("value")))
+    totals = raw.filter(pl.col("metric") == _DEPRECIATION)
+    others = raw.filter(pl.col("metric").is_in([_DEPRECIATION, *_PARTS]))
+    pairs = totals.join(others.select(*_SPAN, of="metric", by="tag", greater="value"), on=list(_SPAN))
+    slack = pl.when(pl.col("of") == _DEPRECIATION).then(1.0).otherwise(1.001)
+    outside = (pl.col("by") == _OUTSIDE) & (pl.col("greater") == pl.col("value"))
+    return pairs.filter(outside | (pl.col("greater") > slack * pl.col("value"))).select(*_FILING, "tag").unique()
+
+
+def _with_amortization(raw: pl.DataFrame) -> pl.DataFrame:
+    """Depreciation and amortisation with the amortisation that its tag leaves out.
+
+    A total leaves it out from the filing on that shows so: it lowers the figure of a former period by just its
+    amortisation (Home Depot and AMD in 2024), or the total is the depreciation of a note and not also the amortisation,
+    or the amortisation is a line of the cash flow statement of its own. A later total that holds both ends that. Where
+    it is left out the two are added, under both tags' names; without the amortisation of a period nothing is known.
+    """
+    key, span = ["symbol", "start", "end"], list(_SPAN)
+    totals = raw.filter(pl.col("metric") == _DEPRECIATION)
+    amortization = (
+        raw.filter(pl.col("metric") == "amortization").sort("rank").unique(span, keep="first", maintain_order=True)
     )
-    since = lowered.group_by("symbol").agg(since=pl.col("filed").min())
-    if since.is_empty():
+    both = totals.join(amortization.select(*span, part="value", part_tag="tag"), on=span)
+    noted = raw.filter(pl.col("metric") == "depreciation").select(*span, depreciation="value")
+    both = both.join(noted, on=span, how="left").filter(pl.col("part") > _SMALL * pl.col("value"))
+    earlier = totals.select(*key, "tag", before="filed", earlier="value")
+    lowered = both.join(earlier, on=[*key, "tag"]).filter(pl.col("before") < pl.col("filed"))
+    near = rounding(pl.col("value"), pl.col("earlier")) + _last_place(pl.col("part")) / 2
+    lowered = lowered.filter((pl.col("earlier") - pl.col("value") - pl.col("part")).abs() <= near)
+    tolerance = _last_place(pl.col("depreciation")) + 0.001 * pl.col("value")
+    holds = pl.col("value") >= pl.col("depreciation") + pl.col("part") - tolerance
+    alone = (pl.col("value") >= pl.col("depreciation") - tolerance) & (
+        pl.col("value") < pl.col("depreciation") + pl.col("part") / 2
+    )
+    own_line = (pl.col("part_tag") == _ADJUSTMENT) & pl.col("depreciation").is_null()
+    event = ["symbol", "tag", "filed"]
+    latest = both.sort("end", pl.col("end") - pl.col("start")).unique([*_FILING, "tag"], keep="last")
+    shown = pl.concat(
+        [
+            latest.filter(holds).select(*event, out=pl.lit(0)),
+            latest.filter(~holds.fill_null(False) & (alone | own_line).fill_null(False)).select(*event, out=pl.lit(1)),
+            lowered.select(*event, out=pl.lit(1)),
+        ]
+    )
+    shown = shown.group_by(event).agg(pl.col("out").max()).sort("filed")
+    if not shown["out"].sum():
         return raw
-    judged = raw.join(since, on="symbol", how="left", maintain_order="left").join(
-        part, on=list(_SPAN), how="left", maintain_order="left"
+    judged = totals.sort("filed").join_asof(shown, on="filed", by=["symbol", "tag"], check_sortedness=False)
+    out = judged.filter(pl.col("out") == 1).join(
+        amortization.select(*span, part="value", part_tag="tag"), on=span, how="inner"
     )
-    split = (pl.col("tag") == _WHOLE) & (pl.col("filed") >= pl.col("since")).fill_null(False)
-    return (
-        judged.filter(~split | pl.col("amortization").is_not_null())
-        .with_columns(
-            value=pl.when(split).then(pl.col("value") + pl.col("amortization")).otherwise("value"),
-            tag=pl.when(split).then(pl.lit(f"{_WHOLE}+{_AMORTIZATION}")).otherwise("tag"),
-        )
-        .drop("since", "amortization")
-    )
+    out = out.with_columns(
+        value=pl.col("value") + pl.col("part"), tag=pl.concat_str("tag", pl.lit("+"), "part_tag")
+    ).select(raw.columns)
+    others = raw.filter(pl.col("metric") != _DEPRECIATION)
+    return pl.concat([others, judged.filter(pl.col("out").fill_null(0) == 0).select(raw.columns), out])

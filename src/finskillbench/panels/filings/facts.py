@@ -6,7 +6,7 @@ comparative is not. Quarters that nobody reported are year-to-date figures subtr
 derived row is filed when the last of its parents was. It is made again only once both of them have been restated.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -28,7 +28,7 @@ from finskillbench.panels.filings.concepts import EXPENSES, PERIOD, one_tag_per_
 from finskillbench.panels.filings.quarters import differences, versions_of, with_recasts
 from finskillbench.panels.filings.scale import without_misscaled
 from finskillbench.sources.edgar.companyfacts import CompanyFacts
-from finskillbench.sources.edgar.metrics import METRICS, Metric
+from finskillbench.sources.edgar.metrics import METRICS, Fallback, tag_of
 
 COLUMNS: Mapping[str, Column] = {
     "symbol": SYMBOL,
@@ -90,11 +90,13 @@ def classify(start: pl.Expr, end: pl.Expr) -> pl.Expr:
 def build_facts(companies: Mapping[str, CompanyFacts]) -> FactsPanel:
     """The panel of all companies; a company without one usable figure is left out and noted."""
     notes = [f"{symbol}: {note}" for symbol in sorted(companies) for note in companies[symbol].notes]
-    raw = _canonical(companies, notes)
+    raw = canonical(companies, notes)
     reported = without_misscaled(_one_per_period(one_tag_per_filing(raw, notes)), notes)
-    for name, metric in METRICS.items():
-        reported = pl.concat([reported, _fallback_rows(reported, name, metric)])
     parts = [name for name, metric in METRICS.items() if metric.part]
+    for name in sorted(METRICS, key=lambda name: name not in parts):  # a term may be a sum itself
+        for place, fallback in enumerate(METRICS[name].fallbacks):
+            rows = _fallback_rows(reported, name, fallback, _FALLBACK_RANK + place, parts)
+            reported = pl.concat([reported, rows])
     versions = with_recasts(versions_of(reported.filter(~pl.col("metric").is_in(parts))))
     columns = [pl.col(name).cast(kind) for name, kind in PANEL_SCHEMA.items()]
     frame = pl.concat([part.select(columns) for part in (versions, differences(versions))])
@@ -111,7 +113,7 @@ def build_facts(companies: Mapping[str, CompanyFacts]) -> FactsPanel:
     return FactsPanel(frame, tuple(notes))
 
 
-def _canonical(companies: Mapping[str, CompanyFacts], notes: list[str]) -> pl.DataFrame:
+def canonical(companies: Mapping[str, CompanyFacts], notes: list[str]) -> pl.DataFrame:
     """Rows of the metrics' tags from periodic reports, in the metrics' units and of their kind."""
     aliases = pl.DataFrame(
         [
@@ -161,12 +163,11 @@ def _one_per_period(raw: pl.DataFrame) -> pl.DataFrame:
     return raw.sort("rank").unique([*PERIOD, "accession"], keep="first", maintain_order=True)
 
 
-def _fallback_rows(reported: pl.DataFrame, name: str, metric: Metric) -> pl.DataFrame:
+def _fallback_rows(
+    reported: pl.DataFrame, name: str, fallback: Fallback, rank: int, parts: Sequence[str]
+) -> pl.DataFrame:
     """The metric as a sum of terms of the same filing and period, where the filing does not state it."""
-    fallback = metric.fallback
-    if fallback is None:
-        return reported.clear()
-    of = reported.filter(~pl.col("derived"))
+    of = reported.filter(~pl.col("derived") | pl.col("metric").is_in(parts))
     key = ["symbol", "start", "end", "accession"]
     text = pl.format("{} {} {}", "accession", "metric", _period())
     (first, sign), *others = fallback.terms.items()
@@ -176,8 +177,8 @@ def _fallback_rows(reported: pl.DataFrame, name: str, metric: Metric) -> pl.Data
         optional = term in fallback.optional
         right = part.select(*key, other=sign * pl.col("value"), also=text, neighbour="weak", other_tag="tag")
         rows = rows.join(right, on=key, how="left" if optional else "inner", nulls_equal=True)
-        if term in fallback.inside_weak:
-            rows = rows.with_columns(pl.when(~pl.col("weak")).then("other").alias("other"))
+        if covering := [tag_of(concept) for concept in fallback.covered.get(term, ())]:
+            rows = rows.with_columns(pl.when(~pl.col("tag").str.contains_any(covering)).then("other").alias("other"))
         joint = "+" if sign > 0 else "-"
         absent = pl.col("other").is_null()
         rows = rows.with_columns(
@@ -186,14 +187,16 @@ def _fallback_rows(reported: pl.DataFrame, name: str, metric: Metric) -> pl.Data
             tag=pl.when(absent).then("tag").otherwise(pl.concat_str("tag", pl.lit(joint), "other_tag")),
             weak=pl.col("weak") | pl.col("neighbour").fill_null(False),
         ).drop("other", "also", "neighbour", "other_tag")
-    present = of.filter(pl.col("metric") == name).select(key)
+    present = reported.filter(pl.col("metric") == name)
+    if fallback.instead:
+        rows = rows.join(present.filter(~pl.col("derived")), on=["symbol", "accession"], how="anti")
     return (
         rows.join(present, on=key, how="anti", nulls_equal=True)
         .with_columns(
             metric=pl.lit(name),
             taxonomy=pl.lit(""),
             derived=pl.lit(True),
-            rank=pl.lit(_FALLBACK_RANK, dtype=pl.Int32),
+            rank=pl.lit(rank, dtype=pl.Int32),
             weak=pl.lit(True),
         )
         .filter((pl.col("value") >= 0) | ~pl.col("metric").is_in(EXPENSES))

@@ -26,16 +26,21 @@ def versions_of(reported: pl.DataFrame) -> pl.DataFrame:
         .unique([*PERIOD, "filed"], keep="first", maintain_order=True)
         .sort(*PERIOD, "filed")
         .with_columns(period=pl.struct(PERIOD).rle_id())
-        .with_columns(best_before=pl.col("rank").cum_min().shift(1).over("period"))
+        .with_columns(
+            best_before=pl.col("rank").cum_min().shift(1).over("period"),
+            best_value=pl.when(pl.col("rank") <= pl.col("rank").cum_min().over("period")).then("value"),
+        )
+        .with_columns(pl.col("best_value").forward_fill().shift(1).over("period"))
     )
-    lesser = (pl.col("rank") > pl.col("best_before")) & pl.col("weak")
+    renamed = ~pl.col("derived") & (pl.col("value") == pl.col("best_value"))
+    lesser = (pl.col("rank") > pl.col("best_before")) & pl.col("weak") & ~renamed
     counted = daily.filter(~lesser.fill_null(False)).with_columns(
         figure=pl.struct(*PERIOD, "value").rle_id(), said=pl.struct(*PERIOD, "value", "tag").rle_id()
     )
     return (
         counted.with_columns(since=pl.col("filed").first().over("figure"))
         .filter(pl.col("said").is_first_distinct())
-        .drop("period", "best_before", "figure", "said")
+        .drop("period", "best_before", "best_value", "figure", "said")
     )
 
 
@@ -155,16 +160,19 @@ def _year_to_date_pairs(flows: pl.DataFrame) -> pl.DataFrame:
 def _of_one_vintage(rows: pl.DataFrame) -> pl.Series:
     """Whether a difference (sorted by chain and filing) is its chain's first, or both parents are newer than the last.
 
-    A chain is the differences of one pair of periods.
+    A chain is the differences of one pair of periods. The same difference under another tag says that both parents were
+    filed again, unchanged, under it.
     """
     retained: list[bool] = []
     last: date | None = None
+    said: tuple[float, str] | None = None
     chains = rows.select(pl.struct(*PERIOD, "first").rle_id()).to_series().to_list()
     before = -1
-    filings = rows.select("filed", pl.min_horizontal("since_long", "since_short")).iter_rows()
-    for chain, (filed, older) in zip(chains, filings, strict=True):
-        retained.append(chain != before or last is None or older > last)
+    filings = rows.select("filed", pl.min_horizontal("since_long", "since_short"), "value", "tag").iter_rows()
+    for chain, (filed, older, value, tag) in zip(chains, filings, strict=True):
+        renamed = said is not None and said[0] == value and said[1] != tag
+        retained.append(chain != before or last is None or older > last or renamed)
         if retained[-1]:
-            last = filed
+            last, said = filed, (value, tag)
         before = chain
     return pl.Series(retained, dtype=pl.Boolean)

@@ -19,8 +19,9 @@ class Alias(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unless : concepts whose presence in the same filing shows that this one is only a part.
     below : concepts of which a greater figure for the same period in the same filing shows that this one is only a
         part.
-    line : counts only as a line of the cash flow statement: while the company has never filed it for an inner quarter
-        (the cash flow statement covers the year to date, income statement and notes the quarter too).
+    line : counts as a term of a sum only where it is a line of the cash flow statement, which in interim reports covers
+        the year to date alone; notes cover its last quarter too.
+    interim : counts as a term of a sum only where interim reports give it for the year to date.
     """
 
     concept: str = msgspec.field(name="tag")
@@ -29,6 +30,7 @@ class Alias(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unless: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
     line: bool = False
+    interim: bool = False
 
     @property
     def taxonomy(self) -> str:
@@ -45,13 +47,22 @@ class Fallback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A metric as a signed sum of others of the same filing and period.
 
     optional : terms that count as zero where they are absent.
-    inside_weak : those of them that a weak figure of another term already includes (equity with minority interest).
+    instead : counts only in a filing that states the metric for no period at all: the terms say another thing.
+    covered : those of them that another term, named before, already includes where it is filed under these concepts.
     """
 
     terms: dict[str, int]
     reason: str
     optional: frozenset[str] = frozenset()
-    inside_weak: frozenset[str] = frozenset()
+    instead: bool = False
+    covered: dict[str, tuple[str, ...]] = {}
+
+
+class Excluded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tags, without taxonomy, that match a metric's pattern and do not stand for it, with the reason."""
+
+    tags: tuple[str, ...]
+    reason: str
 
 
 class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,6 +71,8 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind : over a period or at a date.
     summed : as the table says; of flows only, see `additive`.
     part : only a term of another metric's fallback; not in the panel.
+    pattern : regular expression of the us-gaap tags that may stand for the metric; each is an alias or excluded.
+    fallbacks : in order of preference.
     """
 
     kind: Literal["flow", "instant"]
@@ -67,7 +80,9 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     aliases: Annotated[tuple[Alias, ...], msgspec.Meta(min_length=1)]
     summed: bool = msgspec.field(name="additive", default=True)
     part: bool = False
-    fallback: Fallback | None = None
+    pattern: str | None = None
+    fallbacks: tuple[Fallback, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
 
     @property
     def additive(self) -> bool:
@@ -76,7 +91,10 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Table(msgspec.Struct):
+    """witnesses : concepts that stand for no metric and confirm the figures of others, with the identity."""
+
     metrics: dict[str, Metric]
+    witnesses: dict[str, str] = {}
 
 
 def tag_of(concept: str) -> str:
@@ -84,28 +102,30 @@ def tag_of(concept: str) -> str:
     return concept.partition(":")[2]
 
 
-def load_metrics(path: Path = TABLE) -> dict[str, Metric]:
-    """The table, in its order.
+def load_metrics(path: Path = TABLE) -> _Table:
+    """Read the table.
 
     Raises
     ------
     InternalError : the table that ships with the package contradicts itself.
     """
     try:
-        metrics = msgspec.json.decode(path.read_bytes(), type=_Table).metrics
+        table = msgspec.json.decode(path.read_bytes(), type=_Table)
     except msgspec.DecodeError as error:
         raise InternalError(f"{path}: {error}") from error
+    metrics = table.metrics
     concepts = [alias.concept for metric in metrics.values() for alias in metric.aliases]
     if twice := [concept for concept in concepts if concepts.count(concept) > 1]:
         raise InternalError(f"{path}: {twice[0]} stands for two metrics; name it once")
     for name, metric in metrics.items():
-        for term in metric.fallback.terms if metric.fallback else ():
+        for term in (term for fallback in metric.fallbacks for term in fallback.terms):
             if term not in metrics or (metrics[term].kind, metrics[term].unit) != (metric.kind, metric.unit):
                 raise InternalError(f"{path}: the fallback of {name} has a term of another kind: {term}")
-    return metrics
+    return table
 
 
-METRICS = load_metrics()
+_LOADED = load_metrics()
+METRICS = _LOADED.metrics
 """Every metric by name, the parts of fallbacks included."""
 
 CANONICAL = tuple(name for name, metric in METRICS.items() if not metric.part)
@@ -117,4 +137,7 @@ CANONICAL_TAGS = frozenset(
     for alias in metric.aliases
     for concept in (alias.concept, *alias.unless, *alias.below)
 )
-"""Tags worth reading from a company's file."""
+"""Tags that may stand for a metric."""
+
+STATEMENT_TAGS = CANONICAL_TAGS | frozenset(map(tag_of, _LOADED.witnesses))
+"""Tags worth reading from a company's file: candidates and witnesses."""

@@ -9,8 +9,8 @@ from datetime import date, timedelta
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.rows import Company, Period, Row, companies, current, since, terms_of
 from finskillbench.domains.fundamental.second.basis import recast
-from finskillbench.domains.fundamental.second.concepts import NOT_NEGATIVE
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, SHORTER, kind_of
+from finskillbench.domains.fundamental.second.identities import NOT_NEGATIVE
 from finskillbench.findings import Findings
 
 PER_SHARE = ("eps_diluted", "diluted_shares")

@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import lru_cache
+from itertools import starmap
 from typing import cast
+
+import polars as pl
 
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.reporting import period_end
 from finskillbench.domains.fundamental.inputs import FundamentalInput, filing_facts
+from finskillbench.domains.fundamental.objects.pools import METRICS_OF
 from finskillbench.domains.fundamental.second.definitions import YEAR_APART, Kind, periods_of
-from finskillbench.domains.fundamental.second.identities import IDENTITIES, faults
+from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
+from finskillbench.domains.fundamental.second.identities import IDENTITIES
 from finskillbench.domains.fundamental.second.visible import VisibleFacts
+from finskillbench.domains.fundamental.second.witness import Witnesses, refuted
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import mapping
 
 
 def identities(subject: Subject, findings: Findings) -> None:
-    """Revenue less cost is gross profit, assets are liabilities and equity, and so on, of every period of a label.
+    """Revenue less cost is gross profit, and so on, of every period of a label, and no other fact refutes a figure.
 
     The labels that the build left out for breaking one are counted by what they break.
     """
     if subject.episodes and not any("filing_facts" in episode.input for episode in subject.episodes):
         findings.skip("the episodes hold no facts")
         return
-    for episode in subject.episodes:
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    rows = panels.tables["filed"].select("symbol", *FiledRow._fields)
+
+    @lru_cache(maxsize=32)
+    def filed(symbol: str) -> AsFiled:
+        return AsFiled(starmap(FiledRow, rows.filter(pl.col("symbol") == symbol).drop("symbol").iter_rows()))
+
+    for episode in sorted(subject.episodes, key=lambda one: str(one.input.get("symbol"))):
         with examining(episode.task_id, findings):
             facts = VisibleFacts(filing_facts(cast("FundamentalInput", subject.input_of(episode)))[0])
             periods = _periods(episode, facts)
             findings.add("statements", len(periods))
-            broken = list(faults(facts, periods))
+            witnesses = Witnesses(filed(str(episode.input["symbol"])), episode.as_of_date)
+            broken = list(refuted(facts, witnesses, METRICS_OF[episode.sub_task], periods))
             for fault in broken:
                 findings.fail(episode.task_id, f"{fault.identity}: {fault.message}")
             findings.expectations += 1

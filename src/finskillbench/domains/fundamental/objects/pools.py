@@ -20,12 +20,22 @@ from finskillbench.domains.fundamental.objects.reports import Case, Report
 from finskillbench.domains.fundamental.objects.work import difficulty, of_segments
 from finskillbench.domains.fundamental.second.definitions import periods_of
 from finskillbench.domains.fundamental.second.identities import Fault
+from finskillbench.domains.fundamental.second.witness import refuted
+from finskillbench.engines.accounting import drivers, quality
+from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
 from finskillbench.scoring.measures import share
 from finskillbench.scoring.values import is_object
+from finskillbench.sources.edgar.metrics import CANONICAL
 
 FACTS_REFERENCE = "panels/facts.parquet"
 _WITHOUT_OPERATING_INCOME = "earnings_quality"
+METRICS_OF: Mapping[str, tuple[str, ...]] = {
+    "normalization": (*(name for name in NORMALISED if name in CANONICAL), "depreciation_amortization"),
+    "earnings_quality": quality.METRICS,
+    "driver_decomposition": drivers.METRICS,
+}
+"""Subtask to the metrics that its labels are made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +211,9 @@ def build_tasks(
 
 
 def _faults(case: Case, name: str, label: Candidate) -> Iterator[Fault]:
-    """The identities that the statements behind a label break, as the raw files tell them."""
-    yield from case.raw.faults(periods_of(name, label.report.form, label.report.period_end, label.prior_end))
+    """What refutes the statements behind a label."""
+    periods = periods_of(name, label.report.form, label.report.period_end, label.prior_end)
+    yield from refuted(case.source, case.witnesses, METRICS_OF[name], periods)
     if name != _WITHOUT_OPERATING_INCOME:
         for statement in (case.reported, case.quarter, case.before):
             if of_segments(case.said, statement):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import starmap
 from typing import Generic, TypeVar
 
 import polars as pl
 
-from finskillbench.domains.fundamental.second.raw import RawFacts
+from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
 from finskillbench.domains.fundamental.second.segments import RawSegments
+from finskillbench.panels.filings.facts import PERIODIC_FORMS
 from finskillbench.sources.edgar.collection import FilingsData
-from finskillbench.sources.edgar.taxonomy import STATEMENT_TAGS
+from finskillbench.sources.edgar.metrics import STATEMENT_TAGS
 
 Value = TypeVar("Value")
 
@@ -24,8 +26,12 @@ class RawCompanies:
 
     def __init__(self, filings: FilingsData) -> None:
         self._filings = filings
-        self.facts = _Kept(lambda symbol: RawFacts(self._rows(symbol)))
+        self.filed = _Kept(lambda symbol: AsFiled(self._filed(symbol)))
         self.segments = _Kept(lambda symbol: RawSegments(filings.instances.get(symbol, ()), self._rows(symbol)))
+
+    def _filed(self, symbol: str) -> Iterator[FiledRow]:
+        rows = self._filings.companies[symbol].facts.filter(pl.col("form").is_in(PERIODIC_FORMS))
+        return starmap(FiledRow, rows.select(FiledRow._fields).iter_rows())
 
     def _rows(self, symbol: str) -> list[dict[str, object]]:
         return self._filings.companies[symbol].facts.filter(pl.col("tag").is_in(STATEMENT_TAGS)).rows(named=True)

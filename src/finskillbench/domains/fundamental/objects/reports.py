@@ -12,8 +12,9 @@ import polars as pl
 
 from finskillbench.domains.fundamental.objects.raw_companies import RawCompanies
 from finskillbench.domains.fundamental.objects.work import Said
-from finskillbench.domains.fundamental.second.raw import RawDay
+from finskillbench.domains.fundamental.second.ledger import LedgerSource
 from finskillbench.domains.fundamental.second.segments import RawSegments
+from finskillbench.domains.fundamental.second.witness import Witnesses
 from finskillbench.engines.accounting.drivers import Segments, segments_at
 from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART, Duration, duration_of, earlier
 from finskillbench.engines.accounting.statements import Statement, ledger
@@ -54,7 +55,8 @@ class Case:
     reported : the period of the report's form, its quarter or its year. quarter : the quarter that ends with it.
     before, year_before : the quarter before, and the same quarter a year earlier, without figures of another basis.
     segments, segments_before : revenue of the quarter and of the quarter before by axis and segment.
-    said : what filings say of periods that end with these. companies : what the second derivation reads.
+    said : what filings say of periods that end with these. source : the figures, as the independent derivation reads
+    them. companies : the raw files that its witnesses read.
     """
 
     report: Report
@@ -65,12 +67,13 @@ class Case:
     segments: Segments
     segments_before: Segments
     said: Said
+    source: LedgerSource
     companies: RawCompanies
 
     @property
-    def raw(self) -> RawDay:
-        """The company's figures on the day of the report, as the second derivation reads them."""
-        return self.companies.facts[self.report.symbol].on(self.report.filed)
+    def witnesses(self) -> Witnesses:
+        """What the company had filed by the day of the report."""
+        return Witnesses(self.companies.filed[self.report.symbol], self.report.filed)
 
     @property
     def raw_segments(self) -> RawSegments:
@@ -111,6 +114,7 @@ def opened(
             segments_at(visible["segments"], symbol, end),
             {} if before is None else segments_at(visible["segments"], symbol, before),
             filed.said(symbol, report.filed, [day for day in (end, before, year_before.end) if day is not None]),
+            LedgerSource(figures),
             companies,
         )
 

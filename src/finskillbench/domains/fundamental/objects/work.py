@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from itertools import product
 
 from finskillbench.engines.accounting.statements import Statement
 from finskillbench.sources.edgar.metrics import METRICS
@@ -55,8 +56,11 @@ def of_segments(said: Said, statement: Statement) -> bool:
     ):
         return False
     costs = set(said.get((statement.end, _COSTS), ()))
-    totals = {income, *_told(said, statement.end, "pretax_income")}
-    return bool(costs) and all(abs(revenue - cost - total) > _TIES * abs(revenue) for cost in costs for total in totals)
+    revenues = _told(said, statement.end, "revenue")  # of the quarter and of the year to date, as costs are
+    totals = {income, *_told(said, statement.end, "operating_income"), *_told(said, statement.end, "pretax_income")}
+    return bool(costs) and all(
+        abs(revenue - cost - total) > _TIES * abs(revenue) for revenue, cost, total in product(revenues, costs, totals)
+    )
 
 
 def difficulty(count: int, bounds: Sequence[int]) -> str:
@@ -65,4 +69,6 @@ def difficulty(count: int, bounds: Sequence[int]) -> str:
 
 
 def _told(said: Said, end: date, metric: str) -> set[float]:
-    return {value for alias in METRICS[metric].aliases for value in said.get((end, alias.tag), ())}
+    parts = [term for fallback in METRICS[metric].fallbacks for term in fallback.terms if METRICS[term].part]
+    aliases = [alias for name in (metric, *parts) for alias in METRICS[name].aliases]
+    return {value for alias in aliases for value in said.get((end, alias.tag), ())}

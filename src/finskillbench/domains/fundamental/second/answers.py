@@ -96,7 +96,7 @@ def quality(now: Figures, before: Figures) -> Quality:
         "accruals_negative": _minus(cash, income),
         "delta_leverage_negative": fall(rise("long_term_debt", "total_assets")),
         "delta_current_ratio_positive": rise("current_assets", "current_liabilities"),
-        "no_dilution": _minus(before.get("diluted_shares"), now.get("diluted_shares")),
+        "no_dilution": _minus(_today(now, before), now.get("diluted_shares")),
         "delta_gross_margin_positive": rise("gross_profit", "revenue"),
         "delta_asset_turnover_positive": rise("revenue", "total_assets"),
     }
@@ -127,6 +127,18 @@ def quality(now: Figures, before: Figures) -> Quality:
     edges += [] if model is None else [model - MANIPULATION]
     edges += [] if accruals is None else [accruals - HIGH_ACCRUALS]
     return Quality(answer, any(abs(edge) < _CLEAR for edge in edges))
+
+
+def _today(now: Figures, before: Figures) -> Value:
+    """Shares of the year before times the split since: two to ten thousand for one, or one for so many."""
+    shares, earlier = now.get("diluted_shares"), before.get("diluted_shares")
+    equity, prior = now.get("stockholders_equity"), before.get("stockholders_equity")
+    if shares and earlier and equity is not None and prior and 0 < equity / prior < 1.25 and prior > 0:
+        for split in (shares / earlier, earlier / shares):
+            whole = float(round(split))
+            if 2 <= whole <= 10_000 and 0.95 <= split / whole <= 1.05:
+                return earlier * whole if shares > earlier else earlier / whole
+    return earlier
 
 
 def _model(now: Figures, before: Figures) -> Value:

@@ -46,9 +46,9 @@ def another(value: float, before: float) -> bool:
     return abs(value - before) > max(1.0, 0.0005 * abs(before), min(unit_of(value), 0.01 * abs(before)))
 
 
-def slack(value: float) -> float:
-    """By how much rounded figures that add up to another may miss it."""
-    return max(1.0, min(2.5 * unit_of(value), 0.002 * abs(value)))
+def slack(*terms: float) -> float:
+    """By how much rounded figures may miss a sum: 2.5 units of the last place to which all of them are rounded."""
+    return 2.5 * min(map(unit_of, terms))
 
 
 def unit_of(value: float) -> float:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from finskillbench.domains.fundamental.second.answers import Figures
 from finskillbench.domains.fundamental.second.basis import slack
-from finskillbench.domains.fundamental.second.concepts import NOT_NEGATIVE
 from finskillbench.domains.fundamental.second.definitions import Kind, Source
 from finskillbench.sums import summed
 
@@ -24,33 +23,57 @@ class Fault(NamedTuple):
     message: str
 
 
-IDENTITIES = ("gross_profit", "operating_income", "balance_sheet", "cash_flow", "quarters", "sign", "pattern")
+NOT_NEGATIVE = frozenset(
+    {
+        *("cost_of_revenue", "sga", "rnd", "depreciation_amortization", "interest_expense", "capex"),
+        "operating_expenses",
+    }
+)
+"""Expenses; one below zero has its sign or its element wrong."""
+IDENTITIES = (
+    *("gross_profit", "operating_income", "balance_sheet", "cash_flow", "quarters", "sign", "pattern"),
+    *("filed", "witness", "null"),
+)
 """Revenue less cost is gross profit; that less operating expenses operating income; assets are liabilities and equity;
 the sections of the cash flow statement are the change in cash; quarters are what the year to date leaves; no expense is
-negative and no margin above 1; nothing is ten times the quarters before."""
+negative and no margin above 1; nothing is ten times the quarters before; filings say each figure, no other fact
+refutes it, and none fills what is null."""
 _BALANCE = 0.01
 """Share of total assets by which liabilities and equity may miss them: rounding, figures of other dates."""
-_BETWEEN = 0.05
-"""Share of total assets that may lie between liabilities and equity unfiled."""
-_CASH = 0.005
+_CASH = 0.1
 """Share of the greatest section by which cash flows may miss the change in cash: cash of businesses held for sale."""
 _BESIDE = 0.02
 """Share of revenue that operating items outside the expenses filed may take."""
 _TIMES, _LEAST = 10.0, 4
 """So many times the median of the quarters before, of which there must be some, is out of pattern."""
+_MOVED = 2.0
+"""So many times, in the same direction, tell that another line moved as well."""
+_SCALED = 100.0
+"""So many times is a scale that every line of a filing may be out by: no acquisition explains it."""
 _PATTERN = ("revenue", "cost_of_revenue", "depreciation_amortization", "sga")
 
 
 def faults(source: Source, periods: Iterable[tuple[date, Kind]]) -> Iterator[Fault]:
-    """What the statements of some periods break, as far as they are known."""
-    for end, kind in periods:
+    """What the statements of some periods break, as far as they are known; a pattern that of the first period alone."""
+    for place, (end, kind) in enumerate(periods):
         figures = source.figures(end, kind)
         for fault in broken(figures):
             yield fault._replace(message=f"{kind} to {end}: {fault.message}")
-        for metric in _PATTERN if kind == "quarterly" else ():
-            value = figures.get(metric)
-            if value is not None and out_of_pattern(value, source.quarters_before(metric, end)):
-                yield Fault("pattern", f"{kind} to {end}: {metric} {value:.12g} is out of its pattern")
+        if place or kind != "quarterly":
+            continue
+        times = {
+            metric: times_before(value, source.quarters_before(metric, end))
+            for metric in _PATTERN
+            if (value := figures.get(metric)) is not None
+        }
+        for metric, one in times.items():
+            # A business that was bought or sold moves the other lines as well.
+            others = [other for name, other in times.items() if name != metric and other is not None]
+            moved = [other for other in others if (other > _MOVED if (one or 1.0) > 1 else other < 1 / _MOVED)]
+            alone = 2 * len(moved) < max(1, len(others))
+            if one is not None and max(one, 1 / one) > (_TIMES if alone else _SCALED):
+                message = f"{kind} to {end}: {metric} {figures[metric]:.12g} is out of its pattern"
+                yield Fault("pattern", message)
 
 
 def broken(figures: Figures) -> Iterator[Fault]:
@@ -69,7 +92,12 @@ def broken(figures: Figures) -> Iterator[Fault]:
 
 def _income(known: Mapping[str, float]) -> Iterator[Fault]:
     revenue, cost, gross = (known.get(name) for name in ("revenue", "cost_of_revenue", "gross_profit"))
-    if revenue is not None and cost is not None and gross is not None and abs(revenue - cost - gross) > slack(revenue):
+    if (
+        revenue is not None
+        and cost is not None
+        and gross is not None
+        and abs(revenue - cost - gross) > slack(revenue, cost, gross)
+    ):
         yield Fault("gross_profit", f"{revenue:.12g} - {cost:.12g} is not {gross:.12g}")
     spent, income = known.get("operating_expenses"), known.get("operating_income")
     if spent is None or income is None or revenue is None:
@@ -77,7 +105,7 @@ def _income(known: Mapping[str, float]) -> Iterator[Fault]:
     left = [whole - spent - income for whole in (revenue, gross) if whole is not None]
     if cost is not None:
         left.append(revenue - cost - spent - income)
-    if min(map(abs, left)) > max(slack(revenue), _BESIDE * abs(revenue)):
+    if min(map(abs, left)) > _BESIDE * abs(revenue):
         yield Fault("operating_income", f"revenue {revenue:.12g}, expenses {spent:.12g} do not leave {income:.12g}")
 
 
@@ -94,7 +122,9 @@ def _sheet(known: Mapping[str, float]) -> Iterator[Fault]:
         return
     left = total - owed - equity
     gap = min((left, left - known.get("minority_interest", 0.0)), key=abs)
-    if gap < -_BALANCE * total or gap > _BETWEEN * total:
+    turned = min((left + 2.0 * equity, gap + 2.0 * equity), key=abs)
+    mirrored = equity < 0 and abs(turned) <= _BALANCE * total
+    if gap < -_BALANCE * total or mirrored:  # what lies between the two is for the witnesses
         yield Fault("balance_sheet", f"{total:.12g} - {owed:.12g} - {equity:.12g} leaves {gap:.12g}")
 
 
@@ -110,14 +140,12 @@ def _cash(known: Mapping[str, float]) -> Iterator[Fault]:
         yield Fault("cash_flow", f"the sections miss the change in cash by {gap:.12g}")
 
 
-def out_of_pattern(value: float, before: Iterable[float]) -> bool:
-    """Whether a figure is ten times, or a tenth of, what the quarters before it are."""
+def times_before(value: float, before: Iterable[float]) -> float | None:
+    """How many times the median of the quarters before it a figure is; None with too few of them."""
     sizes = [abs(other) for other in before if other]
-    if len(sizes) < _LEAST or value == 0:
-        return False
-    return not 1 / _TIMES <= abs(value) / median(sizes) <= _TIMES
+    return abs(value) / median(sizes) if len(sizes) >= _LEAST and value else None
 
 
-def torn(quarter: float, left: float, whole: float) -> bool:
+def torn(quarter: float, left: float) -> bool:
     """Whether a quarter is another figure than what the year to date leaves of a period."""
-    return abs(quarter - left) > max(2.0 * slack(whole), 0.005 * abs(quarter))
+    return abs(quarter - left) > max(2.0 * slack(quarter, left), 0.005 * abs(quarter))

@@ -43,6 +43,10 @@ class VisibleFacts:
         """The tag of each of those figures."""
         return {metric: row["tag"] for metric, row in self._rows(end, kind)}
 
+    def row(self, metric: str, end: date, kind: Kind) -> FactRow | None:
+        """The row of one figure."""
+        return dict(self._rows(end, kind)).get(metric)
+
     def _rows(self, end: date, kind: Kind) -> list[tuple[str, FactRow]]:
         """Metric and row of the period of a kind that ends on a day, and of that day."""
         return [one for period in (kind, "instant") for one in self._found.get((period, end), {}).items()]
