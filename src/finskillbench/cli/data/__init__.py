@@ -10,6 +10,7 @@ from finskillbench.cli.data import (
     catalog,
     diff,
     doctor,
+    explain,
     export,
     fetch,
     info,
@@ -29,6 +30,7 @@ app.command("info", epilog=info.EXAMPLE)(info.info)
 app.command("validate", epilog=validate.EXAMPLE)(validate.validate)
 app.command("import", epilog=release.EXAMPLE)(release.import_release)
 app.command("diff", epilog=diff.EXAMPLE)(diff.diff)
+app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
 app.command("export", epilog=export.EXAMPLE)(export.export)
 app.command("canary", epilog=canary.EXAMPLE)(canary.canary)
 

@@ -1,0 +1,142 @@
+"""Where a figure of a fundamental label comes from: the facts considered, the rule that chose, and the witnesses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+from itertools import starmap
+from pathlib import Path
+from typing import Any, cast
+
+import polars as pl
+
+from finskillbench.domains.fundamental.inputs import FundamentalInput, filing_facts
+from finskillbench.domains.fundamental.objects.pools import METRICS_OF
+from finskillbench.domains.fundamental.second.definitions import YEAR_APART, Kind, periods_of
+from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
+from finskillbench.domains.fundamental.second.visible import VisibleFacts
+from finskillbench.domains.fundamental.second.witness import Witnesses
+from finskillbench.engines.fields import listed
+from finskillbench.episode import Episode
+from finskillbench.errors import InputError
+from finskillbench.panels.filings.concepts import judge
+from finskillbench.panels.filings.facts import canonical
+from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, CompanyFacts
+from finskillbench.sources.edgar.metrics import METRICS, Alias
+
+_WHY = {
+    "covers": "covers the day of the report",
+    "ties": "adds up with its statement",
+    "rounded": "another figure is it, unrounded",
+    "below": "a greater total is filed",
+    "apart": "the other part of the total is filed",
+}
+
+
+def explain(episode: Episode, task_input: Mapping[str, Any], filed: pl.DataFrame, metric: str) -> Iterator[str]:
+    """Lines of text about one metric in each period of a label.
+
+    Parameters
+    ----------
+    episode, task_input : a fundamental episode, and its input with the facts it refers to.
+    filed : the panel of that name.
+    metric : a metric that the label is made of.
+
+    Raises
+    ------
+    InputError : the episode is not of fundamental analysis, or the label is not made of the metric.
+    """
+    if episode.sub_task not in METRICS_OF:
+        raise InputError(f"{episode.task_id} is of {episode.sub_task}; its label is made of no filings")
+    if metric not in METRICS_OF[episode.sub_task]:
+        known = listed(sorted(METRICS_OF[episode.sub_task]))
+        raise InputError(f"{metric} is no metric of {episode.sub_task}; choose one of {known}")
+    rows = filed.filter((pl.col("symbol") == task_input["symbol"]) & (pl.col("filed") <= episode.as_of_date))
+    facts = VisibleFacts(filing_facts(cast("FundamentalInput", task_input))[0])
+    witnesses = Witnesses(AsFiled(starmap(FiledRow, rows.select(FiledRow._fields).iter_rows())), episode.as_of_date)
+    for end, kind in _periods(episode, facts):
+        yield from _period(facts, witnesses, rows, metric, end, kind)
+
+
+def _periods(episode: Episode, facts: VisibleFacts) -> list[tuple[date, Kind]]:
+    given = episode.input
+    end = date.fromisoformat(given.get("period_end") or given["current_period_end"])
+    prior = given.get("prior_period_end")
+    before = facts.preceding(end, YEAR_APART) if prior is None else date.fromisoformat(prior)
+    return periods_of(episode.sub_task, given["form_type"], end, before)
+
+
+def _period(
+    facts: VisibleFacts, witnesses: Witnesses, rows: pl.DataFrame, metric: str, end: date, kind: Kind
+) -> Iterator[str]:
+    row = facts.row(metric, end, kind)
+    instant = METRICS[metric].kind == "instant"
+    yield f"{metric}, {'on' if instant else kind + ' to'} {end}:"
+    if row is None:
+        yield "  null: no fact that may stand for it is public by then, or the conventions exclude it"
+    else:
+        yield f"  {row['value']:.12g} {row['unit']} ({row['form']} {row['accession']}, filed {row['filed']})"
+    tags = set(re.findall(r"\w+", row["tag"])) if row else set[str]()
+    yield f"  rule: {_rule(metric, None if row is None else row['tag'], derived=bool(row and row['derived']))}"
+    aliases = _candidates(metric)
+    considered = rows.filter(pl.col("tag").is_in([*aliases, *tags]) & (pl.col("end") == end))
+    yield "  facts of that day as filed:" if considered.height else "  no fact of that day is filed"
+    for tag, start, value, form, accession, day in (
+        considered.select("tag", "start", "value", "form", "accession", "filed").sort("filed", "tag").iter_rows()
+    ):
+        yield f"    {tag} {start or 'instant'}..{end}: {value:.12g} ({form} {accession}, filed {day})"
+    yield from _judged(rows, metric, considered)
+    yield from _excluded(rows, metric, end)
+    value = None if row is None else float(row["value"])
+    heard = [] if value is None or row is None else list(witnesses.heard(metric, value, row["tag"], end, kind))
+    for one in heard:
+        yield f"  witness: {one.name} say {one.value:.12g}: {'agrees' if one.agrees else 'differs'}"
+    found = {} if row is None else {metric: float(row["value"])}
+    for fault in witnesses.faults(found, {} if row is None else {metric: row["tag"]}, [metric], end, kind):
+        yield f"  refuted: {fault.message}"
+    if not heard:
+        yield "  witness: no other fact is filed that says it"
+
+
+def _candidates(metric: str) -> dict[str, Alias]:
+    """The tags that may stand for a metric or for a term of its sums."""
+    names = {metric, *(term for fallback in METRICS[metric].fallbacks for term in fallback.terms)}
+    return {alias.tag: alias for name in names for alias in METRICS[name].aliases}
+
+
+def _rule(metric: str, tag: str | None, *, derived: bool) -> str:
+    if tag is None:
+        return "what cannot be computed from figures that are known is null"
+    aliases = {alias.tag: alias.reason for alias in reversed(METRICS[metric].aliases)}  # us-gaap before IFRS
+    if tag in aliases:
+        said = f"filed under {tag}: {aliases[tag]}"
+        return f"the year to date less the shorter one, both {said}" if derived else said
+    tags = set(re.findall(r"\w+", tag))
+    for fallback in METRICS[metric].fallbacks:
+        needed = [METRICS[term].aliases for term in fallback.terms if term not in fallback.optional]
+        if all(any(alias.tag in tags for alias in aliases) for aliases in needed):
+            return f"the sum {tag} ({fallback.reason})"
+    return f"the sum {tag} (the total leaves amortization out, or a term is a sum itself)"
+
+
+def _judged(rows: pl.DataFrame, metric: str, considered: pl.DataFrame) -> Iterator[str]:
+    """What was known of the tags in each filing that gave a figure under several."""
+    wanted = rows.with_columns(frame=pl.lit(None, pl.String)).select(list(FACTS_SCHEMA))
+    company = CompanyFacts(0, "", None, Path(), wanted, ())
+    _, judged = judge(canonical({"": company}, []), [])
+    of_metric = judged.filter(
+        (pl.col("metric") == metric) & pl.col("accession").is_in(considered["accession"].unique())
+    )
+    of_metric = of_metric.filter(pl.len().over("accession") > 1)
+    for row in of_metric.sort("accession", "chosen", descending=[False, True]).iter_rows(named=True):
+        why = [text for name, text in _WHY.items() if row[name]]
+        verdict = "chosen" if row["chosen"] else "set aside"
+        yield f"  in {row['accession']} {row['tag']}: {verdict} ({', '.join([*why, 'rank ' + str(row['rank'])])})"
+
+
+def _excluded(rows: pl.DataFrame, metric: str, end: date) -> Iterator[str]:
+    there = set(rows.filter(pl.col("end") == end)["tag"])
+    for some in METRICS[metric].excluded:
+        for tag in there.intersection(some.tags):
+            yield f"  not considered: {tag}: {some.reason}"
