@@ -48,7 +48,8 @@ def _panel(rows: list[FiledRow]) -> LedgerSource:
     stated = {"taxonomy": "us-gaap", "unit": "USD", "form": "10-Q", "fiscal_year": 2023, "fiscal_period": "Q1"}
     frame = pl.DataFrame([{**stated, "frame": None, **row._asdict()} for row in rows], schema=FACTS_SCHEMA)
     company = CompanyFacts(1, "One", None, Path("ONE.json"), frame, ())
-    return LedgerSource(ledger(facts.build_facts({"ONE": company}).frame.iter_rows(named=True), "ONE"))
+    rows_of_panel = facts.build_facts({"ONE": company}).frame.iter_rows(named=True)
+    return LedgerSource.of(ledger(rows_of_panel, "ONE"), END, [])
 
 
 def _refuted(source: LedgerSource, rows: list[FiledRow], *metrics: str) -> set[str]:

@@ -114,7 +114,7 @@ def opened(
             segments_at(visible["segments"], symbol, end),
             {} if before is None else segments_at(visible["segments"], symbol, before),
             filed.said(symbol, report.filed, [day for day in (end, before, year_before.end) if day is not None]),
-            LedgerSource(figures),
+            LedgerSource.of(figures, end, [day for day in (before, year_before.end) if day is not None]),
             companies,
         )
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import date
 from itertools import pairwise, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from finskillbench.domains.fundamental.second.basis import another
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, SHORTER, YEAR_APART, Kind, kind_of
@@ -44,10 +44,11 @@ class AsFiled:
 
     def __init__(self, rows: Iterable[FiledRow]) -> None:
         self._found: dict[str, dict[Span, list[FiledRow]]] = defaultdict(lambda: defaultdict(list))
+        once: dict[object, Any] = {}  # rows repeat their days and accession numbers: each is kept one time
         for row in sorted(rows, key=lambda row: (row.filed, row.accession)):
             versions = self._found[row.tag][row.start, row.end]
             if not versions or versions[-1].value != row.value:
-                versions.append(row)
+                versions.append(FiledRow(*(once.setdefault(part, part) for part in row[:-1]), row.value))
         self._ends: dict[tuple[str, date], list[date]] = defaultdict(list)
         for tag, spans in self._found.items():
             for start, end in spans:
