@@ -47,7 +47,8 @@ def build_at_once(files: Mapping[str, Path], table: Json) -> pd.DataFrame:
     for name in ("start", "end", "filed"):
         frame[name] = pd.to_datetime(frame[name])
     frame = frame[(frame["end"] <= frame["filed"]) & ~(frame["start"] > frame["end"])]
-    frame = pd.concat([frame, *(_sums(frame, metric, entry) for metric, entry in table.items() if "fallbacks" in entry)])
+    summed = [_sums(frame, metric, entry) for metric, entry in table.items() if "fallbacks" in entry]
+    frame = pd.concat([frame, *summed])
     versions = _versions(frame[~frame["metric"].map(lambda name: table[name].get("part", False))])
     additive = [name for name, entry in table.items() if entry["kind"] == "flow" and entry.get("additive", True)]
     derived = _differences(versions[versions["metric"].isin(additive)])
