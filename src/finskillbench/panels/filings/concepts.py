@@ -57,8 +57,9 @@ def one_tag_per_filing(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
     raw : figures by metric, tag and filing, with `rank`, `weak` and `duration`.
     """
     raw, judged = judge(raw, notes)
-    by_tag = [*_FILING, "metric", "tag"]
-    return raw.join(judged.filter("chosen").select(by_tag), on=by_tag, how="semi", maintain_order="left")
+    first = judged.unique([*_FILING, "metric"], keep="first", maintain_order=True)
+    chosen = first.filter(~pl.col("apart") | pl.col("ties"))
+    return raw.join(chosen, on=[*_FILING, "metric", "tag"], how="semi", maintain_order="left")
 
 
 def judge(raw: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -67,8 +68,9 @@ def judge(raw: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, pl.DataFra
     Returns
     -------
     The second has symbol, accession, metric, tag, rank and, true or false: `covers` the day that the report is about;
-    `ties` with the statement; `rounded`, another figure is this one unrounded; `below` a greater total; `apart` from
-    the other part of the total; `chosen`, the first by these in that order, and then by rank.
+    `rounded`, another figure is this one unrounded; `ties` with the statement; `below` a greater total; `apart` from
+    the other part of the total, which only a tag that ties may be. The first by these in that order, and by rank, is
+    chosen.
     """
     raw = _with_amortization(_without_components(_without_negative(raw, notes)))
     raw = _only_lines(raw.join(_exceeded(raw), on=[*_FILING, "tag"], how="anti", maintain_order="left"))
@@ -90,11 +92,9 @@ def judge(raw: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, pl.DataFra
     judged = tags
     for name, some in found.items():
         judged = judged.join(some.with_columns(pl.lit(True).alias(name)), on=by_tag, how="left")
-    judged = judged.with_columns(pl.col(*found).fill_null(False)).sort(
-        "covers", "rounded", "ties", "below", "rank", descending=[True, False, True, False, False]
-    )
-    first = pl.struct(*_FILING, "metric").is_first_distinct()
-    return raw, judged.with_columns(chosen=first & (~pl.col("apart") | pl.col("ties")))
+    judged = judged.with_columns(pl.col(*found).fill_null(False))
+    order = ("covers", "rounded", "ties", "below", "rank")
+    return raw, judged.sort(order, descending=[True, False, True, False, False])
 
 
 def _without_negative(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
@@ -109,10 +109,11 @@ def _without_negative(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
 def _without_components(raw: pl.DataFrame) -> pl.DataFrame:
     """The figures without those of all equity that are a component of it: less than the parent's share."""
     key = [*_FILING, "end"]
-    own = raw.filter(pl.col("metric") == "stockholders_equity").group_by(key).agg(own=pl.col("value").max())
-    whole = raw.filter(pl.col("metric") == "all_equity").join(own, on=key)
+    whole = raw.filter(pl.col("metric") == "all_equity")
+    own = raw.filter(pl.col("metric") == "stockholders_equity").join(whole, on=key, how="semi")
+    whole = whole.join(own.group_by(key).agg(own=pl.col("value").max()), on=key)
     parts = whole.filter((pl.col("own") > 0) & (pl.col("value") < 0.9 * pl.col("own"))).select(*key, "tag")
-    return raw.join(parts, on=[*key, "tag"], how="anti", maintain_order="left")
+    return raw if parts.is_empty() else raw.join(parts, on=[*key, "tag"], how="anti", maintain_order="left")
 
 
 def _ties(raw: pl.DataFrame) -> pl.DataFrame:
@@ -155,8 +156,8 @@ def _ties(raw: pl.DataFrame) -> pl.DataFrame:
 def _rounded(raw: pl.DataFrame, of_two: pl.DataFrame) -> pl.DataFrame:
     """symbol, accession, metric, tag of figures that are another one of the metric, rounded to a greater unit."""
     by_tag = [*_FILING, "metric", "tag"]
-    rows = raw.join(of_two, on=by_tag, how="semi").select(*by_tag, "start", "end", "value")
-    others = raw.filter(~pl.col("weak")).select(*_FILING, "metric", "start", "end", finer="value")
+    rows = raw.join(of_two, on=by_tag, how="semi").select(*by_tag, "start", "end", "value", "weak")
+    others = rows.filter(~pl.col("weak")).select(*_FILING, "metric", "start", "end", finer="value")
     pairs = rows.join(others, on=[*_FILING, "metric", "start", "end"], nulls_equal=True)
     is_rounding = pl.any_horizontal(
         (pl.col("value") % unit == 0)
@@ -213,14 +214,10 @@ def _only_lines(raw: pl.DataFrame) -> pl.DataFrame:
     judged = filings.join_asof(known, on="filed", by=["symbol", "tag"], check_sortedness=False)
     lines = judged.filter((pl.col("score") > 0) | (enough & pl.col("score").is_not_null())).select(key)
     noted = quarter.filter(total).join(ending, on=[*key, "end"], how="semi").join(lines, on=key, how="semi")
-    left = raw.join(noted.select(*key, "start", "end"), on=[*key, "start", "end"], how="anti", maintain_order="left")
-    return left.filter(~pl.col("tag").is_in(terms) | _among(left, lines, key))
-
-
-def _among(raw: pl.DataFrame, some: pl.DataFrame, key: list[str]) -> pl.Series:
-    """Whether each row has its key among some."""
-    marked = raw.select(key).join(some.with_columns(there=pl.lit(True)), on=key, how="left", maintain_order="left")
-    return marked["there"].fill_null(value=False)
+    kept = rows.join(noted.select(*key, "start", "end"), on=[*key, "start", "end"], how="anti")
+    summed = pl.col("tag").is_in(terms)
+    kept = pl.concat([kept.filter(~summed), kept.filter(summed).join(lines, on=key, how="semi")])
+    return pl.concat([raw.filter(~(pl.col("tag").is_in(terms) | total)), kept])
 
 
 def _exceeded(raw: pl.DataFrame) -> pl.DataFrame:

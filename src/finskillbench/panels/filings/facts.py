@@ -6,7 +6,7 @@ comparative is not. Quarters that nobody reported are year-to-date figures subtr
 derived row is filed when the last of its parents was. It is made again only once both of them have been restated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -92,12 +92,7 @@ def build_facts(companies: Mapping[str, CompanyFacts]) -> FactsPanel:
     notes = [f"{symbol}: {note}" for symbol in sorted(companies) for note in companies[symbol].notes]
     raw = canonical(companies, notes)
     reported = without_misscaled(_one_per_period(one_tag_per_filing(raw, notes)), notes)
-    parts = [name for name, metric in METRICS.items() if metric.part]
-    for name in sorted(METRICS, key=lambda name: name not in parts):  # a term may be a sum itself
-        for place, fallback in enumerate(METRICS[name].fallbacks):
-            rows = _fallback_rows(reported, name, fallback, _FALLBACK_RANK + place, parts)
-            reported = pl.concat([reported, rows])
-    versions = with_recasts(versions_of(reported.filter(~pl.col("metric").is_in(parts))))
+    versions = with_recasts(versions_of(_with_sums(reported)))
     columns = [pl.col(name).cast(kind) for name, kind in PANEL_SCHEMA.items()]
     frame = pl.concat([part.select(columns) for part in (versions, differences(versions))])
     frame = frame.sort("symbol", "metric", "end", "start", "filed")
@@ -163,17 +158,34 @@ def _one_per_period(raw: pl.DataFrame) -> pl.DataFrame:
     return raw.sort("rank").unique([*PERIOD, "accession"], keep="first", maintain_order=True)
 
 
-def _fallback_rows(
-    reported: pl.DataFrame, name: str, fallback: Fallback, rank: int, parts: Sequence[str]
+def _with_sums(reported: pl.DataFrame) -> pl.DataFrame:
+    """The figures of the panel's metrics with those that filings do not state but whose terms they do."""
+    of = {str(name): rows for (name,), rows in reported.partition_by("metric", as_dict=True).items()}
+    none = reported.clear()
+    for name in sorted(METRICS, key=lambda name: not METRICS[name].part):  # a term may be a sum itself
+        for place, fallback in enumerate(METRICS[name].fallbacks):
+            terms = {term: of.get(term, none) for term in fallback.terms}
+            terms = {
+                term: rows if METRICS[term].part else rows.filter(~pl.col("derived")) for term, rows in terms.items()
+            }
+            present = of.get(name, none)
+            of[name] = pl.concat([present, _sums(present, terms, name, fallback, _FALLBACK_RANK + place)])
+    return pl.concat([rows for name, rows in of.items() if not METRICS[name].part] or [none])
+
+
+def _sums(
+    present: pl.DataFrame, of: Mapping[str, pl.DataFrame], name: str, fallback: Fallback, rank: int
 ) -> pl.DataFrame:
-    """The metric as a sum of terms of the same filing and period, where the filing does not state it."""
-    of = reported.filter(~pl.col("derived") | pl.col("metric").is_in(parts))
+    """The metric as a sum of terms of the same filing and period, where the filing does not state it.
+
+    present : what is known of the metric. of : the figures of each term.
+    """
     key = ["symbol", "start", "end", "accession"]
     text = pl.format("{} {} {}", "accession", "metric", _period())
     (first, sign), *others = fallback.terms.items()
-    rows = of.filter(pl.col("metric") == first).with_columns(value=sign * pl.col("value"), parents=text)
+    rows = of[first].with_columns(value=sign * pl.col("value"), parents=text)
     for term, sign in others:
-        part = of.filter(pl.col("metric") == term)
+        part = of[term]
         optional = term in fallback.optional
         right = part.select(*key, other=sign * pl.col("value"), also=text, neighbour="weak", other_tag="tag")
         rows = rows.join(right, on=key, how="left" if optional else "inner", nulls_equal=True)
@@ -187,7 +199,6 @@ def _fallback_rows(
             tag=pl.when(absent).then("tag").otherwise(pl.concat_str("tag", pl.lit(joint), "other_tag")),
             weak=pl.col("weak") | pl.col("neighbour").fill_null(False),
         ).drop("other", "also", "neighbour", "other_tag")
-    present = reported.filter(pl.col("metric") == name)
     if fallback.instead:
         rows = rows.join(present.filter(~pl.col("derived")), on=["symbol", "accession"], how="anti")
     return (
@@ -200,7 +211,7 @@ def _fallback_rows(
             weak=pl.lit(True),
         )
         .filter((pl.col("value") >= 0) | ~pl.col("metric").is_in(EXPENSES))
-        .select(reported.columns)
+        .select(present.columns)
     )
 
 

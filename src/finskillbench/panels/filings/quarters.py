@@ -26,11 +26,13 @@ def versions_of(reported: pl.DataFrame) -> pl.DataFrame:
         .unique([*PERIOD, "filed"], keep="first", maintain_order=True)
         .sort(*PERIOD, "filed")
         .with_columns(period=pl.struct(PERIOD).rle_id())
-        .with_columns(
-            best_before=pl.col("rank").cum_min().shift(1).over("period"),
-            best_value=pl.when(pl.col("rank") <= pl.col("rank").cum_min().over("period")).then("value"),
-        )
-        .with_columns(pl.col("best_value").forward_fill().shift(1).over("period"))
+        .with_columns(best=pl.col("rank").cum_min().over("period"))
+    )
+    again = pl.col("period") == pl.col("period").shift(1)
+    # The first row of a period has the best rank so far: what is filled forward never comes from another period.
+    best_value = pl.when(pl.col("rank") <= pl.col("best")).then("value").forward_fill().shift(1)
+    daily = daily.with_columns(
+        best_before=pl.when(again).then(pl.col("best").shift(1)), best_value=pl.when(again).then(best_value)
     )
     renamed = ~pl.col("derived") & (pl.col("value") == pl.col("best_value"))
     lesser = (pl.col("rank") > pl.col("best_before")) & pl.col("weak") & ~renamed
@@ -40,7 +42,7 @@ def versions_of(reported: pl.DataFrame) -> pl.DataFrame:
     return (
         counted.with_columns(since=pl.col("filed").first().over("figure"))
         .filter(pl.col("said").is_first_distinct())
-        .drop("period", "best_before", "best_value", "figure", "said")
+        .drop("period", "best", "best_before", "best_value", "figure", "said")
     )
 
 

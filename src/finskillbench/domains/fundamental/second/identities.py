@@ -50,7 +50,8 @@ _MOVED = 2.0
 """So many times, in the same direction, tell that another line moved as well."""
 _SCALED = 100.0
 """So many times is a scale that every line of a filing may be out by: no acquisition explains it."""
-_PATTERN = ("revenue", "cost_of_revenue", "depreciation_amortization", "sga")
+PATTERN = frozenset({"revenue", "cost_of_revenue", "depreciation_amortization", "sga"})
+"""Metrics whose quarters resemble those before."""
 
 
 def faults(source: Source, periods: Iterable[tuple[date, Kind]]) -> Iterator[Fault]:
@@ -63,7 +64,7 @@ def faults(source: Source, periods: Iterable[tuple[date, Kind]]) -> Iterator[Fau
             continue
         times = {
             metric: times_before(value, source.quarters_before(metric, end))
-            for metric in _PATTERN
+            for metric in sorted(PATTERN)
             if (value := figures.get(metric)) is not None
         }
         for metric, one in times.items():

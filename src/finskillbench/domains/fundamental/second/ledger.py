@@ -9,6 +9,7 @@ from typing import Self
 
 from finskillbench.domains.fundamental.second.answers import Figures
 from finskillbench.domains.fundamental.second.definitions import LATELY, Kind, nearest_first
+from finskillbench.domains.fundamental.second.identities import PATTERN
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.engines.accounting.statements import Ledger, Statement
 
@@ -17,7 +18,7 @@ from finskillbench.engines.accounting.statements import Ledger, Statement
 class LedgerSource:
     """One company's figures as they were public on one day, of the periods that a label may be of; a `Source`.
 
-    statements : by kind and last day. ends : of all quarters. lately : metric to its quarters in the year before.
+    statements : by kind and last day. ends : of all quarters. lately : metric that has a pattern to its quarters in the year before.
     """
 
     statements: Mapping[tuple[str, date], Statement]
@@ -31,8 +32,9 @@ class LedgerSource:
         ends = ledger.ends(Duration.QUARTERLY)
         lately: dict[str, list[float]] = {}
         for day in (day for day in ends if least <= (end - day).days <= most):
-            for metric, row in ledger.rows[Duration.QUARTERLY, day].items():
-                lately.setdefault(metric, []).append(float(row["value"]))
+            rows = ledger.rows[Duration.QUARTERLY, day]
+            for metric in PATTERN & rows.keys():
+                lately.setdefault(metric, []).append(float(rows[metric]["value"]))
         kinds = Duration.QUARTERLY, Duration.ANNUAL
         statements = {(str(kind), day): ledger.statement(day, kind) for kind in kinds for day in (end, *others)}
         return cls(statements, ends, lately)
