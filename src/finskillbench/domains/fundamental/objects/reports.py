@@ -105,16 +105,18 @@ def opened(
         ends = figures.ends(Duration.QUARTERLY)
         before = earlier(end, ends, QUARTER_APART)
         quarter, year_before = figures.compared(end, earlier(end, ends, YEAR_APART))
+        year = [] if year_before.end is None else [year_before.end]
+        source = LedgerSource.of(figures, end, [*year, *([] if before is None else [before])], year)
         yield Case(
             report,
-            figures.statement(end, duration_of(report.form)),
+            source.statements[duration_of(report.form), end],
             quarter,
             quarter.comparable(figures.statement(before, Duration.QUARTERLY)),
             year_before,
             segments_at(visible["segments"], symbol, end),
             {} if before is None else segments_at(visible["segments"], symbol, before),
             filed.said(symbol, report.filed, [day for day in (end, before, year_before.end) if day is not None]),
-            LedgerSource.of(figures, end, [day for day in (before, year_before.end) if day is not None]),
+            source,
             companies,
         )
 

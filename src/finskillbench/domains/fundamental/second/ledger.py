@@ -18,7 +18,8 @@ from finskillbench.engines.accounting.statements import Ledger, Statement
 class LedgerSource:
     """One company's figures as they were public on one day, of the periods that a label may be of; a `Source`.
 
-    statements : by kind and last day. ends : of all quarters. lately : metric that has a pattern to its quarters in the year before.
+    statements : by kind and last day. ends : of all quarters. lately : metric to its quarters in the year before, where
+    these have a pattern.
     """
 
     statements: Mapping[tuple[str, date], Statement]
@@ -26,8 +27,8 @@ class LedgerSource:
     lately: Mapping[str, list[float]]
 
     @classmethod
-    def of(cls, ledger: Ledger, end: date, others: Iterable[date]) -> Self:
-        """From all rows of the company, of a period and of others that it may be compared with."""
+    def of(cls, ledger: Ledger, end: date, others: Iterable[date], years: Iterable[date] = ()) -> Self:
+        """From all rows of the company, of a period, of other quarters and of other years."""
         least, most = LATELY
         ends = ledger.ends(Duration.QUARTERLY)
         lately: dict[str, list[float]] = {}
@@ -35,8 +36,11 @@ class LedgerSource:
             rows = ledger.rows[Duration.QUARTERLY, day]
             for metric in PATTERN & rows.keys():
                 lately.setdefault(metric, []).append(float(rows[metric]["value"]))
-        kinds = Duration.QUARTERLY, Duration.ANNUAL
-        statements = {(str(kind), day): ledger.statement(day, kind) for kind in kinds for day in (end, *others)}
+        wanted = [
+            *((Duration.QUARTERLY, day) for day in (end, *others)),
+            *((Duration.ANNUAL, day) for day in (end, *years)),
+        ]
+        statements = {(str(kind), day): ledger.statement(day, kind) for kind, day in wanted}
         return cls(statements, ends, lately)
 
     def figures(self, end: date, kind: Kind) -> Figures:
