@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import date
 from itertools import pairwise, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from finskillbench.domains.fundamental.second.basis import another
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, SHORTER, YEAR_APART, Kind, kind_of
@@ -44,11 +44,15 @@ class AsFiled:
 
     def __init__(self, rows: Iterable[FiledRow]) -> None:
         self._found: dict[str, dict[Span, list[FiledRow]]] = defaultdict(lambda: defaultdict(list))
-        once: dict[object, Any] = {}  # rows repeat their days and accession numbers: each is kept one time
+        days: dict[date, date] = {}  # rows repeat their days and accession numbers: each is kept once
+        filings: dict[str, str] = {}
         for row in sorted(rows, key=lambda row: (row.filed, row.accession)):
             versions = self._found[row.tag][row.start, row.end]
             if not versions or versions[-1].value != row.value:
-                versions.append(FiledRow(*(once.setdefault(part, part) for part in row[:-1]), row.value))
+                start = None if row.start is None else days.setdefault(row.start, row.start)
+                end, filed = (days.setdefault(day, day) for day in (row.end, row.filed))
+                accession = filings.setdefault(row.accession, row.accession)
+                versions.append(FiledRow(row.tag, start, end, filed, accession, row.value))
         self._ends: dict[tuple[str, date], list[date]] = defaultdict(list)
         for tag, spans in self._found.items():
             for start, end in spans:
