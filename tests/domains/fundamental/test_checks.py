@@ -226,8 +226,15 @@ def _gross_profit(workshop: Any) -> None:
     others = pl.lit(value=False)
     for name in SUBTASKS[1:]:
         for row in workshop.rows("episodes", name):
-            held = row["input"]["filing_facts"]
-            others |= (pl.col("symbol") == held["symbol"]) & (pl.col("filed") <= date.fromisoformat(held["as_of"]))
+            given = row["input"]
+            held, end = (
+                given["filing_facts"],
+                date.fromisoformat(given.get("period_end") or given["current_period_end"]),
+            )
+            apart = (pl.lit(end) - pl.col("end")).dt.total_days()
+            compared = apart.is_between(0, 130) | apart.is_between(340, 390)
+            public = pl.col("filed") <= date.fromisoformat(held["as_of"])
+            others |= (pl.col("symbol") == held["symbol"]) & public & compared
     mine = is_of("gross_profit", derived=False, duration="quarterly") & ~others
     inner = pl.col("start").dt.month() != frame.filter(duration="annual")["start"].dt.month().mode()[0]
     rows = frame.filter(mine & inner)
