@@ -15,8 +15,9 @@ from tests.editions import write_edition
 
 import finskillbench.domains as registry
 from finskillbench.audit import AuditReport, audit_edition
+from finskillbench.audit.seen import Bench, Beside
 from finskillbench.domains.base import Subtask
-from finskillbench.edition import load_edition
+from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import Episode, Truth
 from finskillbench.harness.skills import loader
 
@@ -65,3 +66,10 @@ def audited(tmp_path: Path, register: Callable[..., None]) -> Callable[..., Audi
         return audit_edition(load_edition(folder), names or None)
 
     return audit
+
+
+@pytest.fixture(scope="module")
+def bench(edition: Edition) -> Iterator[Bench]:
+    found = Bench(edition, Beside())
+    yield found
+    found.close()

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from finskillbench.audit.checks.leak import leak
 from finskillbench.audit.checks.solvable import solvable
-from finskillbench.audit.seen import Bench, Beside, Seen
+from finskillbench.audit.seen import Bench, Seen
 from finskillbench.domains import domain
-from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
-
-
-@pytest.fixture(scope="module")
-def bench(edition: Edition) -> Iterator[Bench]:
-    found = Bench(edition, Beside())
-    yield found
-    found.close()
 
 
 def _seen(bench: Bench, name: str) -> Seen:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from finskillbench.audit.checks.leak import leak
 from finskillbench.audit.checks.point_in_time import point_in_time
 from finskillbench.audit.checks.solvable import solvable
-from finskillbench.audit.seen import Bench, Beside, Seen
+from finskillbench.audit.seen import Bench, Seen
 from finskillbench.domains import domain
-from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.findings import Findings
 
 SUBTASKS = [subtask.name for subtask in domain("fundamental_analysis").subtasks]
-
-
-@pytest.fixture(scope="module")
-def bench(edition: Edition) -> Iterator[Bench]:
-    found = Bench(edition, Beside())
-    yield found
-    found.close()
 
 
 def _seen(bench: Bench, name: str) -> Seen:

@@ -305,3 +305,33 @@ def test_the_truth_earns_exactly_one(built: Built, name: str) -> None:
     scorer = by_name(name).scorers[Profile.CERTIFIED]
     for task in built.tasks[name]:
         assert scorer(task.truth.expected_output, task.truth, task.episode.input).value == 1.0
+
+
+# --- altered labels ----------------------------------------------------------------------------------------------
+
+
+def _altered(value: Any, rng: np.random.Generator) -> Any:
+    """A copy of a label of which one number, signal or null is another."""
+    if isinstance(value, dict):
+        key = rng.choice([key for key, item in value.items() if item != []])
+        return value | {key: _altered(value[key], rng)}
+    if isinstance(value, list):
+        place = int(rng.integers(len(value)))
+        return [*value[:place], _altered(value[place], rng), *value[place + 1 :]]
+    if isinstance(value, str):
+        return f"{value}-"
+    if value is None:
+        return 1.0
+    return 1 - value if value in (0, 1) else 1.001 * value
+
+
+def test_every_altered_label_is_named(built: Built) -> None:
+    """A hundred labels, one leaf of each altered: the derivation that `data validate` repeats differs from all."""
+    rng = np.random.default_rng(5)
+    tasks = [task for tasks in built.tasks.values() for task in tasks]
+    for place in rng.choice(len(tasks), 100, replace=False):
+        task = tasks[int(place)]
+        again = by_name(task.episode.sub_task).second(built.payload(task.episode))
+        label = task.truth.expected_output
+        assert differences(label, again) == [], task.episode.task_id
+        assert differences(_altered(label, rng), again), task.episode.task_id

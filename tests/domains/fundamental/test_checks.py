@@ -17,7 +17,7 @@ from finskillbench.domains.fundamental.second import answers, definitions
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, ValidationReport, checks_of
 from finskillbench.engines.accounting import drivers, periods, quality, statements
-from finskillbench.panels.filings.facts import PERIODIC_FORMS
+from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS
 from finskillbench.sources.edgar.metrics import CANONICAL, METRICS
 
 FUNDAMENTAL = "fundamental_analysis"

@@ -111,13 +111,13 @@ def test_a_quarter_is_what_the_year_to_date_of_its_filing_leaves() -> None:
         FiledRow("Revenues", date(2023, 4, 1), june, filed, "2", 110e6),
     ]
     tags = {"revenue": "Revenues"}
-    assert list(Witnesses(AsFiled(rows), filed).torn(tags, ["revenue"], june)) == []
+    assert list(Witnesses(AsFiled(rows), filed).quarters(tags, ["revenue"], june)) == []
     rows[2] = rows[2]._replace(value=150e6)
-    assert [one.identity for one in Witnesses(AsFiled(rows), filed).torn(tags, ["revenue"], june)] == ["quarters"]
+    assert [one.identity for one in Witnesses(AsFiled(rows), filed).quarters(tags, ["revenue"], june)] == ["quarters"]
     before = rows[0]._replace(start=date(2022, 1, 1), end=date(2022, 6, 30), value=190e6)
     again = before._replace(filed=filed, accession="2", value=150e6)
     recast = Witnesses(AsFiled([*rows, before, again]), filed)
-    assert list(recast.torn(tags, ["revenue"], june)) == []  # the year to date is told on another basis
+    assert list(recast.quarters(tags, ["revenue"], june)) == []  # the year to date is of another basis
 
 
 def test_what_is_filed_twice_under_one_concept_is_comparable() -> None:

@@ -9,8 +9,8 @@ from tests.panels.filings.test_facts import versions
 from tests.sampling import thorough
 
 from finskillbench.engines.accounting.periods import Duration
-from finskillbench.panels.filings.facts import PANEL_SCHEMA, PERIODIC_FORMS, FactsPanel, build_facts
-from finskillbench.sources.edgar.companyfacts import parse_companyfacts
+from finskillbench.panels.filings.facts import PANEL_SCHEMA, FactsPanel, build_facts
+from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, parse_companyfacts
 from finskillbench.sources.edgar.metrics import CANONICAL, METRICS
 
 

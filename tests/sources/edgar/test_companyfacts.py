@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from finskillbench.errors import InternalError, SourceError
-from finskillbench.panels.filings import facts
 from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, PERIODIC_FORMS, parse_companyfacts
 from finskillbench.sources.edgar.metrics import CANONICAL, CANONICAL_TAGS, METRICS, TABLE, load_metrics
 
@@ -85,7 +84,6 @@ def test_a_row_of_a_form_that_is_not_used_is_skipped_unchecked(tmp_path: Path, c
     company = parse_companyfacts(written(tmp_path, [row(**changes), row(), row(**changes)]))
     assert company.facts["form"].to_list() == ["10-Q"]
     assert company.notes == ()
-    assert PERIODIC_FORMS == facts.PERIODIC_FORMS
 
 
 def test_errors_number_rows_as_the_file_does(tmp_path: Path) -> None:

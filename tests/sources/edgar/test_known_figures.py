@@ -16,8 +16,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from finskillbench.panels.filings.facts import PERIODIC_FORMS, build_facts
-from finskillbench.sources.edgar.companyfacts import parse_companyfacts
+from finskillbench.panels.filings.facts import build_facts
+from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, parse_companyfacts
 
 Figure = dict[str, str]
 """A row of a table; `start` is empty for an instant."""

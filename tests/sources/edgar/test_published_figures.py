@@ -18,11 +18,10 @@ import re
 from collections.abc import Mapping
 from datetime import date, timedelta
 from functools import cache
-from itertools import product, starmap
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from tests.sampling import sampled
 
@@ -31,7 +30,7 @@ from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
 from finskillbench.domains.fundamental.second.witness import Witnesses
 from finskillbench.engines.accounting.periods import Duration, classify
 from finskillbench.engines.accounting.statements import Ledger, ledger, normalise
-from finskillbench.panels.filings.facts import PERIODIC_FORMS, build_facts
+from finskillbench.panels.filings.facts import build_facts
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.filings.query import FactStore
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
@@ -70,8 +69,7 @@ def accounts(realdata: Path) -> Any:
 
 @cache
 def _as_filed(path: Path) -> AsFiled:
-    rows = parse_companyfacts(path).facts.filter(pl.col("form").is_in(PERIODIC_FORMS))
-    return AsFiled(starmap(FiledRow, rows.select(FiledRow._fields).iter_rows()))
+    return AsFiled(parse_companyfacts(path).facts.select(FiledRow._fields).iter_rows())
 
 
 @cache

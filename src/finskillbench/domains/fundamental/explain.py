@@ -5,25 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date
-from itertools import starmap
 from pathlib import Path
 from typing import Any, cast
 
 import polars as pl
 
+from finskillbench.domains.fundamental.checks.identities import periods
 from finskillbench.domains.fundamental.inputs import FundamentalInput, filing_facts
 from finskillbench.domains.fundamental.objects.pools import METRICS_OF
-from finskillbench.domains.fundamental.second.definitions import YEAR_APART, Kind, periods_of
+from finskillbench.domains.fundamental.second.definitions import Kind
 from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
 from finskillbench.domains.fundamental.second.visible import VisibleFacts
-from finskillbench.domains.fundamental.second.witness import Witnesses
+from finskillbench.domains.fundamental.second.witness import Comparison, Witnesses
 from finskillbench.engines.fields import listed
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.panels.filings.concepts import judge
 from finskillbench.panels.filings.facts import canonical
 from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, CompanyFacts
-from finskillbench.sources.edgar.metrics import METRICS, Alias
+from finskillbench.sources.edgar.metrics import METRICS
 
 _WHY = {
     "covers": "covers the day of the report",
@@ -35,7 +35,7 @@ _WHY = {
 
 
 def explain(episode: Episode, task_input: Mapping[str, Any], filed: pl.DataFrame, metric: str) -> Iterator[str]:
-    """Lines of text about one metric in each period of a label.
+    """Yield lines of text about one metric in each period of a label.
 
     Parameters
     ----------
@@ -54,17 +54,9 @@ def explain(episode: Episode, task_input: Mapping[str, Any], filed: pl.DataFrame
         raise InputError(f"{metric} is no metric of {episode.sub_task}; choose one of {known}")
     rows = filed.filter((pl.col("symbol") == task_input["symbol"]) & (pl.col("filed") <= episode.as_of_date))
     facts = VisibleFacts(filing_facts(cast("FundamentalInput", task_input))[0])
-    witnesses = Witnesses(AsFiled(starmap(FiledRow, rows.select(FiledRow._fields).iter_rows())), episode.as_of_date)
-    for end, kind in _periods(episode, facts):
+    witnesses = Witnesses(AsFiled(rows.select(FiledRow._fields).iter_rows()), episode.as_of_date)
+    for end, kind in periods(episode, facts):
         yield from _period(facts, witnesses, rows, metric, end, kind)
-
-
-def _periods(episode: Episode, facts: VisibleFacts) -> list[tuple[date, Kind]]:
-    given = episode.input
-    end = date.fromisoformat(given.get("period_end") or given["current_period_end"])
-    prior = given.get("prior_period_end")
-    before = facts.preceding(end, YEAR_APART) if prior is None else date.fromisoformat(prior)
-    return periods_of(episode.sub_task, given["form_type"], end, before)
 
 
 def _period(
@@ -77,10 +69,8 @@ def _period(
         yield "  null: no fact that may stand for it is public by then, or the conventions exclude it"
     else:
         yield f"  {row['value']:.12g} {row['unit']} ({row['form']} {row['accession']}, filed {row['filed']})"
-    tags = set(re.findall(r"\w+", row["tag"])) if row else set[str]()
     yield f"  rule: {_rule(metric, None if row is None else row['tag'], derived=bool(row and row['derived']))}"
-    aliases = _candidates(metric)
-    considered = rows.filter(pl.col("tag").is_in([*aliases, *tags]) & (pl.col("end") == end))
+    considered = rows.filter(pl.col("tag").is_in(_candidates(metric)) & (pl.col("end") == end))
     yield "  facts of that day as filed:" if considered.height else "  no fact of that day is filed"
     for tag, start, value, form, accession, day in (
         considered.select("tag", "start", "value", "form", "accession", "filed").sort("filed", "tag").iter_rows()
@@ -88,21 +78,23 @@ def _period(
         yield f"    {tag} {start or 'instant'}..{end}: {value:.12g} ({form} {accession}, filed {day})"
     yield from _judged(rows, metric, considered)
     yield from _excluded(rows, metric, end)
-    value = None if row is None else float(row["value"])
-    heard = [] if value is None or row is None else list(witnesses.heard(metric, value, row["tag"], end, kind))
-    for one in heard:
-        yield f"  witness: {one.name} say {one.value:.12g}: {'agrees' if one.agrees else 'differs'}"
-    found = {} if row is None else {metric: float(row["value"])}
-    for fault in witnesses.faults(found, {} if row is None else {metric: row["tag"]}, [metric], end, kind):
+    if row is None:
+        figures, tags, compared = {}, {}, list[Comparison]()
+    else:
+        figures, tags = {metric: float(row["value"])}, {metric: row["tag"]}
+        compared = list(witnesses.compare(metric, figures[metric], row["tag"], end, kind))
+    for one in compared:
+        yield f"  witness: {one.name}, {one.value:.12g}: {'agrees' if one.agrees else 'differs'}"
+    if not compared:
+        yield "  witness: no identity has all its terms on file"
+    for fault in witnesses.faults(figures, tags, [metric], end, kind):
         yield f"  refuted: {fault.message}"
-    if not heard:
-        yield "  witness: no other fact is filed that says it"
 
 
-def _candidates(metric: str) -> dict[str, Alias]:
+def _candidates(metric: str) -> set[str]:
     """The tags that may stand for a metric or for a term of its sums."""
     names = {metric, *(term for fallback in METRICS[metric].fallbacks for term in fallback.terms)}
-    return {alias.tag: alias for name in names for alias in METRICS[name].aliases}
+    return {alias.tag for name in names for alias in METRICS[name].aliases}
 
 
 def _rule(metric: str, tag: str | None, *, derived: bool) -> str:
@@ -121,7 +113,7 @@ def _rule(metric: str, tag: str | None, *, derived: bool) -> str:
 
 
 def _judged(rows: pl.DataFrame, metric: str, considered: pl.DataFrame) -> Iterator[str]:
-    """What was known of the tags in each filing that gave a figure under several."""
+    """Yield the verdict on each tag in the filings that gave a figure under several."""
     wanted = rows.with_columns(frame=pl.lit(None, pl.String)).select(list(FACTS_SCHEMA))
     company = CompanyFacts(0, "", None, Path(), wanted, ())
     _, judged = judge(canonical({"": company}, []), [])

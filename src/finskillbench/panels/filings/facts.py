@@ -27,7 +27,7 @@ from finskillbench.panels.columns import (
 from finskillbench.panels.filings.concepts import EXPENSES, PERIOD, one_tag_per_filing
 from finskillbench.panels.filings.quarters import differences, versions_of, with_recasts
 from finskillbench.panels.filings.scale import without_misscaled
-from finskillbench.sources.edgar.companyfacts import CompanyFacts
+from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, CompanyFacts
 from finskillbench.sources.edgar.metrics import METRICS, Fallback, tag_of
 
 COLUMNS: Mapping[str, Column] = {
@@ -51,11 +51,6 @@ COLUMNS: Mapping[str, Column] = {
     ),
 }
 PANEL_SCHEMA = schema_of(COLUMNS)
-
-PERIODIC_FORMS = tuple(
-    form + suffix for form in ("10-Q", "10-K", "10-QT", "10-KT", "20-F", "40-F") for suffix in ("", "/A")
-)
-"""Reports whose figures may enter a label; a proxy statement repeats net income, an 8-K recasts years."""
 
 _FALLBACK_RANK = 1000
 """Behind every alias."""
@@ -130,8 +125,7 @@ def canonical(companies: Mapping[str, CompanyFacts], notes: list[str]) -> pl.Dat
     frames = [one.facts.with_columns(symbol=pl.lit(symbol)) for symbol, one in sorted(companies.items())]
     if not frames:
         return pl.DataFrame(schema=PANEL_SCHEMA | {"rank": pl.Int32, "weak": pl.Boolean})
-    everything = pl.concat(frames).filter(pl.col("form").is_in(PERIODIC_FORMS))
-    raw = everything.join(aliases, on=["taxonomy", "tag"])
+    raw = pl.concat(frames).filter(pl.col("form").is_in(PERIODIC_FORMS)).join(aliases, on=["taxonomy", "tag"])
     foreign = raw.filter(pl.col("unit") != pl.col("wanted")).group_by("symbol", "wanted", "unit").len()
     for symbol, wanted, unit, count in foreign.sort("symbol", "wanted", "unit").iter_rows():
         notes.append(f"{symbol}: {count} figures in {unit} where {wanted} is expected: left out.")

@@ -13,7 +13,7 @@ import polars as pl
 
 from finskillbench.panels.columns import ACCESSION, DURATION, END, FILED, FORM, START, SYMBOL, Column, schema_of
 from finskillbench.panels.filings import facts
-from finskillbench.sources.edgar.companyfacts import CompanyFacts
+from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, CompanyFacts
 
 COLUMNS: Mapping[str, Column] = {
     "symbol": SYMBOL,
@@ -41,8 +41,11 @@ def build_filed(companies: Mapping[str, CompanyFacts]) -> pl.DataFrame:
     frames = [one.facts.with_columns(symbol=pl.lit(symbol)) for symbol, one in sorted(companies.items())]
     if not frames:
         return pl.DataFrame(schema=FILED_SCHEMA)
-    rows = pl.concat(frames).filter(pl.col("form").is_in(facts.PERIODIC_FORMS))
-    rows = rows.with_columns(duration=facts.classify(pl.col("start"), pl.col("end")))
+    rows = (
+        pl.concat(frames)
+        .filter(pl.col("form").is_in(PERIODIC_FORMS))
+        .with_columns(duration=facts.classify(pl.col("start"), pl.col("end")))
+    )
     rows = rows.sort(*FIGURE, "filed", "accession").select(
         pl.col(name).cast(kind) for name, kind in FILED_SCHEMA.items()
     )

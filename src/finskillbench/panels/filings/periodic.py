@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from finskillbench.panels.columns import ACCESSION, END, FILED, FORM, SYMBOL, Column, schema_of
-from finskillbench.panels.filings.facts import PERIODIC_FORMS
+from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS
 from finskillbench.sources.edgar.submissions import Submissions
 
 COLUMNS: Mapping[str, Column] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 from functools import lru_cache
-from itertools import starmap
 from typing import cast
 
 import polars as pl
@@ -38,15 +37,15 @@ def identities(subject: Subject, findings: Findings) -> None:
 
     @lru_cache(maxsize=32)
     def filed(symbol: str) -> AsFiled:
-        return AsFiled(starmap(FiledRow, rows.filter(pl.col("symbol") == symbol).drop("symbol").iter_rows()))
+        return AsFiled(rows.filter(pl.col("symbol") == symbol).drop("symbol").iter_rows())
 
     for episode in sorted(subject.episodes, key=lambda one: str(one.input.get("symbol"))):
         with examining(episode.task_id, findings):
             facts = VisibleFacts(filing_facts(cast("FundamentalInput", subject.input_of(episode)))[0])
-            periods = _periods(episode, facts)
-            findings.add("statements", len(periods))
+            spans = periods(episode, facts)
+            findings.add("statements", len(spans))
             witnesses = Witnesses(filed(str(episode.input["symbol"])), episode.as_of_date)
-            broken = list(refuted(facts, witnesses, METRICS_OF[episode.sub_task], periods))
+            broken = list(refuted(facts, witnesses, METRICS_OF[episode.sub_task], spans))
             for fault in broken:
                 findings.fail(episode.task_id, f"{fault.identity}: {fault.message}")
             findings.expectations += 1
@@ -58,7 +57,8 @@ def identities(subject: Subject, findings: Findings) -> None:
     findings.figures["left_out"] = {name: count for name, count in left_out.items() if count}
 
 
-def _periods(episode: Episode, facts: VisibleFacts) -> list[tuple[date, Kind]]:
+def periods(episode: Episode, facts: VisibleFacts) -> list[tuple[date, Kind]]:
+    """The periods whose statements the label of an episode rests on."""
     end, prior_end = period_end(episode), None
     if episode.sub_task == "driver_decomposition":
         prior_end = date.fromisoformat(episode.input["prior_period_end"])

@@ -211,7 +211,7 @@ def build_tasks(
 
 
 def _faults(case: Case, name: str, label: Candidate) -> Iterator[Fault]:
-    """What refutes the statements behind a label."""
+    """Yield what refutes the statements behind a label."""
     periods = periods_of(name, label.report.form, label.report.period_end, label.prior_end)
     yield from refuted(case.source, case.witnesses, METRICS_OF[name], periods)
     if name != _WITHOUT_OPERATING_INCOME:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import starmap
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import polars as pl
 
 from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
 from finskillbench.domains.fundamental.second.segments import RawSegments
-from finskillbench.panels.filings.facts import PERIODIC_FORMS
 from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.edgar.metrics import STATEMENT_TAGS
 
@@ -26,12 +24,8 @@ class RawCompanies:
 
     def __init__(self, filings: FilingsData) -> None:
         self._filings = filings
-        self.filed = _Kept(lambda symbol: AsFiled(self._filed(symbol)))
+        self.filed = _Kept(lambda symbol: AsFiled(filings.companies[symbol].facts.select(FiledRow._fields).iter_rows()))
         self.segments = _Kept(lambda symbol: RawSegments(filings.instances.get(symbol, ()), self._rows(symbol)))
-
-    def _filed(self, symbol: str) -> Iterator[FiledRow]:
-        rows = self._filings.companies[symbol].facts.filter(pl.col("form").is_in(PERIODIC_FORMS))
-        return starmap(FiledRow, rows.select(FiledRow._fields).iter_rows())
 
     def _rows(self, symbol: str) -> list[dict[str, object]]:
         return self._filings.companies[symbol].facts.filter(pl.col("tag").is_in(STATEMENT_TAGS)).rows(named=True)

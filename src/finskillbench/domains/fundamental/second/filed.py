@@ -1,4 +1,4 @@
-"""A company's figures as filed, by concept: every version of them, and what was last said of a period by a day."""
+"""A company's figures as filed, by concept: every version of each, and the last one by a day."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import date
-from itertools import pairwise, product
-from typing import NamedTuple
+from itertools import pairwise, product, starmap
+from typing import Any, NamedTuple
 
 from finskillbench.domains.fundamental.second.basis import another
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, SHORTER, YEAR_APART, Kind, kind_of
@@ -15,10 +15,10 @@ from finskillbench.sums import summed
 
 Span = tuple[date | None, date]
 
-_BETWEEN_NAMES = re.compile(
+_MEZZANINE = re.compile(
     r"(TemporaryEquity|Redeemable)\w*(CarryingAmount|FairValue|RedemptionValue|Stock)\w*|OtherMinorityInterests"
 )
-_WHOLE_BETWEEN = re.compile(r"TemporaryEquityCarryingAmountIncluding\w*")
+_WHOLE_MEZZANINE = re.compile(r"TemporaryEquityCarryingAmountIncluding\w*")
 _ADDED_UP = re.compile(r"RedeemableNoncontrollingInterestEquity(Common|Preferred|Other)\w*")
 _SHARE_OF_OTHERS = re.compile(r"RedeemableNoncontrollingInterest\w*|OtherMinorityInterests")
 
@@ -35,18 +35,18 @@ class FiledRow(NamedTuple):
 
 
 class AsFiled:
-    """One company's figures by concept, every version of them: what a later filing repeats is none, as agents see it.
+    """One company's figures by concept, every version of each; as for agents, a repetition is no version.
 
     Parameters
     ----------
-    rows : its figures, in any order.
+    rows : the fields of a `FiledRow` for each figure, in any order.
     """
 
-    def __init__(self, rows: Iterable[FiledRow]) -> None:
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._found: dict[str, dict[Span, list[FiledRow]]] = defaultdict(lambda: defaultdict(list))
         days: dict[date, date] = {}  # rows repeat their days and accession numbers: each is kept once
         filings: dict[str, str] = {}
-        for row in sorted(rows, key=lambda row: (row.filed, row.accession)):
+        for row in sorted(starmap(FiledRow, rows), key=lambda row: (row.filed, row.accession)):
             versions = self._found[row.tag][row.start, row.end]
             if not versions or versions[-1].value != row.value:
                 start = None if row.start is None else days.setdefault(row.start, row.start)
@@ -68,11 +68,11 @@ class AsFiled:
         return self._names[names]
 
     def versions(self, tag: str, span: Span) -> list[FiledRow]:
-        """What filings say of a period under a concept, in order of filing."""
+        """Versions of a period under a concept, in order of filing."""
         return self._found[tag][span] if tag in self._found and span in self._found[tag] else []
 
     def of(self, tag: str, end: date, kind: Kind, day: date) -> FiledRow | None:
-        """What was last filed by a day of a concept at the end, or over the period of a kind, that ends on a day."""
+        """Last figure by a day of a concept at `end`, or of the period of a kind that ends then."""
         instant = self._last(tag, (None, end), day)
         known = self.stated(tag, end, kind, day) if instant is None else [instant]
         if known or kind != "quarterly":
@@ -80,7 +80,7 @@ class AsFiled:
         return self.left(tag, end, day)
 
     def left(self, tag: str, end: date, day: date) -> FiledRow | None:
-        """What the year to date leaves of a quarter, of two figures of one basis, as both were last filed by a day."""
+        """Quarter as the year to date less the shorter one, of one basis, as both were last filed by a day."""
         least, most, _ = QUARTER_APART
         for start in self._ends.get((tag, end), ()):
             whole = self._last(tag, (start, end), day)
@@ -94,24 +94,24 @@ class AsFiled:
         return None
 
     def _recasts(self, row: FiledRow) -> bool:
-        """Whether the filing of a period restates it, or the same period of the year before."""
+        """Return True if the filing of a period restates it, or the same period of the year before."""
         least, most, _ = YEAR_APART
-        for (start, end), told in self._found[row.tag].items():
+        for (start, end), versions in self._found[row.tag].items():
             if (end == row.end or least <= (row.end - end).days <= most) and kind_of(start, end) == kind_of(
                 row.start, row.end
             ):
-                for before, after in pairwise(told):
+                for before, after in pairwise(versions):
                     if after.accession == row.accession and another(after.value, before.value):
                         return True
         return False
 
     def stated(self, tag: str, end: date, kind: Kind, day: date) -> list[FiledRow]:
-        """What was last filed by a day of a concept for the very period of a kind that ends on a day."""
+        """Last figures by a day of a concept for the very periods of a kind that end on `end`."""
         spans = [(start, end) for start in self._ends.get((tag, end), ()) if kind_of(start, end) == kind]
         return [row for span in spans if (row := self._last(tag, span, day)) is not None]
 
-    def said(self, tag: str, end: date, kind: Kind, day: date) -> set[float]:
-        """Everything that was on file by a day of a concept and a period: each version, each difference of two."""
+    def values(self, tag: str, end: date, kind: Kind, day: date) -> set[float]:
+        """Values on file by a day of a concept and a period: each version, each difference of two."""
         rows = list(self.versions(tag, (None, end)))
         found = set[float]()
         least, most, _ = QUARTER_APART
@@ -129,14 +129,14 @@ class AsFiled:
     def _last(self, tag: str, span: Span, day: date) -> FiledRow | None:
         return next((row for row in reversed(self.versions(tag, span)) if row.filed <= day), None)
 
-    def between(self, end: date, day: date) -> list[float]:
-        """What lies between liabilities and equity on a day: a total, or its parts added up."""
+    def mezzanine(self, end: date, day: date) -> list[float]:
+        """Possible values of temporary equity and redeemable interests on a day: a total, or its parts added up."""
         found = {
             tag: row.value
-            for tag in self.tags(_BETWEEN_NAMES.pattern)
+            for tag in self.tags(_MEZZANINE.pattern)
             if (row := self.of(tag, end, "quarterly", day)) is not None
         }
-        whole = [value for tag, value in found.items() if _WHOLE_BETWEEN.fullmatch(tag)]
+        whole = [value for tag, value in found.items() if _WHOLE_MEZZANINE.fullmatch(tag)]
         if whole:
             return whole
         added_up = summed(value for tag, value in found.items() if _ADDED_UP.fullmatch(tag))

@@ -17,10 +17,7 @@ from typing import NamedTuple
 
 from finskillbench.domains.fundamental.second.answers import Figures
 from finskillbench.domains.fundamental.second.basis import unit_of
-from finskillbench.domains.fundamental.second.definitions import (
-    Kind,
-    Source,
-)
+from finskillbench.domains.fundamental.second.definitions import Kind, Source
 from finskillbench.domains.fundamental.second.filed import AsFiled
 from finskillbench.domains.fundamental.second.identities import NOT_NEGATIVE, Fault, faults, torn
 from finskillbench.sums import summed
@@ -31,8 +28,6 @@ _WITHIN = 0.0175
 """Share by which earnings per share times shares may miss net income: both are rounded, and some shares participate."""
 _PART = 0.02
 """Share by which parts in notes may exceed the total of the cash flow statement."""
-_NEXT = 400
-"""Days after a filing within which the next one gives its figures again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +60,19 @@ _FLOW = "NetCashProvidedByUsedIn{}Activities"
 _CHANGE = "CashCash.*PeriodIncreaseDecreaseIncludingExchangeRateEffect|CashAndCashEquivalentsPeriodIncreaseDecrease"
 _PREFERRED = "PreferredStockDividends.*|DividendsPreferredStock"
 _OTHERS = "MinorityInterest|ProfitLoss|NetIncomeLossAttributableToNoncontrollingInterest"
-_BETWEEN = Term("between liabilities and equity", -1, optional=True)
-"""Temporary equity and redeemable interests, see `AsFiled.between`."""
+_MEZZANINE = Term("mezzanine equity", -1, optional=True)
+"""Temporary equity and redeemable interests, see `AsFiled.mezzanine`."""
 
 IDENTITIES: Mapping[str, tuple[Identity, ...]] = {
     "revenue": (
         Identity("gross profit and cost", (Term("GrossProfit"), Term(_COSTS)), strict=False),
         Identity("operating income and costs", (Term("OperatingIncomeLoss"), Term("CostsAndExpenses")), strict=False),
     ),
-    "gross_profit": (Identity("operating", (Term("OperatingIncomeLoss"), Term("OperatingExpenses")), strict=False),),
+    "gross_profit": (
+        Identity(
+            "operating income and expenses", (Term("OperatingIncomeLoss"), Term("OperatingExpenses")), strict=False
+        ),
+    ),
     "operating_income": (
         Identity("gross profit less expenses", (Term("GrossProfit"), Term("OperatingExpenses", -1)), strict=False),
     ),
@@ -106,17 +105,17 @@ IDENTITIES: Mapping[str, tuple[Identity, ...]] = {
     ),
     "total_liabilities": (
         Identity("current and other liabilities", (Term("LiabilitiesCurrent"), Term("LiabilitiesNoncurrent"))),
-        Identity("assets less all equity", (Term("Assets"), Term(_WITH_OTHERS, -1), _BETWEEN), computed=True),
+        Identity("assets less all equity", (Term("Assets"), Term(_WITH_OTHERS, -1), _MEZZANINE), computed=True),
         Identity(
             "assets less equity",
-            (Term("Assets"), Term(_EQUITY, -1), Term("MinorityInterest", -1, True), _BETWEEN),
+            (Term("Assets"), Term(_EQUITY, -1), Term("MinorityInterest", -1, True), _MEZZANINE),
             computed=True,
         ),
     ),
     "stockholders_equity": (
         Identity(
             "assets less liabilities",
-            (Term("Assets"), Term("Liabilities", -1), Term("MinorityInterest", -1, True), _BETWEEN),
+            (Term("Assets"), Term("Liabilities", -1), Term("MinorityInterest", -1, True), _MEZZANINE),
             computed=True,
         ),
         Identity(
@@ -146,16 +145,16 @@ _PLAIN: Mapping[str, str] = {
     "ppe_net": "PropertyPlantAndEquipmentNet",
     "long_term_debt": "LongTermDebtNoncurrent",
 }
-"""Concepts that say a metric by their name alone: a label is not null where one of them is filed."""
-_WORN = re.compile(
+"""Concepts whose name is the metric: a label is not null where one of them is filed."""
+_DEPRECIATION = re.compile(
     r"(?!.*(Financ|Debt|Discount|Premium|Loan|Lease|RightOfUse|Accumulated|Future|Expense(Year|Next|After|Rem)|PriorService"
     r"|Deferred|Commission|Contract|OtherComprehensive|DefinedBenefit|Restructuring|Discontinued|Disposal|Acquisition"
     r"|Interest|TemporaryEquity|Securities|Regulatory|Film))(.*(Depreciation|Amortization).*)"
 )
 
 
-class Testimony(NamedTuple):
-    """What a witness says of a figure: whether it agrees, and by what."""
+class Comparison(NamedTuple):
+    """Value of a figure by an identity, whether it agrees, and whether a difference refutes the figure."""
 
     agrees: bool
     name: str
@@ -165,7 +164,7 @@ class Testimony(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Witnesses:
-    """What was on file of one company by a day, to confirm or refute figures."""
+    """Facts of one company on file by a day, to confirm or refute figures."""
 
     filed: AsFiled
     day: date
@@ -173,7 +172,7 @@ class Witnesses:
     def faults(
         self, figures: Figures, tags: Mapping[str, str], metrics: Iterable[str], end: date, kind: Kind
     ) -> Iterator[Fault]:
-        """The figures of a period that no filing says, that witnesses refute, or that are null though they are filed.
+        """Yield the figures that no filing holds, that witnesses refute, or that are null though they are filed.
 
         tags : the concepts of each figure, joined by their signs.
         """
@@ -183,21 +182,21 @@ class Witnesses:
                 yield from self._filled(metric, end, kind)
                 continue
             if not any(
-                abs(value - said) <= max(1e-9 * abs(value), 1e-6) for said in self.on_file(tags[metric], end, kind)
+                abs(value - filed) <= max(1e-9 * abs(value), 1e-6) for filed in self.on_file(tags[metric], end, kind)
             ):
                 yield Fault(
-                    "filed", f"{kind} to {end}: {metric} is {value:.12g}, which no filing says of {tags[metric]}"
+                    "filed", f"{kind} to {end}: {metric} is {value:.12g}, which no filing holds under {tags[metric]}"
                 )
-            heard = list(self.heard(metric, value, tags[metric], end, kind))
-            against = next((one for one in heard if one.strict and not one.agrees), None)
-            if against is not None and not any(one.agrees for one in heard):
+            found = list(self.compare(metric, value, tags[metric], end, kind))
+            against = next((one for one in found if one.strict and not one.agrees), None)
+            if against is not None and not any(one.agrees for one in found):
                 message = f"{kind} to {end}: {metric} is {value:.12g}, {against.name} say {against.value:.12g}"
                 yield Fault("witness", message)
             if metric == "depreciation_amortization":
-                yield from self._worn(value, end, kind)
+                yield from self._depreciation(value, end, kind)
 
     def comparable(self, source: Source, metrics: Iterable[str], end: date, prior_end: date) -> Iterator[Fault]:
-        """The figures that count as of two bases though filings give both, unchanged, under one concept."""
+        """Yield the figures that count as of two bases though filings give both, unchanged, under one concept."""
         (now, tags), (before, prior_tags) = (
             (source.figures(day, "quarterly"), source.tags(day, "quarterly")) for day in (end, prior_end)
         )
@@ -211,8 +210,8 @@ class Witnesses:
                     yield Fault("null", f"{metric} to {prior_end} and {end}: both are filed under {tag}")
                     break
 
-    def torn(self, tags: Mapping[str, str], metrics: Iterable[str], end: date) -> Iterator[Fault]:
-        """Quarters that are stated as another figure than the year to date leaves under the same concept."""
+    def quarters(self, tags: Mapping[str, str], metrics: Iterable[str], end: date) -> Iterator[Fault]:
+        """Yield the quarters that differ from the year to date less the shorter one under the same concept."""
         for metric in metrics:
             tag = tags.get(metric, "")
             for stated in self.filed.stated(tag, end, "quarterly", self.day) if metric not in _AVERAGES else ():
@@ -222,25 +221,25 @@ class Witnesses:
                         "quarters", f"{metric} to {end} is {stated.value:.12g}, the year leaves {left.value:.12g}"
                     )
 
-    def heard(self, metric: str, value: float, tag: str, end: date, kind: Kind) -> Iterator[Testimony]:
-        """What every witness of a figure says, see `IDENTITIES`, and what the next filing says of the period."""
+    def compare(self, metric: str, value: float, tag: str, end: date, kind: Kind) -> Iterator[Comparison]:
+        """Compare a figure with every identity whose terms are on file, see `IDENTITIES`."""
         for identity in IDENTITIES.get(metric, ()):
             for total, slack in self._totals(identity, end, kind):
                 strict = identity.strict and not (identity.computed and tag.isalnum())
-                yield Testimony(abs(total - value) <= slack, identity.name, total, strict)
+                yield Comparison(abs(total - value) <= slack, identity.name, total, strict)
         if metric == "net_income":
             yield from self._per_share(value, end, kind)
 
     def on_file(self, tag: str, end: date, kind: Kind) -> set[float]:
-        """What filings said of the sum of some concepts, joined by their signs."""
+        """Return the values on file of a sum of concepts, joined by their signs."""
         terms = [(-1 if sign == "-" else 1, name) for sign, name in re.findall(r"([+-]?)(\w+)", tag)]
-        columns = [self.filed.said(name, end, kind, self.day) for _, name in terms]
+        columns = [self.filed.values(name, end, kind, self.day) for _, name in terms]
         return {
             summed(sign * value for (sign, _), value in zip(terms, chosen, strict=True)) for chosen in product(*columns)
         }
 
     def _filled(self, metric: str, end: date, kind: Kind) -> Iterator[Fault]:
-        """A figure that is null though a filing says it plainly."""
+        """Yield a figure that is null though a concept that names it is filed."""
         if metric in _AVERAGES:
             return
         for tag in self.filed.tags(_PLAIN.get(metric, "")):
@@ -250,10 +249,10 @@ class Witnesses:
                 return
 
     def _totals(self, identity: Identity, end: date, kind: Kind) -> Iterator[tuple[float, float]]:
-        """The sums that an identity can come to, with the rounding of their terms."""
+        """Yield the values of an identity, each with the rounding of its terms."""
         columns: list[list[float]] = []
         for term in identity.terms:
-            known = self.filed.between(end, self.day) if term is _BETWEEN else self._known(term.names, end, kind)
+            known = self.filed.mezzanine(end, self.day) if term is _MEZZANINE else self._known(term.names, end, kind)
             if not known and not term.optional:
                 return
             columns.append([term.sign * value for value in known or [0.0]])
@@ -265,37 +264,34 @@ class Witnesses:
         found = (self.filed.of(tag, end, kind, self.day) for tag in self.filed.tags(names))
         return [row.value for row in found if row is not None]
 
-    def _per_share(self, value: float, end: date, kind: Kind) -> Iterator[Testimony]:
-        """Net income as earnings per share times shares, with preferred dividends where they are filed."""
+    def _per_share(self, value: float, end: date, kind: Kind) -> Iterator[Comparison]:
+        """Compare net income with earnings per share times shares, preferred dividends added where they are filed."""
         preferred = [0.0, *self._known(_PREFERRED, end, kind)]
-        shared = bool(self._known(_OTHERS, end, kind))
+        has_others = bool(self._known(_OTHERS, end, kind))
         for earned, count in (
             ("EarningsPerShareDiluted", "WeightedAverageNumberOfDilutedSharesOutstanding"),
             ("EarningsPerShareBasic", "WeightedAverageNumberOfSharesOutstandingBasic"),
         ):
-            told = (self.filed.stated(tag, end, kind, self.day) for tag in (earned, count))
-            for per_share, shares in product(*told):
+            stated = (self.filed.stated(tag, end, kind, self.day) for tag in (earned, count))
+            for per_share, shares in product(*stated):
                 for dividends in preferred:
                     total = per_share.value * shares.value + dividends
                     slack = 0.0051 * shares.value + _WITHIN * abs(value)
                     scaled = abs(total) < abs(value) / 100  # shares filed in thousands or millions
                     # Less than net income can be what preferred stock takes; more cannot.
-                    strict = not scaled and (total > value or shared)
-                    yield Testimony(abs(total - value) <= slack, f"{earned} times shares", total, strict)
+                    strict = not scaled and (total > value or has_others)
+                    yield Comparison(abs(total - value) <= slack, f"{earned} times shares", total, strict)
 
-    def _worn(self, value: float, end: date, kind: Kind) -> Iterator[Fault]:
-        """Depreciation and amortisation against its parts: none exceeds it, nor do the two kinds together."""
+    def _depreciation(self, value: float, end: date, kind: Kind) -> Iterator[Fault]:
+        """Yield the parts of depreciation and amortisation that exceed it, both kinds together among them."""
         parts = {
             tag: row.value
-            for tag in self.filed.tags(_WORN.pattern)
+            for tag in self.filed.tags(_DEPRECIATION.pattern)
             if (row := self.filed.of(tag, end, kind, self.day)) is not None
         }
-        amortised = max(
-            (parts.get(tag, 0.0) for tag in ("AdjustmentForAmortization", "AmortizationOfIntangibleAssets")),
-            default=0.0,
-        )
-        worn = parts.get("Depreciation", 0.0)
-        parts["Depreciation and amortization"] = worn + amortised if worn and amortised else 0.0
+        amortised = max(parts.get(tag, 0.0) for tag in ("AdjustmentForAmortization", "AmortizationOfIntangibleAssets"))
+        depreciated = parts.get("Depreciation", 0.0)
+        parts["Depreciation and amortization"] = depreciated + amortised if depreciated and amortised else 0.0
         for tag, part in parts.items():
             if part > (1 + _PART) * value + max(unit_of(part), unit_of(value)):
                 yield Fault("witness", f"{kind} to {end}: depreciation_amortization is {value:.12g}, {tag} {part:.12g}")
@@ -304,13 +300,13 @@ class Witnesses:
 def refuted(
     source: Source, witnesses: Witnesses, metrics: Collection[str], periods: Sequence[tuple[date, Kind]]
 ) -> Iterator[Fault]:
-    """What refutes the statements of the periods of a label: their own arithmetic, and other facts of the company."""
+    """Yield what refutes the statements of a label: their own arithmetic, and other facts of the company."""
     yield from faults(source, periods)
     for end, kind in periods:
         figures, tags = source.figures(end, kind), source.tags(end, kind)
         yield from witnesses.faults(figures, tags, metrics, end, kind)
         if kind == "quarterly":
-            yield from witnesses.torn(tags, metrics, end)
+            yield from witnesses.quarters(tags, metrics, end)
     if len(periods) == 2:
         (end, _), (prior_end, _) = periods
         yield from witnesses.comparable(source, metrics, end, prior_end)
