@@ -136,8 +136,8 @@ def test_arguments_that_cannot_be_used(arguments: dict[str, Any], told: str, tmp
 def test_the_real_collection_gives_a_valid_edition(real_edition: Edition, real_report: ValidationReport) -> None:
     desk = [subtask.name for subtask in domain("desk").subtasks]
     few = dict.fromkeys(desk, DESK_CASES["real"])
-    # Half of the labels of earnings quality are whole, and the real filings have 262 that are.
-    many = FUNDAMENTAL | {"earnings_quality": 2 * 262}
+    # Half of the labels of earnings quality are whole, and the real filings have 310 that are.
+    many = FUNDAMENTAL | {"earnings_quality": 2 * 310}
     counts = dict.fromkeys(real_edition.sub_tasks, 40) | many | few
     assert real_edition.manifest["counts"] == {name: counts[name] for name in real_edition.sub_tasks}
     assert [check.name for check in real_report.checks if check.state is State.FAIL] == []
@@ -146,10 +146,10 @@ def test_the_real_collection_gives_a_valid_edition(real_edition: Edition, real_r
 @thorough
 def test_fewer_whole_labels_of_real_filings_make_fewer_episodes(real_edition: Edition) -> None:
     pool = real_edition.manifest["parameters"]["fundamental_pools"]["earnings_quality"]
-    assert (pool["drawn"], pool["whole"]) == (2 * 262, 0.5)
-    (note,) = (note for note in real_edition.manifest["notes"] if note.startswith("earnings_quality: 524 episodes"))
+    assert (pool["drawn"], pool["whole"]) == (2 * 310, 0.5)
+    (note,) = (note for note in real_edition.manifest["notes"] if note.startswith("earnings_quality: 620 episodes"))
     assert "instead of 1002" in note
-    assert "262 labels are whole, and 50% of the episodes must be" in note
+    assert "310 labels are whole, and 50% of the episodes must be" in note
     segments = [
         episode.task_id
         for episode in real_edition.episodes(["driver_decomposition"])
