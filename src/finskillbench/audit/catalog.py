@@ -11,6 +11,7 @@ from finskillbench.audit.checks.labels import certified, spec_agrees, unique
 from finskillbench.audit.checks.leak import leak
 from finskillbench.audit.checks.point_in_time import point_in_time
 from finskillbench.audit.checks.scores import best_cheat, exploits, floor_and_ceiling, floors, ladders, ordering
+from finskillbench.audit.checks.shortcuts import SHORTCUTS, bounds, shortcuts
 from finskillbench.audit.checks.signature import signature
 from finskillbench.audit.checks.solvable import solvable
 
@@ -32,6 +33,9 @@ CHECKS: Mapping[str, AuditCheck] = {
         AuditCheck("difficulty", "are harder tasks more work", survey=difficulty),
         AuditCheck("signature", "is a label told by how its input looks", survey=signature),
         AuditCheck("exploits", "does cheating pay", look=exploits, conclude=best_cheat),
+        AuditCheck(
+            SHORTCUTS, "does leaving work out pay, and less so in harder tiers", look=shortcuts, conclude=bounds
+        ),
         AuditCheck("floor_and_ceiling", "do right answers score 1 and idle ones 0", floor_and_ceiling, floors),
         AuditCheck("ordering", "do better answers score more", look=ordering, conclude=ladders),
     )

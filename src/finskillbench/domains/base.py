@@ -74,6 +74,7 @@ __all__ = [
     "Rung",
     "Scorer",
     "Second",
+    "Shortcuts",
     "Stage",
     "StageError",
     "Subtask",
@@ -182,6 +183,27 @@ Exploits: TypeAlias = Callable[[I], Mapping[str, JsonObject]]
 """`task_input -> name -> answer`: answers that cheat, made without the truth and without doing the work."""
 
 
+@dataclass(frozen=True, slots=True)
+class Shortcuts(Generic[I]):
+    """Standard shortcuts and mistakes of a subtask, and the largest mean certified score of each in a tier.
+
+    Attributes
+    ----------
+    answers : `task_input -> name -> answer`, from the input at full precision: what an agent submits who leaves out a
+        part of the work or makes a known mistake. An episode without the part leaves the name out.
+    most : the bound in any tier.
+    most_hard : the bound in the tier "hard".
+    """
+
+    answers: Exploits[I]
+    most: float = 0.5
+    most_hard: float = 0.35
+
+    def bound(self, tier: str) -> float:
+        """Return the largest mean certified score that a shortcut may earn in a tier."""
+        return self.most_hard if tier == "hard" else self.most
+
+
 def by_date(episode: Episode) -> str:
     """The market date, which episodes of one subtask share with others unless the subtask says otherwise."""
     return episode.as_of_date.isoformat()
@@ -231,6 +253,7 @@ class Subtask(Generic[I, O]):
     cluster : what an episode shares with others, so that intervals count it once: a mandate, a company.
     ladder : answers from right to wrong whose scores `audit` checks for order.
     exploits : cheating answers that `audit` holds down to the floor.
+    shortcuts : shortcuts and mistakes that `audit` holds below bounds by tier, and `data info --shortcuts` prints.
     misreadings : mistakes with a name, which a report of failures recognises in wrong answers.
     synthetic_only : whether its episodes need a market that was made, since how its numbers came about must be known.
     ceiling : the mean score that the reference program reaches at least with skills, where nobody can be sure of full
@@ -263,6 +286,7 @@ class Subtask(Generic[I, O]):
     cluster: Callable[[Episode], str] = field(default=by_date, repr=False)
     ladder: Ladder[I] | None = field(default=None, repr=False)
     exploits: Exploits[I] | None = field(default=None, repr=False)
+    shortcuts: Shortcuts[I] | None = field(default=None, repr=False)
     misreadings: Misreadings[I] | None = field(default=None, repr=False)
     synthetic_only: bool = False
     ceiling: float | None = None

@@ -9,12 +9,15 @@ import typer
 from finskillbench.cli.data.arguments import EditionArgument
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from finskillbench.analysis.cutoffs import Cutoffs
     from finskillbench.edition import Edition
 
 EXAMPLE = """\b
 Examples:
   finskillbench data info editions/seven
+  finskillbench data info editions/seven --shortcuts
   finskillbench data info editions/real --cutoff provider/model=2026-03-31"""
 _FICTIONAL = "synthetic"
 """The kind of source whose companies nobody can have read about."""
@@ -28,6 +31,9 @@ def info(
             metavar="[MODEL=]DATE", help="Last day of training data: how many episodes lie after it; repeatable."
         ),
     ] = None,
+    shortcuts: Annotated[
+        bool, typer.Option("--shortcuts", help="Score the standard shortcuts of each subtask and print their means.")
+    ] = False,
 ) -> None:
     """Print what an edition holds: origin, digest, versions, notes, and episodes by subtask and difficulty.
 
@@ -41,6 +47,31 @@ def info(
     describe(loaded)
     for line in _contamination(loaded, cutoffs):
         typer.echo(line)
+    if shortcuts:
+        for line in _shortcuts(loaded):
+            typer.echo(line)
+
+
+def _shortcuts(edition: Edition) -> list[str]:
+    """Mean certified score of each shortcut by tier, with its bounds."""
+    from finskillbench.audit import audit_edition
+    from finskillbench.audit.checks.shortcuts import SHORTCUTS, Means
+    from finskillbench.domains import by_name
+
+    (check,) = audit_edition(edition, [SHORTCUTS]).checks
+    means: Mapping[str, Means] = check.figures.get("means", {})
+    lines: list[str] = []
+    for name, by_shortcut in means.items():
+        stated = by_name(name).shortcuts
+        tiers = list(dict.fromkeys(tier for by_tier in by_shortcut.values() for tier in by_tier))
+        bounds = "".join(f"{stated.bound(tier):>9.3f}" for tier in tiers) if stated is not None else ""
+        lines += ["", f"{name + ': mean certified score of shortcuts':<60}" + "".join(f"{tier:>9}" for tier in tiers)]
+        lines += [f"{'  bound':<60}{bounds}"]
+        lines += [
+            f"  {shortcut:<58}" + "".join(f"{by_tier[tier]:>9.3f}" if tier in by_tier else f"{'':>9}" for tier in tiers)
+            for shortcut, by_tier in by_shortcut.items()
+        ]
+    return lines or ["", "no subtask of this edition has shortcuts that can be scored"]
 
 
 def describe(edition: Edition) -> None:
