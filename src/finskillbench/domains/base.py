@@ -1,8 +1,8 @@
 """What a domain and a subtask must say: read this file and you know how to write either.
 
-A `Domain` is everything that is known of one field of work: what its subtasks are built from, what is checked of an
-edition beside their labels, the skill packages that its agents can load. A `Subtask` is one kind of episode. Both are
-plain values, so that one from outside this source tree is as good as ours; see `finskillbench.domains`.
+A `Domain` holds what its subtasks are built from, what is checked of an edition beside their labels, and the skill
+packages that its agents can load. A `Subtask` is one kind of episode. Both are plain values; see
+`finskillbench.domains`.
 
 How to write a subtask. It is one file, read from top to bottom:
 
@@ -27,8 +27,7 @@ How to write a subtask. It is one file, read from top to bottom:
    long for a prompt go into the task's `tables` (`finskillbench.domains.tables`);
 8. `SUBTASK = Subtask(...)`, which names all of these.
 
-Beside the file it takes one line in the domain's list of subtasks (or an `Extension`, in a package of its own), one row
-in the table of a skill package's SKILL.md, and the script that the row names.
+It also takes a line in the domain's list of subtasks (or an `Extension`), a row in a SKILL.md, and the row's script.
 """
 
 from __future__ import annotations
@@ -95,17 +94,14 @@ Second: TypeAlias = Callable[[I], JsonObject]
 """`task_input -> expected output`, from the input at full precision by code that shares nothing with `build`."""
 
 Build: TypeAlias = Callable[[BuildContext, O], Iterable[Task]]
-"""`(context, objects) -> tasks`: draws the episodes of a subtask and proves their truth.
-
-Of tasks with long tables a generator holds one at a time.
-"""
+"""`(context, objects) -> tasks`: draws the episodes of a subtask and proves their truth, as a generator where long."""
 
 
 class Answer(BaseModel):
     """Base of the answer types.
 
-    An answer type is what the agent is shown: every key with its type, unit, sign and vocabulary. It is never
-    used to judge, since a scorer must take any JSON object, and it never depends on an episode's data.
+    An answer type is what the agent is shown: every key with its type, unit, sign and vocabulary. No scorer uses it,
+    and it never depends on an episode's data.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -185,14 +181,9 @@ Exploits: TypeAlias = Callable[[I], Mapping[str, JsonObject]]
 
 @dataclass(frozen=True, slots=True)
 class Shortcuts(Generic[I]):
-    """Standard shortcuts and mistakes of a subtask, and the largest mean certified score of each in a tier.
+    """Answers that leave out a part of the work or make a known mistake, and bounds of their mean certified scores.
 
-    Attributes
-    ----------
-    answers : `task_input -> name -> answer`, from the input at full precision: what an agent submits who leaves out a
-        part of the work or makes a known mistake. An episode without the part leaves the name out.
-    most : the bound in any tier.
-    most_hard : the bound in the tier "hard".
+    `answers` leaves out a name that an episode cannot have; `most_hard` is the bound of the tier "hard".
     """
 
     answers: Exploits[I]
@@ -200,7 +191,7 @@ class Shortcuts(Generic[I]):
     most_hard: float = 0.35
 
     def bound(self, tier: str) -> float:
-        """Return the largest mean certified score that a shortcut may earn in a tier."""
+        """Return the bound of a tier."""
         return self.most_hard if tier == "hard" else self.most
 
 
