@@ -13,7 +13,7 @@ from tests.audit import toy
 
 from finskillbench import cli
 from finskillbench.audit import AuditReport
-from finskillbench.domains.base import Rung
+from finskillbench.domains.base import Rung, Shortcuts
 from finskillbench.episode import Episode, Profile, Score, Truth
 from finskillbench.errors import InputError
 
@@ -132,6 +132,27 @@ def test_a_cheat_that_pays_is_named(audited: Audited, register: Any) -> None:
     report = audited(toy.tasks(), "exploits")
     assert found(report) == {("exploits", "bk_val_3")}
     assert report.checks[0].figures["best"]["valuation"]["certified"]["mean"] == pytest.approx(0.15)
+
+
+def _shortcut(task_input: Any) -> dict[str, Any]:
+    return {f"shortcut {i}": {"value": toy.second(task_input)["value"], "largest": "nobody"} for i in range(6)}
+
+
+def test_a_shortcut_that_earns_too_much_is_named(audited: Audited, register: Any) -> None:
+    """Half marks lie at the bound of easy episodes and above that of hard ones."""
+    register(toy.valuation(shortcuts=Shortcuts(_shortcut)))
+    easy = toy.tasks()
+    assert audited(easy, "shortcuts").clean
+    hard = [(replace(episode, difficulty="hard"), truth) for episode, truth in easy]
+    messages = {finding.message for finding in audited(hard, "shortcuts").checks[0].findings}
+    assert messages == {"earns 0.500 on the mean of hard episodes; at most 0.35 is allowed"}
+
+
+def test_shortcuts_that_earn_more_in_a_harder_tier_are_named(audited: Audited, register: Any) -> None:
+    register(toy.valuation(shortcuts=Shortcuts(_shortcut), scorers=_gullible("bk_val_0", nobody=0.1)))
+    tasks = [(replace(e, difficulty="medium" if place else "easy"), t) for place, (e, t) in enumerate(toy.tasks())]
+    (finding,) = audited(tasks, "shortcuts").checks[0].findings
+    assert finding.message == "all shortcuts earn 0.500 on the mean of medium episodes, 0.100 of easy ones"
 
 
 def test_a_score_above_one_is_named(audited: Audited, register: Any) -> None:
