@@ -274,8 +274,12 @@ def earnings(answer: Json, expected: Json, verification: Json, strict: bool) -> 
     return round(math.fsum(w * x for w, x in terms) / total, 4) if total else 0.0
 
 
+def _word(entry: Json, field: str) -> str:
+    return (text(entry.get(field)) or "").lower().strip()
+
+
 def _drivers(listed: list[Json]) -> list[tuple[str, Json]]:
-    return [((text(entry.get("driver")) or "").lower().strip(), entry) for entry in listed]
+    return [(_word(entry, "driver"), entry) for entry in listed]
 
 
 def drivers(answer: Json, expected: Json, verification: Json, strict: bool) -> float:
@@ -306,7 +310,7 @@ def drivers(answer: Json, expected: Json, verification: Json, strict: bool) -> f
 
 
 def _directions(matched: list[tuple[Json, Json]]) -> float:
-    return mean(isinstance(p.get("direction"), str) and p["direction"] == e.get("direction") for p, e in matched)
+    return mean(_word(p, "direction") == _word(e, "direction") != "" for p, e in matched)
 
 
 _SIZES = {

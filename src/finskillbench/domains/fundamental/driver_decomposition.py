@@ -119,8 +119,8 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     right directions over matched drivers, if any; (c) mean ramp of `magnitude_usd` and `contribution_pct` of matched
     drivers, if any; (d) half margin-driver recall, half directions of matched ones, if any is expected; (e) mean ramp
     of matched `delta_pp`, if any; (f) max(0, 1 - relerr) of `revenue_delta`, if both give one and the expected is not
-    0. Names are lower-cased and stripped; a driver without a name is the name "". The verification may name other
-    tolerances than 0.15 for the ramps, and leave (c) and (e) out by `include_driver_numeric_terms`.
+    0. Names and directions are lower-cased and stripped; a driver without a name is the name "". The verification may
+    name other tolerances than 0.15 for the ramps, and leave (c) and (e) out by `include_driver_numeric_terms`.
     """
     del task_input
     expected = truth.expected_output
@@ -237,8 +237,12 @@ def _top(expected: JsonObject) -> list[_Driver]:
 
 
 def _name(driver: _Driver) -> str:
-    name = driver.get("driver")
-    return name.lower().strip() if isinstance(name, str) else ""
+    return _plain(driver.get("driver"))
+
+
+def _plain(value: object) -> str:
+    """Lower-cased and stripped, "" where it is no text."""
+    return value.lower().strip() if isinstance(value, str) else ""
 
 
 def _by_name(drivers: Sequence[_Driver]) -> dict[str, _Driver]:
@@ -247,10 +251,7 @@ def _by_name(drivers: Sequence[_Driver]) -> dict[str, _Driver]:
 
 
 def _direction_accuracy(matched: Sequence[tuple[_Driver, _Driver]]) -> float:
-    right = 0
-    for given, wanted in matched:
-        direction = text(given.get("direction"))
-        right += direction is not None and direction == text(wanted.get("direction"))
+    right = sum(_plain(given.get("direction")) == _plain(wanted.get("direction")) != "" for given, wanted in matched)
     return share(right, len(matched))
 
 
