@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -26,7 +27,16 @@ KEYS = {
     "optimal_weights": "posterior_weights",
     "top_risk_exposures": "risks",
 }
-JUNK: list[Any] = [None, True, False, 0, 1, -1, 0.5, 1e308, -1e308, 5e-324, "", "0.05", [], {}, [[]], [None], {"a": {}}]
+JUNK: list[Any] = [None, True, False, 0, 1, -1, 0.5, 1e308, -1e308, 10**308, 5e-324, [], {}, [[]], [None], {"a": {}}]
+JUNK += ["", "0.05", "true", "null", "NaN", "Infinity", "-Infinity"]
+RETYPED: list[Callable[[Any], Any]] = [
+    lambda leaf: int(leaf) if isinstance(leaf, bool) else leaf,
+    lambda leaf: bool(leaf) if leaf in (0, 1) else leaf,
+    lambda leaf: json.dumps(leaf) if isinstance(leaf, (bool, int, float)) else leaf,
+]
+"""Leaves in a JSON type that is almost theirs."""
+SPELLINGS = [str.upper, str.lower, str.title, " {} ".format, "\t{}\n".format, lambda text: text.replace("_", "-")]
+"""Other spellings of a text: those that a scorer takes for the same, and those that it does not."""
 
 
 def _weights(r: Random, tickers: list[str]) -> dict[str, float]:
@@ -98,7 +108,8 @@ def truth(r: Random, method: str) -> tuple[Json, Json]:
         case "parameter_match":
             limits = {"long_only": True, "max_weight_per_name": 0.05, "min_names": 15, "tracking_error_limit": 0.03}
             limits["sector_limits"] = r.choice([{}, {"Technology": 0.2, "Energy": 0.1}])
-            kept = {k: limits[k] for k in r.sample(list(limits), r.randint(0, 5))}
+            limits["factor_neutrality"] = r.choice([[], ["mkt_rf", "smb"]])
+            kept = {k: limits[k] for k in r.sample(list(limits), r.randint(0, 6))}
             expected = {"optimizer_call": {"objective": "max_sharpe", "constraints": kept}}
         case "turnover_compliance_and_objective":
             new = _weights(r, TICKERS)
@@ -168,15 +179,15 @@ def truth(r: Random, method: str) -> tuple[Json, Json]:
 
 
 def _hurt_leaf(r: Random, leaf: Any, *, hostile: bool) -> Any:
-    if hostile and r.random() < 0.3:
-        return copy.deepcopy(r.choice(JUNK))
+    if hostile and r.random() < 0.4:
+        return r.choice(RETYPED)(leaf) if r.random() < 0.4 else copy.deepcopy(r.choice(JUNK))
     if isinstance(leaf, bool):
         return r.choice([not leaf, leaf])
     if isinstance(leaf, (int, float)):
         step = r.choice([1e-9, 1e-3, 0.013, 0.049, 0.051, 0.13, 0.19, 0.21, 0.6, 3.0])
         return leaf * (1 + r.choice([-1, 1]) * step) + r.choice([0, 0, 0, 1e-3, 0.02])
     if isinstance(leaf, str):
-        return r.choice([leaf.upper(), leaf.lower(), f" {leaf} ", leaf.replace("_", "-"), r.choice(WORDS)])
+        return r.choice([*(spelled(leaf) for spelled in SPELLINGS), r.choice(WORDS)])
     return leaf
 
 
@@ -189,14 +200,18 @@ def hurt(r: Random, node: Any, rate: float, *, hostile: bool) -> Any:
         for key, value in node.items():
             if r.random() < rate / 2:
                 continue
-            name = KEYS.get(key, key) if r.random() < rate else key
+            name = r.choice([KEYS.get(key, key), r.choice(SPELLINGS)(key)]) if r.random() < rate else key
             pairs.append((name, hurt(r, value, rate, hostile=hostile)))
+            if key in KEYS and r.random() < rate:
+                pairs.append((KEYS[key], hurt(r, value, rate, hostile=hostile)))
         if r.random() < rate:
             pairs.append((r.choice([*TICKERS, *SECTORS, "extra"]), copy.deepcopy(r.choice(JUNK)) if hostile else 0.01))
         if r.random() < rate:
             r.shuffle(pairs)
         return dict(pairs)
     if isinstance(node, list):
+        if r.random() < rate / 8:
+            return []
         items = [hurt(r, x, rate, hostile=hostile) for x in node if r.random() >= rate / 2]
         if items and r.random() < 2 * rate:
             items += [copy.deepcopy(r.choice(items)) for _ in range(r.randint(1, 3))]
@@ -208,7 +223,7 @@ def hurt(r: Random, node: Any, rate: float, *, hostile: bool) -> Any:
     return _hurt_leaf(r, node, hostile=hostile) if r.random() < rate else node
 
 
-SPELLINGS = {
+ALIASES = {
     "position_limit_max": ["position_limit_max", "max_position", "Max Single-Position Weight", "max_weight"],
     "sector_limit_max": ["sector_limit_max", "MAX SECTOR", "max_sector_concentration", "sector-concentration"],
     "beta_range": ["beta", "Portfolio Beta", "beta-range"],
@@ -229,10 +244,17 @@ def _respell(r: Random, found: Json) -> None:
         found["constraints"].insert(r.randint(0, len(found["constraints"])), twice)
         listed.append(twice)
     for entry in listed:
-        for key, words in (("type", SPELLINGS), ("status", SAID)):
+        for key, words in (("type", ALIASES), ("status", SAID)):
             word = entry.get(key)
             if isinstance(word, str) and word in words:
                 entry[key] = r.choice(words[word])
+
+
+def throughout(change: Callable[[Any], Any], node: Any) -> Any:
+    """A copy of a JSON tree with every leaf changed."""
+    if isinstance(node, dict):
+        return {key: throughout(change, value) for key, value in node.items()}
+    return [throughout(change, item) for item in node] if isinstance(node, list) else change(node)
 
 
 def answer(r: Random, expected: Json, *, hostile: bool) -> Json:
@@ -242,7 +264,9 @@ def answer(r: Random, expected: Json, *, hostile: bool) -> Json:
         return {}
     if isinstance(found.get("constraints"), list) and r.random() < 0.4:
         _respell(r, found)
-    return found
+    spelled = r.choice(SPELLINGS)
+    changes = [lambda leaf: spelled(leaf) if isinstance(leaf, str) else leaf, *(RETYPED if hostile else ())]
+    return throughout(r.choice(changes), found) if r.random() < 0.2 else found
 
 
 def text(r: Random, found: Json) -> str:
@@ -259,8 +283,7 @@ def text(r: Random, found: Json) -> str:
             plain[:-1],
             plain[1:],
             plain.replace("0.", "0", 1),
-            plain.replace(": ", ": NaN, ", 1),
-            plain.replace("}", ', "x": 1e999}', 1),
+            *(plain.replace("{", f'{{"x": {number}, ', 1) for number in ("NaN", "-Infinity", "1e999", 10**400)),
             plain.replace("{", '{"x": 1, "x": 1, ', 1),
             f"[{plain}]",
             '{"x": ' + "[" * deep + "]" * deep + "}",

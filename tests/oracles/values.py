@@ -96,7 +96,7 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
     if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map_of(same, a, b))
+        return len(a) == len(b) and all(map(same, a, b))
     return a == b
 
 
