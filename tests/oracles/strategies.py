@@ -64,7 +64,13 @@ def _margin(r: Random, name: str) -> Json:
 
 WEIGHTS = (0, 0.1, 0.4, 0.9)
 WIDTHS = (0, 0.02, 0.3, 7.5)
+THRESHOLDS = (0.05, 0.1, 0.2)
 SETTINGS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "l2_distance_and_objective": {"weight_l2_threshold": THRESHOLDS},
+    "constraint_satisfaction_and_objective": {"weight_l2_threshold": THRESHOLDS},
+    "view_specification_and_weights": {"weight_l2_threshold": THRESHOLDS},
+    "constraint_satisfaction_plus_cost": {"tolerance": ({}, {"turnover_excess_pct": 50}, {"turnover_excess_pct": 10})},
+    "metric_absolute_error": {"tolerance_pct": (0, 5.0, 20.0), "metric_tolerances": ({}, {"ebitda": 0.2})},
     "parameter_match": {"relative_tolerance": WIDTHS},
     "turnover_compliance_and_objective": {
         "weight_l2_component_weight": WEIGHTS,
@@ -77,6 +83,9 @@ SETTINGS: dict[str, dict[str, tuple[Any, ...]]] = {
         "attribution_tolerance_pct": WIDTHS,
     },
     "earnings_quality_composite": {
+        "piotroski_weight": WEIGHTS,
+        "component_weight": WEIGHTS,
+        "numeric_ratio_weight": WEIGHTS,
         "beneish_flag_weight": WEIGHTS,
         "flag_f1_weight": WEIGHTS,
         "numeric_tolerances": ({}, {"accruals_ratio": 0.5}, {"beneish_m_score": 0, "income_quality_ratio": 0.01}),
@@ -98,7 +107,6 @@ def truth(r: Random, method: str) -> tuple[Json, Json]:
     match method:
         case "l2_distance_and_objective":
             expected = {"weights": _weights(r, TICKERS), "expected_return": 0.07}
-            verification |= r.choice([{}, {"weight_l2_threshold": 0.05}, {"weight_l2_threshold": 0.2}])
         case "constraint_satisfaction_and_objective":
             names = r.sample(["long_only", "max_weight", "min_names", "max_turnover"], r.randint(0, 4))
             expected = {
@@ -106,21 +114,24 @@ def truth(r: Random, method: str) -> tuple[Json, Json]:
                 "constraint_satisfaction": {n: r.random() < 0.8 for n in names},
             }
         case "parameter_match":
-            limits = {"long_only": True, "max_weight_per_name": 0.05, "min_names": 15, "tracking_error_limit": 0.03}
+            limits = {"long_only": True, "max_weight_per_name": 0.05, "min_names": 15, "min_weight": 0.0}
             limits["sector_limits"] = r.choice([{}, {"Technology": 0.2, "Energy": 0.1}])
             limits["factor_neutrality"] = r.choice([[], ["mkt_rf", "smb"]])
-            kept = {k: limits[k] for k in r.sample(list(limits), r.randint(0, 6))}
+            kept = {k: limits[k] for k in r.sample(list(limits), r.randint(0, len(limits)))}
             expected = {"optimizer_call": {"objective": "max_sharpe", "constraints": kept}}
         case "turnover_compliance_and_objective":
             new = _weights(r, TICKERS)
             trades = {t: r.uniform(-0.2, 0.2) for t in r.sample(TICKERS, r.randint(0, 6))}
-            expected = {"new_weights": new, "trade_list": trades, "turnover": r.choice([0.0, r.random()])}
+            expected = {
+                r.choice(["new_weights", "weights"]): new,
+                "trade_list": trades,
+                "turnover": r.choice([0.0, r.random()]),
+            }
         case "view_specification_and_weights":
             expected = {
                 "posterior_returns": {t: r.uniform(-0.05, 0.1) for t in TICKERS},
                 "optimal_weights": _weights(r, TICKERS),
             }
-            verification |= r.choice([{}, {"weight_l2_threshold": 0.1}])
         case "exact_match":
             limits_ = [{"type": t, "status": r.choice(["PASS", "FAIL"])} for t in r.sample(LIMITS, r.randint(1, 7))]
             fails = sum(x["status"] == "FAIL" for x in limits_)
@@ -142,11 +153,12 @@ def truth(r: Random, method: str) -> tuple[Json, Json]:
             ]
             turnover = r.choice([0.0, 0.005, r.random()])
             expected = {"trades": trades_, "total_turnover": turnover, "post_trade_compliant": r.random() < 0.9}
-            verification |= r.choice([{}, {"tolerance": {"turnover_excess_pct": 50}}])
         case "metric_absolute_error":
             values = {m: r.choice([0, r.randint(-(10**10), 10**11), r.uniform(-1, 25)]) for m in METRICS}
-            expected = {"metrics": values | r.choice([{}, {"source": "xbrl", "confidence": 0.9}])}
-            verification |= r.choice([{}, {"tolerance_pct": 5.0}, {"metric_tolerances": {"ebitda": 0.2}}])
+            expected = {
+                "metrics": values
+                | r.choice([{}, {"source": "xbrl", "confidence": 0.9, "tier": 1, "xbrl_fmp_agreement": True}])
+            }
         case "earnings_quality_composite":
             expected = {
                 "piotroski_components": {s: r.choice([0, 1, 0, 1, None]) for s in SIGNALS},
@@ -156,8 +168,6 @@ def truth(r: Random, method: str) -> tuple[Json, Json]:
                 "income_quality_ratio": r.uniform(-4, 4),
                 "flags": r.sample(FLAGS, r.randint(0, 4)),
             }
-            weights = {"beneish_flag_weight": 0.3, "component_weight": 0.4, "flag_f1_weight": 0.3}
-            verification |= r.choice([{}, weights, {"piotroski_weight": 0.5}, {"numeric_ratio_weight": 0.2}])
         case "driver_f1_and_direction":
             names = r.sample(
                 ["United States", "Non-US", "Botox", "Mavyret", "Japan", "Europe", "Other"], r.randint(0, 7)
@@ -185,7 +195,7 @@ def _hurt_leaf(r: Random, leaf: Any, *, hostile: bool) -> Any:
         return r.choice([not leaf, leaf])
     if isinstance(leaf, (int, float)):
         step = r.choice([1e-9, 1e-3, 0.013, 0.049, 0.051, 0.13, 0.19, 0.21, 0.6, 3.0])
-        return leaf * (1 + r.choice([-1, 1]) * step) + r.choice([0, 0, 0, 1e-3, 0.02])
+        return leaf * (1 + r.choice([-1, 1]) * step) + r.choice([0, 0, 0, 0, 4e-10, 2e-9, 1e-6, 1e-3, 0.02])
     if isinstance(leaf, str):
         return r.choice([*(spelled(leaf) for spelled in SPELLINGS), r.choice(WORDS)])
     return leaf
@@ -224,7 +234,13 @@ def hurt(r: Random, node: Any, rate: float, *, hostile: bool) -> Any:
 
 
 ALIASES = {
-    "position_limit_max": ["position_limit_max", "max_position", "Max Single-Position Weight", "max_weight"],
+    "position_limit_max": [
+        "position_limit_max",
+        "max_position",
+        "Max Single-Position Weight",
+        "max_weight",
+        "MAX_POSITION_WEIGHT",
+    ],
     "sector_limit_max": ["sector_limit_max", "MAX SECTOR", "max_sector_concentration", "sector-concentration"],
     "beta_range": ["beta", "Portfolio Beta", "beta-range"],
     "long_only": ["no_short", "Long-Only"],

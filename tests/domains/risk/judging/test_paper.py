@@ -5,7 +5,6 @@ import math
 import pytest
 from tests.scoring.examples import EXPECTED, judged
 
-from finskillbench.domains.risk.constraint_monitoring import normal_status, normal_type
 from finskillbench.episode import Profile
 
 STRICT = Profile.STRICT
@@ -13,32 +12,6 @@ CM, RI, ST, RR = "constraint_monitoring", "risk_identification", "stress_testing
 
 
 # --- constraint monitoring -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("given", "normal"),
-    [
-        *((alias, "position_limit") for alias in ("position_limit_max", "max_position", "Max Position-Weight")),
-        *((alias, "position_limit") for alias in ("max_single_position_weight", "MAX_WEIGHT", "position_limit")),
-        *((alias, "sector_limit") for alias in ("sector_limit_max", "max_sector", "max_sector_concentration")),
-        ("Sector Concentration", "sector_limit"),
-        ("beta", "beta_range"),
-        ("portfolio-beta", "beta_range"),
-        ("no_short", "long_only"),
-        *((alias, "turnover") for alias in ("turnover_max_monthly", "turnover_max", "max_turnover")),
-        ("position_limit_min", "position_limit_min"),
-        ("Tracking Error-Max", "tracking_error_max"),
-    ],
-)
-def test_types_are_normalised(given: str, normal: str) -> None:
-    assert normal_type(given) == normal
-
-
-def test_statuses_are_normalised() -> None:
-    assert {normal_status(s) for s in ("pass", "True", "COMPLIANT", "ok", "Satisfied", "PASS")} == {"PASS"}
-    fails = ("fail", "FALSE", "violation", "violated", "breach", "Breached", "non-compliant")
-    assert {normal_status(s) for s in fails} == {"FAIL"}
-    assert normal_status("unknown") == "UNKNOWN"
 
 
 def _rows(*pairs: tuple[object, object]) -> list[dict[str, object]]:
@@ -51,40 +24,6 @@ def test_monitoring_pays_compliance_and_the_share_of_types() -> None:
     assert judged(CM, {"overall_compliant": True, "constraints": rows}).value == pytest.approx(0.3)
     assert judged(CM, {"constraints": rows}).value == pytest.approx(0.3)
     assert judged(CM, {"overall_compliant": 0, "constraints": rows}).value == pytest.approx(0.3)
-
-
-def test_monitoring_extra_types_cost_nothing() -> None:
-    rows = [*EXPECTED[CM]["constraints"], *_rows(("cash_max", "FAIL"))]
-    assert judged(CM, {"overall_compliant": False, "constraints": rows}).value == 1.0
-
-
-def test_monitoring_takes_the_last_of_duplicates_and_strict_refuses_contradictions() -> None:
-    rows = [*_rows(("max_position", "PASS")), *EXPECTED[CM]["constraints"]]
-    answer = {"overall_compliant": False, "constraints": rows}
-    assert judged(CM, answer).value == 1.0
-    assert judged(CM, answer, profile=STRICT).value == pytest.approx(0.4 + 0.6 * 0.75)
-    agreeing = {"overall_compliant": False, "constraints": [*_rows(("beta", "true")), *EXPECTED[CM]["constraints"]]}
-    assert judged(CM, agreeing, profile=STRICT).value == 1.0
-    swapped = {"overall_compliant": False, "constraints": [*rows[1:], rows[0]]}
-    assert judged(CM, swapped).value == pytest.approx(0.4 + 0.6 * 0.75)
-    assert judged(CM, swapped, profile=STRICT).value == pytest.approx(0.4 + 0.6 * 0.75)
-
-
-@pytest.mark.parametrize("constraints", [None, [], {}, "FAIL", [1], [{"status": "FAIL"}]])
-def test_monitoring_strict_pays_no_compliance_without_a_list(constraints: object) -> None:
-    answer = {"overall_compliant": False, "constraints": constraints}
-    assert judged(CM, answer).value == pytest.approx(0.4)
-    assert judged(CM, answer, profile=STRICT).value == 0.0
-
-
-def test_monitoring_everything_fails_is_worth_as_much_as_published() -> None:
-    rows = _rows(*((row["type"], "FAIL") for row in EXPECTED[CM]["constraints"]))
-    assert judged(CM, {"overall_compliant": False, "constraints": rows}).value == pytest.approx(0.7)
-
-
-def test_monitoring_status_of_a_wrong_type_is_absent() -> None:
-    rows = _rows(("max_position", False), ("sector_limit", None), ("beta", 1), ("long_only", True))
-    assert judged(CM, {"constraints": rows}).value == 0.0
 
 
 # --- risk identification ---------------------------------------------------------------------------------------
@@ -122,28 +61,6 @@ def test_ranked_list_with_repeated_types_exceeds_one_as_published_but_never_unde
     assert judged(RI, repeats, profile=STRICT).value == pytest.approx(0.4 * 2 / 3 + 0.3 * 2 / 5 + 0.3 * strict)
 
 
-def test_ranked_list_looks_at_the_first_k_of_each_side() -> None:
-    padded = _list("x", "x", "x", "x", "x", "factor_tilt", "factor_tilt", "sector_concentration")
-    assert judged(RI, padded).value == 0.0
-    # k = 1: expected factor_tilt alone
-    assert judged(RI, _list("factor_tilt", "x", "x"), top_k=1).value == pytest.approx(1.0)
-    assert judged(RI, padded, top_k=8).value > 0.5
-
-
-def test_ranked_list_takes_the_alias_and_needs_items() -> None:
-    alias = {"risks": EXPECTED[RI]["top_risk_exposures"]}
-    assert judged(RI, alias).value == judged(RI, EXPECTED[RI]).value
-    assert judged(RI, alias | {"top_risk_exposures": []}).value == judged(RI, EXPECTED[RI]).value
-    for empty in ({}, {"top_risk_exposures": []}, {"top_risk_exposures": ["factor_tilt"]}, {"risks": {}}):
-        assert judged(RI, empty).value == judged(RI, empty, profile=STRICT).value == 0.0
-
-
-def test_ranked_list_types_are_compared_as_written_and_a_missing_one_keeps_its_place() -> None:
-    assert judged(RI, _list("Factor_Tilt")).value == 0.0
-    with_gap = judged(RI, _list(None, "factor_tilt"))
-    assert with_gap.value == pytest.approx(0.4 / 3 + 0.3 / 2 + 0.3 * (1.0 / LOG3) / (1.0 + 0.6 / LOG3))
-
-
 # --- stress testing --------------------------------------------------------------------------------------------
 
 
@@ -160,19 +77,6 @@ def test_stress_pnl_is_full_within_a_tenth_of_tolerance_and_gone_at_three(pnl: o
     assert judged(ST, _pnl(pnl)).value == pytest.approx(0.7 * s + 0.3 if given else 0.0)
     alone = {"estimated_pnl_pct": -0.1}
     assert judged(ST, {"estimated_pnl_pct": pnl}, alone).value == pytest.approx(s)
-
-
-def test_stress_tolerance_is_in_percent() -> None:
-    assert judged(ST, {"estimated_pnl_pct": -0.132}, {"estimated_pnl_pct": -0.1}, tolerance_pct=2).value == (
-        pytest.approx(0.5)
-    )
-
-
-def test_stress_weights_and_attribution_tolerance_may_be_set() -> None:
-    answer = _sectors(Energy=-0.066, Utilities=-0.04)  # 10 % off, exact
-    assert judged(ST, answer).value == pytest.approx(0.7 + 0.3 * 0.5)
-    assert judged(ST, answer, attribution_tolerance_pct=20).value == pytest.approx(0.7 + 0.3 * 0.75)
-    assert judged(ST, answer, pnl_score_weight=0.4, attribution_score_weight=0.6).value == pytest.approx(0.7)
 
 
 def _sectors(**contributions: object) -> dict[str, object]:
@@ -216,21 +120,3 @@ def test_remediation_adds_compliance_turnover_and_trades() -> None:
     half = right | {"trades": _trades(("aaa", "SELL"), ("BBB", "sell"))}
     assert judged(RR, half).value == pytest.approx(0.6 + 0.4 * 0.5)
     assert judged(RR, {}).value == 0.0
-
-
-def test_remediation_absent_turnover_is_zero_turnover() -> None:
-    small = EXPECTED[RR] | {"total_turnover": 0.004}
-    answer = {"trades": EXPECTED[RR]["trades"], "post_trade_compliant": True}
-    assert judged(RR, answer, small).value == pytest.approx(1.0)  # 0.004 <= 0.5 * 0.01
-    assert judged(RR, answer).value == pytest.approx(0.7)
-
-
-def test_remediation_repeats_cost_under_paper_and_not_under_strict() -> None:
-    answer = EXPECTED[RR] | {"trades": _trades(("AAA", "sell"), ("AAA", "sell"), ("BBB", "buy"))}
-    assert judged(RR, answer).value == pytest.approx(0.6 + 0.4 * 4 / 5)
-    assert judged(RR, answer, profile=STRICT).value == pytest.approx(1.0)
-
-
-def test_remediation_trades_without_symbol_or_action_count_and_match_nothing() -> None:
-    answer = EXPECTED[RR] | {"trades": [*EXPECTED[RR]["trades"], {"symbol": "CCC"}, {"action": 1}, "CCC buy"]}
-    assert judged(RR, answer).value == pytest.approx(0.6 + 0.4 * 4 / 6)
