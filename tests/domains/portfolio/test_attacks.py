@@ -21,6 +21,8 @@ from tests.domains.shared.attacks import FLOOR, right_answer, scored
 from tests.sampling import sampled
 
 from finskillbench.domains import by_name
+from finskillbench.domains.portfolio.audits import view_shortcuts
+from finskillbench.domains.portfolio.black_litterman import NEARLY_RIGHT
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, turnover
@@ -255,6 +257,12 @@ def test_half_an_answer_to_black_litterman_is_worth_nothing(edition: Edition) ->
         answer = right_answer(edition, episode)
         for field in answer:
             assert scored(edition, episode, {field: answer[field]}).value == 0.0
+
+
+def test_no_standard_mistake_with_black_litterman_is_nearly_right(edition: Edition) -> None:
+    for episode in sampled(edition.episodes(["black_litterman"]), 2):
+        for name, answer in view_shortcuts.shortcuts(edition.full_input(episode)).items():
+            assert scored(edition, episode, answer).value <= NEARLY_RIGHT + 1e-9, (episode.task_id, name)
 
 
 def test_every_parameter_at_once_is_no_reading(edition: Edition) -> None:
